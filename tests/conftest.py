@@ -412,13 +412,12 @@ def scored(once):
 
 
 @pytest.fixture(scope="session")
-def python_site(tmp_path_factory, once, request):
+def python_site(tmp_path_factory, once):
     """A site's parts that run Python, made once, and why there are none: see ``pages.require``."""
     from pages import make_python_site  # not at the top: the core's tests run without its tools
 
-    tests = " ".join(item.name for item in request.session.items)
     folder = tmp_path_factory.mktemp("python")
-    return once("python-site", lambda: make_python_site(folder, tests))
+    return once("python-site", lambda: make_python_site(folder))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 see pages.js.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -21,23 +22,20 @@ from tools import bench_page, workbook
 LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 
 
-def make_python_site(folder: Path, tests: str) -> tuple[Path, str]:
+def make_python_site(folder: Path, lessons: Sequence[Path] = ()) -> tuple[Path, str]:
     """Write a site of a first page and of the two parts that run Python, of which the workbook has
-    the results of one launch; and those of lesson 12's judge, if it is among the names of the
-    ``tests``: a browser's own judge compares smaller products. Return its folder, and why it has no
-    such parts, or "".
+    the results of one launch, and those of the launches in ``lessons``. Return its folder, and why
+    it has no such parts, or "".
     """
-    lesson = folder / "launch.ipynb"
+    launching = folder / "launch.ipynb"
     cell = nbformat.v4.new_code_cell(LAUNCH.format(256), id="launch")
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), lesson)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), launching)
     site = folder / "site"
     site.mkdir()
     (site / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
     try:
         bench_page.write_page(site / "bench")
-        judged = [path for path in workbook.lessons() if path.stem[:2] == "12"]
-        saved = [path for path in judged if path.stem in tests]
-        workbook.write_workbook(site / "workbook", [lesson, *saved])
+        workbook.write_workbook(site / "workbook", [launching, *lessons])
     except bench_page.NotAvailable as why:
         return site, str(why)
     return site, ""

@@ -21,14 +21,14 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return a * b + c, rounded once. All are float32, or all float64."""
     if a.dtype == np.float32:
         product = a.astype(np.float64) * b  # exact
-        single: np.ndarray = _sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
+        single: np.ndarray = sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
         return single
     a, b, c = np.broadcast_arrays(a, b, c)
     product, lost = two_product(a, b)
     low, rest = two_sum(c, lost)
     high, more = two_sum(product, low)
     signed_zero = product + c
-    result = np.where(product == 0, signed_zero, high + _sum_to_odd(rest, more))
+    result = np.where(product == 0, signed_zero, high + sum_to_odd(rest, more))
     at_ends = ~(_in_the_middle(a) & _in_the_middle(b) & _in_the_middle(c))
     rows = zip(*(x[at_ends].tolist() for x in (a, b, c)))
     result[at_ends] = [_in_fractions(*row) for row in rows]
@@ -62,7 +62,7 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
 def two_product(a: Any, b: Any) -> tuple[Any, Any]:
     """Return p = a b in float64, and the rounding error e: p + e = a b exactly (Dekker).
 
-    It is exact unless a part overflows or underflows.
+    It is exact unless a part overflows (beyond 2^996) or underflows.
     """
     p = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
@@ -70,17 +70,15 @@ def two_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _halves(a: Any) -> tuple[Any, Any]:
-    # Scaled, since the largest numbers would overflow in the next line
-    scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)
-    t = a * scale * 134217729.0  # 2^27 + 1
-    high = (t - (t - a * scale)) / scale
+    t = a * 134217729.0  # 2^27 + 1
+    high = t - (t - a)
     return high, a - high
 
 
-def _sum_to_odd(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def sum_to_odd(x: Any, y: Any) -> Any:
     """Add. An inexact sum becomes the neighboring number whose last bit is 1."""
     total, lost = two_sum(x, y)
-    bits = total.view(np.int64)
-    away_from_zero = np.where((lost > 0) == (total > 0), 1, -1)
+    bits = np.float64(total).view(np.int64)  # so that numba takes it, too, for a browser
+    away_from_zero = 2 * ((lost > 0) == (total > 0)) - 1
     even = np.isfinite(total) & (lost != 0) & (bits & 1 == 0)
-    return np.where(even, bits + away_from_zero, bits).view(np.float64)
+    return np.int64(bits + even * away_from_zero).view(np.float64)

@@ -24,6 +24,7 @@ from numba.np.numpy_support import as_dtype
 from cypresskit.chip.numba_native import OPTIONS
 from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
+from tools.bench_page.cypresskit_native import kinds
 
 TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+simd128,+bulk-memory,+bulk-memory-opt,+nontrapping-fptoint,+sign-ext"
@@ -63,31 +64,22 @@ def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
     the function, and numba's types of its arguments.
     """
     called: dict[str, tuple[Callable, tuple]] = {}
-    _simulate()
     with ExitStack() as patches:
         for function in [*_compiled_functions()]:
             name = f"{function.py_func.__module__}.{function.py_func.__name__}"
             patches.enter_context(patch(name, _noting_types(name, function, called)))
-        _simulate()
+        forget_reports()
+        for kernel in SIMULATED:
+            simulate(kernel, N)
     for entry, (source, arguments) in sorted(called.items()):
         yield entry, source, arguments
 
 
-def _simulate() -> None:
-    forget_reports()
-    for kernel in SIMULATED:
-        simulate(kernel, N)
-
-
 def _compiled_functions() -> Iterator[Dispatcher]:
-    """Yield the compiled void functions that Python can call."""
+    """Yield the compiled functions of the timing model."""
     for name in [name for name in sys.modules if name.startswith("cypresskit.chip.")]:
         for value in vars(sys.modules[name]).values():
-            if not isinstance(value, Dispatcher) or value.py_func.__module__ != name:
-                continue
-            if value.targetoptions.get("no_cpython_wrapper"):
-                continue
-            if any(each.return_type == types.none for each in value.nopython_signatures):
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
                 yield value
 
 
@@ -98,22 +90,10 @@ def _noting_types(name: str, function: Dispatcher, called: dict) -> Callable:
 
     def call(*arguments) -> None:
         function(*arguments)
-        kinds = tuple(function.typeof_pyval(value) for value in arguments)
-        called[f"{name}({','.join(_kinds(kinds))})"] = function.py_func, kinds
+        types_of = tuple(function.typeof_pyval(value) for value in arguments)
+        called[f"{name}({','.join(kinds(arguments))})"] = function.py_func, types_of
 
     return call
-
-
-def _kinds(arguments) -> Iterator[str]:
-    """Yield what ``cypresskit_native.kinds`` yields for values of these types."""
-    for each in arguments:
-        if isinstance(each, types.BaseTuple):
-            yield from _kinds(each)
-        elif isinstance(each, types.Array):
-            assert each.layout == "C", f"not C-contiguous: {each}"
-            yield f"{as_dtype(each.dtype).str}{each.ndim}"
-        else:
-            yield as_dtype(each).kind
 
 
 def add_entry(library, name: str, result, called: ir.FunctionType, arguments_of: Callable):

@@ -1,18 +1,24 @@
 """The functions that WebAssembly has no instruction for, in Python that numba compiles.
 
-A fused multiply-add is rounded once. It is computed from the exact errors of a product and of sums
-(S. Boldo and G. Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Numbers near the
-limits of the exponent are first moved near 1, and the result back.
+A fused multiply-add is rounded once. It is computed with the exact sums and products of
+``cypresskit.il.fused``. Numbers near the limits of the exponent are first moved near 1, and the
+result back.
 """
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
-SPLIT = 134217729.0  # 2^27 + 1: splits a double into two halves whose products are exact
+from cypresskit.il import fused
+from cypresskit.il.fused import sum_to_odd, two_product, two_sum
+
 SMALL, LARGE = 2.0**-900, 2.0**900  # between which no error overflows or is lost
 NORMAL = -1022  # the exponent of the smallest number with all bits
 FAR = 120  # an exponent: what is that far from the other number only decides how it is rounded
-native = njit(error_model="numpy", _nrt=False)
+OPTIONS = {"error_model": "numpy", "_nrt": False}
+native = njit(**OPTIONS)
+for part in (fused._halves, sum_to_odd, two_product, two_sum):
+    register_jitable(**OPTIONS)(part)
 
 
 @native
@@ -45,44 +51,10 @@ def fma(a, b, c):
 @native
 def exact(a, b, c):
     """Return a * b + c as a double and what it lacks, rounded to odd."""
-    product = a * b
-    rest = error_of_product(a, b, product)
-    high = c + rest
-    low = error_of_sum(c, rest, high)
-    total = product + high
-    return total, odd_sum(low, error_of_sum(product, high, total))
-
-
-@native
-def error_of_sum(a, b, total):
-    """Return a + b - total, exactly."""
-    second = total - a
-    first = total - second
-    return (a - first) + (b - second)
-
-
-@native
-def error_of_product(a, b, product):
-    """Return a * b - product, exactly."""
-    big = a * SPLIT
-    a_high = big - (big - a)
-    a_low = a - a_high
-    big = b * SPLIT
-    b_high = big - (big - b)
-    b_low = b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
-@native
-def odd_sum(a, b):
-    """Return a + b, rounded to the neighbor with an odd last bit unless it is exact."""
-    total = a + b
-    error = error_of_sum(a, b, total)
-    bits = np.float64(total).view(np.int64)
-    if bits & 1 or not (error > 0.0 or error < 0.0):
-        return total
-    away = (error > 0.0) == (total > 0.0)
-    return np.int64(bits + (1 if away else -1)).view(np.float64)
+    product, rest = two_product(a, b)
+    high, low = two_sum(c, rest)
+    total, more = two_sum(product, high)
+    return total, sum_to_odd(low, more)
 
 
 @native
@@ -102,9 +74,9 @@ def near_limits(a, b, c):
     if at < NORMAL + 2 * FAR and 0.0 < abs(result) < power(NORMAL - at):
         # Beside this number, a double's last bit is the last of the result.
         beside = power(NORMAL - at) if result > 0.0 else -power(NORMAL - at)
-        moved = beside + result
-        rest = odd_sum(error_of_sum(beside, result, moved), error_of_sum(total, rest, result))
-        result = (moved + rest) - beside or beside * 0.0
+        result, lost = two_sum(total, rest)
+        moved, more = two_sum(beside, result)
+        result = (moved + sum_to_odd(more, lost)) - beside or beside * 0.0
     half = at >> 1
     return result * power(half) * power(at - half)
 

@@ -1,13 +1,11 @@
 """A Jupyter kernel in the reader's browser: IPython's shell on the package's stand-ins."""
 
-import asyncio
 import base64
 import builtins
 import io
 import json
 import os
 import sys
-import time
 import traceback
 import warnings
 from pathlib import Path
@@ -84,27 +82,10 @@ def read_line(prompt: object = "") -> str:
     return json.loads(answer)
 
 
-class Loop(asyncio.BaseEventLoop):
-    """Runs the coroutines of a cell: without sockets and threads, only time passes."""
+def refuse_await(_: object) -> None:
+    """Say that a cell can't use ``await``."""
+    raise RuntimeError("this page has no event loop: await works where the workbook is installed")
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._selector = SimpleNamespace(select=self._wait)
-
-    def _wait(self, seconds: float | None) -> list:
-        time.sleep(seconds or 0)
-        return []
-
-    def _process_events(self, events: list) -> None:
-        pass
-
-    def _write_to_self(self) -> None:
-        pass
-
-
-loop = Loop()
-asyncio.set_event_loop(loop)
-asyncio.run = loop.run_until_complete  # type: ignore[assignment]
 
 import comm  # noqa: E402
 
@@ -185,7 +166,6 @@ class Shell(InteractiveShell):
 
     failure: Any = None
     kernel: Any = None
-    payload_manager: Any
 
     def system(self, cmd: str) -> None:
         """Refuse a command of a shell."""
@@ -203,7 +183,7 @@ shell = Shell.instance(
     displayhook_class=Results, display_pub_class=Displays, user_ns={}, config=in_memory
 )
 shell.Completer.use_jedi = False  # it takes seconds here
-shell.loop_runner = loop.run_until_complete
+shell.loop_runner = refuse_await
 shell.kernel = SimpleNamespace(  # ipywidgets asks for the request
     get_parent=lambda channel=None: {"header": state.parent, "content": state.content}
 )
@@ -249,11 +229,9 @@ def execute(content: dict) -> dict:
     shell.run_cell(content["code"], store_history=keep, silent=content.get("silent", False))
     sys.stdout.flush()
     sys.stderr.flush()
-    payload = shell.payload_manager.read_payload()
-    shell.payload_manager.clear_payload()
     if shell.failure is not None:
         return {"status": "error", **shell.failure}
-    return {"status": "ok", "payload": payload, "user_expressions": {}}
+    return {"status": "ok", "payload": [], "user_expressions": {}}
 
 
 def complete(content: dict) -> dict:
