@@ -113,6 +113,14 @@ def run_all(page: Page) -> list[list[dict]]:
     return page.evaluate(f"{CELLS}.map((cell) => cell.model.outputs.toJSON())")
 
 
+def stop(page: Page, code: str) -> list[str]:
+    """Run code that never ends, and stop it. Return its outputs, and how it ended."""
+    page.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", code)
+    page.wait_for_timeout(500)
+    evaluate(page, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
+    return evaluate(page, "() => window.endless")
+
+
 def is_progress(output: dict) -> bool:
     """Whether an output is a progress bar, which the last of its texts wipes out."""
     return output.get("name") == "stderr" and not output["text"].strip()
@@ -154,13 +162,35 @@ def test_what_a_cell_may_do_in_a_page(running):
     assert "await works where" in run("import asyncio; await asyncio.sleep(0.01)")[0]
     assert "no shell" in run("!ls")[0]
     assert run("x = 1")[1] == "ok"
-    endless = "open('mine.txt', 'w').write('kept')\nwhile True: pass"
-    running.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", endless)
-    running.wait_for_timeout(500)
-    evaluate(running, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
-    text, status = evaluate(running, "() => window.endless")
+    text, status = stop(running, "open('mine.txt', 'w').write('kept')\nwhile True: pass")
     assert status == "error" and "Your files are kept" in text and "gone" in text
     assert run("print(open('mine.txt').read(), 'x' in globals())") == ["kept False\n", "ok"]
+
+
+@pytest.mark.slow
+def test_what_a_full_store_refuses_stays_and_is_stored_later(running):
+    """Also after a restart of Python."""
+    contents, line = f"{APP}.serviceManager.contents", running.locator("#cypresskit-kernel")
+    full = "async () => { throw new DOMException('full', 'QuotaExceededError') }"
+    evaluate(running, f"() => {{ {contents}.save = {full} }}")
+    stop(running, "open('late.txt', 'w').write('kept')\nwhile True: pass")
+    assert "can't save your files" in line.inner_text()
+    assert evaluate(running, RUN, "print(open('late.txt').read())") == ["kept\n", "ok"]
+    evaluate(running, f"() => {{ delete {contents}.save }}")
+    assert evaluate(running, RUN, "open('mine.txt', 'w').write('now')")[1] == "ok"
+    line.wait_for(state="hidden")
+    held = "(name) => " + contents + ".get(name, {content: true}).then(({content}) => content)"
+    assert [evaluate(running, held, name) for name in ("late.txt", "mine.txt")] == ["kept", "now"]
+
+
+@pytest.mark.slow
+def test_a_python_that_ends_between_two_cells_says_so(running):
+    assert evaluate(running, RUN, "x = 1")[1] == "ok"
+    running.workers[-1].evaluate("() => setTimeout(() => { throw new Error('killed') })")
+    line = running.locator("#cypresskit-kernel")
+    line.wait_for()
+    assert "killed" in line.inner_text() and "Run the first cell again" in line.inner_text()
+    assert evaluate(running, RUN, "print('x' in globals())") == ["False\n", "ok"]
 
 
 @pytest.mark.slow

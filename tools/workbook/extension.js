@@ -62,6 +62,9 @@
 
   const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))
 
+  const contentOf = ({content, format}) =>
+    format === "base64" ? bytesOf(content) : String(content)
+
   /** Return what the store holds for a file of these bytes. */
   function fileModel(data) {
     try {
@@ -80,6 +83,7 @@
       this.contents = contents
       this.folder = location ? `${location.replace(/\/$/, "")}/` : ""
       this.known = new Map() // what Python and the store both have
+      this.unsaved = new Map() // what only Python has, by name; undefined for a removed file
       this.last = Promise.resolve() // the last save
     }
 
@@ -101,23 +105,34 @@
       const {content, format, type} = await this.contents.get(this.folder + name, {content: true})
       if (type !== "file" || this.known.get(name) === content) return undefined
       this.known.set(name, content)
-      return format === "base64" ? bytesOf(content) : String(content)
+      return contentOf({content, format})
     }
 
-    /** Save what Python has changed. */
+    /** Save what Python has changed. What can't be saved stays, and is tried again with the next. */
     save({changed, folders, removed}) {
-      const act = async () => {
-        const {contents, folder, known} = this
-        for (const name of folders)
-          await contents.save(folder + name, {type: "directory", format: "json", content: null})
-        for (const [name, data] of changed) {
-          const model = fileModel(data)
-          known.set(name, model.content)
-          await contents.save(folder + name, model)
+      const {unsaved} = this
+      const directory = {type: "directory", format: "json", content: null}
+      for (const name of folders) unsaved.set(name, directory)
+      for (const [name, data] of changed) unsaved.set(name, fileModel(data))
+      for (const name of removed) unsaved.set(name, undefined)
+      this.last = this.last.then(() => this.saveAll())
+    }
+
+    async saveAll() {
+      const {contents, folder, known, unsaved} = this
+      const wasFull = this.isFull
+      this.isFull = false
+      for (const [name, model] of unsaved) {
+        try {
+          known.set(name, model?.content)
+          if (model) await contents.save(folder + name, model)
+          else await contents.delete(folder + name).catch(() => {})
+          if (unsaved.get(name) === model) unsaved.delete(name)
+        } catch {
+          this.isFull = true
         }
-        for (const name of removed) await contents.delete(folder + name).catch(() => {})
       }
-      this.last = this.last.then(act).catch(() => say(NO_STORAGE))
+      if (this.isFull || wasFull) say(this.isFull ? NO_STORAGE : "")
     }
   }
 
@@ -149,6 +164,8 @@
         await this.files.last
         this.files.known.clear()
         const files = await this.files.all()
+        for (const [name, model] of this.files.unsaved) // of a Python before this one
+          if (model?.type === "file") files.push([name, contentOf(model)])
         this.worker = new Worker(new URL("worker.js", BENCH), {type: "module"})
         this.loaded = 0
         const ready = new Promise((go, fail) => {
@@ -173,6 +190,7 @@
         this.begun = undefined
         this.comms = {}
         this.fail?.(error)
+        if (!this.asked.size) say(words)
         for (const {fail} of this.asked.values()) fail(error)
         this.asked.clear()
       }
