@@ -225,7 +225,7 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
         text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
         whole += [loop.lines[n - 1] for n in listed]
-        shown += [f"{n:4}  {elided(_short_fetch(loop.lines[n - 1]), 33)}" for n in listed]
+        shown += [f"{n:4}  {elided(short_fetch(loop.lines[n - 1]), 33)}" for n in listed]
         for bundle in loop.bundles:
             current = {o.line for o in bundle.operations}
             first = listed.index(min(current)) - 5
@@ -407,7 +407,7 @@ def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
     sheet.text(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center", size=12)
 
 
-def _short_fetch(line: str) -> str:
+def short_fetch(line: str) -> str:
     """Return a line of IL; of a fetch, its texture, offset and registers are kept."""
     return FETCH.sub(
         lambda found: f"sample({found[1]}){'+' * bool(found[2])}{found[2] or ''}", line

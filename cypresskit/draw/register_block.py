@@ -16,6 +16,7 @@ from bokeh.transform import linear_cmap
 from cypresskit.draw import theme
 from cypresskit.draw.block import Block, find_block
 from cypresskit.draw.block_steps import BlockSteps, Cells
+from cypresskit.draw.bundles import short_fetch
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.convention import MATRICES
@@ -79,7 +80,7 @@ def register_block(*recordings: Recording | Source) -> Player:
     return sheet.player(
         [caption for scene in scenes for caption in scene.captions],
         side=[maps, legend],
-        listing=(program.lines, lines),
+        listing=(tuple(map(short_fetch, program.lines)), lines),
         scenes=names if len(runs) > 1 else (),
         still_frame=3 * first.steps // 4,
         opens=min(first.updates),
