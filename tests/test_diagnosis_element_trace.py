@@ -11,6 +11,7 @@ from faults import Fault, plant
 
 import cypresskit as ck
 from cypresskit.diagnosis.element_trace import OTHER, ElementTrace, MatrixElement
+from cypresskit.editing.steps import reference_kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.products import make_product
 
@@ -205,6 +206,74 @@ def test_a_row_that_takes_another_ones_number_is_named_by_its_own_line(seed):
     trace = ck.trace_element(wrong_row, wrong.row, wrong.column)
     match = re.match(r"Line (\d+) multiplies A", trace.notes[0])
     assert match and int(match[1]) - 1 in slips, trace.notes
+
+
+def of_outputs(name: str, *changes: tuple[str, str]) -> ck.Kernel:
+    """A changed kernel whose rows are output streams."""
+    like = reference_kernel(name)
+    text = like.text
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return ck.load_kernel(text, like=like, name="mine")
+
+
+def lines_of(kernel: ck.Kernel, *words: str) -> list[int]:
+    lines = enumerate(kernel.text.splitlines(), 1)
+    return [number for number, line in lines if any(word in line for word in words)]
+
+
+@pytest.mark.parametrize("row", range(1, 4))
+def test_a_sum_that_is_stored_twice_is_named_by_the_second_store(row):
+    """Not by the products: they are right for the other row."""
+    kernel = of_outputs("four_outputs_tn", (f"mov o{row}, r1{row}", f"mov o{row}, r10"))
+    uncounted = of_outputs(
+        "four_outputs_tn", (f"o{row}, r1{row}", f"o{row}, r10"), (f"mad r1{row}", "mad r14")
+    )
+    for kept in kernel, uncounted:
+        notes = ck.trace_element(kept, row, 1).notes
+        (line,) = lines_of(kept, f"mov o{row}")
+        other = f"Line {line} stores the sum of C[0, 1] here: check its register."
+        assert notes == (other,)
+
+
+@pytest.mark.parametrize(("matrix", "old", "row", "column"), [(1, "yz00", 0, 5), (0, "xz00", 5, 2)])
+def test_an_output_stream_has_no_address_but_its_fetches_have_coordinates(matrix, old, row, column):
+    fetch = f"sample_resource({matrix})_sampler({matrix}) r{2 + matrix}, r0."
+    kernel = of_outputs(
+        "four_outputs_tn", (f"{fetch}{old}", f"{fetch}wz00"), ("r0.z, l0.y", "r0.zw, l0.y")
+    )
+    notes = ck.trace_element(kernel, row, column, size=(8, 8, 2)).notes
+    (line,) = lines_of(kernel, fetch)
+    other = f"C[{row % 4}, {column % 4}]"
+    assert notes == (f"This is the sum of {other}: check the coordinates in line {line}.",)
+
+
+@pytest.mark.parametrize("row", range(1, 4))
+def test_a_row_that_another_ones_texel_is_multiplied_for_is_named_by_its_own_line(row):
+    """The fetch is right for the other row."""
+    factors = [(f"r{2 + row}.{letter}", f"r{1 + row}.{letter}") for letter in "xyzw"]
+    kernel = of_outputs(
+        "four_outputs_nn",
+        (f"aoffimmi(0,{row},0) r{2 + row}, r0.z", "aoffimmi(0,0,0) r15, r0.z"),
+        *factors,
+    )
+    notes = ck.trace_element(kernel, row, 0).notes
+    first, *_ = lines_of(kernel, f"mad r1{row}")
+    assert notes[0].startswith(
+        f"Line {first} multiplies A[{row - 1}, 0]; no line reads A[{row}, 0]"
+    )
+
+
+def test_a_product_behind_the_loop_is_named():
+    product = "mad r13, r2.w, r3, r13\n"
+    behind = "endloop\n", f"endloop\n{product}"
+    kernel = of_outputs("four_outputs_tn", (f"    {product}", ""), behind)
+    (line,) = lines_of(kernel, "mad r13")
+    assert (
+        f"but line {line}, which multiplies, runs only once"
+        in ck.trace_element(kernel, 3, 0).notes[0]
+    )
 
 
 def test_a_wrong_alpha_is_named():

@@ -60,6 +60,7 @@ def notes_on(step: str, text: str) -> tuple[str, ...]:
 ROWS = LACKS["01b"]
 EXCHANGED = [ROWS[0], "mad r12, r2.w, r3, r12", "mad r13, r2.z, r3, r13"]
 BLOCK = written("01b", ROWS)
+OWN, FREE = (reference_kernel(STEPS[step].like).text for step in ("own", "free"))
 ONE, ORDER = STEPS["00"].starter, STEPS["03"].starter
 COUNT, FETCH = "    add r0.z, r0.z, l0.y\n", "    sample_resource(1)_sampler(1) r4"
 NUMBERED = ["ushr r1.z, vTidInGrpFlat.x, l8.y", "iand r1.w, vTidInGrpFlat.x, l8.w"]
@@ -113,7 +114,8 @@ PLANTED = {
         17,
         "another component",
     ),
-    "bound": ("01b", BLOCK.replace("cb0[0].z      ", "cb0[0].w      "), 16, "another component"),
+    "bound": ("01b", BLOCK.replace("cb0[0].z      ", "cb0[0].w      "), 16, "isn't k: cb0[0].z is"),
+    "alpha": ("own", OWN.replace("cb0[0].z\n", "cb0[0].x\n"), 19, "isn't k: cb0[0].z is"),
     "constant": ("00", ONE.replace("1.0, -0.5", "1.0, 0.5"), 8, "without the change in this line"),
     "addend": ("02", written("02", LACKS["02"]).replace("l1.zw", "l0.zw"), 8, "another register"),
     "break": ("01b", BLOCK.replace("break_logicalnz", "break_logicalz"), 17, "the wrong way"),
@@ -129,6 +131,46 @@ def test_the_readers_line_is_named(kind):
     sentence = fault.message if fault else notes[0]
     assert re.search(rf"\b[Ll]ines? {number}\b", sentence), sentence
     assert said in f"{fault} {notes}"
+
+
+@pytest.mark.parametrize("count", [".z", ".w"])
+def test_a_repair_that_leaves_a_finding_names_no_line(count):
+    """Where k is counted before the fetches, a start at half a k makes C right, but a fetch is
+    outside.
+    """
+    line = f"    add r0{count}, r0{count}, l0{count}\n"
+    early = FREE.replace(line, "").replace("    sample", line + "    sample", 1)
+    fault = fault_of("free", early)
+    assert fault is None or "add" in early.splitlines()[fault.line - 1], fault
+
+
+def test_a_count_is_right_while_the_products_that_it_counts_are_missing():
+    """Two values of k are fetched and counted, as line 1 says; of the second, half the rows of a
+    texel are multiplied.
+    """
+    text = STEPS["12"].starter.replace("k 1", "k 2", 1)
+    text = text.replace("add r0.z, r0.z, l9.x", "add r0.z, r0.z, l0.x")
+    head, loop, rest = text.partition("    mad r10, r2.x")
+    fetches = []
+    for n in range(4):
+        matrix, place = n // 2, ("r0.xz00", "r0.yz00")[n // 2]
+        name = f"sample_resource({matrix})_sampler({matrix})_aoffimmi({n % 2},1,0)"
+        fetches.append(f"    {name} r{26 + n}, {place}\n")
+    mads = [f"    mad r{2 * n}, r26.{'xy'[n - 5]}, r28, r{2 * n}\n" for n in (5, 6)]
+    text = head + "".join(fetches) + loop + rest
+    text = text.replace("    add r0.z", "".join(mads) + "    add r0.z", 1)
+    fault = fault_of("12", text)
+    assert fault is None or "l0.x" not in fault.message, fault
+
+
+def test_a_note_on_a_given_line_says_nothing_that_it_should_do():
+    """A repair leaves no note on another line; other notes say what the sum has."""
+    text = BLOCK.replace(ROWS[2], ROWS[2].replace("r3, r13", "r3, r12"))
+    notes, line = replayed(STEPS["01b"], text)
+    assert line == 24 and notes[0].startswith("Line 24 adds to r12, but writes r13"), notes
+    assert not any(note.startswith("Line 23") for note in notes), notes
+    notes, line = replayed(STEPS["01b"], BLOCK.replace("iadd r1.x, r1.x, cb0[0].w\n", "", 2))
+    assert not any("stores the sum" in note for note in notes[1:]), notes
 
 
 def test_lines_written_in_place_of_given_ones_are_no_missing_lines():
@@ -186,7 +228,6 @@ def test_where_no_work_item_stores_the_lines_of_the_address_are_named():
     assert notes == [
         "No work-item stores this element: check the addresses, and the size of the domain. You"
         " wrote lines 17, 18 and 19.",
-        "No work-item stores this element: check the addresses, and the size of the domain.",
     ]
     assert line == 19
 

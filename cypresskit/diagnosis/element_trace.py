@@ -350,8 +350,7 @@ class _Judge:
         self, terms: list[Term], extra: list[Elements], missing: list[Elements]
     ) -> tuple[list[Term], list[str]] | None:
         """Return the terms and a note if a single fault affects the whole sum, else None."""
-        line = self.line
-        note = self._another_element(extra, missing)
+        note, line = self._another_element(extra, missing)
         if self.slice.singles:
             line = min(self.slice.singles)
             i = next(i for i in self.kernel.program.body if i.line == line)
@@ -366,17 +365,18 @@ class _Judge:
         terms += [self._missing(elements, "", line) for elements in missing]
         return _ordered(terms), [note]
 
-    def _another_element(self, extra: list[Elements], missing: list[Elements]) -> str:
-        """Return a note if the whole sum belongs to another element, else "".
+    def _another_element(self, extra: list[Elements], missing: list[Elements]) -> tuple[str, int]:
+        """Return a note if the whole sum belongs to another element, else "", and a line.
 
-        An element of the same block counts only if the correct sum was computed, too.
+        An element of the same block counts only if the correct sum was computed, too, or if another
+        line stores the same number.
         """
         m, n, k = self.given.size
         products: set[Elements] = {elements for elements in extra if len(elements) == 2}
         olds = [elements[0] for elements in extra if len(elements) == 1]
         if len(missing) < len(self.right) or not extra or (self.given.beta and not olds):
-            return ""
-        made = any(elements in self.slice.products for elements in self.right)
+            return "", self.line
+        made = self._is_stored_twice() or any(e in self.slice.products for e in self.right)
         for row in range(m):
             for column in range(n):
                 if not made and self._block(row, column) == self._block(*self.old[0][1:]):
@@ -384,11 +384,38 @@ class _Judge:
                 others = {factors_of_term(self.kernel, row, column, p) for p in range(k)}
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
                 if own and products == others:
-                    return (
-                        f"Line {self.line} stores the sum of C[{row}, {column}] here: check its"
-                        " address and its register."
-                    )
-        return ""
+                    return self._note_on_another(row, column, extra)
+        return "", self.line
+
+    def _note_on_another(self, row: int, column: int, extra: list[Elements]) -> tuple[str, int]:
+        """Return a note on the element whose sum is stored, and the line to blame. An output stream
+        has no address: the sum of another work-item is made of what the fetches read.
+        """
+        other = f"the sum of C[{row}, {column}]"
+        check = "check its address and its register."
+        _, *here = self.old[0]
+        if self.kernel.convention.streams:
+            check = "check its register."
+            if self._block(row, column) != self._block(*here):
+                matrices = "A" * (row != here[0]) + "B" * (column != here[1])
+                factors = [read for e in extra for read in self.terms[e][0].factors]
+                lines = {self.slice.line(r.step) for r in factors if r.element.matrix in matrices}
+                where = f"lines {listed(sorted(lines))}" if len(lines) > 1 else f"line {min(lines)}"
+                return f"This is {other}: check the coordinates in {where}.", min(lines)
+        return f"Line {self.line} stores {other} here: {check}", self.line
+
+    def _is_stored_twice(self) -> bool:
+        """Return whether another line, too, stores the number that is stored here."""
+        sliced = self.slice
+        number = sliced.instruction(sliced.store).sources[:1]
+        for step in range(sliced.store - 1, -1, -1):
+            i = sliced.instruction(step)
+            if {register for register, _ in defines(i)} & {s.register.index for s in number}:
+                break
+            stores = i.dest and i.dest.register.kind in ("g", "o")
+            if stores and i.line != self.line and i.sources[:1] == number:
+                return True
+        return False
 
     def _block(self, row: int, column: int) -> tuple[int, int]:
         """Return the block of an element."""
@@ -467,6 +494,9 @@ class _Judge:
         blame = line if self._was_read(belongs, addend) else at
         does, should = ("multiplies", "multiply") if blame == line else ("reads", "read")
         note = f"Line {blame} {does} {element}; it should {should} {belongs}."
+        if blame != line and self.slice.is_multiplied_elsewhere(addend):
+            blame = line
+            note = f"Line {line} multiplies {element}; no line reads {belongs}, which belongs here."
         return self._term("wrong", addend, k, note, blame)
 
     def _was_read(self, element: MatrixElement, addend: Addend) -> bool:
@@ -502,6 +532,11 @@ class _Judge:
             reads = (
                 f"lines {read[0]} and {read[1]} read" if len(read) > 1 else f"line {read[0]} reads"
             )
+            times = self._times(read[-1])
+            for step, *_ in (made for e in self.right for made in sliced.products.get(e, ())):
+                if self._times(line := sliced.line(step)) == 1 < times:
+                    late = f"but line {line}, which multiplies, runs only once"
+                    return f": {reads} its factors, {late}", line
             return f": {reads} its factors, but no line multiplies them", read[-1]
         absent = next(reading.element for reading in readings if not reading.line)
         lines = list(dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix))))
@@ -510,6 +545,11 @@ class _Judge:
         reads = f"lines {listed(lines)} read" if lines[1:] else f"line {lines[0]} reads"
         others = f"{reads} other elements of {absent.matrix}"
         return f": no line reads {absent}; {others}", lines[0]
+
+    def _times(self, line: int) -> int:
+        """Return how often the work-item ran a line."""
+        item, steps = self.slice.item, self.slice.steps
+        return sum(self.slice.line(n) == line for n, step in enumerate(steps) if step.active[item])
 
     def _lost(self, step: int, register: int, component: int) -> tuple[str, int]:
         """Return where a product that was made at a step was lost, and the line to fix.

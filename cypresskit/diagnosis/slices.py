@@ -523,6 +523,18 @@ class Slice:
                         found[element].append((step, item))
         return found
 
+    def is_multiplied_elsewhere(self, term: Addend) -> bool:
+        """Return whether another line, too, multiplies the factors of a term, as they were read:
+        for another element of C.
+        """
+        if term.made is None or self.traced.kernel.precision == "double-double":
+            return False
+        for step, _, c in self.products.get(term.elements, ()):
+            reads = map(self._read, self.operands(step, self.item, c)[:2])
+            if {*reads} == {*term.factors} and self.line(step) != self.line(term.made):
+                return True
+        return False
+
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:
         """The steps in which the work-item multiplied two elements: step, register, component."""

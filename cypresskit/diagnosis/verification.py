@@ -250,10 +250,13 @@ def _reads_old_c(kernel: Kernel) -> bool:
 
 
 def _factors_read(program: Program) -> tuple[bool, bool]:
-    """Return whether a program reads alpha and beta from cb0, in any precision."""
+    """Return whether a program computes with alpha and beta from cb0, in any precision. A test
+    against one, as of a loop whose bound is another number of cb0, is no use of it.
+    """
     read = {
         (source.register.element, component)
         for i in program.body
+        if not i.op.relation
         for _, source, positions in uses(program, i)
         if (source.register.kind, source.register.index) == ("cb", 0)
         for component in components(source, positions)

@@ -11,7 +11,7 @@ from typing import Any
 
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import LineFault, find_changed_fault, name_own_line
+from cypresskit.editing.changed_lines import LineFault, find_changed_fault, lead_to_fault
 from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
@@ -115,10 +115,10 @@ class Case:
         if self.leads:
             answer["notes"] = [self.leads, *notes]
         elif notes:
-            red = next((term["lines"] for term in answer["terms"] if not term["right"]), ())
-            fault = self.fault or name_own_line(notes[0], red, self.known, self.seen.kernel)
-            if fault and not fault.is_named_by(notes[0]):
-                answer |= {"notes": [fault.message, *notes], "line": fault.line}
+            terms = [(term["right"], term["lines"]) for term in answer["terms"]]
+            kernel = self.seen.kernel
+            notes, line = lead_to_fault(self.fault, (notes, terms), self.known, kernel)
+            answer |= {"notes": notes} | ({"line": line} if line else {})
         return answer
 
     def costs(self) -> Part | None:

@@ -3,8 +3,9 @@
 The last correct text is known, or the given one that a step starts from. The trace of an incorrect
 element tells which changed lines are part of its sum. Each variant of the text is one repair of one
 mistake there: a change undone, another opcode, component or register. A variant counts as the
-repair if each element of C that it changes becomes correct. So a sentence never blames a line
-without a run that shows it.
+repair if each element of C that it changes becomes correct, and if the checks find nothing in it;
+if it leaves elements incorrect, nothing of another kind. So a sentence never blames a line without
+a run that shows it.
 
 Limitations
 -----------
@@ -48,7 +49,13 @@ TESTS = {"ge": "lt", "lt": "ge", "break_logicalz": "break_logicalnz"}
 TESTS |= {opposite: op for op, opposite in TESTS.items()}
 PRODUCTS = "mad", "dmad", "mul", "dmul"
 TRACED = "sample", *PRODUCTS[:2]  # lines that the trace of an element names
+CONSTANTS = "cb0[0]"  # the number of values of k is one
+SHOULD = re.compile(r"Line (\d+) (\w+) ([^;]+); it should \w+ ([^.]+)\.")
+HOLDS = r"This sum has \3 in place of \4: line \1 \2 it."
+DOES = re.compile("overwrites|is added")  # what a line does to a term, in a sentence on that term
 STORED = re.compile(r"Line \d+ stores the sum of (C\[\d+, \d+\])")
+#: Notes on an element, and of each term whether it is right, and its lines.
+Trace = tuple[Sequence[str], Sequence[tuple[bool, Collection[int]]]]
 UNREAD, NOWHERE = "no line reads", "No work-item stores"  # in such a sentence
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
 FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
@@ -61,8 +68,11 @@ class LineFault(NamedTuple):
     message: str
 
     def is_named_by(self, sentence: str) -> bool:
-        """Return whether a sentence on the terms of a sum names the line, too: it says more."""
-        return self.line in _numbers(sentence)
+        """Return whether a sentence on a sum, or of the checks, says what this line does to it: it
+        says more.
+        """
+        says = re.match(rf"Line {self.line}\b", sentence) or DOES.search(sentence)
+        return says is not None and self.line in _numbers(sentence)
 
 
 class LineChange(NamedTuple):
@@ -119,13 +129,41 @@ def _traced(seen: Verification) -> tuple[Sequence[str], set[int]]:
     return trace.notes, lines.union(*map(_numbers, trace.notes))
 
 
-def name_own_line(note: str, lines: Collection[int], known: str, made: Kernel) -> LineFault | None:
-    """Return a trace's note on a given line, with its reader's lines among the ``lines`` of the
-    wrong sum, or with all if no work-item stores; None if the note names one of these itself, if
-    there is none, or if what is missing is a line that reads a number.
+def lead_to_fault(
+    fault: LineFault | None, trace: Trace, known: str, made: Kernel
+) -> tuple[list[str], int]:
+    """Return the notes of an element's trace, first of them the fault, and its line; 0 if that note
+    is the trace's own. Of the other lines that notes begin with, a fault that a repair shows leaves
+    none; and of a line that is as in the ``known`` text none says what it should do.
     """
+    notes, terms = trace
+    own = _own(known, made)
+    if fault is None and notes:
+        right = {line for is_right, lines in terms if is_right for line in lines}
+        red = next((lines for is_right, lines in terms if not is_right), ())
+        fault = _name_own_line(notes[0], own, {*red} - right)
+        notes = notes[1:] if fault else notes
+    elif fault:
+        notes = [n for n in notes if not n.startswith("Line ") or fault.line in _numbers(n)]
+    if own:
+        notes = [note if _numbers(note) & own else SHOULD.sub(HOLDS, note) for note in notes]
+    if fault is None or (notes and fault.is_named_by(notes[0])):
+        return [*notes], 0
+    message = SHOULD.sub(HOLDS, fault.message)
+    return [message, *notes], fault.line
+
+
+def _own(known: str, made: Kernel) -> set[int]:
+    """Return the lines of a text that its reader has written."""
     changes = _changes(known.splitlines(), made.text.splitlines()) if known else ()
-    own = {change.at + 1 for change in changes if change.new}
+    return {change.at + 1 for change in changes if change.new}
+
+
+def _name_own_line(note: str, own: set[int], lines: Collection[int]) -> LineFault | None:
+    """Return a trace's note on a given line, with its reader's ``own`` lines among the ``lines``
+    that only wrong terms have, or with all if no work-item stores; None if the note names one
+    itself, if there is none, or if what is missing is a line that reads a number.
+    """
     nowhere = NOWHERE in note and len(own) <= MAX_UNDONE
     mine = sorted(own if nowhere else own.intersection(lines))
     named = _numbers(note)
@@ -137,7 +175,7 @@ def name_own_line(note: str, lines: Collection[int], known: str, made: Kernel) -
     if nowhere:
         message = f"{note} You wrote line{'s' * (len(mine) > 1)} {listed(mine)}."
     if other := STORED.match(note):
-        message = f"Line {line} adds products of {other[1]} to this sum: check its factors."
+        message = f"Line {line} is part of the sum of {other[1]}, stored here: check its operands."
     return LineFault(line, message)
 
 
@@ -199,7 +237,8 @@ class _Search:
         undone = sorted((self._undo(*some) for some in (*zip(changes), *pairs)), key=RANK)
         likely = [each for each in undone if each.rank < PAIR]
         if len(self.tried) < 2:
-            repaired = (each.fault for each in likely if self._is_right(each.text))
+            ended = (each for each in likely if process_time() < self.end)
+            repaired = (each.fault for each in ended if self._is_clean(each.text))
             return next(repaired, None)
         found = self._best(likely, whole=True)
         if found is None and NOWHERE in notes:
@@ -276,20 +315,25 @@ class _Search:
             if process_time() > self.end:
                 break
             repaired, left = self._repaired(variant.text, 0)
-            if repaired > most and self._repaired(variant.text, 1)[0]:
+            if repaired <= most or not self._repaired(variant.text, 1)[0]:
+                continue
+            if self._is_clean(variant.text, left):
                 if not left:
                     return variant
                 if not whole:
                     best, most = variant, repaired
         return best
 
-    def _is_right(self, text: str) -> bool:
-        """Return whether nothing is found in a text, in place of one whose C is right."""
-        if process_time() > self.end:
-            return False
+    def _is_clean(self, text: str, left: int = 0) -> bool:
+        """Return whether nothing is found in a text; of one that leaves elements of C incorrect,
+        nothing of another kind than before.
+        """
         with suppress(ILError, KernelError, ValueError, TypeError):
             kernel = replace(self.seen.kernel, text=text, given=None)
-            return verify(kernel, alpha=self.seen.alpha, beta=self.seen.beta).right
+            seen = verify(kernel, alpha=self.seen.alpha, beta=self.seen.beta)
+            before = {each.kind for each in self.seen.findings}
+            new = {each.kind for each in seen.findings} - (before if left else set())
+            return seen.right or bool(left and not new and not seen.error)
         return False
 
     def _repaired(self, text: str, number: int) -> tuple[int, int]:
@@ -352,6 +396,8 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         if len(components) > 1:
             yield put(place, f"{name}.{components[1::-1]}{components[2:]}")
     if op in TESTS:
+        for place, (name, _) in enumerate(map(_split, sources), 2):
+            yield from (put(place, f"{name}.{some}") for some in letters if name == CONSTANTS)
         for test, operands in product((TESTS[op], op), (sources, sources[::-1])):
             yield [test, to, *operands]
     if fetch := FETCH.match(op):
@@ -401,6 +447,8 @@ def _mistake(words: Words, right: Words) -> str:
     wrong, good = words[place], right[place]
     name, letters = _split(wrong)
     other, others = _split(good)
+    if op in TESTS and _name(wrong) == _name(good) == CONSTANTS:
+        return f" tests against {wrong}, which isn't k: {good} is."
     what = f"another {'address' if '[' in wrong else 'register'} belongs here"
     if place == 0 and (fetch := FETCH.match(op)):
         if good.startswith(fetch[0]):

@@ -11,7 +11,7 @@ from typing import Any
 
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.verification import Verification
-from cypresskit.editing.changed_lines import find_changed_fault, name_own_line
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
@@ -100,15 +100,11 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
     if wrong and not findings:
         place = wrong.row, wrong.column
         trace = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta)
-        notes = trace.notes
+        terms = [(term.right, term.lines) for term in trace.terms]
         fault = find_changed_fault(seen, known)
-        if notes and not fault:
-            red = next((term.lines for term in trace.terms if not term.right), ())
-            fault = name_own_line(notes[0], red, known, mine)
-        if fault and not (notes and fault.is_named_by(notes[0])):
-            return Verdict(False, f"{wrong}.", fault.message)
+        notes, line = lead_to_fault(fault, (trace.notes, terms), known, mine)
         if notes:
-            return Verdict(False, f"{wrong}.", " ".join(notes[:2]))
+            return Verdict(False, f"{wrong}.", " ".join(notes[: 1 if line else 2]))
     what = f"{wrong or seen.error}."
     verdict = judge_findings(findings)
     if verdict and findings[0].kind.endswith("outside"):  # the address went wrong earlier
