@@ -118,11 +118,31 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
 
     assert judged(lambda x: x**2).right
     assert judged(lambda x: 2 * x + 4).hint == "SLIP"
-    same = "f(3) gives the same as f(2): does it use its arguments? HINT"
-    assert judged(lambda x: 8).hint == same
+    assert judged(lambda x: 8).hint == "it doesn't use `x`. HINT"
     assert judged(lambda x: x + 1).hint == "HINT"
     assert judged(lambda x: 2 * x).hint == "HINT (1 of 2 calls is right.)"
-    assert judged(lambda x: 4).hint == f"{same} (1 of 2 calls is right.)"
+    assert judged(lambda x: 4).hint == "it doesn't use `x`. HINT (1 of 2 calls is right.)"
+
+
+def test_an_argument_counts_as_unused_only_if_the_source_never_reads_it():
+    """Whatever the calls give: a term may be lost beside a larger one, or another limit be smaller."""
+
+    def right(time, size, rate):
+        return min(time + size / rate, 9.0)
+
+    def judged(answer):
+        cases = [(1.0, 2.0, 8.0), (3.0, 4.0, 8.0), (1.0, 4.0, 2.0)]
+        return formula.formula_exercise(cases, {}, "HINT", name="f")(right)(answer)
+
+    def scaled(time, size, rate):
+        time = time + 1
+        return size / rate
+
+    assert judged(lambda time, size, rate: time * 1e20 + size / rate).hint == "HINT"
+    assert judged(lambda time, size, rate: min(time, size, 0.5)).hint == "it doesn't use `rate`. HINT"
+    assert judged(lambda a, b, c: 7.0).hint == "it doesn't use `a`, `b` and `c`. HINT"
+    assert judged(scaled).hint == "HINT"
+    assert judged(lambda *_: 7.0).hint == "HINT"
 
 
 def test_a_hint_says_only_what_is_true_where_other_calls_fail():

@@ -270,6 +270,8 @@ class Answer(Connection):
         The plain data of an answer that isn't a function.
     names
         The names in its cells, if the check has looked for them.
+    unread
+        The places and names of parameters that its cells never read, if the check has looked.
     """
 
     def __init__(
@@ -288,6 +290,7 @@ class Answer(Connection):
         self.making = making or self.limits
         self.value: Any = None
         self.names: set[str] = set()
+        self.unread: list[tuple[int, str]] = []
         self.type = ""
         self.function = False
         self.here: here.ServerHere | None = None

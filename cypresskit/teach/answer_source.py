@@ -58,6 +58,33 @@ def find_all_names(cells: Sequence[Cell]) -> set[str]:
     return names | {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
 
 
+def find_unread_parameters(cells: Sequence[Cell], name: str) -> list[tuple[int, str]]:
+    """Return the places and names of a function's parameters that its source never reads."""
+    functions = [
+        function
+        for cell in cells
+        for node in ast.walk(bindings.parse_cell(cell.source) or ast.Module([], []))
+        if (function := _function_in(node, name))
+    ]
+    if not functions:
+        return []
+    function = functions[-1]
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    parameters = enumerate(one.arg for one in (*function.args.posonlyargs, *function.args.args))
+    return [] if "locals" in read else [each for each in parameters if each[1] not in read]
+
+
+def _function_in(node: ast.AST, name: str) -> ast.FunctionDef | ast.Lambda | None:
+    """Return the function that a statement defines, if it has this name."""
+    if isinstance(node, ast.FunctionDef) and node.name == name:
+        return node
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+        names = (target.id for target in node.targets if isinstance(target, ast.Name))
+        return node.value if name in names else None
+    return None
+
+
 def find_source(answer: Any, name: str) -> AnswerSource:
     """Return the source of a value that was passed to a check.
 

@@ -33,7 +33,12 @@ from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.card import CardMemoryError
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.serving import PACKAGE, error_text
-from cypresskit.teach.answer_source import AnswerSource, find_all_names, find_source
+from cypresskit.teach.answer_source import (
+    AnswerSource,
+    find_all_names,
+    find_source,
+    find_unread_parameters,
+)
 from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
@@ -389,6 +394,7 @@ def _open_answer(source: AnswerSource, services: Sequence[str], stack: ExitStack
         ) from None
     stack.callback(page.end)
     answer.names = find_all_names(cells)
+    answer.unread = find_unread_parameters(cells, name)
     return answer
 
 

@@ -7,13 +7,13 @@ never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from math import ceil, floor, gcd, isclose
 
 import numpy as np
 
+from cypresskit.tables import listed
 from cypresskit.teach.check import (
     LOOP_HINT,
     CheckStopped,
@@ -157,22 +157,23 @@ class Formula:
         return Verdict(False, message, hint)
 
     def ignored(self, answer: Callable) -> str:
-        """Return two calls of which the answer gives the same, and which show an argument that it
-        never uses; "" if it uses all.
+        """Return which arguments the answer's source never reads, of those that change the right
+        result; "" if it reads all.
         """
-        for place, column in enumerate(zip(*self.cases)):
-            pairs = []
-            for case in self.cases:
-                others = ((*case[:place], value, *case[place + 1 :]) for value in column)
-                pairs += [(o, case) for o in others if self.right(*o) != self.right(*case)][:1]
-            with suppress(CheckStopped):
-                if pairs and all(
-                    self.result(answer, a) == self.result(answer, b) for a, b in pairs
-                ):
-                    other, case = pairs[0]
-                    also = f"{self.call(other)} gives the same as {self.call(case)}"
-                    return f"{also}: does it use its arguments?"
-        return ""
+        unread = [
+            name
+            for place, name in getattr(answer, "unread", ())
+            if place < len(self.cases[0]) and self._depends_on(place)
+        ]
+        return f"it doesn't use {listed([f'`{name}`' for name in unread])}." if unread else ""
+
+    def _depends_on(self, place: int) -> bool:
+        """Return whether the right result of a case changes with the argument in a place."""
+        return any(
+            self.right(*case[:place], other[place], *case[place + 1 :]) != self.right(*case)
+            for case in self.cases
+            for other in self.cases
+        )
 
     def result(self, answer: Callable, case: tuple) -> float:
         """Return the answer's result for a case; anything but a number stops the check."""
