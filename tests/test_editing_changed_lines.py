@@ -76,7 +76,16 @@ def renumbered(*lines: str) -> str:
 #: Mistakes of each kind: the step, the text or new lines, and what is said of which line.
 PLANTED = {
     "factors exchanged": ("01a", ["mad r11.xy__, r3.x, r2, r11"], 22, "factors of A and B are"),
+    "factors and component": ("01a", ["mad r11.xy__, r3.y, r2, r11"], 22, "factors of A and B are"),
     "add": ("01a", ["add r11.xy__, r2.y, r3"], 22, "`add` adds its operands"),
+    "dp4": ("01b", [ROWS[0], "dp4 r12, r2, r3", ROWS[2]], 23, "`dp4` adds up the products"),
+    "sub": ("01a", ["mul r4, r2.y, r3", "sub r11, r11, r4"], 23, "another opcode than `sub`"),
+    "target of a new fetch": (
+        "02",
+        [LACKS["02"][0].replace("r3,", "r2,"), *LACKS["02"][1:]],
+        38,
+        "writes r2; another register belongs here",
+    ),
     "mul": ("01a", ["mul r11.xy__, r2.y, r3"], 22, "`mul` only multiplies"),
     "another sum read": ("01a", ["mad r11.xy__, r2.y, r3, r10"], 22, "in its own register"),
     "another sum": ("01a", ["mad r10.xy__, r2.y, r3, r10"], 22, "doesn't belong in this sum"),
@@ -131,6 +140,25 @@ def test_the_readers_line_is_named(kind):
     sentence = fault.message if fault else notes[0]
     assert re.search(rf"\b[Ll]ines? {number}\b", sentence), sentence
     assert said in f"{fault} {notes}"
+
+
+def test_a_test_against_another_count_is_named_where_only_fetches_are_outside():
+    """C is right: beyond the matrices are zeros."""
+    fault = fault_of("free", FREE.replace("ge r1.x, r0.w", "ge r1.x, r0.z"))
+    assert fault and fault.message.endswith("reads r0.z; another component belongs here.")
+
+
+def test_a_wrong_mask_of_an_address_is_named():
+    """Where nothing is stored, only a whole C shows that it is this line."""
+    fault = fault_of("05", renumbered(NUMBERED[0], NUMBERED[1].replace("l8.w", "l8.y")))
+    assert fault and fault.line == 18 and "another component" in fault.message
+
+
+def test_no_line_is_named_that_isnt_part_of_the_element_that_is_shown():
+    """Each row's product is in the register of the row above: that of row 1 is wrong, too."""
+    rows = [row.replace(f"r1{n}", f"r1{n - 1}") for n, row in enumerate(ROWS, 1)]
+    notes, _ = replayed(STEPS["01b"], written("01b", rows))
+    assert notes[0].startswith("Line 22 adds A[0, 1] · B[0, 0], which doesn't belong"), notes
 
 
 @pytest.mark.parametrize("count", [".z", ".w"])
@@ -234,8 +262,7 @@ def test_where_no_work_item_stores_the_lines_of_the_address_are_named():
 
 def test_a_number_added_without_a_factor_is_no_product_of_the_line_that_reads_it():
     notes, _ = replayed(STEPS["01a"], written("01a", ["mad r11.xy__, r2.y, l0.z, r11"]))
-    assert notes[0] == "Line 22 reads l0.z; another register belongs here."
-    assert notes[1].startswith("A[0, 1] is in this sum without a second factor; line 18 reads it")
+    assert notes == ["Line 22 reads l0.z; another register belongs here."]
 
 
 @pytest.mark.parametrize("step", [0.0, -0.5])

@@ -125,7 +125,7 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
 
 
 def test_an_argument_counts_as_unused_only_if_the_source_never_reads_it():
-    """Whatever the calls give: a term may be lost beside a larger one, or another limit be smaller."""
+    """A term may be lost beside a larger one, and another limit be smaller."""
 
     def right(time, size, rate):
         return min(time + size / rate, 9.0)
@@ -139,7 +139,9 @@ def test_an_argument_counts_as_unused_only_if_the_source_never_reads_it():
         return size / rate
 
     assert judged(lambda time, size, rate: time * 1e20 + size / rate).hint == "HINT"
-    assert judged(lambda time, size, rate: min(time, size, 0.5)).hint == "it doesn't use `rate`. HINT"
+    assert (
+        judged(lambda time, size, rate: min(time, size, 0.5)).hint == "it doesn't use `rate`. HINT"
+    )
     assert judged(lambda a, b, c: 7.0).hint == "it doesn't use `a`, `b` and `c`. HINT"
     assert judged(scaled).hint == "HINT"
     assert judged(lambda *_: 7.0).hint == "HINT"

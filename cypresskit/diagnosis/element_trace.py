@@ -439,9 +439,10 @@ class _Judge:
         if first.times == value:
             terms = [self._term("right", first, k)]
         else:
-            times = f"multiplied by {first.times:g}, not by {scalar} = {value:g}."
+            times = f"multiplied by {first.times:g}, not by {scalar} = {value:g}"
             lines = [self.slice.line(step) for step in first.scaled]
             blame = lines[-1] if lines else self.line
+            times += f": see line {blame}." if lines and first.times != -value else "."
             terms = [self._term("scaled", first, k, f"{self._name(elements)} is {times}", blame)]
         again = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
@@ -524,7 +525,10 @@ class _Judge:
         """Return why a term is missing, as the end of a sentence, and the line to blame, or 0."""
         sliced = self.slice
         if elements == self.old:
-            return f": add it, times beta = {self.given.beta:g}", 0
+            (reading,) = readings
+            add = f"add it, times beta = {self.given.beta:g}"
+            read = f"line {reading.line} reads it; " if reading.line else ""
+            return f": {read}{add}", reading.line
         if made := sliced.products.get(elements):
             return self._lost(*made[-1])
         read = list(dict.fromkeys(reading.line for reading in readings if reading.line))

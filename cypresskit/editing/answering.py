@@ -109,16 +109,22 @@ class Case:
         return (self.small and self.small.wrong) or self.seen.wrong[:2]
 
     def replay(self) -> Part:
-        """The terms of this element; first of its notes, the fault among the changed lines."""
+        """The terms of this element; first of its notes, the fault among the changed lines. Of a
+        register that was never set no sum says more.
+        """
         answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
         notes = answer.get("notes", ())
-        if self.leads:
-            answer["notes"] = [self.leads, *notes]
-        elif notes:
+        unset = [each for each in self.seen.findings if "was never set" in each.message]
+        if notes and unset and not self.fault:
+            first = unset[0]
+            notes = [f"Line {first.line} uses {first.element}, which was never set. {first.advice}"]
+        if notes and (not self.leads or "correct" in self.leads):
             terms = [(term["right"], term["lines"]) for term in answer["terms"]]
             kernel = self.seen.kernel
             notes, line = lead_to_fault(self.fault, (notes, terms), self.known, kernel)
-            answer |= {"notes": notes} | ({"line": line} if line else {})
+            answer |= {"line": line} if line else {}
+        if notes or self.leads:
+            answer["notes"] = [*filter(None, [self.leads]), *notes]
         return answer
 
     def costs(self) -> Part | None:

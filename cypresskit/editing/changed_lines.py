@@ -48,15 +48,16 @@ ARITHMETIC = ("mad", "mul", "add", "dmad", "dmul", "dadd")
 TESTS = {"ge": "lt", "lt": "ge", "break_logicalz": "break_logicalnz"}
 TESTS |= {opposite: op for op, opposite in TESTS.items()}
 PRODUCTS = "mad", "dmad", "mul", "dmul"
+DOTS = "dp2", "dp3", "dp4"
 TRACED = "sample", *PRODUCTS[:2]  # lines that the trace of an element names
 CONSTANTS = "cb0[0]"  # the number of values of k is one
 SHOULD = re.compile(r"Line (\d+) (\w+) ([^;]+); it should \w+ ([^.]+)\.")
 HOLDS = r"This sum has \3 in place of \4: line \1 \2 it."
-DOES = re.compile("overwrites|is added")  # what a line does to a term, in a sentence on that term
 STORED = re.compile(r"Line \d+ stores the sum of (C\[\d+, \d+\])")
 #: Notes on an element, and of each term whether it is right, and its lines.
 Trace = tuple[Sequence[str], Sequence[tuple[bool, Collection[int]]]]
-UNREAD, NOWHERE = "no line reads", "No work-item stores"  # in such a sentence
+#: In such a sentence.
+UNREAD, NOWHERE, EXTRA = "no line reads", "No work-item stores", "doesn't belong in this sum"
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
 FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
 
@@ -68,11 +69,11 @@ class LineFault(NamedTuple):
     message: str
 
     def is_named_by(self, sentence: str) -> bool:
-        """Return whether a sentence on a sum, or of the checks, says what this line does to it: it
-        says more.
+        """Return whether a sentence on a sum, or of the checks, says more of this line than that
+        another word belongs there.
         """
-        says = re.match(rf"Line {self.line}\b", sentence) or DOES.search(sentence)
-        return says is not None and self.line in _numbers(sentence)
+        says_more = re.match(rf"Line {self.line}\b", sentence) and EXTRA not in sentence
+        return bool(says_more and "another" in self.message)
 
 
 class LineChange(NamedTuple):
@@ -133,8 +134,8 @@ def lead_to_fault(
     fault: LineFault | None, trace: Trace, known: str, made: Kernel
 ) -> tuple[list[str], int]:
     """Return the notes of an element's trace, first of them the fault, and its line; 0 if that note
-    is the trace's own. Of the other lines that notes begin with, a fault that a repair shows leaves
-    none; and of a line that is as in the ``known`` text none says what it should do.
+    is the trace's own. A fault that a repair shows leaves only the notes that name its line; and of
+    a line that is as in the ``known`` text none says what it should do.
     """
     notes, terms = trace
     own = _own(known, made)
@@ -144,7 +145,7 @@ def lead_to_fault(
         fault = _name_own_line(notes[0], own, {*red} - right)
         notes = notes[1:] if fault else notes
     elif fault:
-        notes = [n for n in notes if not n.startswith("Line ") or fault.line in _numbers(n)]
+        notes = [note for note in notes if fault.line in _numbers(note)]
     if own:
         notes = [note if _numbers(note) & own else SHOULD.sub(HOLDS, note) for note in notes]
     if fault is None or (notes and fault.is_named_by(notes[0])):
@@ -223,8 +224,8 @@ class _Search:
         """Return the fault that a variant repairs, or None. First, each change is undone; then a
         word of a changed line is replaced, of those first that the trace of an incorrect element
         names; then two changes are undone. By its ``notes``, a product isn't at fault if an element
-        isn't read; if it isn't stored, a change alone tells which of the lines that compute its
-        address is wrong.
+        isn't read; if it isn't stored, only a whole C tells which of the lines that compute its
+        address is wrong. If C is correct, tests of a loop are repaired.
         """
         own = [change.at for change in changes if change.new]
         suspects = {at for at in own if at + 1 in traced or not self._starts(at, TRACED)}
@@ -237,17 +238,18 @@ class _Search:
         undone = sorted((self._undo(*some) for some in (*zip(changes), *pairs)), key=RANK)
         likely = [each for each in undone if each.rank < PAIR]
         if len(self.tried) < 2:
+            tests = [at for at in own if self._starts(at, (*TESTS,))]
+            likely += [each for at in tests for each in self._repairs(at)]
             ended = (each for each in likely if process_time() < self.end)
             repaired = (each.fault for each in ended if self._is_clean(each.text))
             return next(repaired, None)
         found = self._best(likely, whole=True)
-        if found is None and NOWHERE in notes:
-            return None
+        whole = NOWHERE in notes
         for part in suspects, {*own} - suspects:
             repairs = [self._repairs(at) for at in sorted(part)]
             in_turn = (each for turn in zip_longest(*repairs) for each in turn if each)
-            found = found or self._best(in_turn)
-        found = found or self._best(each for each in undone if each.rank == PAIR)
+            found = found or self._best(in_turn, whole)
+        found = found or self._best((each for each in undone if each.rank == PAIR), whole)
         return found and found.fault
 
     def _starts(self, at: int, opcodes: tuple[str, ...]) -> bool:
@@ -338,12 +340,14 @@ class _Search:
 
     def _repaired(self, text: str, number: int) -> tuple[int, int]:
         """Return how many elements of a product a text makes correct, and how many it leaves
-        incorrect; (0, 0) if it changes another one.
+        incorrect; (0, 0) if it changes one of these, or leaves the one that is shown.
         """
         given, before = self.tried[number]
         result = _result(given, text)
         wrong = given.wrong(result)
         if (wrong & (result != before) & ~np.isnan(before)).any():
+            return 0, 0
+        if (shown := self.seen.wrong) and wrong[..., shown.row, shown.column].any():
             return 0, 0
         return int((given.wrong(before) & ~wrong).sum()), int(wrong.sum())
 
@@ -384,13 +388,19 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     the likeliest first.
     """
     op, to, *sources = words
-    letters = ("xy", "zw") if op.startswith("d") else ("x", "y", "z", "w")
-    own = to if op.startswith("d") else _name(to)
+    is_double = op.startswith("d") and op not in DOTS
+    letters = ("xy", "zw") if is_double else ("x", "y", "z", "w")
+    own = to if is_double else _name(to)
     alike = [other for other in lines if other[0] == op and len(other) == len(words)]
 
     def put(place: int, word: str) -> Words:
         return [*words[:place], word, *words[place + 1 :]]
 
+    if op == "sub":
+        yield put(0, "add")
+    if op in DOTS:
+        first, second = map(_name, sources)
+        yield from (["mad", to, f"{first}.{some}", second, own] for some in letters)
     for place, source in enumerate(sources, 2):
         name, components = _split(source)
         if len(components) > 1:
@@ -401,13 +411,15 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         for test, operands in product((TESTS[op], op), (sources, sources[::-1])):
             yield [test, to, *operands]
     if fetch := FETCH.match(op):
+        factors = {_name(source) for line in lines if line[0] in PRODUCTS for source in line[2:4]}
+        yield from (put(1, name) for name in sorted(factors - {_name(line[1]) for line in lines}))
         other = "10"[int(fetch[1])]
         yield put(0, op.replace(fetch[0], f"sample_resource({other})_sampler({other})"))
         for offset in OFFSETS:
             yield put(0, fetch[0] + offset)
     is_product = op in ARITHMETIC and _name(to) not in map(_name, sources[:2])
     if is_product:
-        yield ["dmad" if op.startswith("d") else "mad", to, *sources[:2], own]
+        yield ["dmad" if is_double else "mad", to, *sources[:2], own]
         masks = {_split(other[1])[1] for other in alike} | {*_split(to)[1]}
         for mask in sorted(masks - {"_"}):
             yield put(1, f"{_name(to)}.{mask}".rstrip("."))
@@ -415,11 +427,13 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         if source == to:
             continue  # it counts
         name, components = _split(source)
-        for other in sorted({_name(other[place]) for other in alike} | {name}, key=name.__ne__):
+        for some in (*letters, *[""] * is_product):
+            if len(components) <= len(letters[0]):
+                yield put(place, f"{name}.{some}".rstrip("."))
+        for other in sorted({_name(other[place]) for other in alike}):
             yield put(place, source.replace(name, other))
-            for some in (*letters, *[""] * is_product):
-                if len(components) <= len(letters[0]):
-                    yield put(place, f"{other}.{some}".rstrip("."))
+            if is_product:
+                yield put(place, other)
     if is_product and len(sources) == 3:
         first, second = map(_name, sources[:2])
         for some in letters:
@@ -434,8 +448,10 @@ def _mistake(words: Words, right: Words) -> str:
         late = places[0] == 0 and len(places) > 1
         how = "true too late, or too early, by one iteration" if late else "the wrong way round"
         return f": the test is {how}."
-    if op in ARITHMETIC and len(words) < len(right):
+    if op in (*ARITHMETIC, *DOTS) and len(words) < len(right):
         what = "adds its operands" if op.endswith("add") else "only multiplies"
+        if op in DOTS:
+            what = "adds up the products of components"
         return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
     if len(words) != len(right) or op.startswith("dcl"):
         return ""

@@ -19,6 +19,7 @@ from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.machine.checks import Finding
 from cypresskit.teach.check import Verdict, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
 from cypresskit.timing import Report, simulate
@@ -96,21 +97,26 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
     """Return the verdict on a wrong product: what the checks found; or the wrong element, with the
     fault among the lines that differ from the ``known`` text, or its wrong term, as the hint.
     """
-    wrong, findings = seen.wrong, seen.findings
-    if wrong and not findings:
-        place = wrong.row, wrong.column
-        trace = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta)
+    wrong, found = seen.wrong, judge_findings(seen.findings)
+    if found and not _is_wrong_address(seen.findings[0]):
+        return found
+    fault = find_changed_fault(seen, known)
+    notes = [fault.message] if fault else []
+    if wrong:
+        trace = trace_element(mine, wrong.row, wrong.column, alpha=seen.alpha, beta=seen.beta)
         terms = [(term.right, term.lines) for term in trace.terms]
-        fault = find_changed_fault(seen, known)
-        notes, line = lead_to_fault(fault, (trace.notes, terms), known, mine)
-        if notes:
-            return Verdict(False, f"{wrong}.", " ".join(notes[: 1 if line else 2]))
-    what = f"{wrong or seen.error}."
-    verdict = judge_findings(findings)
-    if verdict and findings[0].kind.endswith("outside"):  # the address went wrong earlier
-        fault = find_changed_fault(seen, known)
-        return replace(verdict, hint=fault.message) if fault else verdict
-    return verdict or Verdict(False, what, "what goes into this element, term by term?")
+        notes, _ = lead_to_fault(fault, (trace.notes, terms), known, mine)
+    if found:
+        names_line = notes and notes[0].startswith(("Line ", "A line ", "This sum has "))
+        return replace(found, hint=notes[0]) if names_line else found
+    hint = " ".join(notes[:2]) or "what goes into this element, term by term?"
+    return Verdict(False, f"{wrong or seen.error}.", hint)
+
+
+def _is_wrong_address(finding: Finding) -> bool:
+    """Return whether a finding is on an address, which another line has computed."""
+    is_race = finding.kind == "race" and not finding.element.startswith("lds")
+    return is_race or finding.kind.endswith("outside")
 
 
 def describe_iteration(mine: Kernel) -> str:

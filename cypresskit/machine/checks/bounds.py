@@ -144,7 +144,9 @@ class MemoryCheck(Check):
                 "Check the row stride (in 128-bit elements, not numbers), and that the domain fits"
                 " the array."
             )
-        if place < 0:
+        if place == -1:
+            advice = "A test such as `ge` gives -1 if it is true: is that still in the register?"
+        elif place < 0:
             advice = (
                 "The address is negative: look at what is subtracted, and for a float that wasn't"
                 " converted."
