@@ -24,8 +24,8 @@ LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 
 def make_python_site(folder: Path, lessons: Sequence[Path] = ()) -> tuple[Path, str]:
     """Write a site of a first page and of the two parts that run Python, of which the workbook has
-    the results of one launch, and those of the launches in ``lessons``. Return its folder, and why
-    it has no such parts, or "".
+    the results of the launches in ``lessons``, or else of one. Return its folder, and why it has
+    no such parts, or "".
     """
     launching = folder / "launch.ipynb"
     cell = nbformat.v4.new_code_cell(LAUNCH.format(256), id="launch")
@@ -35,7 +35,7 @@ def make_python_site(folder: Path, lessons: Sequence[Path] = ()) -> tuple[Path, 
     (site / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
     try:
         bench_page.write_page(site / "bench")
-        workbook.write_workbook(site / "workbook", [launching, *lessons])
+        workbook.write_workbook(site / "workbook", lessons or [launching])
     except bench_page.NotAvailable as why:
         return site, str(why)
     return site, ""

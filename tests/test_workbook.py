@@ -173,10 +173,12 @@ def test_what_a_full_store_refuses_stays_and_is_stored_later(running):
     contents, line = f"{APP}.serviceManager.contents", running.locator("#cypresskit-kernel")
     full = "async () => { throw new DOMException('full', 'QuotaExceededError') }"
     evaluate(running, f"() => {{ {contents}.save = {full} }}")
-    stop(running, "open('late.txt', 'w').write('kept')\nwhile True: pass")
-    assert "can't save your files" in line.inner_text()
-    assert evaluate(running, RUN, "print(open('late.txt').read())") == ["kept\n", "ok"]
-    evaluate(running, f"() => {{ delete {contents}.save }}")
+    try:
+        stop(running, "open('late.txt', 'w').write('kept')\nwhile True: pass")
+        assert evaluate(running, RUN, "print(open('late.txt').read())") == ["kept\n", "ok"]
+        assert "can't save your files" in line.inner_text()
+    finally:
+        evaluate(running, f"() => {{ delete {contents}.save }}")
     assert evaluate(running, RUN, "open('mine.txt', 'w').write('now')")[1] == "ok"
     line.wait_for(state="hidden")
     held = "(name) => " + contents + ".get(name, {content: true}).then(({content}) => content)"
@@ -191,6 +193,20 @@ def test_a_python_that_ends_between_two_cells_says_so(running):
     line.wait_for()
     assert "killed" in line.inner_text() and "Run the first cell again" in line.inner_text()
     assert evaluate(running, RUN, "print('x' in globals())") == ["False\n", "ok"]
+
+
+@pytest.mark.slow
+def test_without_a_network_a_stopped_python_says_what_it_needs(running):
+    running.context.set_offline(True)
+    try:
+        stop(running, "open('mine.txt', 'w').write('kept')\nwhile True: pass")
+        line = running.locator("#cypresskit-kernel")
+        line.wait_for()
+        assert "Is there a network?" in line.inner_text()
+        assert "Your files are kept" in evaluate(running, RUN, "x = 1")[0]
+    finally:
+        running.context.set_offline(False)
+    assert evaluate(running, RUN, "print(open('mine.txt').read())") == ["kept\n", "ok"]
 
 
 @pytest.mark.slow

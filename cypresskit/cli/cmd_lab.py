@@ -10,7 +10,7 @@ from cypresskit.cli.command import CommandError, command
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Its folder labconfig has JupyterLab's settings: line numbers, since errors in IL name lines; no
-# question about news.
+# question about news; a notebook is saved every 20 seconds, also in a browser, whose tab may die.
 SETTINGS = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"

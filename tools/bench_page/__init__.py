@@ -57,8 +57,11 @@ SOURCES = "page_python.py", "stand_ins.py", "cypresskit_native.py"
 SCRIPTS = "page.js", "worker.js", "python.js"
 #: Packages of Python's library that the page needs besides the standard library.
 PACKAGES = "numpy", "tqdm"
-#: Folders of the library that a page doesn't need.
-UNUSED = "tests", "f2py", "idlelib", "turtledemo", "test", "tkinter", "ensurepip", "pydoc_data"
+#: Folders and modules of the library that a page doesn't need.
+UNUSED = """
+    _pyio.pyc doctest.pyc ensurepip f2py idlelib imaplib.pyc mailbox.pyc multiprocessing
+    optparse.pyc pydoc_data test tests tkinter turtle.pyc turtledemo wsgiref xmlrpc
+""".split()
 PROBLEMS = {
     "failed": "This browser can't run the workbench: Chromium 156 and Firefox 153 can. Or install"
     " the workbook; its first page says how.",
@@ -168,7 +171,7 @@ def python_files() -> dict[str, bytes]:
         with zipfile.ZipFile(standard) as whole:
             (folder / "library.zip.gz").write_bytes(compress(library(whole)))
 
-    folder = kept(f"packed-{PYTHON[1]}", pack)
+    folder = kept(f"packed-{PYTHON[1]}-{'-'.join(UNUSED)}", pack)
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 

@@ -1,5 +1,5 @@
 // CPython in WebAssembly: with the timing engine and the catalog's compiled kernels in its memory, and
-// files in memory. A worker of the site runs it, and make_image.js when the site is built.
+// files in memory. The site's worker runs it.
 // @ts-expect-error: the site has it beside this file
 import {ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI} from "./shim/index.js"
 

@@ -168,6 +168,7 @@
           if (model?.type === "file") files.push([name, contentOf(model)])
         this.worker = new Worker(new URL("worker.js", BENCH), {type: "module"})
         this.loaded = 0
+        this.isReady = false
         const ready = new Promise((go, fail) => {
           this.worker.onmessage = ({data}) => (data.type === "ready" ? go() : this.take(data))
           this.worker.onerror = ({message}) => this.end(message || "its worker can't start")
@@ -178,13 +179,16 @@
         const launches = $launches
         this.worker.postMessage({type: "begin", key: "$key", module, packages, launches, files})
         await ready
-        say("")
+        this.isReady = true
+        say(this.files.isFull ? NO_STORAGE : "")
       }
 
       /** End Python, which has failed or was stopped. */
       end(why, name = "KernelDied") {
-        const words =
-          name === "KernelDied" ? `Python ended (${why}). Run the first cell again.` : why
+        const ended = this.isReady
+          ? `Python ended (${why}). Run the first cell again.`
+          : `Python can't start (${why}). Is there a network? Your files are kept. Run a cell to try again.`
+        const words = name === "KernelDied" ? ended : why
         const error = Object.assign(new Error(words), {name})
         this.worker?.terminate()
         this.begun = undefined
