@@ -286,15 +286,18 @@ def test_a_text_that_never_ends_is_stopped_and_stays(bench, page):
 
 REFUSE = "indexedDB.open = () => { throw new Error('refused') };"
 NO_CACHES = "Object.defineProperty(self, 'caches', {value: undefined});"
+NO_PROMISES = "delete WebAssembly.Suspending; delete WebAssembly.promising;"
 #: What a worker's browser may lack, or refuse.
 BROKEN = {
     "a store, and caches": REFUSE + NO_CACHES,
-    "no waiting for promises": "delete WebAssembly.Suspending; delete WebAssembly.promising",
+    "no waiting for promises": NO_PROMISES,
+    "a store, caches, and waiting for promises": REFUSE + NO_CACHES + NO_PROMISES,
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lack", sorted(BROKEN))
+@pytest.mark.few(1)  # it lacks all of them
+@pytest.mark.parametrize("lack", sorted(BROKEN, key=len, reverse=True))
 def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     """It is checked, and there after a reload in the middle of a word."""
     page = tab(BROKEN[lack])

@@ -4,7 +4,7 @@ import asyncio
 from threading import Thread
 
 import numpy as np
-from conftest import READY, without_a_loop
+from conftest import without_a_loop
 
 from cypresskit import draw
 from cypresskit.draw.player import Player
@@ -63,26 +63,3 @@ def test_controls_draw_from_a_thread_of_jupyters():
     thread.start()
     thread.join()
     assert place.outputs[0]["data"]["text/plain"] == "n is 2" and "n = 2" in status.value
-
-
-def test_controls_in_jupyterlab_answer(lab, page):
-    """A slider's step runs Python again and puts a new player in the old one's place."""
-    lab.write(
-        page,
-        "controls.ipynb",
-        "import cypresskit as ck\nck.draw.load()",
-        "ck.draw.interactive("
-        "lambda item: ck.draw.line_chart({'a': {0: item}}, 'x', 'y', title=f'Item {item}'),"
-        " item=[1, 2, 3])",
-    )
-    lab.run_all(page)
-    page.wait_for_function(READY)
-    title = "() => Bokeh.documents.at(-1)?.title() ?? ''"
-    assert "Item 1" in page.evaluate(title)
-    handle = page.locator(".widget-slider .noUi-handle").first
-    handle.focus()
-    for item in (2, 3):
-        page.keyboard.press("ArrowRight")
-        page.get_by_text(f"item = {item}").wait_for()  # progress, and then the answer
-        page.wait_for_function(f"() => ({title})().includes('Item {item}')")
-    assert page.locator("[data-ready]").count() == 1, "the old player has gone"

@@ -31,11 +31,6 @@ CARD = {
 }
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 class Actor:
     """In a process's place: answers a message at a time, hangs or dies when a test says so. Each
     part says of which text it is.

@@ -270,6 +270,7 @@ def test_a_step_opens_its_panels_and_no_other(begin, page, step):
         assert button.get_attribute("aria-expanded") == str(not before).lower()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, page, step):
     """1366 x 768 less the browser's bars: 1366 x 657; JupyterLab leaves 934 x 535 of it."""

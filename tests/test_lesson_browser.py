@@ -136,37 +136,44 @@ def test_the_first_page_is_a_lesson_and_asks_nothing(lab, page):
     assert not page.locator(".jp-DirListing:visible, .jp-Dialog, .Toastify__toast").count()
 
 
-PICTURE_IN_NOTEBOOK = """() => {
-    const picture = document.querySelector("cypresskit-picture")
+#: Whether the picture of the cell that has these words is whole in view; null until it is there.
+IN_VIEW = """words => {
+    const cells = [...document.querySelectorAll(".jp-CodeCell")]
+    const cell = cells.find((one) => one.textContent.includes(words))
+    const picture = cell?.querySelector("cypresskit-picture")
     if (!picture?.querySelector("[data-ready]")) return null
     const room = picture.closest(".jp-WindowedPanel-outer").getBoundingClientRect()
     const {top, bottom} = picture.getBoundingClientRect()
-    return {seen: top >= room.top - 1 && bottom <= room.bottom + 1, top, bottom}
+    return {seen: top >= room.top - 1 && bottom <= room.bottom + 1}
 }"""
 
 
-@pytest.mark.parametrize(("scrolls", "motion"), [(False, "no-preference"), (True, "reduce")])
-def test_a_picture_comes_into_view_when_its_reader_ran_it(lab, page, motion, scrolls):
+def test_a_picture_comes_into_view_when_its_reader_ran_it(lab, page):
     """By the keyboard: whole, with its controls, wherever its cell stood; not on a page that was
     scrolled since.
     """
-    page.emulate_media(reduced_motion=motion)
     page.set_viewport_size({"width": 1366, "height": 768})
     long = "\n".join(["# a line"] * 22)
-    cells = ["import cypresskit as ck\nck.draw.load()", long]
-    wait = f"import time; time.sleep({2 if scrolls else 0})\nck.draw.register_block('sgemm_tn')"
-    lab.write(page, "view.ipynb", *cells, wait, *[long] * 4, "1 + 1")
-    lab.run(page, "ck.draw.load()")
-    page.locator(".jp-CodeCell", has_text="register_block").locator(".cm-content").click()
-    page.keyboard.press("Shift+Enter")
-    if scrolls:
-        page.mouse.wheel(0, -3000)
-    page.wait_for_function(f"({PICTURE_IN_NOTEBOOK})() !== null")
-    if scrolls:
-        page.wait_for_timeout(1500)  # it would have come meanwhile
-        assert not page.evaluate(PICTURE_IN_NOTEBOOK)["seen"]
-    else:
-        page.wait_for_function(f"({PICTURE_IN_NOTEBOOK})().seen", timeout=60_000)
+    load, at_once, late = (
+        "import time, cypresskit as ck\nck.draw.load()",
+        "time.sleep(0)\nck.draw.register_block('sgemm_tn')",
+        "time.sleep(2)\nck.draw.register_block('sgemm_tn')",
+    )
+    lab.write(page, "view.ipynb", load, long, late, *[long] * 4, at_once, *[long] * 4, "1 + 1")
+    lab.run(page, load)
+    for cell, scrolls in ((at_once, False), (late, True)):
+        words = cell.partition("\n")[0]
+        page.emulate_media(reduced_motion="reduce" if scrolls else "no-preference")
+        page.locator(".jp-CodeCell", has_text=words).locator(".cm-content").click()
+        page.keyboard.press("Shift+Enter")
+        if scrolls:
+            page.mouse.wheel(0, -3000)
+        page.wait_for_function(f"words => ({IN_VIEW})(words) !== null", arg=words)
+        if scrolls:
+            page.wait_for_timeout(1500)  # it would have come meanwhile
+            assert not page.evaluate(IN_VIEW, words)["seen"]
+        else:
+            page.wait_for_function(f"words => ({IN_VIEW})(words).seen", arg=words, timeout=60_000)
 
 
 #: How light the letters of the registers are.
@@ -180,8 +187,31 @@ INK = """() => {
 }"""
 
 
-def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
+def test_the_lesson_takes_a_guess_runs_and_plays_in_jupyterlab(lab, page):
+    """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was
+    counted. Prose stays rendered when it is clicked twice: there are solutions in it. Then all of
+    it, and a player.
+    """
     lab.open(page, LESSON)
+    page.locator(".jp-RenderedMarkdown").first.dblclick()
+    assert page.locator(".jp-MarkdownCell .cm-editor:visible").count() == 0
+    assert not page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.dirty"), (
+        "just opened"
+    )
+    lab.run(page, "import numpy", "ck.draw.load(", "times = ck.draw.predict(")
+    entry = page.get_by_placeholder("a number")
+    entry.scroll_into_view_if_needed()
+    entry.fill("8")
+    entry.press("Tab")
+    page.get_by_role("button", name="double", exact=True).click()
+    lab.run(page, "times.reveal(")
+    said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
+    assert (
+        "You said 8, and it is 8 times: well guessed!" in said
+        and "If N doubles, what happens to W? You said double, and it is the same." in said
+    )
+    assert entry.input_value() == "8", "the control that was filled in is still there"
+
     lab.run_all(page)
     page.locator(
         ".cypresskit-player"
@@ -220,70 +250,74 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
         assert (page.evaluate(INK) > 200) == (look == "dark")
 
 
-def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
-    """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was
-    counted. Prose stays rendered when it is clicked twice: there are solutions in it.
-    """
-    lab.open(page, LESSON)
-    page.locator(".jp-RenderedMarkdown").first.dblclick()
-    assert page.locator(".jp-MarkdownCell .cm-editor:visible").count() == 0
-    assert not page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.dirty"), (
-        "just opened"
-    )
-    lab.run(page, "import numpy", "ck.draw.load(", "times = ck.draw.predict(")
-    entry = page.get_by_placeholder("a number")
-    entry.scroll_into_view_if_needed()
-    entry.fill("8")
-    entry.press("Tab")
-    page.get_by_role("button", name="double", exact=True).click()
-    lab.run(page, "times.reveal(")
-    said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
-    assert (
-        "You said 8, and it is 8 times: well guessed!" in said
-        and "If N doubles, what happens to W? You said double, and it is the same." in said
-    )
-    assert entry.input_value() == "8", "the control that was filled in is still there"
+LOAD = "import cypresskit as ck\nck.draw.load()"
+CURVE = (
+    "guess = ck.draw.predict('how fast', curve=(1, 2, 4), top=200)",
+    "ck.draw.line_chart({'speed': {1: 50, 2: 100, 4: 190}}, 'b', 'Gflop/s', guess=guess)",
+    "guess.value",
+)
+MISTYPED = "\n".join(
+    line
+    for line in ck.kernels["sgemm_naive"].text.replace("mad r10", "mda r10", 1).splitlines()
+    if line[:1] != ";" or "alpha" in line
+)
+IL = f"own = '''{MISTYPED}'''\nck.assemble(own, 'own.il')"
+CONTROLS = """ck.draw.interactive(
+    lambda item: ck.draw.line_chart({'a': {0: item}}, 'x', 'y', title=f'Item {item}'),
+    item=[1, 2, 3])"""
 
 
-def test_a_curve_that_is_drawn_reaches_python(lab, page):
+@pytest.fixture(scope="module")
+def cells(lab, context):
+    """A page of one notebook with the cells of the next tests."""
+    page = context.new_page()
+    lab.write(page, "cells.ipynb", LOAD, IL, CONTROLS, *CURVE)
+    lab.run(page, LOAD)
+    yield page
+    page.close()
+
+
+def test_a_curve_that_is_drawn_reaches_python(lab, cells):
     """By the keys of its points, which JupyterLab leaves alone; and it stays when it is kept."""
-    lab.write(
-        page,
-        "curve.ipynb",
-        "import cypresskit as ck\nguess = ck.draw.predict('how fast', curve=(1, 2, 4), top=200)",
-        "ck.draw.line_chart({'speed': {1: 50, 2: 100, 4: 190}}, 'b', 'Gflop/s', guess=guess)",
-        "guess.value",
-    )
-    lab.run(page, "import cypresskit")
-    points = page.get_by_role("slider", name="how fast at")
+    guess, chart, value = CURVE
+    lab.run(cells, guess)
+    points = cells.get_by_role("slider", name="how fast at")
     points.nth(2).press("End")
     points.nth(0).press("PageUp")
-    lab.run(page, "ck.draw.line_chart(", "guess.value")
-    last = lab.outputs(page)[-1][0]["data"]["text/plain"]
+    lab.run(cells, chart, value)
+    last = lab.outputs(cells)[-1][0]["data"]["text/plain"]
     assert "".join(last) == "{1: 20.0, 2: 0.0, 4: 200.0}"
     assert points.nth(2).get_attribute("aria-valuenow") == "200", "it is still there"
 
 
-def test_il_in_a_cell_has_colours_and_line_numbers(lab, page):
-    lines = ck.kernels["sgemm_naive"].text.replace("mad r10", "mda r10", 1).splitlines()
-    text = "\n".join(line for line in lines if line[:1] != ";" or "alpha" in line)
-    lab.write(
-        page,
-        "own.ipynb",
-        "import cypresskit as ck\nck.draw.load()",
-        f"own = '''{text}'''\nck.assemble(own, 'own.il')",
-    )
-    lab.run(page, "ck.draw.load()", "own = ")
-    page.locator(".jp-CodeCell", has_text="own = ").first.evaluate("cell => cell.scrollIntoView()")
-    page.wait_for_function(
+def test_controls_in_jupyterlab_answer(lab, cells):
+    """A slider's step runs Python again and puts a new player in the old one's place."""
+    lab.run(cells, CONTROLS)
+    cell = cells.locator(".jp-CodeCell", has_text="ck.draw.interactive(")
+    cell.scroll_into_view_if_needed()
+    cell.locator("[data-ready]").wait_for()
+    title = "() => Bokeh.documents.at(-1)?.title() ?? ''"
+    assert "Item 1" in cells.evaluate(title)
+    cell.locator(".widget-slider .noUi-handle").first.focus()
+    for item in (2, 3):
+        cells.keyboard.press("ArrowRight")
+        cells.get_by_text(f"item = {item}").wait_for()  # progress, and then the answer
+        cells.wait_for_function(f"() => ({title})().includes('Item {item}')")
+    assert cell.locator("[data-ready]").count() == 1, "the old player has gone"
+
+
+def test_il_in_a_cell_has_colours_and_line_numbers(lab, cells):
+    lab.run(cells, IL)
+    cells.locator(".jp-CodeCell", has_text="own = ").first.evaluate("cell => cell.scrollIntoView()")
+    cells.wait_for_function(
         f"() => ['mda', 'dcl_cb'].every(one => ({JS.colored})().keyword.includes(one))"
     )
-    seen = page.evaluate(JS.colored)
+    seen = cells.evaluate(JS.colored)
     assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
     assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"])
     assert "-0.5" in seen["number"]
     assert "; times alpha" in seen["comment"]
-    verdict = page.wait_for_function(
+    verdict = cells.wait_for_function(
         """() => [...document.querySelectorAll(".jp-OutputArea-output")]
         .map(one => one.textContent).find(text => text.includes("own.il:"))"""
     ).json_value()
@@ -291,7 +325,7 @@ def test_il_in_a_cell_has_colours_and_line_numbers(lab, page):
 
 
 def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
-    lab.write(page, "waits.ipynb", "import cypresskit as ck\nck.draw.load()", "input()", "'end'")
+    lab.write(page, "waits.ipynb", LOAD, "input()", "'end'")
     page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
     told = (
         "() => [...document.querySelectorAll('.jp-InputPrompt')].map(one => one.dataset.works"

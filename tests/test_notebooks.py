@@ -39,9 +39,6 @@ WIDGET = "application/vnd.jupyter.widget-view+json"  # has ids, new each time
 each_notebook = pytest.mark.parametrize(
     "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
-each_lesson = pytest.mark.parametrize(
-    "path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem
-)
 BEGIN = "get_ipython().reset(); import os; os.chdir({!r}); del os"
 #: Each line of a lesson that says what a comparison with numpy found.
 COMPARED = re.compile(r"[\d,]+ elements (?:equal numpy's, to the last bit|are within their bounds)")
@@ -169,7 +166,8 @@ def told(outputs) -> list:
 
 
 #: A short one shows in `make test` that lessons work; some others run by day, and all at night.
-BY_DAY = "01", "03", "07", "09", "14"
+BY_DAY = "01", "09", "14"
+STUDENTS_BY_DAY = "03"  # its cells are those of the solved one
 LESSONS = [
     pytest.param(
         path,
@@ -223,8 +221,14 @@ def said_by(cell) -> str:
 
 
 @pytest.mark.notebook
-@pytest.mark.few(2)  # their cells are those of the solved ones
-@each_lesson
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.nightly] * (path.stem[:2] != STUDENTS_BY_DAY))
+        for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
+    ],
+    ids=lambda path: path.stem,
+)
 def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
     """Each check fails until its exercise is solved. And in the body of the lesson, outside of
     exercises and workbenches, whose cells needn't be run, a cell launches a blocked kernel on the

@@ -91,7 +91,7 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     assert found | {"delivered": few.bytes["L1"]} == pytest.approx(asked, rel=1e-9)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sample_takes_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""
