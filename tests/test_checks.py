@@ -280,31 +280,3 @@ def test_errors_in_macros_name_the_call(engine):
 def matrices(size: int = 32) -> list[np.ndarray]:
     random = np.random.default_rng(5)
     return [random.standard_normal((size, size)).astype(np.float32) for _ in "abc"]
-
-
-#: What a line makes, and the arrays that can't hold it.
-MADE = {
-    "mul r0, r1, r1": (np.float64, np.int32),
-    "itof r0, r1": (np.float64, np.int32),
-    "dadd r0.xy, r1, r1\ndmul r0.zw, r1, r1": (np.float32, np.int32),
-    "iadd r0, r1, r1": (np.float32, np.float64),
-    "ushr r0, r1, r1": (np.float32, np.float64),
-    "ftoi r0, r1": (np.float32, np.float64),
-    "iand r0, r1, r1": (),
-    "lt r0, r1, r1": (),
-    "mov r0, r1": (),
-}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint32])
-@pytest.mark.parametrize("made", MADE)
-def test_results_in_an_array_of_another_kind_are_found_wherever_they_are_stored(made, dtype):
-    across = 16 // np.dtype(dtype).itemsize
-    store = {"o0": "mov o0, r0", "g[]": "mov g[vAbsTidFlat.x], r0"}
-    for place, line in store.items():
-        mode = pixel if place == "o0" else compute
-        lines = ["mov r1, vWinCoord0" if mode is pixel else "mov r1, vAbsTidFlat", made, line]
-        array = np.zeros((64, across) if mode is compute else (8, 8, across), dtype)
-        given = {"outputs": {0: array}} if mode is pixel else {"global_memory": array}
-        found = check(mode(*lines), (8, 8) if mode is pixel else 64, **given)
-        assert [f.element for f in found] == [place] * (dtype in MADE[made]), str(found)

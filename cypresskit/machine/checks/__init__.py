@@ -4,20 +4,23 @@ Each check is an observer in its own module. Nothing raises for what the kernel 
 range, a barrier in divergent control flow or an endless loop ends the run and becomes a finding.
 Once a value is used that was never set, later faults of accesses and branches are left out, except
 the one that ends the run: they may follow from that value.
+
+Left out: the kinds of numbers. A register holds bits, so a float instruction may read what the
+launch gave as integers, or half of a double.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.il.parser import find_lost_instructions
 from cypresskit.machine import interpreter
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
 from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
 from cypresskit.machine.checks.races import RaceCheck
-from cypresskit.machine.checks.type_confusion import TypeConfusionCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
 from cypresskit.machine.launch import Arrays, KernelError, check_program, prepare
 
@@ -74,11 +77,10 @@ def check(
     naming = Naming(launch, names or {}, inputs or {}, global_memory)
     barriers = BarrierCheck(naming)
     access_checks = (MemoryCheck(naming), RaceCheck(naming), barriers)
-    types = TypeConfusionCheck(naming, constants or {}, outputs or {})
     unset = UninitialisedCheck(naming, access_checks)
     ended_early = False
     try:
-        interpreter.run(launch, (*access_checks, types, unset))
+        interpreter.run(launch, (*access_checks, unset))
     except KernelError as error:
         ended_early = True
         _report_loop(barriers, error)
@@ -87,9 +89,17 @@ def check(
     found = [finding for c in access_checks for finding in c.found.values()]
     if unset.found:
         found = [*unset.earlier, *(finding for finding in found if finding.kind in ENDS)]
-    findings = Findings.of([*found, *types.found.values(), *unset.found.values()])
+    findings = Findings.of([*found, *unset.found.values(), *_in_comments(program)])
     findings.ended_early = ended_early
     return findings
+
+
+def _in_comments(program: Program) -> Iterator[Finding]:
+    """Yield a finding for each instruction that stands in a comment."""
+    for lost, fault in find_lost_instructions(program.lines):
+        if " " in lost:  # a word alone may well be a comment
+            place = program.name, fault.line, fault.column, fault.text
+            yield Finding("comment", *place, fault.message, "IL has one instruction per line.")
 
 
 def _report_loop(check: Check, error: KernelError) -> None:

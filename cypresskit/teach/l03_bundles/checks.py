@@ -210,6 +210,8 @@ def check_sum(program: Program) -> Verdict:
             "r0.x is 0 as before: does a line write a sum into it?": sums(0),
         }
         otherwise = "which of the 16 numbers does r0.x hold at the end, and how often each?"
+        if whole := next((i for i in program.body if i.opcode == "iadd"), None):
+            otherwise = f"`iadd` in line {whole.line} adds integers: `add` is for floats."
         got, wanted = output.flat[0], right.flat[0]
         message = f"r0.x is {got:g} in place of {wanted:g} for the first work-item."
         return Verdict(False, message, find_mistake(output, mistakes, otherwise))
