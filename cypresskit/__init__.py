@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cypresskit import session
-from cypresskit.blas import DD, choose_kernel, gemm, gemm_batched, gemv
+from cypresskit.blas import DD, gemm, gemm_batched, gemv
 from cypresskit.devices import ASHRAF, HD5850, HD5870, HD5970, NAKASATO, Device, System
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
@@ -54,7 +54,6 @@ __all__ = [
     "System",
     "assemble",
     "check",
-    "choose_kernel",
     "compare",
     "gemm",
     "gemm_batched",

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.blas.choice import choose_fastest
 from cypresskit.host import transfer
 from cypresskit.host.blocked import blocked_timeline, card_bytes, choose_block, largest_block
 from cypresskit.host.machine import Machine
@@ -19,11 +18,6 @@ from cypresskit.machine.record import Recorder
 KINDS = (np.int8, np.uint64)
 TN = ck.kernels["sgemm_tn"]
 ADD = ck.assemble("il_cs_2_0\nmov g[vAbsTidFlat.x], vAbsTidFlat\nend\n")
-
-
-def choose(n, k):
-    choose_fastest.cache_clear()
-    return [str(ck.choose_kernel(*size)) for size in ((n, n, k), (100, 100, 100), (n, n, k))]
 
 
 def launch(n, threads):
@@ -42,7 +36,6 @@ def record(item):
 
 #: What takes sizes: a function of two of them, which are 100 and 8.
 TAKES = {
-    "choose_kernel": choose,
     "simulate": lambda n, k: str(ck.simulate(TN, n, m=n, k=k)),
     "simulate_count": lambda n, k: ck.simulate("sgemm_packed", k, k=k, m=k, count=n).flops,
     "shape": lambda n, k: TN.shape(n, n, k).domain,

@@ -13,9 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cypresskit.blas.choice import choose_fastest, require_bool
 from cypresskit.blas.dd import DD
-from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il.errors import check_options
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -29,6 +27,8 @@ TYPES = {np.dtype(name): name for name in ("float32", "float64")}
 MAX_SIDE = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
     ("double", "double-double"), float(np.finfo("f8").max)
 )
+#: The name of the usual kernel, by precision; its letters are the transposes.
+USUAL = {"single": "sgemm_{}", "double": "dgemm_{}", "double-double": "ddgemm_{}_fma"}
 MAX_K = 1 << 24  # the kernels count k in a float register, exactly up to here
 LAUNCH_OPTIONS = ("engine", "max_instructions", "observers", "threads")  # passed to ``ck.launch``
 
@@ -51,7 +51,6 @@ def gemm(
     trans_a: bool = False,
     trans_b: bool = False,
     kernel: Source | None = None,
-    device: Device = HD5870,
     **launching: Any,
 ) -> Matrix:
     """Return alpha op(a) op(b) + beta c as a new matrix of shape (m, n).
@@ -74,10 +73,9 @@ def gemm(
         Whether ``a`` and ``b`` are stored transposed.
     kernel
         A kernel of ``ck.kernels`` or its name; or your own kernel: its file, source or program, or
-        the result of ``ck.load_kernel``. By default the choice of ``ck.choose_kernel``.
-    device
-        The board for which a kernel is chosen. Results may differ in the last bits between boards,
-        since kernels sum in different orders; pass ``kernel`` to avoid this.
+        the result of ``ck.load_kernel``. By default the catalog's usual kernel for this precision
+        and these transposes, such as ``sgemm_tn``. For small and thin products another may be
+        faster: ``ck.simulate`` tells.
     launching
         ``engine``, ``max_instructions``, ``observers`` and ``threads`` are passed to ``ck.launch``.
 
@@ -103,7 +101,6 @@ def gemm(
            [3., 3.]], dtype=float32)
     """
     check_launching(gemm, launching)
-    check_device(device)
     a, b, c = map(to_plain_array, (a, b, c))
     precision, scale, old, (m, n, k) = check_product(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
@@ -113,12 +110,11 @@ def gemm(
         a = a[:0] if trans_a else a[:, :0]
         b = b[:, :0] if trans_b else b[:0]
     if kernel is None:
-        chosen = choose_fastest(m, n, k, precision, trans_a, trans_b, device).kernel
-    else:
-        chosen = resolve(kernel)
-        if chosen.precision != precision:
-            computes = f"the kernel {chosen.name} computes in {chosen.precision} precision"
-            raise TypeError(f"{computes}, the matrices are {precision}")
+        kernel = USUAL[precision].format("nt"[trans_a] + "nt"[trans_b])
+    chosen = resolve(kernel)
+    if chosen.precision != precision:
+        computes = f"the kernel {chosen.name} computes in {chosen.precision} precision"
+        raise TypeError(f"{computes}, the matrices are {precision}")
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
     if not m or not n:
         return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
@@ -190,6 +186,13 @@ def check_product(
     return precision, alpha, beta, (m, n, k)
 
 
+def require_bool(name: str, value: object) -> bool:
+    """Return an argument as a bool. Raise ``TypeError`` if it isn't True or False."""
+    if not isinstance(value, (bool, np.bool_, int)):  # BLAS's letter N would count as true
+        raise TypeError(f"{name} is True or False, not {value!r}")
+    return bool(value)
+
+
 def _check_beta(beta: Pair, name: str, matrix: Any) -> None:
     if matrix is None and beta[0] != 0:
         raise ValueError(f"beta is {beta[0]:g}, but there is no {name} to multiply with it")
@@ -221,13 +224,12 @@ def gemv(
     beta: float | DD = 0.0,
     trans: bool = False,
     kernel: Source | None = None,
-    device: Device = HD5870,
     **launching: Any,
 ) -> Matrix:
     """Return alpha op(a) x + beta y as a new vector.
 
-    In single precision an SGEMV kernel computes it; otherwise a GEMM kernel, with a padded vector.
-    Types, other keywords and errors are those of ``gemm``.
+    In single precision ``sgemv_n`` or ``sgemv_t`` computes it, otherwise a GEMM kernel, with a
+    padded vector. Types, other keywords and errors are those of ``gemm``.
 
     Parameters
     ----------
@@ -251,7 +253,9 @@ def gemv(
             )
     _check_beta(_scalar("beta", beta, precision), "y", y)
     column = None if y is None else y.reshape(m, 1)
-    how = {"kernel": kernel, "device": device} | launching
+    if kernel is None and precision == "single":
+        kernel = "sgemv_t" if trans else "sgemv_n"
+    how = {"kernel": kernel} | launching
     product = gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how)
     return cast(Matrix, product.reshape(-1))
 

@@ -4,7 +4,6 @@ import argparse
 from pathlib import Path
 
 import cypresskit as ck
-from cypresskit.blas.performance_table import read_performance
 from cypresskit.cli.command import CommandError, command, convert_errors, option
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import did_you_mean
@@ -14,21 +13,12 @@ from cypresskit.kernels.own import read_text
 @command(
     "kernels",
     "list the catalog of kernels",
-    "Columns: precision, mode, the block of C that a work-item computes, registers, bundles per"
-    " iteration of the main loop, Gflop/s on the HD 5870 at N = 2048 (modeled), and what the kernel"
+    "Columns: precision, mode, the block of C that a work-item computes, and what the kernel"
     " teaches.",
 )
 def kernels(args: argparse.Namespace) -> None:
-    """List the catalog, with the stored figures of ``blas.performance_table``."""
-    print(
-        "kernel                 precision      mode     block  registers  bundles  Gflop/s  it"
-        " teaches"
-    )
-    for kernel in ck.kernels.values():
-        row = read_performance()[kernel.name]
-        block = "x".join(map(str, kernel.block))
-        kind = f"{kernel.name:22} {kernel.precision:14} {kernel.mode:8} {block:6}"
-        print(f"{kind} {row.registers:9}  {row.bundles:7}  {row.gflops:7.1f}  {kernel.teaches}")
+    """List the catalog."""
+    print(ck.kernels)
 
 
 @command(

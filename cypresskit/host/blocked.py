@@ -206,7 +206,7 @@ def gemm_out_of_core(
             f"the matrices are {precision}, and the kernel {chosen.name} computes in"
             f" {chosen.precision}"
         )
-    product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen, device=device, **launching)
+    product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen, **launching)
     data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
     machine = Machine(device, use_chips=1)
     if not m * n * k:  # there are no blocks to send

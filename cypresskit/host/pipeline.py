@@ -346,7 +346,10 @@ class _Pipeline:
 
     def _multiply(self, a: str, b: str, lines: slice, target: str) -> None:
         arrays = self.plan.arrays
-        multiply = partial(gemm, kernel=self.kernel, device=self.plan.machine.device)
-        arrays[target] = multiply(
-            arrays[a][:, lines], arrays[b], alpha=self.data.alpha, trans_a=True
+        arrays[target] = gemm(
+            arrays[a][:, lines],
+            arrays[b],
+            alpha=self.data.alpha,
+            trans_a=True,
+            kernel=self.kernel,
         )

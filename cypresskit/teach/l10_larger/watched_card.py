@@ -115,7 +115,7 @@ class WatchedCard:
         """
         left, right = self._matrix(a).values, self._matrix(b).values
         third = None if c is None else self._matrix(c).values
-        how: dict[str, Any] = {"alpha": alpha, "beta": beta, "device": self.device}
+        how: dict[str, Any] = {"alpha": alpha, "beta": beta}
         result = gemm(left, right, third, trans_a=trans_a, trans_b=trans_b, **how)
         held = self._hold(result, name)
         self.flops.append(2 * result.size * left.shape[not trans_a])
