@@ -2,7 +2,7 @@
 
 import pytest
 
-from cypresskit.compiler.expansion import doubles, scalar
+from cypresskit.compiler.expansion import scalar
 from cypresskit.compiler.ir import Src, Word
 from cypresskit.compiler.isa import OPS
 from cypresskit.compiler.ssa import OpBuilder
@@ -18,7 +18,7 @@ def slots_of(opcode: Opcode) -> set[str]:
     builder = OpBuilder()
     if opcode.double:
         count = sum(2 if kind == "d" else 1 for kind in opcode.sources)
-        doubles(builder, opcode, [Src(Word("input")) for _ in range(count)])
+        builder.append(opcode.hardware, *[Src(Word("input")) for _ in range(count)])
     else:
         scalar(builder, opcode, [Src(Word("input")) for _ in opcode.sources])
     made = builder.block.ops

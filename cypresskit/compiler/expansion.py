@@ -7,10 +7,9 @@ with its operands exchanged. ``b`` is the builder that operations are appended t
 
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
 
-from cypresskit.compiler.ir import Op, Src, Word, const
-from cypresskit.compiler.isa import OPS, comparison
+from cypresskit.compiler.ir import Src, Word
+from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Opcode
 from cypresskit.il.bits import ALL
@@ -101,39 +100,4 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
     if opcode.relation:
         compare, srcs = comparison(opcode.relation, opcode.sources[0], srcs)
         return b.emit(compare, *srcs)
-    return _same(b, opcode, srcs).results[0]
-
-
-def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
-    """Append the one operation that does what the opcode does."""
-    return b.append(OPS[opcode.hardware].name, *srcs)
-
-
-def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
-    """Append an instruction on doubles. Return the words of its result, low first, or the one word
-    of a comparison.
-    """
-    if opcode.name == "ddiv":
-        return _double_quotient(b, srcs)
-    if opcode.relation:
-        compare, srcs = comparison(opcode.relation, "d", srcs)
-        return [b.emit(compare, *srcs)]
-    return _same(b, opcode, srcs).results
-
-
-def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
-    """Append a / n: the reciprocal of n in single precision, two Newton steps, a product, the last
-    rounding.
-    """
-
-    def double(name: str, *operands: list[Src]) -> list[Src]:
-        return [Src(word) for word in b.append(name, *chain(*operands)).results]
-
-    a, n = ([Src(s[0].value), Src(b.plain(s[1]))] for s in (srcs[:2], srcs[2:]))
-    one_double = [Src(const(0)), Src(const(0x3FF00000))]
-    minus = [n[0], Src(n[1].value, True)]
-    y = double("FLT32_TO_FLT64", [Src(b.emit("RECIP_IEEE", *double("FLT64_TO_FLT32", n)))])
-    for _ in range(2):
-        error = double("FMA_64", minus, y, one_double)
-        y = double("FMA_64", error, y, y)
-    return b.append("DIV_64", *a, *n, *double("MUL_64", a, y)).results
+    return b.emit(opcode.hardware, *srcs)

@@ -4,8 +4,8 @@ Source: ISA, chapters 4, 8, 9. A row states which VLIW slots an operation takes,
 operands, and what it computes. Only float operands can be negated. Left out: absolute operands, and
 scaled or clamped results, which no kernel uses.
 
-DIV_IEEE and DIV_64 are not single instructions of the chip. They stand for the end of a division
-by reciprocal: rounding and special cases. The compiler emits its other steps.
+DIV_IEEE is not a single instruction of the chip. It stands for the end of a division by reciprocal:
+rounding and special cases. The compiler emits its other steps.
 """
 
 from collections import Counter
@@ -103,7 +103,7 @@ class HardwareOp:
             return 0
         if self.kind == "fetch":
             return 4
-        return 2 if self.name.endswith("64") and not self.relation else 1
+        return 2 if self.name.endswith("64") else 1
 
     @property
     def queued(self) -> int:
@@ -151,7 +151,6 @@ for _opcode in OPCODES.values():
 _add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: MEANING["div"](a, b))
 _add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: MEANING["cmov_logical"](a, c, b))
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
-_add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: MEANING["ddiv"](a, b))
 
 for _name in ("LDS_WRITE", "LDS_WRITE_REL", "LDS_READ_RET", "LDS_READ_REL_RET"):
     _add("x", "lds", _name, memories="s")
@@ -170,7 +169,6 @@ COMPARED = {
     "f": ("_DX10", "any", "float"),
     "i": ("_INT", "any", "int"),
     "u": ("_UINT", "any", "int"),
-    "d": ("_64", "pair", "double"),
 }
 CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 
@@ -190,13 +188,12 @@ for _compares, _relation in product(COMPARED, CHIP_RELATIONS):
 
 
 def comparison(relation: str, compares: str, words: list) -> tuple[str, list]:
-    """Return the operation that compares two operands of a type (a letter of ``COMPARED``), and
-    their words in the order in which it takes them.
+    """Return the operation that compares two words of a type (a letter of ``COMPARED``), and the
+    words in the order in which it takes them.
     """
     if relation not in CHIP_RELATIONS:
         relation = RELATIONS[relation]
-        half = len(words) // 2
-        words = words[half:] + words[:half]
+        words = words[::-1]
     return f"SET{CHIP_RELATIONS[relation]}{COMPARED[compares][0]}", words
 
 

@@ -7,7 +7,7 @@ whole instructions, and turns control flow into blocks and keywords. A condition
 becomes an if around a break.
 """
 
-from cypresskit.compiler.expansion import doubles, scalar
+from cypresskit.compiler.expansion import scalar
 from cypresskit.compiler.ir import (
     BasicBlock,
     FetchDetail,
@@ -190,7 +190,7 @@ class _Lowering:
                 srcs += (
                     self.sources.double(i, n) if kind == "d" else [self.sources.operand(i, n, 0)]
                 )
-            results = doubles(b, op, srcs)
+            results = b.append(op.hardware, *srcs).results
             if op.result != "d":
                 results = [results[0]] * 2
             words = {p: results[p % 2] for p in positions}

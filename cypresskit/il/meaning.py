@@ -148,7 +148,7 @@ RELATION: dict[str, Callable] = {
     "ge": np.greater_equal,
     "gt": np.greater,
 }
-_VIEWS = {"d": np.float64, "u": np.uint32, "i": np.int32}
+_VIEWS = {"u": np.uint32, "i": np.int32}
 
 
 def compared(kind: str, relation: str) -> Callable:
@@ -207,10 +207,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "dadd": _doubles(np.add),
     "dmul": _doubles(np.multiply),
     "dmad": _doubles(multiply_add),
-    "ddiv": _doubles(np.divide),
-    "dmin": _doubles(lambda a, b: np.where(a < b, a, b)),
-    "dmax": _doubles(lambda a, b: np.where(a >= b, a, b)),
-    "dfrac": _doubles(lambda a: a - np.floor(a)),
     "d2f": lambda a: _single_of(a.view(np.float64).astype(np.float32), lambda: a.view(np.float64)),
     "f2d": lambda a: double(flushed(a).astype(np.float64)),
 }

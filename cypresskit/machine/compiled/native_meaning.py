@@ -99,13 +99,11 @@ class Floats:
         return root.like(1.0).two("div", root).cast("fptrunc", "float")
 
     def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
-        """Return an i1: lt, le, gt, ge, eq or ne, of floats or doubles. Floats are always flushed
-        here: if one side is constant, LLVM compares the bits of the other, which the host's flush
-        mode doesn't flush.
+        """Return an i1: lt, le, gt, ge, eq or ne, of floats. They are always flushed here: if one
+        side is constant, LLVM compares the bits of the other, which the host's flush mode doesn't
+        flush.
         """
-        if a.kind == "float":
-            a, b = self.flush(a), self.flush(b)
-        return a.cmp(("u" if relation == "ne" else "o") + relation, b)
+        return self.flush(a).cmp(("u" if relation == "ne" else "o") + relation, self.flush(b))
 
 
 def wide(value: Vec) -> Vec:
@@ -219,10 +217,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "dadd": _two("add"),
     "dmul": _two("mul"),
     "dmad": _call("fma"),
-    "ddiv": _two("div"),
-    "dmin": lambda f, a, b: a.cmp("olt", b).select(a, b),
-    "dmax": lambda f, a, b: a.cmp("oge", b).select(a, b),
-    "dfrac": lambda f, a: a - a.call("floor"),
     "d2f": lambda f, a: f.small(a.cast("fptrunc", "float"), a),
     "f2d": lambda f, a: wide(f.flush(a)),
 }
@@ -232,7 +226,7 @@ def _relation(kind: str, relation: str) -> Callable:
     """Return a function that gives all ones where a relation, named as in LLVM, holds between
     numbers of a type (a letter of ``Opcode.types``).
     """
-    if kind in "fd":
+    if kind == "f":
         return lambda f, a, b: f.compare(relation, a, b).cast("sext", "i32")
     sign = "" if relation in ("eq", "ne") else "us"[kind == "i"]
     return lambda f, a, b: a.cmp(sign + relation, b).cast("sext", "i32")
