@@ -49,14 +49,14 @@ def test_units_are_busy_for_the_clocks_that_any_rule_gives(seed):
     n, k = (1, 48) if kernel.is_vector else (rng.randrange(8, 100), rng.randrange(4, 60))
     shape = kernel.shape(64, n, k, 1.0, 0.0)
     report = simulate(kernel, n, m=64, k=k, device=board)
-    assert law.check(compile(kernel.program, board), shape, "linear", report) == []
+    assert law.check(compile(kernel.program, board), shape, report) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_so_they_are_in_a_program_of_any_accesses(seed):
     shape, board = law.accesses(random.Random(seed)), any_board(seed)
     report = simulate(compile(shape.program, board), launch=shape, device=board)
-    assert law.check(compile(shape.program, board), shape, "linear", report) == []
+    assert law.check(compile(shape.program, board), shape, report) == []
 
 
 @pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_tn_compute", "sgemm_64x64_lds", "sgemm_nn"])
@@ -75,7 +75,7 @@ def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatc
     shape, code = made.shape(64, 64, 96, 1.0, 0.0), compile(made.program)
 
     def totals() -> list:
-        paths = trace_wavefronts(code, MemoryLayout(shape, board.geometry, "linear"), np.arange(1))
+        paths = trace_wavefronts(code, MemoryLayout(shape, board.geometry), np.arange(1))
         return law.walked(paths, board.bundle_clocks).tolist()
 
     looked_ahead = totals()

@@ -170,7 +170,6 @@ def is_timed_alike(mine, name, rng):
     how = {
         "m": int(rng.integers(64, 200)),
         "k": int(rng.integers(16, 64)),
-        "layout": str(rng.choice(["linear", "tiled"])),
         "beta": float(rng.integers(0, 2)),
         "device": [ck.HD5870, ck.HD5850][int(rng.integers(2))],
     }

@@ -41,7 +41,7 @@ def sampled(name, n, k, device=HD5870, **numbers):
     """A sample of a kernel's launch, with these numbers of ``sampling``, and all of it."""
     kernel = KERNELS[name]
     code, shape = compile(kernel.program, device), kernel.shape(n, n, k, 1.0, 0.0, 1)
-    launch = TimedLaunch(code, shape, device, "linear")
+    launch = TimedLaunch(code, shape, device)
     with patch.multiple(sampling, **({"MAX_SHARE": 1} | numbers)):
         return [time_launch(launch, exact=exact, progress=False) for exact in (False, True)]
 
@@ -105,7 +105,7 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     shape = LaunchShape(
         program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
     )
-    launch = TimedLaunch(compile(program), shape, replace(HD5870, max_wavefronts=4), "linear")
+    launch = TimedLaunch(compile(program), shape, replace(HD5870, max_wavefronts=4))
     with patch.multiple(sampling, SAMPLE_EFFORT=3e5, MIN_ROUNDS=1):
         default, exact = (time_launch(launch, exact=exact) for exact in (False, True))
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)

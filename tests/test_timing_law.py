@@ -17,48 +17,46 @@ from cypresskit.timing import sampling, simulate
 from tools.fuzz import law
 
 LAUNCHES = [
-    ("sgemm_tn", (72, 40, 30), {}, "linear"),
-    ("dgemm_nn", (40, 72, 24), {"quads_per_clock": 4}, "tiled"),
-    ("ddgemm_tn_fma", (9, 33, 8), {"texture_banks": 2}, "linear"),
-    ("sgemm_64x64_lds_worst", (64, 128, 12), {}, "linear"),
+    ("sgemm_tn", (72, 40, 30), {}),
+    ("dgemm_nn", (40, 72, 24), {"quads_per_clock": 4}),
+    ("ddgemm_tn_fma", (9, 33, 8), {"texture_banks": 2}),
+    ("sgemm_64x64_lds_worst", (64, 128, 12), {}),
     (
         "sgemm_64x64_lds_rows",
         (128, 64, 12),
         {"lds_banks": 16, "lds_items_clock": 8},
-        "linear",
     ),
-    ("sgemm_nn_buffer", (64, 64, 16), {"memory_channels": 2}, "linear"),
-    ("sgemm_packed", (64, 64, 16), {"l1_bytes": 0}, "linear"),
-    ("sgemv_n", (300, 1, 64), {"l2_slices": 3}, "linear"),
-    ("dgemm_tn_stream", (64, 48, 16), {"line_bytes": 128}, "tiled"),
-    ("sgemm_naive", (50, 70, 9), {"l2_bytes": 0, "texture_banks": 8}, "linear"),
+    ("sgemm_nn_buffer", (64, 64, 16), {"memory_channels": 2}),
+    ("sgemm_packed", (64, 64, 16), {"l1_bytes": 0}),
+    ("sgemv_n", (300, 1, 64), {"l2_slices": 3}),
+    ("dgemm_tn_stream", (64, 48, 16), {"line_bytes": 128}),
+    ("sgemm_naive", (50, 70, 9), {"l2_bytes": 0, "texture_banks": 8}),
     (
         "sgemm_naive",
         (640, 640, 640),
         {},
-        "linear",
     ),  # simulated in part, or it would be Uncounted
-    (generate_kernel(8, 8, 3), (64, 64, 24), {"simd_engines": 3}, "linear"),
+    (generate_kernel(8, 8, 3), (64, 64, 24), {"simd_engines": 3}),
 ]
 
 
-def faults(kernel, size, board=HD5870, layout="linear", beta=0.0, wrong=()) -> list[str]:
+def faults(kernel, size, board=HD5870, beta=0.0, wrong=()) -> list[str]:
     kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
     (m, n, k), code = size, compile(kernel.program, board)
-    options = {"m": m, "k": k, "device": board, "layout": layout, "beta": beta}
+    options = {"m": m, "k": k, "device": board, "beta": beta}
     with patch.multiple(sampling, SAMPLE_EFFORT=4e6, MAX_WHOLE_EFFORT=0, MAX_SHARE=1):
         report = simulate(kernel, n, **options)
     report = replace(
         report, **{name: getattr(report, name) | of for name, of in dict(wrong).items()}
     )
     whole = simulate(kernel, n, **options, exact=True) if report.simulated < 1 else None
-    return law.check(code, kernel.shape(m, n, k, 1.0, beta), layout, report, whole)
+    return law.check(code, kernel.shape(m, n, k, 1.0, beta), report, whole)
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("kernel, size, change, layout", LAUNCHES)
-def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change, layout):
-    assert faults(kernel, size, replace(HD5870, **change), layout, beta=1.0) == []
+@pytest.mark.parametrize("kernel, size, change", LAUNCHES)
+def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change):
+    assert faults(kernel, size, replace(HD5870, **change), beta=1.0) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -66,7 +64,7 @@ def test_so_they_are_in_a_program_of_any_accesses(seed):
     shape = law.accesses(random.Random(seed))
     code = compile(shape.program, HD5850)
     report = simulate(code, launch=shape, device=HD5850)
-    assert law.check(code, shape, "linear", report) == []
+    assert law.check(code, shape, report) == []
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,10 @@ def test_the_account_balances_for_a_program_of_any_accesses(seed):
     check_account(ck.simulate(shape.program, launch=shape, exact=True))
 
 
-@pytest.mark.parametrize("layout", ["linear", "tiled"])
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: f"{board.name} {board.lds_banks}")
-def test_the_account_balances_on_every_board_and_layout(board, layout):
+def test_the_account_balances_on_every_board(board):
     for name in ("sgemm_nn", "sgemm_64x64_lds", "dgemm_tn"):
-        check_account(ck.simulate(name, 136, device=board, layout=layout, exact=True))
+        check_account(ck.simulate(name, 136, device=board, exact=True))
 
 
 def test_a_sampled_report_has_the_work_of_the_whole_launch():

@@ -15,7 +15,7 @@ from cypresskit.timing.simulate import forget_reports
 LAUNCHES = [
     ("sgemm_64x64_lds", {"n": 256, "k": 70}),
     ("dgemm_nn_buffer", {"n": 96, "beta": 0.5}),
-    ("sgemm_nn", {"n": 160, "layout": "tiled", "device": ck.HD5850}),
+    ("sgemm_nn", {"n": 160, "device": ck.HD5850}),
 ]
 
 
@@ -134,7 +134,6 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
         add(kernel=replace(ck.kernels["sgemm_tn"], given=ck.assemble(loop + rest, before=before)))
     for change in ({"size": (64, 64, 72)}, {"size": (64, 72, 64)}, {"beta": 1.0}, {"exact": True}):
         add(**change)
-    add(layout="tiled")
     for each in fields(ck.Device):
         value = getattr(ck.HD5870, each.name)
         if isinstance(value, (int, float)):

@@ -26,7 +26,7 @@ def extended(starts, live=1000.0, rest=0.0):
     kernel = KERNELS["sgemm_tn"]
     shape = kernel.shape(6400, 256, 8, 1.0, 0.0)
     assert shape.wavefronts == 400
-    launch = TimedLaunch(compile(kernel.program), shape, SMALL, "linear")
+    launch = TimedLaunch(compile(kernel.program), shape, SMALL)
     one = replace(launch, shape=kernel.shape(64, 64, 8, 1.0, 0.0))
     some = run(pack(one.trace(one.wavefronts)), SMALL, one.active_wavefronts)
     start = np.asarray(starts, float)
@@ -54,7 +54,7 @@ def test_the_work_asked_for_is_what_the_engine_does(seed):
     """To the last clock, for any launch of groups that is simulated whole."""
     shape = groups(random.Random(seed))
     code = compile(shape.program, SMALL)
-    launch = TimedLaunch(code, shape, SMALL, "linear")
+    launch = TimedLaunch(code, shape, SMALL)
     paths = launch.trace(launch.wavefronts)
     work = pack(paths, shape.group_wavefronts)
     counts = run(work, SMALL, launch.active_wavefronts).counts

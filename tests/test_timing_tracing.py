@@ -41,17 +41,17 @@ def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
     return LaunchShape(program, (*domain, 1), {0: Extent(width, 64, 16)}, {0: cb0})
 
 
-def paths(of, layout="linear", code=None):
+def paths(of, code=None):
     code = code or compile(of.program)
     tracing._traces.clear()
     return tracing.trace_wavefronts(
-        code, MemoryLayout(of, HD5870.geometry, layout), np.arange(of.wavefronts)
+        code, MemoryLayout(of, HD5870.geometry), np.arange(of.wavefronts)
     )
 
 
-def streams(of, layout="linear"):
+def streams(of):
     """The streams of the only path's TEX clauses."""
-    (path,) = paths(of, layout)
+    (path,) = paths(of)
     return [
         s for body, _ in path.segments for c in body if KINDS[c.kind] == "TEX" for s in c.streams
     ]
@@ -77,14 +77,13 @@ def unrolled(path):
     return result
 
 
-@pytest.mark.parametrize("layout", ["linear", "tiled"])
 @pytest.mark.parametrize("name", ["sgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
-def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
+def test_a_counted_loop_is_the_loop_turn_by_turn(name, monkeypatch):
     of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
-    (counted,) = paths(of, layout)
+    (counted,) = paths(of)
     assert max(times for _, times in counted.segments) > 4
     monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
-    (stepped,) = paths(of, layout)
+    (stepped,) = paths(of)
     assert all(times == 1 for _, times in stepped.segments)
     assert unrolled(counted) == unrolled(stepped)
 
@@ -176,18 +175,6 @@ def test_fetches_outside_a_texture_touch_no_line():
     assert int(fetch.ptr[-1]) == 8  # half the tile: a line for each row
 
 
-def test_a_tiled_image_has_eight_rows_in_a_kilobyte():
-    body = "sample_resource(0)_sampler(0) r1, vWinCoord0.xy00\nmov g[0], r1"
-    lines = {layout: streams(shapes(body), layout)[0].line for layout in ("linear", "tiled")}
-    assert sorted(lines["tiled"]) == list(range(16))
-    assert sorted(lines["linear"]) == sorted(16 * y + x for y in range(8) for x in range(2))
-    (below,) = streams(shapes(body, (8, 16), width=60), "tiled")
-    assert sorted(below.line) == [
-        *range(16),
-        *range(128, 144),
-    ], "a row of eight tiles, of which the last is cut"
-
-
 def test_walks_are_shared_by_boards_that_look_alike_to_them():
     shape, code = (
         KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.5, 1),
@@ -203,7 +190,7 @@ def test_walks_are_shared_by_boards_that_look_alike_to_them():
         HD5870,
     )
     one, *others = (
-        tracing.trace_wavefronts(code, MemoryLayout(of, board.geometry, "linear"), np.arange(count))
+        tracing.trace_wavefronts(code, MemoryLayout(of, board.geometry), np.arange(count))
         for board, of, count in zip(boards, [shape] * 5 + [beta], (4, 4, 4, 4, 2, 4))
     )
     assert [other is one for other in others] == [True, False, False, False, False]
@@ -269,7 +256,7 @@ class Divergent:
 def test_rejects_a_walk_that_needs_too_much_memory(monkeypatch):
     of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
     large = replace(HD5870.geometry, memory_bytes=1 << 40)
-    memory_layout, code = MemoryLayout(of, large, "linear"), compile(of.program)
+    memory_layout, code = MemoryLayout(of, large), compile(of.program)
     walked = []
     monkeypatch.setattr(tracing, "_traced", lambda *args: walked.append(args))
     with pytest.raises(ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts .* MB: take a sm"):
@@ -295,7 +282,7 @@ def by_wavefront(found):
 @pytest.mark.parametrize("seed", range(3))
 def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
-    code, memory_layout = compile(of.program), MemoryLayout(of, HD5870.geometry, "linear")
+    code, memory_layout = compile(of.program), MemoryLayout(of, HD5870.geometry)
     together = by_wavefront(tracing._traced(code, memory_layout, np.arange(of.wavefronts)))
     for n in range(of.wavefronts):
         assert by_wavefront(tracing._traced(code, memory_layout, np.array([n])))[n] == together[n]

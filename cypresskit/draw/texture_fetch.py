@@ -149,7 +149,7 @@ class _Replay:
 
     def __init__(self, run: Traffic, name: str, keys: int, device: Device, fetches: int) -> None:
         self.run, self.name, self.keys = run, name, keys
-        self.memory = MemoryLayout(run.launch, device.geometry, "linear")
+        self.memory = MemoryLayout(run.launch, device.geometry)
         self.accesses = [a for a in run.accesses if a.kind == "fetch"][:fetches]
         if not self.accesses:
             raise ValueError(f"{name}: wavefront 0 fetches nothing from a texture")

@@ -40,7 +40,6 @@ def simulate(
     device: Device = HD5870,
     system: System = CHIP_ALONE,
     launch: LaunchShape | None = None,
-    layout: str = "linear",
     beta: float = 0.0,
     count: int = 1,
     flops: float | None = None,
@@ -68,8 +67,6 @@ def simulate(
         time is the chip's, from the first wavefront's start to the last store's end.
     launch
         Of any other program: ``ck.LaunchShape(program, domain, textures, constants)``.
-    layout
-        How textures are arranged in memory: "linear" (by rows) or "tiled" (8 x 8 texels).
     beta
         If it isn't 0, C is read as well.
     count
@@ -112,7 +109,6 @@ def simulate(
         shape=launch,
         device=device,
         system=system,
-        layout=layout,
         beta=beta,
         flops=0.0 if flops is None else flops,
         precision="single" if precision is None else precision,
@@ -192,8 +188,6 @@ def _check(request: TimingRequest, n: Any, precision: Any) -> None:
             f"system is a computer with a launch overhead, such as ck.NAKASATO, not"
             f" {request.system!r}"
         )
-    if request.layout not in ("linear", "tiled"):
-        raise ValueError(f'layout is "linear" or "tiled", not {request.layout!r}')
     numbers = isinstance(beta, Real) and isinstance(flops, Real)
     if not numbers or not math.isfinite(beta) or not 0 <= flops < math.inf:
         raise ValueError(

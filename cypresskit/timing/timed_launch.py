@@ -45,8 +45,8 @@ class TimedLaunch:
     ----------
     code
         The compiled kernel.
-    shape, layout
-        Its launch, and how textures are arranged in memory ("linear" or "tiled").
+    shape
+        Its launch.
     device
         The board.
     """
@@ -54,7 +54,6 @@ class TimedLaunch:
     code: Code
     shape: LaunchShape
     device: Device
-    layout: str
 
     @property
     def active_wavefronts(self) -> int:
@@ -83,7 +82,7 @@ class TimedLaunch:
     @cached_property
     def memory_layout(self) -> MemoryLayout:
         """Its memory."""
-        return MemoryLayout(self.shape, self.device.geometry, self.layout)
+        return MemoryLayout(self.shape, self.device.geometry)
 
     def trace(self, count: int) -> list[WavefrontPath]:
         """Return the paths of the first ``count`` wavefronts."""
@@ -120,7 +119,7 @@ class TimingRequest:
         Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
     shape
         The launch of any other program.
-    device, system, layout, flops, precision, exact, progress
+    device, system, flops, precision, exact, progress
         As in ``simulate``.
     """
 
@@ -129,7 +128,6 @@ class TimingRequest:
     shape: LaunchShape | None = None
     device: Device = HD5870
     system: System = CHIP_ALONE
-    layout: str = "linear"
     beta: float = 0.0
     count: int = 1
     flops: float = 0.0
@@ -155,4 +153,4 @@ class TimingRequest:
             assert self.size is not None
             shape = kernel.shape(*self.size, 1.0, self.beta, self.count)
         assert shape is not None
-        return TimedLaunch(code, shape, self.device, self.layout)
+        return TimedLaunch(code, shape, self.device)

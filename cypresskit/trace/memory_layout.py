@@ -1,8 +1,7 @@
 """Arrange textures, outputs and global memory in memory, and find the cache lines of an access.
 
 Textures follow one another by number; each begins at channel 0 and bank 0 of DRAM. Their rows are
-padded to whole cache lines ("linear"), or texels form tiles of 8 x 8 ("tiled"). Texels follow row
-by row in a tile, tiles row by row in the texture.
+padded to whole cache lines. Left out: textures in tiles, as pictures are often stored.
 """
 
 from collections.abc import Callable
@@ -14,13 +13,14 @@ from cypresskit.chip.units.dram import GLOBAL
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.chip.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
 from cypresskit.compiler.assembly import Operation, StoreInstruction
-from cypresskit.devices import TILE, WAVEFRONT, AccessGeometry
+from cypresskit.devices import WAVEFRONT, AccessGeometry
 from cypresskit.machine import addressing
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.trace.memory_requests import MemoryRequest
 from cypresskit.trace.symbolic import NotExtrapolable
 
 TEXEL = 1 << BANK_SHIFT  # bytes of an element of global memory, and of a word of L1
+GAP = 8  # rows between two textures, of which none is used
 AT_ONCE = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs
 
 
@@ -43,8 +43,8 @@ class Motion(NamedTuple):
 class MemoryLayout:
     """The memory of a launch, on a device with this ``geometry`` (``Device.geometry``)."""
 
-    def __init__(self, shape: LaunchShape, geometry: AccessGeometry, layout: str):
-        self.shape, self.geometry, self.layout = shape, geometry, layout
+    def __init__(self, shape: LaunchShape, geometry: AccessGeometry):
+        self.shape, self.geometry = shape, geometry
         self.line = geometry.line_bytes
         self.texture_bank = np.array(geometry.texture_bank or [[0]], np.int64)
         self.bases: dict[int, int] = {}
@@ -52,8 +52,7 @@ class MemoryLayout:
         start = 0
         for n, texture in sorted(shape.textures.items()):
             self.bases[n] = start
-            # A last row of tiles may be partly filled.
-            size = self._pitch(texture.width, texture.texel) * (texture.height + TILE)
+            size = self._pitch(texture.width, texture.texel) * (texture.height + GAP)
             start += -(-size // all_banks) * all_banks
 
     @property
@@ -61,7 +60,7 @@ class MemoryLayout:
         """A key, equal for launches of a program whose accesses request the same lines."""
         sizes = *sorted(self.shape.textures.items()), *sorted(self.shape.outputs.items())
         constants = ((n, words.tobytes()) for n, words in sorted(self.shape.constants.items()))
-        return self.layout, self.shape.domain, sizes, *constants, self.geometry
+        return self.shape.domain, sizes, *constants, self.geometry
 
     def address(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the byte at which each texel (x, y) of a texture begins."""
@@ -182,17 +181,15 @@ class MemoryLayout:
         texel: int,
     ) -> Stream:
         """Return the stream of an access that moves from iteration to iteration. Its pattern recurs
-        when it has moved by whole lines, in a tiled texture by whole tiles, and by whole periods of
-        a bank rule. Lines from ``GLOBAL`` on aren't cached.
+        when it has moved by whole lines and by whole periods of a bank rule. Lines from ``GLOBAL``
+        on aren't cached.
         """
         uncached = base == GLOBAL
-        side = TILE if self.layout == "tiled" and not uncached else 1
-        high, wide = np.maximum(side, self.texture_bank.shape)
+        high, wide = self.texture_bank.shape
         dx, dy = motion.x, motion.y
         phases = 1
         while (
             address(dx * phases, dy * phases) % self.line
-            or dx * phases % side
             or dx * phases * texel // TEXEL % wide
             or dy * phases % high
         ):
@@ -223,19 +220,13 @@ class MemoryLayout:
 
     def _pitch(self, width: int, texel: int) -> int:
         """Return the bytes from one row to the next: whole lines."""
-        side = TILE if self.layout == "tiled" else max(self.line // texel, 1)
+        side = max(self.line // texel, 1)
         return -(-width // side) * side * texel
 
     def _addresses(self, width: int, texel: int) -> Callable:
         """Return a function from texel coordinates to a byte."""
         pitch = self._pitch(width, texel)
-        if self.layout == "linear":
-            return lambda x, y: y * pitch + x * texel
-        return lambda x, y: (
-            (y // TILE) * pitch * TILE
-            + (x // TILE) * TILE * TILE * texel
-            + (y % TILE * TILE + x % TILE) * texel
-        )
+        return lambda x, y: y * pitch + x * texel
 
 
 def _in_order(by_phase: list[np.ndarray]) -> np.ndarray:

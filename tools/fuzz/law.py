@@ -155,11 +155,9 @@ class Counting:
     ) -> None:
         if s.name == "EXPORT":
             output = self.memory_layout.shape.outputs[s.offset]
-            tiled = self.memory_layout.layout == "tiled"
-            side = 8 if tiled else max(self.device.line_bytes // output.texel, 1)
+            side = max(self.device.line_bytes // output.texel, 1)
             across = -(-self.memory_layout.shape.domain[0] // side)
-            tile = (self.y // 8 * across + self.x // 8) * 64 + self.y % 8 * 8 + self.x % 8
-            byte = output.texel * (tile if tiled else self.y * across * side + self.x)
+            byte = output.texel * (self.y * across * side + self.x)
         else:
             byte = 16 * addressing.element(s.offset, index, self.items)
         for active, _ in self._active(on, 64):
@@ -201,7 +199,6 @@ class Uncounted(Exception):
 def check(
     code: Code,
     shape: LaunchShape,
-    layout: str,
     report: Report,
     whole: Report | None = None,
 ) -> list[str]:
@@ -220,7 +217,7 @@ def check(
         return faults
     if report.simulated < 1 or charged(report)[1:].sum() > PATIENCE:
         raise Uncounted
-    memory_layout = MemoryLayout(shape, report.device.geometry, layout)
+    memory_layout = MemoryLayout(shape, report.device.geometry)
     counted = Counting(code, memory_layout, report.device)
     paths = trace_wavefronts(code, memory_layout, np.arange(shape.wavefronts))
     found = walked(paths, report.device.bundle_clocks)
@@ -316,13 +313,11 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
 
 
 def any_launch(rng: random.Random) -> tuple:
-    """Return arguments of ``simulate``, and the shape, of a launch of any kernel, size, board and
-    layout.
+    """Return arguments of ``simulate``, and the shape, of a launch of any kernel, size and board.
 
     Raises ``CompileError`` or ``ValueError`` if the board can't run it.
     """
     board = rng.choice(BOARDS)
-    layout = rng.choice(("linear", "linear", "tiled"))
     kind = rng.randrange(3)
     if kind < 2:
         kernel = (
@@ -340,7 +335,7 @@ def any_launch(rng: random.Random) -> tuple:
     else:
         shape = accesses(rng)
         options = {"kernel": compile(shape.program, board), "launch": shape}
-    return options | {"device": board, "layout": layout}, shape
+    return options | {"device": board}, shape
 
 
 ENTRIES = [(4, 4, 2), (4, 8, 4), (8, 8, 1), (8, 8, 3), (12, 8, 2), (8, 16, 1), (16, 4, 2)]
@@ -475,7 +470,7 @@ def timed(rng: random.Random) -> None:
             assert str(error), "an error without words"
             return
         try:
-            faults = check(report.launch.code, shape, options["layout"], report, whole)
+            faults = check(report.launch.code, shape, report, whole)
         except Uncounted:
             continue
         assert not faults, "\n".join([*faults, str(options), str(shape.program)])

@@ -93,7 +93,7 @@ def faults_of(tried: Trial) -> list[str]:
     """Return how a trial breaks the law, as texts; empty if it doesn't."""
     few, whole = tried.few, tried.whole
     launch = few.launch
-    faults = check(launch.code, launch.shape, launch.layout, few, whole)
+    faults = check(launch.code, launch.shape, few, whole)
     if tried.off > few.error:
         clocks = 100 * (few.clocks / whole.clocks - 1)
         faults.append(f"clocks {clocks:+.2f} % off, says {100 * few.error:.2f} %")
