@@ -283,14 +283,12 @@ def test_a_catalogue_kernel_has_its_own_precision():
 
 def test_a_report_prints_its_error_unless_it_is_0():
     steady_report = timed("sgemm_tn", 512)
-    assert steady_report.is_converged and "±" not in str(steady_report) + steady_report.speed
+    assert "±" not in str(steady_report) + steady_report.speed
     for error, shown in ((0.0004, 1), (0.02, 2), (0.0201, 3)):
         assert f" ± {shown} % Gflop/s" in str(replace(steady_report, error=error))
     report = replace(steady_report, error=0.184, simulated=0.1)
-    assert not report.is_converged
     assert f"{report.clocks:,.0f} ± 19 % clocks" in str(report)
     assert f" {report.gflops:,.0f} ± 19 % Gflop/s" in str(report)
-    assert report.row()["error"] == 0.184 and not report.row()["is_converged"]
 
 
 #: What the figures that they are calibrated on allow, as docs/model.md says.

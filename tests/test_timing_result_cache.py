@@ -39,7 +39,7 @@ def all_of(report):
     arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
     costs = ck.line_costs(report)
     numbers = (
-        report.row(),
+        str(report),
         report.error,
         report.lines,
     )

@@ -25,6 +25,7 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.tables import markdown
 from cypresskit.threads import processors
+from cypresskit.timing import Report
 from cypresskit.timing.simulate import simulate
 from tools.host_score import host_rows
 
@@ -64,9 +65,9 @@ def score(*, progress: bool = True) -> list[dict[str, Any]]:
         for name, row in figures.items()
         for n in ([row["n_at_max"]] if "n_at_max" in row else SIZES)
     ]
-    done: dict[str, list[dict[str, Any]]] = {name: [] for name in figures}
-    for (name, *_), row in zip(points, timed(points, progress)):
-        done[name].append(row)
+    done: dict[str, list[Report]] = {name: [] for name in figures}
+    for (name, *_), report in zip(points, timed(points, progress)):
+        done[name].append(report)
     rows = [row for name in figures for row in _kernel(name, figures[name], done[name])]
     packed = published.kernel("sgemm_packed4")
     options = published.conditions("sgemm_packed4").options
@@ -99,20 +100,20 @@ def score(*, progress: bool = True) -> list[dict[str, Any]]:
     return rows
 
 
-def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[dict[str, Any]]:
-    """Return the rows of the reports of launches (kernel, N, board), simulated on all cores as
-    their authors measured them.
+def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[Report]:
+    """Return the reports of launches (kernel, N, board), simulated on all cores as their authors
+    measured them.
     """
 
-    def row(point: tuple[str, int, Device]) -> dict[str, Any]:
+    def report_on(point: tuple[str, int, Device]) -> Report:
         kernel, n, device = point
         options = published.conditions(kernel).options
-        return simulate(kernel, n, device=device, progress=False, **options).row()
+        return simulate(kernel, n, device=device, progress=False, **options)
 
     points = list(points)
     with ThreadPoolExecutor(processors()) as pool:
-        rows = pool.map(row, points)
-        return list(tqdm(rows, "simulating", len(points), disable=not progress))
+        reports = pool.map(report_on, points)
+        return list(tqdm(reports, "simulating", len(points), disable=not progress))
 
 
 def stored_speeds(kernel: str) -> dict[int, float]:
@@ -121,23 +122,23 @@ def stored_speeds(kernel: str) -> dict[int, float]:
     return {int(n): gflops for n, gflops, _ in rows}
 
 
-def _kernel(
-    name: str, figures: dict[str, Any], done: list[dict[str, Any]]
-) -> Iterator[dict[str, Any]]:
+def _kernel(name: str, figures: dict[str, Any], done: list[Report]) -> Iterator[dict[str, Any]]:
     """Yield rows for the published figures of a kernel, whose launches are ``done``."""
-    best = max(done, key=lambda row: row["gflops"])
+    best = max(done, key=lambda report: report.gflops)
+    fastest = round(best.gflops, 2)
     made = kernel_stats(name)
     speeds = stored_speeds(name)
-    at = f"N = {best['n']}"
+    assert best.size
+    at = f"N = {best.size[1]}"
     if "n_at_max" in figures:
         top = max(speeds, key=lambda n: speeds[n])
         grid = f"N = {min(speeds)}, {min(speeds) + 128} ... {max(speeds)}"
-        yield _row(name, "gflops_max", figures["gflops_max"], best["gflops"], at)
+        yield _row(name, "gflops_max", figures["gflops_max"], fastest, at)
         yield _row(name, TOP, figures["gflops_max"], speeds[top], f"{grid}: {top}")
         share = round(speeds[figures["n_at_max"]] / speeds[top], 3)
         yield _row(name, "n_at_max: speed there over the grid's top", 1.0, share, at)
     elif "gflops_max" in figures:
-        yield _row(name, "gflops_max", figures["gflops_max"], best["gflops"], at)
+        yield _row(name, "gflops_max", figures["gflops_max"], fastest, at)
     if "efficiency_pct_range" in figures:
         least = figures["range_from_n"]
         peak = HD5870.peak_gflops(figures["precision"])
@@ -157,9 +158,9 @@ def _kernel(
             sizes,
         )
     simulated: dict[str, Callable[..., Any]] = {
-        "active_threads": lambda: 4 * best["active_wavefronts"],
-        "wavefronts": lambda: best["active_wavefronts"],
-        "of_nominal_pct": lambda: round(100 * best["gflops"] / made.nominal_gflops, 1),
+        "active_threads": lambda: 4 * best.active_wavefronts,
+        "wavefronts": lambda: best.active_wavefronts,
+        "of_nominal_pct": lambda: round(100 * fastest / made.nominal_gflops, 1),
         "peak_gflops": lambda: round(HD5870.double_gflops / PEAKS[name], 2),
     }
     simulated |= {field: partial(getattr, made, STATS.get(field, field)) for field in STATISTICS}

@@ -53,8 +53,8 @@ def calibrated(device: Device, **values: Any) -> Device:
 
 def rates(launches: Iterable[tuple[str, int]], boards: Collection[Device]) -> np.ndarray:
     """Return Gflop/s, with a row per launch (kernel, N) and a column per board."""
-    rows = timed([(name, n, board) for name, n in launches for board in boards], progress=False)
-    return np.array([row["gflops"] for row in rows]).reshape(-1, len(boards))
+    reports = timed([(name, n, board) for name, n in launches for board in boards], progress=False)
+    return np.array([report.gflops for report in reports]).reshape(-1, len(boards))
 
 
 def sensitivity(device: Device = HD5870) -> list[dict]:

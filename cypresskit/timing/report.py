@@ -19,7 +19,7 @@ from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing import result_cache
-from cypresskit.timing.launch_time import CONVERGED_ERROR, ChipTime, LaunchTime
+from cypresskit.timing.launch_time import ChipTime, LaunchTime
 from cypresskit.timing.line_work import LineWork, launch_line_work
 from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
 
@@ -250,13 +250,6 @@ class Report(ChipReport, LaunchTime):
         return kernel if isinstance(kernel, Kernel) else None
 
     @property
-    def is_converged(self) -> bool:
-        """Whether ``error`` is at most 3 %. If not, simulating the whole launch takes more than
-        about ten seconds; ``exact=True`` does so.
-        """
-        return self.error <= CONVERGED_ERROR
-
-    @property
     def uncertainty(self) -> str:
         """What follows a speed or a time that may be off: " ± 3 %", rounded up."""
         percent = math.ceil(100 * self.error - ROUNDING)
@@ -266,32 +259,6 @@ class Report(ChipReport, LaunchTime):
     def _launch_words(self) -> str:
         size = "" if self.size is None else " " + " x ".join(map(str, self.size))
         return f"{self.kernel}{size}"
-
-    def row(self) -> dict[str, float | str | int]:
-        """Return the figures as one flat row of a table."""
-        m, n, k = self.size or (0, 0, 0)
-        row: dict[str, float | str | int] = {
-            "kernel": self.kernel,
-            "device": self.device.name,
-            "m": m,
-            "n": n,
-            "k": k,
-            "gflops": round(self.gflops, 2),
-            "percent": round(self.percent, 2),
-            "clocks": round(self.clocks),
-            "seconds": self.seconds,
-            "bound": self.bound,
-            "registers": self.registers,
-            "active_wavefronts": self.active_wavefronts,
-            "wavefronts": self.wavefronts,
-            "simulated": round(self.simulated, 4),
-            "error": round(self.error, 4),
-            "is_converged": self.is_converged,
-        }
-        row |= {f"busy_{unit}": round(share, 4) for unit, share in self.busy.items()}
-        row |= {f"hits_{level}": round(share, 4) for level, share in self.hits.items()}
-        row |= {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
-        return row
 
 
 def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:

@@ -82,8 +82,7 @@ def simulate(
         simulated in part, and its report states by how much it may be off: ``Report.error``, a
         bound for the worst of thousands of launches; most are off by far less. A launch that takes
         at most about ten seconds is simulated whole if its error would be above 3 %, and any launch
-        of which more than a quarter has to be simulated anyway. If an error above 3 % is left,
-        ``Report.is_converged`` is False.
+        of which more than a quarter has to be simulated anyway.
     progress
         Whether a bar is shown if it takes more than two seconds.
 
