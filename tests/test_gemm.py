@@ -9,7 +9,6 @@ import pytest
 from conftest import SIX
 
 import cypresskit as ck
-from cypresskit.blas.gemm import upper_bound_instructions
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
@@ -178,7 +177,7 @@ def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
     pair = (2,) if kernel.precision == "double-double" else ()
     a, b = (np.zeros((*x.shape, *pair), kernel.dtype) for x in (a, b))
     arguments = kernel.arguments(a, b, None, 1.0, 0.0)
-    limit = upper_bound_instructions(kernel, k)
+    limit = kernel.max_instructions(k)
     run = ck.launch(kernel.program, **arguments, max_instructions=limit)
     assert run.instructions / run.work_items <= limit
     if k >= 1024:

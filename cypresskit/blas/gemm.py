@@ -18,8 +18,7 @@ from cypresskit.il.errors import check_options
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.arguments import check_unmasked
-from cypresskit.machine.engines import carry_out
-from cypresskit.machine.launch import fitting
+from cypresskit.machine.engines import launch
 
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 Pair = tuple[float, float]  # a number as (high, low)
@@ -136,22 +135,12 @@ def _multiply(
 ) -> np.ndarray:
     """Return C for checked matrices in the kernel's layout; of a packed kernel a stack."""
     m, n, k = size
-    shape, arrays = kernel.laid_out(a, b, c, alpha, beta)
-    most = launching.pop("max_instructions", None)
-    if most is None:
-        most = upper_bound_instructions(kernel, len(a) * k if kernel.convention.packed else k)
-    carry_out(fitting(shape, most, **arrays), **launching)
-    return kernel.result(arrays, m, n)
-
-
-def upper_bound_instructions(kernel: Kernel, k: int) -> int:
-    """Return an upper bound of the instructions that a work-item executes for ``k`` products.
-
-    Each iteration of a loop adds at least one product, and is at most as long as the kernel. A
-    work-item that executes more is in an infinite loop.
-    """
-    _, _, iterations = kernel.convention.padded(1, 1, k)
-    return len(kernel.program.body) * (iterations + 1)
+    arguments = kernel.arguments(a, b, c, alpha, beta)
+    if launching.get("max_instructions") is None:
+        most = kernel.max_instructions(len(a) * k if kernel.convention.packed else k)
+        launching["max_instructions"] = most
+    launch(kernel.program, **arguments, in_place=True, **launching)
+    return kernel.result(arguments, m, n)
 
 
 def check_product(

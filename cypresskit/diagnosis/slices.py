@@ -302,7 +302,9 @@ class Slice:
         recorder = StepRecorder(self.item, self.traced.place)
         arrays = product.arguments()
         memory = arrays.get("global_memory", np.zeros(4, np.float32))
-        launch = launch_of_group(self.whole, item, arrays["inputs"], memory, product.longest)
+        launch = launch_of_group(
+            self.whole, item, arrays["inputs"], memory, product.max_instructions
+        )
         # A failure is after the store: ``verify`` has reported any before it
         with suppress(KernelError):
             interpreter.run(launch, (recorder,))

@@ -17,7 +17,6 @@ from cypresskit.kernels.comparison import ProductComparison
 from cypresskit.kernels.convention import BYTES, MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import (
-    ITERATIONS,
     Product,
     Size,
     blocks,
@@ -29,6 +28,7 @@ from cypresskit.machine.checks import Findings, check
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
+ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 OLD_C = 2  # its resource, if C is written to output streams
 NONE = Findings()
@@ -284,7 +284,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
             kernel.program,
             **arguments,
             names=_names(given),
-            max_instructions=given.longest,
+            max_instructions=given.max_instructions,
             in_place=True,
         )
     except (ValueError, TypeError) as error:  # e.g. it reads a texture that isn't provided

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
 
-MAX_INSTRUCTIONS = 2_000  # after expansion: the catalog's longest kernel has 531
+MAX_LENGTH = 2_000  # instructions after expansion: the catalog's longest kernel has 531
 MAX_CALLS = 32  # nesting depth of calls (IL specification, "Unconditional CALL")
 
 
 class _TooLong(Exception):
-    """The expansion exceeds ``MAX_INSTRUCTIONS``."""
+    """The expansion exceeds ``MAX_LENGTH``."""
 
 
 class MacroExpansion:
@@ -40,7 +40,7 @@ class MacroExpansion:
     faults
         (line, message) of each fault: a second definition; an argument that a macro doesn't have; a
         call of what isn't defined, with a wrong number of arguments, or of the macro that it is
-        part of; the instruction at which ``MAX_INSTRUCTIONS`` is exceeded.
+        part of; the instruction at which ``MAX_LENGTH`` is exceeded.
     """
 
     def __init__(self, instructions: list[Instruction], macros: list[Macro]):
@@ -74,8 +74,8 @@ class MacroExpansion:
                 self._call(i, inside)
             else:
                 self.instructions.append(i)
-            if len(self.instructions) + self.calls > MAX_INSTRUCTIONS:
-                self._fail(i, f"macros expand to more than {MAX_INSTRUCTIONS:,} instructions")
+            if len(self.instructions) + self.calls > MAX_LENGTH:
+                self._fail(i, f"macros expand to more than {MAX_LENGTH:,} instructions")
                 raise _TooLong
 
     def _call(self, call: Instruction, inside: tuple[Macro, ...]) -> None:

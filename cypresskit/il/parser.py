@@ -16,7 +16,7 @@ from typing import Any
 from cypresskit.il.cursor import BRACKETS, FaultAt, Line, bare_line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, read_declaration
 from cypresskit.il.errors import Fault, ILError, did_you_mean
-from cypresskit.il.macros import MAX_INSTRUCTIONS, MacroExpansion
+from cypresskit.il.macros import MAX_LENGTH, MacroExpansion
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_statement
@@ -143,8 +143,8 @@ class _Assembler:
     def _check_length(self) -> None:
         """Refuse a text that is too long to be checked while its writer waits."""
         written = (number for number, text in enumerate(self.lines, 1) if bare_line(text))
-        for number in islice(written, MAX_INSTRUCTIONS, None):
-            self._fault(number, f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions")
+        for number in islice(written, MAX_LENGTH, None):
+            self._fault(number, f"the kernel has more than {MAX_LENGTH:,} instructions")
             self._report()
 
     def _check_whole(self) -> None:

@@ -195,17 +195,6 @@ class Kernel:
         TypeError
             If a matrix isn't of the kernel's dtype.
         """
-        shape, arrays = self.laid_out(a, b, c, alpha, beta)
-        domain = shape.domain[: 2 if self.mode == "pixel" else 1]
-        return {"domain": domain, "constants": shape.constants, **arrays}
-
-    def laid_out(
-        self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
-    ) -> tuple[LaunchShape, dict[str, Any]]:
-        """Return the shape of a launch, and its arrays.
-
-        The parameters and errors are those of ``arguments``.
-        """
         how = self.convention
         for name, matrix in (("A", a), ("B", b), ("C", c)):
             if matrix is not None and matrix.dtype != self.dtype:
@@ -225,6 +214,8 @@ class Kernel:
                 f"{self.name} takes {stored}; found {sizes}: k is {k} in A and {inner} in B"
             )
         shape = self.shape(m, n, k, alpha, beta, count)
+        domain = shape.domain[: 2 if self.mode == "pixel" else 1]
+        given: dict[str, Any] = {"domain": domain, "constants": shape.constants}
         big_m, big_n, big_k = how.padded(m, n, k)
         stored_a, stored_b = how.stored(big_m, big_n, big_k)
         old = np.zeros((count, big_m, big_n, *pair), self.dtype)
@@ -234,16 +225,24 @@ class Kernel:
         matrices = [pad_matrices(a, stored_a), pad_matrices(b, stored_b)]
         if how.buffer:
             memory = np.concatenate([x.reshape(-1) for x in (old, *matrices)])
-            return shape, {"inputs": {}, "global_memory": memory}
-        arrays: dict[str, Any] = {}
+            return given | {"inputs": {}, "global_memory": memory}
         if how.streams:
             size = (*shape.domain[1::-1], how.texel // self.dtype.itemsize)
-            arrays["outputs"] = {i: np.zeros(size, self.dtype) for i in range(how.streams)}
+            given["outputs"] = {i: np.zeros(size, self.dtype) for i in range(how.streams)}
             matrices.append(old)
         else:
-            arrays["global_memory"] = old
-        arrays["inputs"] = {i: to_texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
-        return shape, arrays
+            given["global_memory"] = old
+        given["inputs"] = {i: to_texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
+        return given
+
+    def max_instructions(self, k: int) -> int:
+        """Return an upper bound of the instructions that a work-item executes for ``k`` products.
+
+        Each iteration of a loop adds at least one product, and is at most as long as the kernel. A
+        work-item that executes more is in an infinite loop.
+        """
+        _, _, iterations = self.convention.padded(1, 1, k)
+        return len(self.program.body) * (iterations + 1)
 
     def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
         """Return C from the ``arguments`` of a finished launch.

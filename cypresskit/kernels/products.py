@@ -13,8 +13,6 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare, rounding_bounds
 from cypresskit.machine.engines import launch
 
-MAX_INSTRUCTIONS = 10**4  # most instructions of a work-item: ten times what a small product needs
-ITERATIONS = 2  # iterations of the loop in the smallest product
 Size = tuple[int, int, int]
 
 
@@ -56,9 +54,9 @@ class Product:
         return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
 
     @property
-    def longest(self) -> int:
-        """Instructions of a work-item after which its loop counts as infinite, for this k."""
-        return MAX_INSTRUCTIONS * self.size[2] // (ITERATIONS * self.kernel.k_step)
+    def max_instructions(self) -> int:
+        """Instructions of a work-item after which its loop counts as infinite."""
+        return self.kernel.max_instructions(self.size[2])
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
         """Return C from the ``arguments`` of a launch; of double-doubles the high parts."""
@@ -68,7 +66,7 @@ class Product:
     def run(self, **options: Any) -> np.ndarray:
         """Return the C that the kernel computes. The ``options`` are those of ``launch``."""
         arguments = self.arguments()
-        launch(self.kernel.program, **arguments, max_instructions=self.longest, **options)
+        launch(self.kernel.program, **arguments, max_instructions=self.max_instructions, **options)
         return self.result(arguments)
 
     def wrong(self, result: np.ndarray) -> np.ndarray:

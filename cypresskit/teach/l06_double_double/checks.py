@@ -17,7 +17,6 @@ from cypresskit.il import Program
 from cypresskit.il.fused import two_product
 from cypresskit.isolated import Answer
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.products import MAX_INSTRUCTIONS
 from cypresskit.machine import launch
 from cypresskit.teach.check import Verdict, call_answer, exercise, require
 from cypresskit.teach.climb import climb_exercise
@@ -208,9 +207,7 @@ def check_product(program: Program) -> Verdict:
         for h in rng.uniform(1, 9, (2, 4, 16))
     )
     out = np.zeros((4, 16, 2))
-    launch(
-        program, (16, 4), inputs={0: a, 1: b}, outputs={0: out}, max_instructions=MAX_INSTRUCTIONS
-    )
+    launch(program, (16, 4), inputs={0: a, 1: b}, outputs={0: out})
     singles = (i for i in program.body if i.opcode in ("add", "mul", "mad"))
     half = next(
         (
