@@ -168,7 +168,7 @@ def _texels(texture: Surface) -> np.ndarray:
 
 
 class _Workspace:
-    """The arrays and sizes of a launch, by the names of the kernel's slots."""
+    """The arrays and sizes of a launch, by the names of the context's entries."""
 
     def __init__(self, launch: Launch, kernel: NativeCode):
         self.kernel = kernel
@@ -214,12 +214,12 @@ class _Worker:
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
         self.status = DONE
-        slots, places = kernel.translation.slots, kernel.translation.places
+        entries, places = kernel.translation.entries, kernel.translation.places
         memory = aligned(places["end"])
         memory.fill(0)
         start = address(memory)
         values = values | {name: start + byte for name, byte in places.items()}
-        memory[: len(slots)] = [values[name] for name in slots]
+        memory[: len(entries)] = [values[name] for name in entries]
         report = places["report"] // 8
         self.counts = memory[places["counts"] // 8 : report]
         self.report = memory[report:]

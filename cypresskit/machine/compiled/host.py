@@ -9,7 +9,7 @@ writes what one work-item does. A work-item runs to its next stop: a fence, a wa
 arrived. If work-items arrive at different stops, the kernel gives up (DIVERGED). Addresses are
 checked.
 
-``context`` is a table of addresses and sizes, its entries are called slots. ``counts`` holds the
+``context`` is a table of addresses and sizes. ``counts`` holds the
 accesses outside of memory, then how often each segment of instructions was executed.
 """
 
@@ -48,19 +48,19 @@ NOTE = 2 * TEXEL  # bytes of a deferred store: its address, a mask of words, and
 FRAME = Template(Path(__file__).with_suffix(".ll").read_text(encoding="utf-8"))
 
 
-Slots = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
+Lanes = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
 
 
-def register_slots(program: Program) -> Slots:
+def register_lanes(program: Program) -> Lanes:
     """Return the variable that holds each component of a register, and its lane there."""
     written_by = find_writers(program)
-    slots = {}
+    lanes = {}
     for number in program.registers:
         for c in range(4):
             together = [d for d in range(4) if written_by[number, d] == written_by[number, c]]
             name = f"r{number}{''.join(LETTERS[d] for d in together)}"
-            slots[number, c] = name, together.index(c)
-    return slots
+            lanes[number, c] = name, together.index(c)
+    return lanes
 
 
 class WorkItemWriter:
@@ -82,7 +82,7 @@ class WorkItemWriter:
         for n, size in sorted(program.lds.items()):
             self.lds[n] = self.lds_bytes
             self.lds_bytes += -(-size // TEXEL) * TEXEL + TEXEL  # zeros follow
-        self.context_slots: dict[str, int] = {}
+        self.entries: dict[str, int] = {}
         self.fixed: dict[str, str] = {}  # the instructions that load a value, by its name
         self.literals: dict[int, int] = {}  # number in the table, by bits
         # Instructions that run one after another share a counter; ``else`` and ``endif`` don't run
@@ -96,11 +96,11 @@ class WorkItemWriter:
         # The number of each stop, by instruction; 0 is the end of the work-item
         stops = sorted(self.steps.waits | self.steps.fences)
         self.stops = {at: number for number, at in enumerate(stops, 1)}
-        self.slots = register_slots(program)
-        lanes = Counter(name for name, _ in self.slots.values())
-        for name, count in lanes.items():
+        self.lanes = register_lanes(program)
+        widths = Counter(name for name, _ in self.lanes.values())
+        for name, count in widths.items():
             self.ir.variable(name, "i32", count if count > 1 else 0)
-        self.registers = list(lanes)
+        self.registers = list(widths)
         self.loops = [f"loop{at}" for at, i in enumerate(program.body) if i.op.flow == "loop"]
         for name in ("issued", "spent", "outside", "n", "noted", *self.loops):
             self.ir.variable(name, "i64")
@@ -116,15 +116,15 @@ class WorkItemWriter:
         self.spill_bytes = first + NOTE * len(self.notes)
         self.reads_global = bool(stops)
         self.floats.one = self.literal(ONE)
-        self._slot("lds", "ptr")
-        self._slot("report", "ptr")
+        self._entry("lds", "ptr")
+        self._entry("report", "ptr")
 
     def translation(self) -> Translation:
         """Return the function's text, and what the host must know of it."""
         ir = self.ir
         waits = (f"i32 {self.stops[at]}, label %wavefront" for at in self.steps.waits)
         sizes = {
-            "context": 8 * len(self.context_slots),
+            "context": 8 * len(self.entries),
             "counts": 8 * (max(self.counters, default=0) + 1),
             "report": 32,
             "lds": self.lds_bytes,
@@ -152,7 +152,7 @@ class WorkItemWriter:
         )
         return Translation(
             text,
-            slots=[*self.context_slots],
+            entries=[*self.entries],
             literals=[*self.literals],
             counters=self.counters,
             places=dict(zip([*sizes, "end"], [0, *ends])),
@@ -218,14 +218,14 @@ class WorkItemWriter:
         self.item = self.batch * self.items + n
         if not self.pixels:
             return
-        across = self._slot("groups_x")
+        across = self._entry("groups_x")
         self.pixel = [
             self.batch.two(part, across) * TILE + n.two(part, TILE) for part in ("urem", "udiv")
         ]
         x, y = self.pixel
-        width = self._slot("width")
+        width = self._entry("width")
         self.item = y * width + x
-        ir.branch(x.cmp("ult", width) & y.cmp("ult", self._slot("height")), "inside", "item_done")
+        ir.branch(x.cmp("ult", width) & y.cmp("ult", self._entry("height")), "inside", "item_done")
         ir.label("inside")
 
     def input(self, name: str, component: int) -> Vec:
@@ -250,21 +250,21 @@ class WorkItemWriter:
         )
         return Vec(self.ir, f"%{name}", kind)
 
-    def _slot(self, name: str, kind: str = "i64") -> Vec:
+    def _entry(self, name: str, kind: str = "i64") -> Vec:
         """Return a value of the context."""
-        slot = self.context_slots.setdefault(name, len(self.context_slots))
-        return self._fixed(name, Vec(self.ir, "%context", "ptr"), 8 * slot, kind)
+        at = self.entries.setdefault(name, len(self.entries))
+        return self._fixed(name, Vec(self.ir, "%context", "ptr"), 8 * at, kind)
 
     def literal(self, bits: int) -> Vec:
         """Return a word that is written in the program."""
         # From memory, because LLVM folds constants by other rules
         number = self.literals.setdefault(bits, len(self.literals))
-        return self._fixed(f"l_{bits:08x}", self._slot("literals", "ptr"), 4 * number, "i32")
+        return self._fixed(f"l_{bits:08x}", self._entry("literals", "ptr"), 4 * number, "i32")
 
     def constant(self, buffer: int, element: int, component: int) -> Vec:
         """Return a word of a constant buffer."""
         # No kernel reads beyond the declared size, and a launch has an array of at least that size
-        base = self._slot(f"cb{buffer}", "ptr")
+        base = self._entry(f"cb{buffer}", "ptr")
         name = f"cb{buffer}_{element}_{component}"
         return self._fixed(name, base, TEXEL * element + 4 * component, "i32")
 
@@ -274,13 +274,13 @@ class WorkItemWriter:
         """Return the four words that a fetch reads at some coordinates."""
         n = i.controls.resource
         inside = self.ir.const(1, "i1")
-        texel = self._slot(f"t{n}", "ptr")
-        pitches = self.ir.const(TEXEL, "i64"), self._slot(f"t{n}_pitch")
+        texel = self._entry(f"t{n}", "ptr")
+        pitches = self.ir.const(TEXEL, "i64"), self._entry(f"t{n}_pitch")
         for axis, value, more, pitch in zip("wh", place, i.controls.aoffimmi, pitches):
             floor = self.floats.taken(value.bits("float")).call("floor")
             # maxnum also replaces a NaN
             whole = floor.call("maxnum", -FAR).call("minnum", FAR).cast("fptosi", "i64") + more
-            inside = inside & whole.cmp("ult", self._slot(f"t{n}_{axis}"))
+            inside = inside & whole.cmp("ult", self._entry(f"t{n}_{axis}"))
             texel = texel.at(whole * pitch)
         return self._load(texel, inside)
 
@@ -300,11 +300,11 @@ class WorkItemWriter:
     def _place(self, array: int | None, byte: Vec) -> Vec:
         """Return the address of a byte of an LDS array; of ``g[]`` for None."""
         if array is None:
-            return self._slot("global", "ptr").at(byte)
-        return self._slot("lds", "ptr").at(byte + self.lds[array])
+            return self._entry("global", "ptr").at(byte)
+        return self._entry("lds", "ptr").at(byte + self.lds[array])
 
     def _inside(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
-        size = self._slot("global_bytes") if array is None else self.program.lds[array]
+        size = self._entry("global_bytes") if array is None else self.program.lds[array]
         return (byte + 4 * max(words)).cmp("ult", size)
 
     def load(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
@@ -341,8 +341,8 @@ class WorkItemWriter:
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         """Store the lanes of ``value`` as some words of the work-item's texel of output ``n``."""
-        size = self._slot(f"o{n}_words")
-        place = self._slot(f"o{n}", "ptr").at(self.item * size << 2)
+        size = self._entry(f"o{n}_words")
+        place = self._entry(f"o{n}", "ptr").at(self.item * size << 2)
         for k, c in enumerate(words):
             after = self.ir.when(size.cmp("ugt", c))
             place.at(4 * c).store(value[k], 4)
@@ -353,7 +353,7 @@ class WorkItemWriter:
     def iteration(self, at: int) -> None:
         """Begin an iteration of the loop opened at ``at``."""
         # 0 once the kernel is to stop
-        limit = self.ir.op(f"load volatile i64, {self._slot('limit', 'ptr')}", "i64")
+        limit = self.ir.op(f"load volatile i64, {self._entry('limit', 'ptr')}", "i64")
         inside = self.ir.get("issued") - self.ir.get(f"loop{at}")
         after = self.ir.when(inside.cmp("ugt", limit))
         self._give_up(ENDLESS, at)
@@ -361,7 +361,7 @@ class WorkItemWriter:
 
     def _report(self, what: int, value: Vec) -> None:
         """Give a value to the caller."""
-        self._slot("report", "ptr").at(8 * what).store(value)
+        self._entry("report", "ptr").at(8 * what).store(value)
 
     def _give_up(self, status: int, at: int) -> None:
         """Leave the function at instruction ``at`` of the program's body."""

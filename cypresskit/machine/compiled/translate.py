@@ -20,21 +20,21 @@ from cypresskit.il.dataflow import (
     read_positions,
 )
 from cypresskit.il.program import LETTERS
-from cypresskit.machine.compiled.host import Slots, WorkItemWriter
+from cypresskit.machine.compiled.host import Lanes, WorkItemWriter
 from cypresskit.machine.compiled.native_meaning import KIND, NATIVE
 from cypresskit.machine.compiled.processor import HostProcessor
 from cypresskit.machine.compiled.translation import TEXEL, Translation
 from cypresskit.machine.compiled.vec import Vec
 
 
-def number_types(program: Program, slots: Slots) -> dict[str, str]:
+def number_types(program: Program, lanes: Lanes) -> dict[str, str]:
     """Return the type of the numbers in each variable that may hold any NaN: "f" or "d"."""
     types: dict[str, set[str]] = {}
     for i in program.body:
         if i.dest is None or _moves_numbers(program, i):
             continue
         for n, c in defines(i):
-            name, other_word = (slots[n, k][0] for k in (c, c ^ 1))
+            name, other_word = (lanes[n, k][0] for k in (c, c ^ 1))
             whole = i.op.result == "f" or name == other_word
             is_number = i.op.kind == "alu" and i.op.result in "fd" and whole
             types.setdefault(name, set()).add(i.op.result if is_number else "")
@@ -51,32 +51,32 @@ def _moves_numbers(program: Program, i: Instruction) -> bool:
 
 def translate(program: Program, processor: HostProcessor) -> Translation:
     """Return the function that runs a launch of ``program``."""
-    target = WorkItemWriter(program, processor)
-    Translator(program, target).work_item()
-    return target.translation()
+    writer = WorkItemWriter(program, processor)
+    Translator(program, writer).work_item()
+    return writer.translation()
 
 
 class Translator:
-    """Writes a program's instructions to ``target.ir``."""
+    """Writes a program's instructions to ``writer.ir``."""
 
-    def __init__(self, program: Program, target: WorkItemWriter):
-        self.program, self.target = program, target
-        self.ir, self.floats = target.ir, target.floats
-        self.slots = target.slots
-        self.types = number_types(program, self.slots)
+    def __init__(self, program: Program, writer: WorkItemWriter):
+        self.program, self.writer = program, writer
+        self.ir, self.floats = writer.ir, writer.floats
+        self.lanes = writer.lanes
+        self.types = number_types(program, self.lanes)
 
     def work_item(self) -> None:
         """Write the program from its beginning to its end."""
-        self.target.begin_work_item()
+        self.writer.begin_work_item()
         for at, i in enumerate(self.program.body):
-            self.target.begin(at)
+            self.writer.begin(at)
             if i.op.flow:
                 getattr(self, f"_{i.op.flow}")(at, i)
             elif i.op.kind == "lds":
                 self._access_lds(at, i)
             elif i.dest is not None:
                 self._write(at, i.dest, self.result(i, i.dest.written or (0,)))
-        self.target.end_work_item()
+        self.writer.end_work_item()
 
     # Operands
 
@@ -87,29 +87,29 @@ class Translator:
         letters = [source.swizzle[p] for p in positions]
         register = source.register
         if register.kind == "r" and set(letters) <= set(LETTERS):
-            slots = [self.slots[register.index, LETTERS.index(letter)] for letter in letters]
-            if len({name for name, _ in slots}) == 1:
-                return self._variable(slots[0][0], number).pick([lane for _, lane in slots])
+            lanes = [self.lanes[register.index, LETTERS.index(letter)] for letter in letters]
+            if len({name for name, _ in lanes}) == 1:
+                return self._variable(lanes[0][0], number).pick([lane for _, lane in lanes])
         read: Callable[[int], Vec] = partial(self._component, register, number)
         if register.kind == "g":
-            read = self.target.load(None, self._byte(register), range(4)).__getitem__
+            read = self.writer.load(None, self._byte(register), range(4)).__getitem__
         words = {x: self._constant(x) if x in "01" else read(LETTERS.index(x)) for x in letters}
         return self.ir.vector([words[letter] for letter in letters])
 
     def _constant(self, letter: str) -> Vec:
         """Return the float that "0" or "1" means in a swizzle."""
-        return self.target.literal(ONE * int(letter))
+        return self.writer.literal(ONE * int(letter))
 
     def _component(self, register: Register, number: str, c: int) -> Vec:
         """Return a component of a register, except of ``g[]``."""
         if register.kind == "r":
-            name, lane = self.slots[register.index, c]
+            name, lane = self.lanes[register.index, c]
             return self._variable(name, number)[lane]
         if register.kind == "l":
-            return self.target.literal(self.program.literals[register.index][c])
+            return self.writer.literal(self.program.literals[register.index][c])
         if register.kind == "cb":
-            return self.target.constant(register.index, register.element, c)
-        return self.target.input(register.kind, c)
+            return self.writer.constant(register.index, register.element, c)
+        return self.writer.input(register.kind, c)
 
     def _variable(self, name: str, number: str) -> Vec:
         """Return a variable's words, with the canonical NaN unless they are read as ``number``."""
@@ -140,7 +140,7 @@ class Translator:
         if i.op.kind == "fetch":
             coordinates = self._operand(i, 0, read_positions(self.program, i, 0))
             parts = [coordinates[k] for k in range(max(1, coordinates.n))]
-            return self.target.texel(i, parts).pick(written)
+            return self.writer.texel(i, parts).pick(written)
         operands = []
         for n, kind in enumerate(i.op.sources):
             if kind == "d":
@@ -149,7 +149,7 @@ class Translator:
                 positions = read_positions(self.program, i, n) if i.op.vector else written
                 operands.append(self._operand(i, n, positions).bits(KIND.get(kind, "i32")))
         value = NATIVE[i.op.name](self.floats, *operands)
-        held = {self.types.get(self.slots[key][0]) for key in defines(i)}
+        held = {self.types.get(self.lanes[key][0]) for key in defines(i)}
         may_hold_any_nan = held == {i.op.result}
         if value.kind in ("float", "double") and not may_hold_any_nan:
             value = self.floats.canonical(value)
@@ -163,11 +163,11 @@ class Translator:
         written = list(dest.written)
         value = value.lanes(len(written))
         if register.kind == "g":
-            self.target.store(at, None, self._byte(register), written, value)
+            self.writer.store(at, None, self._byte(register), written, value)
         elif register.kind == "o":
-            self.target.store_output(register.index, written, value)
+            self.writer.store_output(register.index, written, value)
         else:
-            names = [self.slots[register.index, c][0] for c in written]
+            names = [self.lanes[register.index, c][0] for c in written]
             for name in dict.fromkeys(names):
                 own = [k for k, other in enumerate(names) if other == name]
                 self.ir.set(name, value.pick(own))
@@ -185,9 +185,9 @@ class Translator:
         words = lds_words(i) or (0,)
         if i.op.store:
             value = self._operand(i, i.op.passed[0], words)
-            self.target.store(at, array, byte & -4, words, value)
+            self.writer.store(at, array, byte & -4, words, value)
         elif i.dest is not None:
-            self._write(at, i.dest, self.target.load(array, byte & -4, words))
+            self._write(at, i.dest, self.writer.load(array, byte & -4, words))
 
     # Control flow
 
@@ -213,7 +213,7 @@ class Translator:
 
     def _loop(self, at: int, i: Instruction) -> None:
         self.ir.label(f"at{at}")
-        self.target.iteration(at)
+        self.writer.iteration(at)
 
     def _break(self, at: int, i: Instruction) -> None:
         end = self.program.matching[self.program.matching[at]]

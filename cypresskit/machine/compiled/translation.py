@@ -17,7 +17,7 @@ class Translation:
     ----------
     text
         LLVM IR.
-    slots
+    entries
         The names of the context's entries.
     literals
         The words of the literals' table.
@@ -31,7 +31,7 @@ class Translation:
     """
 
     text: str
-    slots: list[str]
+    entries: list[str]
     literals: list[int]
     counters: list[int]
     places: dict[str, int]
