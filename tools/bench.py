@@ -18,7 +18,7 @@ import numpy as np, cypresskit as ck
 a, b = np.random.default_rng(1).random((2, {n}, {n}))
 a, b = (x.astype(ck.kernels["{kernel}"].dtype) for x in (a, b))
 """
-PRODUCT = 'ck.gemm(a, b, trans_a=True, kernel="{kernel}", engine="{engine}", threads=1)'
+PRODUCT = 'ck.gemm(a, b, trans_a=True, kernel="{kernel}", engine="{engine}")'
 CLOCK = """
 import cypresskit as ck
 from cypresskit.timing.simulate import forget_reports

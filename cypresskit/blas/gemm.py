@@ -29,7 +29,7 @@ MAX_SIDE = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
 #: The name of the usual kernel, by precision; its letters are the transposes.
 USUAL = {"single": "sgemm_{}", "double": "dgemm_{}", "double-double": "ddgemm_{}_fma"}
 MAX_K = 1 << 24  # the kernels count k in a float register, exactly up to here
-LAUNCH_OPTIONS = ("engine", "max_instructions", "observers", "threads")  # passed to ``ck.launch``
+LAUNCH_OPTIONS = ("engine", "max_instructions", "observers")  # passed to ``ck.launch``
 
 
 def check_launching(product: Callable[..., Any], given: Iterable[str]) -> None:
@@ -76,7 +76,7 @@ def gemm(
         and these transposes, such as ``sgemm_tn``. For small and thin products another may be
         faster: ``ck.simulate`` tells.
     launching
-        ``engine``, ``max_instructions``, ``observers`` and ``threads`` are passed to ``ck.launch``.
+        ``engine``, ``max_instructions`` and ``observers`` are passed to ``ck.launch``.
 
     Returns
     -------

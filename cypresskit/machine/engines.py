@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.machine import compiled, interpreter
@@ -31,7 +30,6 @@ def launch(
     engine: str = "compiled",
     observers: Iterable[Observer] = (),
     max_instructions: int | None = None,
-    threads: int | None = None,
     in_place: bool = False,
 ) -> LaunchCounters:
     """Run ``program`` over ``domain`` on the simulated chip. Results don't depend on the board.
@@ -62,9 +60,6 @@ def launch(
         A loop that issues more is taken for infinite; 200,000 by default. Work-items that run
         together count as one. The interpreter runs the whole domain at once, so it counts both
         paths of a divergent branch.
-    threads
-        Host threads of the compiled engine; None takes one for each processor that this process may
-        use. Results don't depend on it, unless work-items race for the same memory.
     in_place
         Compute directly in the result arrays, which saves copies; an error may then leave some
         results in them. An input that shares their memory is still read as it was before the
@@ -94,36 +89,21 @@ def launch(
         max_instructions=max_instructions,
         in_place=in_place,
     )
-    result = carry_out(checked, engine=engine, observers=observers, threads=threads)
-    checked.write_back(outputs, global_memory)
-    return result
-
-
-def carry_out(
-    checked: Launch,
-    *,
-    engine: str = "compiled",
-    observers: Iterable[Observer] = (),
-    threads: int | None = None,
-) -> LaunchCounters:
-    """Run a checked launch; arguments and errors as for ``launch``."""
     if engine not in ("compiled", "interpreter"):
         raise ValueError(f'engine is "compiled" or "interpreter", not {engine!r}')
-    if threads is not None and not is_whole(threads):
-        raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
-    threads = None if threads is None else int(threads)
     watching = tuple(observers) if isinstance(observers, Iterable) else (None,)
     if not all(isinstance(o, Observer) for o in watching):
         raise TypeError(
             "observers are objects of classes that extend ck.Observer, in a list; found"
             f" {observers!r}"
         )
-    if engine == "compiled" and not watching:
-        return run(checked, threads)
-    return interpreter.run(checked, watching)
+    is_compiled = engine == "compiled" and not watching
+    result = run(checked) if is_compiled else interpreter.run(checked, watching)
+    checked.write_back(outputs, global_memory)
+    return result
 
 
-def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
+def run(launch: Launch) -> LaunchCounters:
     """Run a checked launch with the compiled engine, or with the interpreter if that declines or
     there is no LLVM.
 
@@ -131,7 +111,7 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
     ``MAX_REPEATED`` work-items.
     """
     try:
-        return (compiled.run(launch, threads) if HAS_LLVM else None) or interpreter.run(launch)
+        return (compiled.run(launch) if HAS_LLVM else None) or interpreter.run(launch)
     except KernelError as error:
         if error.kind == "store" and launch.shape.items <= MAX_REPEATED:
             try:

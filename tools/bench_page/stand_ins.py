@@ -86,10 +86,10 @@ def compiled(program: Any, host: HostProcessor) -> jit.NativeCode:
     return jit.NativeCode(translation, call, None, literals, np.array(translation.counters))
 
 
-def run_compiled(launch: Any, threads: int | None = None) -> Any:
+def run_compiled(launch: Any) -> Any:
     """Run a launch on compiled code; None if there is none, so the interpreter runs it."""
     try:
-        return execute._run(launch, HOST, 1)
+        return execute.run_on(launch, HOST)
     except LookupError:
         return None
 

@@ -1,6 +1,6 @@
 """The compiled engine: translate IL to machine code, which runs one work-item after another.
 
-``run(launch, threads)`` does what the interpreter does, bit for bit, without events.
+``run(launch)`` does what the interpreter does, bit for bit, without events.
 
 - ``vec``          LLVM IR as text
 - ``native_meaning``  what each arithmetic opcode computes, in LLVM IR
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
-def run(launch: "Launch", threads: int | None = None) -> "LaunchCounters | None":
-    """Run a checked launch on ``threads`` host threads. Return None if the interpreter has to."""
+def run(launch: "Launch") -> "LaunchCounters | None":
+    """Run a checked launch. Return None if the interpreter has to."""
     # Loaded with the first launch: a process that imports the package may never run a kernel.
     from cypresskit.machine.compiled import execute
 
-    return execute.run(launch, threads)
+    return execute.run(launch)

@@ -1,23 +1,18 @@
-"""Run a launch on compiled code: lay out its arrays, give batches to host threads, sum the counts.
+"""Run a launch on compiled code: lay out its arrays, run it batch by batch, sum the counts.
 
-The calling thread takes part. It runs a short launch alone, because waking a thread would take
-longer. Compiled code returns every few milliseconds, so that Ctrl-C is handled. To stop the other
-threads, their limit of instructions is set to 0, which every loop of the kernel tests.
+Compiled code returns every few milliseconds, between two batches, so that Ctrl-C is handled and
+progress is shown. It runs on the calling thread alone: a core is fast enough for what is run here.
 """
 
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor, wait
 from ctypes import addressof, c_char
-from dataclasses import replace
-from functools import partial, reduce
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from cypresskit.devices import TILE
 from cypresskit.il.bits import ONE
 from cypresskit.machine.compiled.jit import NativeCode, compiled
-from cypresskit.machine.compiled.processor import FLAGGED, HostProcessor, this_host
+from cypresskit.machine.compiled.processor import HostProcessor, this_host
 from cypresskit.machine.compiled.translation import (
     DIVERGED,
     DONE,
@@ -25,32 +20,19 @@ from cypresskit.machine.compiled.translation import (
     FAILED,
     LINE,
     NEXT,
-    STOPPED,
     TEXEL,
-    UNDERFLOWED,
 )
 from cypresskit.machine.counters import LaunchCounters, tally
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch, Surface, endless_error
+from cypresskit.machine.launch import Launch, Surface, endless_error
 from cypresskit.session import PROGRESS_DELAY, is_progress_shown
-from cypresskit.threads import processors
 
 LONG = 2048  # bytes of a row that a cache line follows
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
-PIECES = 16  # per thread: so all threads end at about the same time
-INTERRUPTIBLE = 0.1  # seconds of one wait: on some hosts nothing interrupts a wait
 NO_BYTES = c_char * 0
 
 
-def run(launch: Launch, threads: int | None = None) -> LaunchCounters | None:
+def run(launch: Launch) -> LaunchCounters | None:
     """Run a checked launch.
-
-    Parameters
-    ----------
-    launch
-        The launch.
-    threads
-        Host threads; by default one for each processor that this process may use. Results don't
-        depend on it, unless work-items race.
 
     Returns
     -------
@@ -65,76 +47,25 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters | None:
         For an endless loop or a store out of range: the first here, which need not be the first if
         all work-items run in step.
     """
-    return _run(launch, this_host(), threads or processors())
+    return run_on(launch, this_host())
 
 
-def _run(launch: Launch, host: HostProcessor, threads: int) -> LaunchCounters | None:
+def run_on(launch: Launch, host: HostProcessor) -> LaunchCounters | None:
+    """Run a checked launch on code that is compiled for ``host``."""
     kernel = compiled(launch.program, host)
-    results = [launch.memory] if kernel.translation.reads_global else []
-    if host.mode in FLAGGED:
-        results = [launch.memory, *(surface.words for surface in launch.outputs.values())]
-    saved = [array.copy() for array in results]
-    workers = _run_batches(launch, _Workspace(launch, kernel), threads)
-    ends = {worker.status for worker in workers}
-    if ends & {UNDERFLOWED, DIVERGED, FAILED, ENDLESS}:
-        for array, old in zip(results, saved, strict=True):
-            array[...] = old
-    if UNDERFLOWED in ends:
-        return _run(launch, replace(host, mode="soft"), threads)
-    if DIVERGED in ends:
+    saved = launch.memory.copy() if kernel.translation.reads_global else None
+    worker = _Worker(launch, kernel)
+    worker.run()
+    if worker.status != DONE and saved is not None:
+        launch.memory[...] = saved
+    if worker.status == DIVERGED:
         return None
-    failed = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
-    if failed and len(workers) > 1:
-        # The reported failure must not depend on which thread is faster
-        _run(launch, host, 1)
-    if failed:  # also if nothing failed this time, which is possible if work-items race
-        at, item, element = failed[0].report[:NEXT].tolist()
-        if failed[0].status == ENDLESS:
-            raise endless_error(launch.shape, at, launch.max_instructions, item)
+    at, item, element = worker.report[:NEXT].tolist()
+    if worker.status == ENDLESS:
+        raise endless_error(launch.shape, at, launch.max_instructions, item)
+    if worker.status == FAILED:
         raise launch.store_error(at, item, element)
-    counts = reduce(np.add, [worker.counts for worker in workers])
-    return tally(launch, "compiled", counts[kernel.counters], int(counts[0]))
-
-
-def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
-    """Run all batches. Return the workers that did: the caller alone if two slices are enough. A
-    long launch shows its progress where that can be watched.
-    """
-    batches = space.batches
-    quick = launch.max_instructions <= MAX_INSTRUCTIONS  # no batch takes long
-    first = _Worker(space.kernel, space.values)
-    begun = first.call(SLICE, 0, batches) if quick else 0
-    if first.status or begun == batches:
-        return [first]
-    from tqdm.auto import tqdm
-
-    left = batches - begun
-    threads = 1 if left <= begun else min(threads, left)
-    workers = [first, *(_Worker(space.kernel, space.values) for _ in range(1, threads))]
-    size = -(-left // (PIECES * threads))
-    todo = deque((at, min(at + size, batches)) for at in range(begun, batches, size))
-    with (
-        tqdm(
-            total=batches,
-            initial=begun,
-            desc="running",
-            delay=PROGRESS_DELAY,
-            leave=False,
-            disable=not is_progress_shown(),
-        ) as bar,
-        ThreadPoolExecutor(threads) as pool,
-    ):
-        try:
-            others = [pool.submit(space.run, worker, todo, bar) for worker in workers[quick:]]
-            for worker in workers[:quick]:
-                space.run(worker, todo, bar)
-            while wait(others, INTERRUPTIBLE).not_done:
-                pass
-        finally:
-            space.limit.fill(0)  # stops the others, if the caller was interrupted
-    for other in others:
-        other.result()
-    return workers
+    return tally(launch, "compiled", worker.counts[kernel.counters], int(worker.counts[0]))
 
 
 def address(array: np.ndarray) -> int:
@@ -167,21 +98,23 @@ def _texels(texture: Surface) -> np.ndarray:
     return texels
 
 
-class _Workspace:
-    """The arrays and sizes of a launch, by the names of the context's entries."""
+class _Worker:
+    """Runs a launch's batches.
+
+    It holds the arrays and sizes of the launch, by the names of the context's entries, and the
+    memory of the kernel: context, counters, LDS, spilled registers, report.
+    """
 
     def __init__(self, launch: Launch, kernel: NativeCode):
-        self.kernel = kernel
-        # How many instructions a work-item may execute in a loop; 0 stops the kernel
-        self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
+        self.status = DONE
         shape = launch.shape
         width, height, _ = shape.domain
         across, down = -(-width // TILE), -(-height // TILE)
         self.batches = across * down if shape.pixels else shape.group_count
-        arrays: dict[str, np.ndarray] = {"limit": self.limit, "literals": kernel.literals}
-        arrays["global"] = launch.memory
+        arrays: dict[str, np.ndarray] = {"literals": kernel.literals, "global": launch.memory}
         values = {"width": width, "height": height, "groups_x": across}
         values["global_bytes"] = launch.memory.nbytes
+        values["limit"] = min(launch.max_instructions, 1 << 62)  # in a work-item's loop
         for n, texture in launch.textures.items():
             texels = arrays[f"t{n}"] = _texels(texture)
             values |= {f"t{n}_w": texture.width, f"t{n}_h": texture.height}
@@ -191,41 +124,42 @@ class _Workspace:
             values[f"o{n}_words"] = output.words.shape[2]
         arrays |= {f"cb{n}": words for n, words in shape.constants.items()}
         self.arrays = arrays  # keeps them alive
-        self.values = values | {name: address(array) for name, array in arrays.items()}
+        values |= {name: address(array) for name, array in arrays.items()}
 
-    def run(self, worker: "_Worker", todo: deque[tuple[int, int]], bar: Any) -> None:
-        """Run pieces of the launch until none is left or the worker failed."""
-        while not worker.status:
-            try:
-                at, end = todo.popleft()
-            except IndexError:
-                return
-            while at < end and not worker.status:
-                begun = at
-                at = worker.call(SLICE, at, end)
-                bar.update(at - begun)
-                if self.limit[0] == 0:  # another worker failed
-                    worker.status = STOPPED
-        self.limit[0] = 0
-
-
-class _Worker:
-    """The memory of one host thread: context, counters, LDS, spilled registers, report."""
-
-    def __init__(self, kernel: NativeCode, values: dict[str, int]):
-        self.status = DONE
         entries, places = kernel.translation.entries, kernel.translation.places
         memory = aligned(places["end"])
         memory.fill(0)
         start = address(memory)
-        values = values | {name: start + byte for name, byte in places.items()}
+        values |= {name: start + byte for name, byte in places.items()}
         memory[: len(entries)] = [values[name] for name in entries]
         report = places["report"] // 8
         self.counts = memory[places["counts"] // 8 : report]
         self.report = memory[report:]
-        self.function = partial(kernel.call, values["context"], values["counts"], values["spill"])
+        self.call = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
-    def call(self, budget: int, at: int, end: int) -> int:
-        """Run batches from ``at`` on, for ``budget`` instructions. Return the first batch left."""
-        self.status = self.function(budget, at, end)
+    def run(self) -> None:
+        """Run batches until none is left or one failed. A long launch shows its progress where
+        that can be watched.
+        """
+        done = self._slice(0)
+        if self.status or done == self.batches:
+            return
+        from tqdm.auto import tqdm
+
+        with tqdm(
+            total=self.batches,
+            initial=done,
+            desc="running",
+            delay=PROGRESS_DELAY,
+            leave=False,
+            disable=not is_progress_shown(),
+        ) as bar:
+            while done < self.batches and not self.status:
+                begun = done
+                done = self._slice(begun)
+                bar.update(done - begun)
+
+    def _slice(self, at: int) -> int:
+        """Run some batches from ``at`` on. Return the first batch left."""
+        self.status = self.call(SLICE, at, self.batches)
         return int(self.report[NEXT])

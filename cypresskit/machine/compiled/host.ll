@@ -145,9 +145,7 @@ exit:
   %outside_before = load i64, ptr %counts
   %outside_all = add i64 %outside_before, %outside_now
   store i64 %outside_all, ptr %counts
+  call void @restore(i64 %saved_mode)
   %ended = load i32, ptr %status
-  %underflowed = call i1 @restore(i64 %saved_mode)
-  %is_flagged = and i1 %underflowed, $flagged
-  %result = select i1 %is_flagged, i32 $underflowed, i32 %ended
-  ret i32 %result
+  ret i32 %ended
 }

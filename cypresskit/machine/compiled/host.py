@@ -26,7 +26,7 @@ from cypresskit.il.dataflow import find_writers
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.compiled.in_step import in_step
 from cypresskit.machine.compiled.native_meaning import Floats
-from cypresskit.machine.compiled.processor import FLAGGED, HostProcessor, flush_functions
+from cypresskit.machine.compiled.processor import HostProcessor, flush_functions
 from cypresskit.machine.compiled.translation import (
     AT,
     DIVERGED,
@@ -37,7 +37,6 @@ from cypresskit.machine.compiled.translation import (
     LINE,
     NEXT,
     TEXEL,
-    UNDERFLOWED,
     Translation,
 )
 from cypresskit.machine.compiled.vec import Emitter, Vec
@@ -133,8 +132,6 @@ class WorkItemWriter:
         ends = accumulate(-(-size // LINE) * LINE for size in sizes.values())
         text = FRAME.substitute(
             functions=flush_functions(self.mode),
-            flagged=str(self.mode in FLAGGED).lower(),
-            underflowed=UNDERFLOWED,
             declarations="\n".join(ir.declared.values()),
             variables="\n".join(ir.allocations()),
             entry="\n".join(self.fixed.values()),
@@ -352,10 +349,8 @@ class WorkItemWriter:
 
     def iteration(self, at: int) -> None:
         """Begin an iteration of the loop opened at ``at``."""
-        # 0 once the kernel is to stop
-        limit = self.ir.op(f"load volatile i64, {self._entry('limit', 'ptr')}", "i64")
         inside = self.ir.get("issued") - self.ir.get(f"loop{at}")
-        after = self.ir.when(inside.cmp("ugt", limit))
+        after = self.ir.when(inside.cmp("ugt", self._entry("limit")))
         self._give_up(ENDLESS, at)
         self.ir.label(after)
 

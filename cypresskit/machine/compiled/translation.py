@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call ends
+DONE, FAILED, ENDLESS, DIVERGED = range(4)  # how a call ends
 # What it reports: index in the body; work-item; element of memory, or byte of LDS; the next batch
 AT, ITEM, ELEMENT, NEXT = range(4)
 TEXEL = 16  # bytes, also of a variable in ``spill``
