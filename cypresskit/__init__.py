@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cypresskit import session
-from cypresskit.blas import DD, gemm, gemm_batched, gemv
+from cypresskit.blas import DD, gemm, gemv
 from cypresskit.devices import ASHRAF, HD5850, HD5870, HD5970, NAKASATO, Device, System
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
@@ -56,7 +56,6 @@ __all__ = [
     "check",
     "compare",
     "gemm",
-    "gemm_batched",
     "gemm_out_of_core",
     "gemv",
     "kernel_stats",

@@ -184,7 +184,7 @@ def test_good_values_are_let_through(function, monkeypatch):
     function(**{name: value for name, (value, _) in TABLE[function].items()})
 
 
-GOOD, CUBE = np.ones((4, 4), np.float32), np.ones((2, 3, 3), np.float32)
+GOOD = np.ones((4, 4), np.float32)
 WIDE, ROW, THREE, TALL = GOOD.astype(float), GOOD[0], GOOD[:3], np.broadcast_to(GOOD[0], (16385, 4))
 DOUBLED, TN, NN = ck.DD(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
 STORE = ck.assemble(

@@ -218,7 +218,11 @@ def test_a_lesson_is_as_wide_as_in_jupyterlab_and_accessible(site, page):
 
 @pytest.mark.parametrize(
     ("word", "leads_to"),
-    [("quads", "The texture cache"), ("cmov_logical", "The language"), ("gemm_batched", "The API")],
+    [
+        ("quads", "The texture cache"),
+        ("cmov_logical", "The language"),
+        ("line_costs", "The API"),
+    ],
 )
 def test_a_word_is_found_in_lessons_language_and_api(site, page, word, leads_to):
     page.goto(f"file://{site}/search.html?q={word}")

@@ -2,20 +2,15 @@
 
 Matrices are padded with zeros to whole blocks, and transposed if the kernel expects that;
 the result's padding is removed. C is not read if beta is 0, and A and B are not read if alpha or k
-is 0, so NaNs in them have no effect. ``gemv`` multiplies by a vector, and ``gemm_batched`` computes
-several small products in one launch.
+is 0, so NaNs in them have no effect. ``gemv`` multiplies by a vector.
 """
 
 import numbers
-from collections.abc import Callable, Iterable
-from inspect import signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from cypresskit.blas.dd import DD
-from cypresskit.il.errors import check_options
-from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.arguments import check_unmasked
 from cypresskit.machine.engines import launch
@@ -29,15 +24,6 @@ MAX_SIDE = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
 #: The name of the usual kernel, by precision; its letters are the transposes.
 USUAL = {"single": "sgemm_{}", "double": "dgemm_{}", "double-double": "ddgemm_{}_fma"}
 MAX_K = 1 << 24  # the kernels count k in a float register, exactly up to here
-LAUNCH_OPTIONS = ("engine", "max_instructions", "observers")  # passed to ``ck.launch``
-
-
-def check_launching(product: Callable[..., Any], given: Iterable[str]) -> None:
-    """Raise ``TypeError`` for a keyword that neither a product nor ``ck.launch`` takes."""
-    if set(given) <= set(LAUNCH_OPTIONS):
-        return
-    taken = [name for name in signature(product).parameters if name != "launching"]
-    check_options(product.__name__, given, [*taken, *LAUNCH_OPTIONS])
 
 
 def gemm(
@@ -50,7 +36,7 @@ def gemm(
     trans_a: bool = False,
     trans_b: bool = False,
     kernel: Source | None = None,
-    **launching: Any,
+    engine: str = "compiled",
 ) -> Matrix:
     """Return alpha op(a) op(b) + beta c as a new matrix of shape (m, n).
 
@@ -75,8 +61,8 @@ def gemm(
         the result of ``ck.load_kernel``. By default the catalog's usual kernel for this precision
         and these transposes, such as ``sgemm_tn``. For small and thin products another may be
         faster: ``ck.simulate`` tells.
-    launching
-        ``engine``, ``max_instructions`` and ``observers`` are passed to ``ck.launch``.
+    engine
+        As for ``ck.launch``.
 
     Returns
     -------
@@ -86,7 +72,7 @@ def gemm(
     Raises
     ------
     TypeError
-        For other types, and for unknown keywords.
+        For other types.
     ValueError
         For shapes that don't match, and for numbers out of the precision's range.
     KeyError
@@ -99,7 +85,6 @@ def gemm(
     array([[3., 3.],
            [3., 3.]], dtype=float32)
     """
-    check_launching(gemm, launching)
     a, b, c = map(to_plain_array, (a, b, c))
     precision, scale, old, (m, n, k) = check_product(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
@@ -119,28 +104,10 @@ def gemm(
         return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     old_c = None if c is None else _stored(c, False)
-    result = _multiply(chosen, *stored, old_c, scale, old, (m, n, k), launching)
-    return cast(Matrix, _matrix(result.reshape(m, n, *pair)))
-
-
-def _multiply(
-    kernel: Kernel,
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None,
-    alpha: Pair,
-    beta: Pair,
-    size: tuple[int, int, int],
-    launching: dict[str, Any],
-) -> np.ndarray:
-    """Return C for checked matrices in the kernel's layout; of a packed kernel a stack."""
-    m, n, k = size
-    arguments = kernel.arguments(a, b, c, alpha, beta)
-    if launching.get("max_instructions") is None:
-        most = kernel.max_instructions(len(a) * k if kernel.convention.packed else k)
-        launching["max_instructions"] = most
-    launch(kernel.program, **arguments, in_place=True, **launching)
-    return kernel.result(arguments, m, n)
+    arguments = chosen.arguments(*stored, old_c, scale, old)
+    most = chosen.max_instructions(k)
+    launch(chosen.program, **arguments, engine=engine, max_instructions=most, in_place=True)
+    return cast(Matrix, _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair)))
 
 
 def check_product(
@@ -213,7 +180,7 @@ def gemv(
     beta: float | DD = 0.0,
     trans: bool = False,
     kernel: Source | None = None,
-    **launching: Any,
+    engine: str = "compiled",
 ) -> Matrix:
     """Return alpha op(a) x + beta y as a new vector.
 
@@ -231,7 +198,6 @@ def gemv(
     trans
         Whether op transposes ``a``.
     """
-    check_launching(gemv, launching)
     a, x, y = map(to_plain_array, (a, x, y))
     precision = precision_of({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
     m, k = a.shape[::-1] if require_bool("trans", trans) else a.shape
@@ -244,63 +210,17 @@ def gemv(
     column = None if y is None else y.reshape(m, 1)
     if kernel is None and precision == "single":
         kernel = "sgemv_t" if trans else "sgemv_n"
-    how = {"kernel": kernel} | launching
-    product = gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how)
+    product = gemm(
+        a,
+        x.reshape(k, 1),
+        column,
+        alpha=alpha,
+        beta=beta,
+        trans_a=trans,
+        kernel=kernel,
+        engine=engine,
+    )
     return cast(Matrix, product.reshape(-1))
-
-
-def gemm_batched(
-    a: np.ndarray,
-    b: np.ndarray,
-    c: np.ndarray | None = None,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    **launching: Any,
-) -> np.ndarray:
-    """Return alpha a[i] b[i] + beta c[i] for all i, from one launch of ``sgemm_packed``.
-
-    Other keywords and errors are those of ``gemm``.
-
-    Parameters
-    ----------
-    a, b
-        float32 of shapes (count, m, k) and (count, k, n).
-    c
-        (count, m, n); required unless beta is 0.
-
-    Returns
-    -------
-    ndarray
-        float32 of shape (count, m, n).
-    """
-    check_launching(gemm_batched, launching)
-    a, b, c = map(to_plain_array, (a, b, c))
-    arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
-    if precision_of(arrays, (3, 3, 3)) != "single":
-        raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
-    scale = _scalar("alpha", alpha, "single")
-    old = _scalar("beta", beta, "single")
-    count, m, k = a.shape
-    n = b.shape[2]
-    if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-        raise ValueError(
-            f"shapes are (count, m, k), (count, k, n) and (count, m, n); found {shapes}"
-        )
-    _check_beta(old, "c", c)
-    if count * k > MAX_K:
-        raise ValueError(
-            f"{count} x k = {count * k:,}: the kernel counts rows exactly up to {MAX_K:,}"
-        )
-    if not count * m * n:
-        return np.zeros((count, m, n), np.float32)
-    if scale[0] == 0 or k == 0:
-        scale = (0.0, 0.0)
-        a = a[:, :, :0]
-        b = b[:, :0]
-    packed = KERNELS["sgemm_packed"]
-    return _multiply(packed, a, b, c, scale, old, (m, n, a.shape[2]), launching)
 
 
 def to_plain_array(array: Any) -> Any:
@@ -322,11 +242,7 @@ def precision_of(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
                 f"{name} is {_kind(name, array)} but {first} is {kind}: all must be of one type"
             )
         if array.ndim != count:
-            wanted = {
-                1: "vector has one dimension",
-                2: "matrix has two dimensions",
-                3: "stack has three dimensions",
-            }
+            wanted = {1: "vector has one dimension", 2: "matrix has two dimensions"}
             raise ValueError(f"{name} has shape {array.shape}: a {wanted[count]}")
     return {"float32": "single", "float64": "double"}.get(kind, "double-double")
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.blas.gemm import check_launching, check_product, gemm, to_plain_array
+from cypresskit.blas.gemm import check_product, gemm, to_plain_array
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
 from cypresskit.host.machine import (
@@ -160,7 +160,6 @@ def gemm_out_of_core(
     device: Device = HD5870,
     block: int | None = None,
     depth: int | None = None,
-    **launching: Any,
 ) -> tuple[np.ndarray, Timeline]:
     """Compute alpha op(a) op(b) + beta c in blocks that fit the card's memory.
 
@@ -176,8 +175,6 @@ def gemm_out_of_core(
         Rows and columns of a block; by default the result of `choose_block`.
     depth
         Most values of k in a strip; by default the rows of ``device``'s largest texture.
-    launching
-        Other keywords go to ``ck.launch``.
 
     Returns
     -------
@@ -193,7 +190,6 @@ def gemm_out_of_core(
     TypeError
         For other types.
     """
-    check_launching(gemm_out_of_core, launching)
     a, b, c = map(to_plain_array, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = check_product(
         a, b, c, alpha, beta, trans_a, trans_b
@@ -206,7 +202,7 @@ def gemm_out_of_core(
             f"the matrices are {precision}, and the kernel {chosen.name} computes in"
             f" {chosen.precision}"
         )
-    product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen, **launching)
+    product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen)
     data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
     machine = Machine(device, use_chips=1)
     if not m * n * k:  # there are no blocks to send
