@@ -1,15 +1,9 @@
-"""Check the names that a program uses, and resolve constant addresses.
-
-A name has to be declared, and to exist in the kernel's mode (pixel or compute). An address of
-``g[]`` that a literal holds is replaced by the element's number.
+"""Check the names that a program uses: a name has to be declared, and to exist in the kernel's
+mode (pixel or compute).
 """
 
-from collections.abc import Iterable
-from dataclasses import replace
-
-from cypresskit.il.bits import ONE, SIGN
 from cypresskit.il.declarations import MAX_CONSTANTS
-from cypresskit.il.program import LETTERS, Instruction, Program, Register
+from cypresskit.il.program import Instruction, Program
 from cypresskit.il.registers import INPUTS
 
 
@@ -69,29 +63,3 @@ def name_faults(i: Instruction, program: Program):
         )
     if i.opcode == "fence" and program.mode == "pixel" and (i.controls.threads or i.controls.lds):
         yield "fence", "a pixel kernel has no workgroup: only `fence_memory` is allowed in it"
-
-
-def literal_addresses(block: Iterable[Instruction]) -> list[Instruction]:
-    """Return the instructions of a block with ``g[l0.x+1]`` written as ``g[n]``.
-
-    Only literals that the block declares are resolved.
-    """
-    block = list(block)
-    literals = {
-        i.dest.register.index: i.numbers for i in block if i.opcode == "dcl_literal" and i.dest
-    }
-
-    def known(register: Register) -> Register:
-        address = register.address
-        if (
-            address is None
-            or address.register.kind != "l"
-            or address.register.index not in literals
-        ):
-            return register
-        letter = address.swizzle[0]
-        words = literals[address.register.index]
-        word = words[LETTERS.index(letter)] if letter in LETTERS else ONE * int(letter)
-        return replace(register, element=register.element + (word ^ SIGN) - SIGN, address=None)
-
-    return [i.renamed(known) if any(r.address for r in i.registers) else i for i in block]

@@ -17,7 +17,7 @@ from cypresskit.il.cursor import BRACKETS, FaultAt, Line, bare_line, count, end_
 from cypresskit.il.declarations import MAX_LDS, read_declaration
 from cypresskit.il.errors import Fault, ILError, did_you_mean
 from cypresskit.il.macros import MAX_LENGTH, MacroExpansion
-from cypresskit.il.names import literal_addresses, name_faults
+from cypresskit.il.names import name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.program import (
@@ -134,7 +134,7 @@ class _Assembler:
             self._fault(line, message)
         self._report()
         kernel = self.mode, tuple(self.instructions), tuple(self.macros)
-        expanded = tuple(literal_addresses(expansion.instructions))
+        expanded = tuple(expansion.instructions)
         program = Program(*kernel, self.name, self.lines, expanded, expansion.written)
         self._check_names(program)
         self._report()
