@@ -28,10 +28,18 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.code import Code, MachineCode
-from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOT_SETS, SLOTS, VECTOR_SWIZZLES
+from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
 from cypresskit.devices import CodeLimits
 
 CONSTANTS = ("constant", "literal", "inline")
+SLOT_SETS = {  # by ``HardwareOp.slots``: the alternatives, sets of slots
+    "any": [[0], [1], [2], [3], [4]],
+    "vector": [[0], [1], [2], [3]],
+    "t": [[4]],
+    "x": [[0]],
+    "pair": [[0, 1], [2, 3]],
+    "quad": [[0, 1, 2, 3]],
+}
 OFFSETS = range(-8, 8)  # of a fetch, in texels: five bits, one of them a fraction (ISA 5)
 
 Violations = Iterator[str]

@@ -43,16 +43,6 @@ SCALAR_SWIZZLES = {
 INLINE = {0: "0.0f", ONE: "1.0f", HALF: "0.5f", 1: "1", ALL: "-1"}
 
 
-SLOT_SETS = {  # by ``HardwareOp.slots``: the alternatives, sets of slots
-    "any": [[0], [1], [2], [3], [4]],
-    "vector": [[0], [1], [2], [3]],
-    "t": [[4]],
-    "x": [[0]],
-    "pair": [[0, 1], [2, 3]],
-    "quad": [[0, 1, 2, 3]],
-}
-
-
 @dataclass(frozen=True)
 class HardwareOp:
     """One row.
