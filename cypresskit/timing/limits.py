@@ -19,7 +19,6 @@ from cypresskit.tables import aligned, table
 from cypresskit.threads import map_in_threads
 from cypresskit.timing.report import ChipReport, Report, cached_in_report
 from cypresskit.timing.simulate import run_request
-from cypresskit.timing.timed_launch import TimedLaunch
 
 NO_CONFLICTS: dict[str, Any] = {  # no two words share a bank
     "texture_banks": 1 << 30,
@@ -43,8 +42,7 @@ class Limit:
     gain
         The share by which that is faster.
     reached
-        Gflop/s with this limit and all above it, from the chip's peak down. None for what isn't a
-        limit: room for one more wavefront, and one register fewer.
+        Gflop/s with this limit and all above it, from the chip's peak down; None without flops.
     """
 
     name: str
@@ -63,7 +61,7 @@ class WhatIf:
     report
         The report on the launch. Without flops, Gflop/s are 0, and only ``gain`` is shown.
     steps
-        The limits from the chip's peak down to what the launch reaches, then other changes.
+        The limits from the chip's peak down to what the launch reaches.
     """
 
     report: ChipReport
@@ -145,13 +143,11 @@ def what_if(report: Report) -> WhatIf:
     several = [device]  # without the first of these limits, the first two, ...
     for *_, change in changes:
         several.append(replace(several[-1], **change))
-    more = _with_room(device, launch, launch.active_wavefronts + launch.shape.group_wavefronts)
-    fewer = _with_room(device, launch, launch.occupancy_with(max(launch.code.gprs - 1, 1)))
-    boards = dict.fromkeys(b for b in (*one, *several, more, fewer) if b != device)
+    boards = dict.fromkeys(b for b in (*one, *several) if b != device)
     reports = map_in_threads(lambda board: run_request(replace(request, device=board)), boards)
     times = {device: report} | dict(zip(boards, reports))
 
-    def alone(name: str, lesson: str, board: Device, reached: float | None = None) -> Limit:
+    def alone(name: str, lesson: str, board: Device, reached: float) -> Limit:
         time = times[board]
         return Limit(name, lesson, time.gflops, report.seconds / time.seconds - 1, reached)
 
@@ -176,11 +172,7 @@ def what_if(report: Report) -> WhatIf:
         Limit("fetches, stores and their units", "05", None, None, filled[-1]),
         Limit("slots without a multiply-add", "03", None, None, _gflops(report, alu)),
     ]
-    others = (
-        alone("room for one more wavefront", "04", more),
-        alone("one register fewer", "04", fewer),
-    )
-    return WhatIf(report, (*reversed(steps), *others))
+    return WhatIf(report, tuple(reversed(steps)))
 
 
 def _gain_in_words(gain: float) -> str:
@@ -201,18 +193,3 @@ def _filled(report: Report) -> float:
     occupied = float((end - start).sum()) / report.launch.round_size
     empty = float(report.use.clocks[-1]) - occupied
     return max(report.clocks - empty, max(report.busy.values()) * report.clocks)
-
-
-def _with_room(device: Device, launch: TimedLaunch, wavefronts: int) -> Device:
-    """Return the device with room for this number of the launch's wavefronts per engine."""
-    if wavefronts <= launch.active_wavefronts:
-        return device
-    groups = -(-wavefronts // launch.shape.group_wavefronts)
-    room = {
-        "register_pool": wavefronts * launch.code.gprs,
-        "max_wavefronts": wavefronts,
-        "max_wavefronts_chip": wavefronts * device.simd_engines,
-        "max_workgroups": groups,
-        "lds_bytes": groups * launch.shape.program.lds_bytes,
-    }
-    return replace(device, **{name: max(getattr(device, name), n) for name, n in room.items()})

@@ -58,15 +58,9 @@ class TimedLaunch:
     @property
     def active_wavefronts(self) -> int:
         """Wavefronts that share a SIMD engine."""
-        return self.occupancy_with(self.code.gprs)
-
-    def occupancy_with(self, registers: int) -> int:
-        """Return how many wavefronts would share a SIMD engine with this number of registers per
-        work-item.
-        """
         shape = self.shape
         return self.device.active_wavefronts(
-            registers, shape.program.lds_bytes, shape.group_wavefronts
+            self.code.gprs, shape.program.lds_bytes, shape.group_wavefronts
         )
 
     @property
