@@ -7,7 +7,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.chip.units.lds_banks import access_clocks
-from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
+from cypresskit.teach.l05_texture_cache.checks import unit_clocks
 from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
 
 TOY = ".cypresskit-figure"
@@ -64,7 +64,7 @@ def test_dragged_rows_cost_what_the_lds_charges(page, toy):
 
 
 def test_the_first_pitch_is_that_of_rows(page, toy):
-    assert clocks(toy) == iteration_clocks("sgemm_64x64_lds_rows")["LDS"]
+    assert clocks(toy) == unit_clocks("sgemm_64x64_lds_rows")["LDS"]
     assert toy.locator(".fewest, .most").count() == 0 and "72" not in toy.inner_text()
     toy.get_by_role("button", name="8", exact=True).click()
     assert "You said 8, but it is 6: 72 clocks per iteration, not 160." in toy.inner_text()

@@ -11,7 +11,7 @@ import pytest
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
-from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
+from cypresskit.teach.l05_texture_cache.checks import unit_clocks
 from cypresskit.teach.l12_contest.checks import generate_kernel
 from cypresskit.timing import sampling, simulate
 from tools.fuzz import law
@@ -85,7 +85,7 @@ def test_a_report_that_breaks_the_law_is_reported(change, said):
 @pytest.mark.parametrize("name", [name for name in KERNELS if "_lds" in name])
 def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
     short, long = (simulate(name, 256, k=k) for k in (64, 128))
-    for unit, clocks in iteration_clocks(name).items():
+    for unit, clocks in unit_clocks(name).items():
         spent = [
             r.busy[unit] * r.clocks * r.device.simd_engines / r.wavefronts for r in (short, long)
         ]

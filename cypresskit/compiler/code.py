@@ -87,7 +87,7 @@ class KernelStats:
         return "\n".join(lines)
 
 
-def iteration_clocks(
+def clocks_by_limit(
     device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
 ) -> dict[str, float]:
     """Return the clocks of one iteration of a loop on a SIMD engine, by limit.
@@ -229,7 +229,7 @@ class Code(MachineCode):
             sum(bool(c.bundles) for c in self.main_loop),
             sum(bool(c.fetches) for c in self.main_loop),
         )
-        takes = iteration_clocks(device, count, len(all_fetches), clauses, self.wavefronts)
+        takes = clocks_by_limit(device, count, len(all_fetches), clauses, self.wavefronts)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
         return KernelStats(

@@ -1,7 +1,7 @@
 """Run a launch on compiled code: lay out its arrays, run it batch by batch, sum the counts.
 
-Compiled code returns every few milliseconds, between two batches, so that Ctrl-C is handled and
-progress is shown. It runs on the calling thread alone: a core is fast enough for what is run here.
+Compiled code returns every few milliseconds, between two batches, so that Ctrl-C is handled. It
+runs on the calling thread alone: a core is fast enough for what is run here.
 """
 
 from ctypes import addressof, c_char
@@ -24,7 +24,6 @@ from cypresskit.machine.compiled.translation import (
 )
 from cypresskit.machine.counters import LaunchCounters, tally
 from cypresskit.machine.launch import Launch, Surface, endless_error
-from cypresskit.session import PROGRESS_DELAY, is_progress_shown
 
 LONG = 2048  # bytes of a row that a cache line follows
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
@@ -138,28 +137,8 @@ class _Worker:
         self.call = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
     def run(self) -> None:
-        """Run batches until none is left or one failed. A long launch shows its progress where
-        that can be watched.
-        """
-        done = self._slice(0)
-        if self.status or done == self.batches:
-            return
-        from tqdm.auto import tqdm
-
-        with tqdm(
-            total=self.batches,
-            initial=done,
-            desc="running",
-            delay=PROGRESS_DELAY,
-            leave=False,
-            disable=not is_progress_shown(),
-        ) as bar:
-            while done < self.batches and not self.status:
-                begun = done
-                done = self._slice(begun)
-                bar.update(done - begun)
-
-    def _slice(self, at: int) -> int:
-        """Run some batches from ``at`` on. Return the first batch left."""
-        self.status = self.call(SLICE, at, self.batches)
-        return int(self.report[NEXT])
+        """Run batches until none is left or one failed."""
+        done = 0
+        while done < self.batches and not self.status:
+            self.status = self.call(SLICE, done, self.batches)
+            done = int(self.report[NEXT])

@@ -110,7 +110,7 @@ def fetch_clocks(fetch: Access, width: int) -> int:
     return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
 
 
-def iteration_clocks(name: str) -> dict[str, int]:
+def unit_clocks(name: str) -> dict[str, int]:
     """Return the clocks for which an iteration of a kernel's main loop keeps each unit busy, for
     one wavefront: "ALU" as compiled, "texture" and "LDS" as in a recorded run. Conflicts with other
     wavefronts aren't counted.
@@ -146,7 +146,7 @@ def ceiling(name: str) -> tuple[int, int, float]:
     """Return (ALU clocks, texture clocks, Gflop/s) of an iteration in which a work-item does 128
     flops, if the slower unit never paused.
     """
-    clocks = iteration_clocks(name)
+    clocks = unit_clocks(name)
     return clocks["ALU"], clocks["texture"], 128 * RATE / max(clocks.values())
 
 

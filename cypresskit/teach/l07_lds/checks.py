@@ -20,7 +20,7 @@ from cypresskit.teach.check import (
 )
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
+from cypresskit.teach.l05_texture_cache.checks import unit_clocks
 from cypresskit.timing.simulate import simulate
 
 WORDS = 320  # of LDS that exercise 2's layout may take
@@ -54,9 +54,9 @@ def iterations_table() -> str:
     """Tabulate the clocks for which an iteration of each variant keeps each unit busy."""
     rows = ["clocks of an iteration      ALU   texture   LDS"]
     for name in VARIANTS:
-        unit_clocks = iteration_clocks(name)
-        slowest = max(unit_clocks, key=lambda unit: unit_clocks[unit])
-        clocks = f"{unit_clocks['ALU']:5} {unit_clocks['texture']:9} {unit_clocks['LDS']:5}"
+        busy = unit_clocks(name)
+        slowest = max(busy, key=lambda unit: busy[unit])
+        clocks = f"{busy['ALU']:5} {busy['texture']:9} {busy['LDS']:5}"
         rows.append(f"{name:25} {clocks}   the slowest: {slowest}")
     return "\n".join(rows)
 
@@ -66,7 +66,7 @@ def shares_table() -> str:
     rows = []
     for name in PUBLISHED:
         row = published(name)
-        alu, texture = HD5870.bundle_clocks * row["bundles"], iteration_clocks(name)["texture"]
+        alu, texture = HD5870.bundle_clocks * row["bundles"], unit_clocks(name)["texture"]
         share = min(1, alu / texture)
         nominal = row["nominal_gflops"]
         rows.append(
