@@ -245,10 +245,13 @@ def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, running):
 
 @pytest.mark.slow
 def test_a_lesson_runs_is_kept_and_is_graded(site, reader, tmp_path):
-    """It gives what its file holds, beside no list of files; what a reader writes is there after a
-    reload, and in what the command grades.
+    """It shows and gives what its file holds, beside no list of files; what a reader writes is
+    there after a reload, and in what the command grades.
     """
     open_lesson(reader, site, "01")
+    shown = reader.evaluate(f"{CELLS}.flatMap((cell) => cell.model.outputs.toJSON())")
+    held = [one for cell in code_cells(nbformat.read(LESSON_01, 4)) for one in cell.outputs]
+    assert [str(one.get("text")) for one in shown] == [str(one.get("text")) for one in held]
     assert differences(LESSON_01, run_all(reader)) == []
     assert reader.evaluate(f"{APP}.shell.leftCollapsed")
     evaluate(reader, f"() => {{ {CELLS}[0].model.sharedModel.setSource('mine = 1') }}")

@@ -131,8 +131,10 @@ def build_lite(folder: Path) -> None:
     with TemporaryDirectory() as empty:
         contents = Path(empty, "contents")
         contents.mkdir()
+        # JupyterLite would show a text that is a list of lines with commas.
         for lesson in lessons():
-            shutil.copy(lesson, contents)
+            notebook = nbformat.read(lesson, 4)
+            nbformat.write(notebook, contents / lesson.name, split_lines=False)
         shutil.copy(settings, Path(empty, "overrides.json"))
         command = [sys.executable, "-m", "jupyterlite_core", "build", "--contents", str(contents)]
         command += ["--output-dir", str(folder.absolute()), "--apps", "lab", "--no-sourcemaps"]
