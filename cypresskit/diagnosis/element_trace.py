@@ -531,17 +531,19 @@ class _Judge:
             return f": {read}{add}", reading.line
         if made := sliced.products.get(elements):
             return self._lost(*made[-1])
-        read = list(dict.fromkeys(reading.line for reading in readings if reading.line))
+        readers = list(dict.fromkeys(reading.line for reading in readings if reading.line))
         if all(reading.line for reading in readings):
             reads = (
-                f"lines {read[0]} and {read[1]} read" if len(read) > 1 else f"line {read[0]} reads"
+                f"lines {readers[0]} and {readers[1]} read"
+                if len(readers) > 1
+                else f"line {readers[0]} reads"
             )
-            times = self._times(read[-1])
+            times = self._times(readers[-1])
             for step, *_ in (made for e in self.right for made in sliced.products.get(e, ())):
                 if self._times(line := sliced.line(step)) == 1 < times:
                     late = f"but line {line}, which multiplies, runs only once"
                     return f": {reads} its factors, {late}", line
-            return f": {reads} its factors, but no line multiplies them", read[-1]
+            return f": {reads} its factors, but no line multiplies them", readers[-1]
         absent = next(reading.element for reading in readings if not reading.line)
         lines = list(dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix))))
         if not lines:
