@@ -63,10 +63,12 @@ def site(folder):
 
 @pytest.fixture(scope="module")
 def opened(site, browser):
-    """The page with its Python, which tests look at and ask, and don't edit."""
+    """The page with its Python, which tests look at and ask, and don't edit. Its address holds no
+    kernel.
+    """
     context = browser.new_context(viewport=SIZE)
     page = context.new_page()
-    open_bench(page, f"{site}/bench/")
+    open_bench(page, f"{site}/bench/?step=__proto__#text=%00")
     yield page
     context.close()
 
@@ -352,9 +354,9 @@ def test_it_is_accessible_on_screens_of_both_sizes(opened):
 
 
 @pytest.mark.slow
-def test_a_second_tab_says_where_texts_are_saved(opened):
+def test_a_second_tab_says_where_texts_are_saved(site, opened):
     second = opened.context.new_page()
-    open_bench(second, opened.url)
+    open_bench(second, f"{site}/bench/")
     assert second.locator("#status").inner_text() == bench_page.PROBLEMS["other tab"]
     second.close()
 
@@ -363,14 +365,13 @@ PACK = "async text => (await import(new URL('page.js', location.href).href)).pac
 
 
 @pytest.mark.slow
-def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench, page, tab):
+def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench, opened, tab):
     for hostile in ("?step=99#text=" + "A" * 5000, "#%"):
         assert_shown(tab(""), f"{bench}{hostile}", STEPS["00"].starter)
-    open_bench(page, f"{bench}?step=__proto__#text=%00")
-    assert text_of(page) == STEPS["00"].starter
-    status = page.locator("#status").inner_text()
+    assert text_of(opened) == STEPS["00"].starter
+    status = opened.locator("#status").inner_text()
     assert "no kernel that can be read" in status and "no such step" in status
-    assert page.evaluate("location.hash") == ""
+    assert opened.evaluate("location.hash") == ""
 
 
 @pytest.mark.slow

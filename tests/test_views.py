@@ -68,7 +68,7 @@ def assert_legible(page, last: int) -> None:
 
 PROVEN = pytest.param("wavefronts", marks=pytest.mark.proof)
 #: With scenes, and a long listing: the player is one for all views.
-OTHERS = ["lds_transpose", "bundles in its lesson"]
+OTHERS = ["lds_transpose", pytest.param("bundles in its lesson", marks=pytest.mark.nightly)]
 
 
 @pytest.mark.parametrize("name", [PROVEN, *OTHERS])
