@@ -3,7 +3,7 @@
 The passes, each a module, in their order:
 
 1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``).
-2. ``simplify``: fewer operations.
+2. ``simplify``: fewer operations; reads of the LDS in pairs.
 3. ``vregs``: virtual registers: which words share one (``coalescing``, with ``liveness``), and
    which of them must be together (``constraints``, with ``register_channels``).
 4. ``schedule``: clauses, bundles, and the channel of every virtual register (``blocks``, with

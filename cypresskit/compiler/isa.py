@@ -61,6 +61,8 @@ class HardwareOp:
         Arithmetic operand count; a double is one.
     meaning
         Function of arrays of bits; None if the operation is more than arithmetic.
+    neutral
+        The second operand that leaves the first unchanged.
     flops
         Additions and multiplications; 0 for what only t can do.
     relation
@@ -74,6 +76,7 @@ class HardwareOp:
     kind: str
     reads: int = 0
     meaning: Callable[..., np.ndarray] | None = None
+    neutral: int | None = None
     flops: int = 0
     relation: str = ""
     memories: str = ""
@@ -131,6 +134,7 @@ for _opcode in OPCODES.values():
             _opcode.hardware,
             reads=len(_opcode.sources),
             meaning=MEANING[_opcode.name],
+            neutral=_opcode.neutral,
             flops=0 if _slots == "t" else _opcode.flops,
         )
 

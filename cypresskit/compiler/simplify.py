@@ -1,13 +1,22 @@
 """Reduce the number of operations without changing a bit.
 
-Copies are propagated, common subexpressions shared within a block, and dead code is removed. One
-pass goes over the program in order and rewrites each op with what is known of its operands.
+Copies are propagated, integer sums with constants joined, common subexpressions shared within a
+block, and dead code is removed. One pass goes over the program in order and rewrites each op with
+what is known of its operands.
 
-Left out: algebra, such as a sum with 0, and operations on constants alone, which the chip does.
+Then, LDS reads are paired: two reads of one word each become one operation that reads two, the
+second at a fixed distance from the first. Two reads of a block can be paired if nothing between
+them writes to the LDS, waits, or takes the first one's word.
+
+No float operation is reassociated. Left out: operations on constants alone, which the chip does.
 """
 
-from cypresskit.compiler.ir import BasicBlock, Function, Op, Src, Word, const
-from cypresskit.il.bits import SIGN
+from dataclasses import replace
+
+import numpy as np
+
+from cypresskit.compiler.ir import BasicBlock, Function, LdsAccess, Op, Src, Word, const
+from cypresskit.il.bits import ALL, SIGN
 
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # in addition to stores and tests
 
@@ -17,7 +26,25 @@ def simplify(function: Function) -> None:
     _drop_trivial_phis(function)
     for block in function.blocks:
         _Rewriter(block).run()
+    pair_lds_reads(function)
     _drop_dead(function)
+
+
+def _rewritten(op: Op, a: Src, c: int) -> tuple[str, list[Src]] | None:
+    """Return the name and operands of a simpler op for ``op`` of ``a`` and the constant ``c``.
+
+    Integers only: floats have rounding, signs of zero and NaNs to preserve.
+    """
+    if op.row.neutral == c:  # a + 0, a or 0, a shifted by 0, a and all ones -> a
+        return "MOV", [a]
+    if op.name == "SUB_INT":  # a - c -> a + -c
+        return "ADD_INT", [a, Src(const(-c & ALL))]
+    inner = a.value.op
+    if op.name == "ADD_INT" and inner is not None and inner.name == "ADD_INT":
+        x, d = (s.value.resolve() for s in inner.srcs)
+        if d.kind == "const":  # (x + d) + c -> x + (d + c)
+            return "ADD_INT", [Src(x), Src(const(d.bits + c & ALL))]
+    return None
 
 
 class _Rewriter:
@@ -38,10 +65,11 @@ class _Rewriter:
 
     def rewrite(self, op: Op) -> bool:
         """Rewrite one op. Return False if it is to be removed."""
-        op.srcs = [self.look_through(op, s.resolve()) for s in op.srcs]
+        op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
         if op.row.is_test:
             return True
         if op.is_arithmetic:
+            self.algebra(op)
             value, neg = op.srcs[0]
             if op.name == "MOV" and not neg and value.has_register:
                 return self.replaced(op, [value])
@@ -56,7 +84,7 @@ class _Rewriter:
             result.forward = word
         return False
 
-    def look_through(self, op: Op, src: Src) -> Src:
+    def look_through(self, op: Op, n: int, src: Src) -> Src:
         """Return the operand with copies propagated: what a MOV read, if it has no sign."""
         made = src.value.op
         if made is not None and made.name == "MOV":
@@ -67,9 +95,18 @@ class _Rewriter:
                 return src
             if not inner.neg:
                 src = Src(inner.value, src.neg)
-        if src.value.kind == "const" and src.neg:  # a literal has no sign of its own
+        if src.value.kind == "const" and src.neg:
             src = Src(const(src.value.bits ^ SIGN))
         return src
+
+    def algebra(self, op: Op) -> None:
+        """Simplify an op of two operands (``_rewritten``)."""
+        if len(op.srcs) != 2:
+            return
+        a, b = op.srcs
+        rewritten = _rewritten(op, a, b.value.bits) if b.value.kind == "const" else None
+        if rewritten is not None:
+            op.name, op.srcs = rewritten
 
 
 def _key(op: Op) -> tuple:
@@ -129,3 +166,45 @@ def _drop_dead(function: Function) -> None:
         block.ops = [op for op in block.ops if op in live]
         block.phis = [phi for phi in block.phis if phi in live]
     function.inputs = [v for v in function.inputs if v in live]
+
+
+def pair_lds_reads(function: Function) -> None:
+    """Replace two LDS reads of a block by one LDS_READ_REL_RET, in place."""
+    for block in function.blocks:
+        first: Op | None = None  # a read that isn't paired yet
+        pops = {op.popped: op for op in block.ops if op.popped}
+        for op in list(block.ops):
+            access = op.detail
+            touched = first is not None and any(s.value in pops[first].results for s in op.srcs)
+            if op.name in EFFECTS or touched:
+                first = None
+            if op.name != "LDS_READ_RET" or not isinstance(access, LdsAccess):
+                continue
+            if first is None or first.detail != access:
+                first = op
+                continue
+
+            first_base, first_offset = _affine(first.srcs[0].value)
+            base, offset = _affine(op.srcs[0].value)
+            distance = offset - first_offset
+            if base is not first_base or distance not in range(0, 4 * 64, 4):
+                first = op
+                continue
+            op.name = "LDS_READ_REL_RET"
+            op.srcs = first.srcs
+            op.detail = replace(access, offset=distance // 4)
+
+            first_pop, pop = pops[first], pops[op]
+            pop.results = first_pop.results + pop.results
+            for result in pop.results:
+                result.op = pop
+            block.ops = [other for other in block.ops if other not in (first, first_pop)]
+            first = None
+
+
+def _affine(address: Word) -> tuple[Word, int]:
+    """Return an address as (value, bytes added to it)."""
+    op = address.op
+    if op is not None and op.name == "ADD_INT" and op.srcs[1].value.kind == "const":
+        return op.srcs[0].value, int(np.uint32(op.srcs[1].value.bits).view(np.int32))
+    return address, 0
