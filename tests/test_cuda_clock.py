@@ -13,7 +13,7 @@ import cypresskit as ck
 from cypresskit.today import cuda_compile, figures, stored_code
 from cypresskit.today.cuda_access import load_clocks
 from cypresskit.today.cuda_clock import launch_of, occupancy, simulate_code
-from cypresskit.today.cuda_kernels import as_written, blocked
+from cypresskit.today.cuda_kernels import as_written
 from cypresskit.today.cuda_report import report_on
 from cypresskit.today.gpus import H200
 from cypresskit.today.sass import SassCode, read_listing
@@ -245,7 +245,7 @@ def test_own_code_without_tools_is_refused_with_the_command(monkeypatch):
     monkeypatch.setattr(cuda_compile, "which", lambda name: None)
     monkeypatch.setattr(cuda_compile.sys, "path", [])
     with pytest.raises(cuda_compile.NoTools, match=r"pip install 'cypresskit\[cuda\]'"):
-        ck.today.simulate(blocked(3, 5), 4, 32, *matrices((8, 96), (8, 640), (96, 640)))
+        ck.today.simulate(lambda a, b, c: 0, 4, 32, *matrices((8, 96), (8, 640), (96, 640)))
 
 
 def test_stored_code_is_found_by_the_source_not_the_name():

@@ -1,13 +1,10 @@
-"""The workbook's kernels for a current GPU, written in Python for numba's CUDA target.
+"""The workbook's kernel for a current GPU, written in Python for numba's CUDA target.
 
 A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD
-engine, and *shared memory* its LDS. The arguments of ``blocked`` are constants to the compiler.
-Sizes are whole blocks. ``tools/cuda`` has the other kernels that were measured: ``tiled``, with
-shared memory, and microbenchmarks.
+engine, and *shared memory* its LDS. ``tools/cuda`` has the other kernels that were measured.
 """
 
 from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from unittest.mock import patch
 
@@ -47,52 +44,6 @@ def _simulated(array, row, column):
 
 
 four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
-
-
-@cuda.jit(device=True, inline="always")
-def load_four(array, row, column, loaded, n):
-    """Load four numbers of a row, by one load, as ``loaded[n : n + 4]``."""
-    loaded[n], loaded[n + 1], loaded[n + 2], loaded[n + 3] = four(array, row, column)
-
-
-@cache
-def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, wide: bool = False):
-    """Return a kernel for C = A^T B, or A B, in which each thread computes ``rows`` x ``columns``
-    of C and reads through the caches. With ``wide``, the one for A^T B loads four numbers at once.
-    """
-
-    @cuda.jit
-    def kernel(a, b, c):
-        x, y = cuda.grid(2)
-        row, column = rows * y, columns * x
-        block = cuda.local.array((rows, columns), dtype)
-        left = cuda.local.array(rows, dtype)
-        right = cuda.local.array(columns, dtype)
-        for i in range(rows):
-            for j in range(columns):
-                block[i, j] = 0
-        k = 0
-        # numba's range would take more instructions than a small block's products.
-        while k < b.shape[0]:
-            if wide:
-                for n in range(0, rows, 4):
-                    load_four(a, k, row + n, left, n)
-                for n in range(0, columns, 4):
-                    load_four(b, k, column + n, right, n)
-            else:
-                for i in range(rows):
-                    left[i] = a[k, row + i] if transposed else a[row + i, k]
-                for j in range(columns):
-                    right[j] = b[k, column + j]
-            for i in range(rows):
-                for j in range(columns):
-                    block[i, j] += left[i] * right[j]
-            k += 1
-        for i in range(rows):
-            for j in range(columns):
-                c[row + i, column + j] = block[i, j]
-
-    return kernel
 
 
 @cuda.jit

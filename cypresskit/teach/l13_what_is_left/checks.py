@@ -1,46 +1,11 @@
-"""Lesson 13: figures of then and now side by side, the reader's own GPU, and the checks of the
-exercises.
-"""
+"""Lesson 13: figures of then and now side by side, and the checks of the exercises."""
 
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import Mapping
 from math import ceil
-from shutil import which
 
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l07_lds.checks import busiest_bank
 from cypresskit.today import clock_ghz, figures, record
-
-
-def has_gpu() -> bool:
-    """Whether kernels in CUDA can run on this computer."""
-    return bool(which("nvidia-smi") and find_spec("numba_cuda"))
-
-
-def measure_own_gpu() -> dict | None:
-    """Measure the reader's GPU, in a minute or a few. Return its record, or None without a GPU or
-    numba-cuda.
-    """
-    if not has_gpu():
-        return None
-    from cypresskit.teach.l13_what_is_left.own_gpu import Bench
-
-    with small_launches_allowed():
-        return Bench().record()
-
-
-#: What numba says of every small launch, such as those that only check a kernel.
-SMALL_LAUNCH = r".*(Grid size \d+ will likely|Host array used in CUDA kernel)"
-
-
-@contextmanager
-def small_launches_allowed() -> Iterator[None]:
-    """Suppress numba's warnings that a launch is too small to be fast."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=SMALL_LAUNCH)
-        yield
 
 
 def gain(experiment: str, before: str, after: str) -> float:
@@ -79,14 +44,9 @@ def iteration_needs() -> dict[str, int]:
     return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
 
 
-def comparison_table(
-    experiment: str, cypress: Mapping[str, float], mine: dict | None = None
-) -> str:
-    """Tabulate Cypress's figures, the record's and the reader's, each also as a multiple of the
-    first case's.
-    """
+def comparison_table(experiment: str, cypress: Mapping[str, float]) -> str:
+    """Tabulate Cypress's figures and the record's, each also as a multiple of the first case's."""
     parts = {"Cypress": cypress, record()["device"]: figures(experiment)}
-    parts |= {mine["device"]: figures(experiment, mine)} if mine else {}
     lines = [" " * 14 + "".join(f"{name:>22}" for name in parts)]
     for case in figures(experiment):
         pairs = [(values.get(case), next(iter(values.values()))) for values in parts.values()]
