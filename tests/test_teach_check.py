@@ -2,7 +2,6 @@
 of the package is never reported as the student's.
 """
 
-import inspect
 import math
 import os
 import signal
@@ -202,23 +201,11 @@ def test_progress_counts_the_lessons_exercises():
 # -- cheats: each earned credit once
 
 
-def thrown_away(gpu, a, b, block):
-    for i in range(0, len(a), block):
-        for j in range(0, len(a), block):
-            left, right = gpu.upload(a[i : i + block]), gpu.upload(b[:, j : j + block])
-            part = gpu.multiply(left, right)
-            gpu.download(part)
-            for matrix in (left, right, part):
-                gpu.free(matrix)
-    return a @ b
-
-
 BODIES = "HALTED FRAMES OBJECTS EQUAL FORGED PATCHED".split()
 CHEATS = {
     "two sizes": (hand_ins.TWO_SIZES, "ceiling", small.check_ceiling),
     "reference": (hand_ins.REFERENCE, "seconds", bus.check_seconds),
     "by host": (hand_ins.BY_HOST, "product", larger.check_product),
-    "thrown away": (inspect.getsource(thrown_away), "thrown_away", larger.check_product),
     "larger card": (hand_ins.LARGER_CARD, "product", larger.check_product),
 }
 for name in BODIES:

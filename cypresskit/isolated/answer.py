@@ -1,6 +1,6 @@
 """Call a student's answer: plain data goes in, plain data comes out.
 
-    with Answer(cells, name, services={}) as answer:
+    with Answer(cells, name) as answer:
         value = answer(1, 2)
 
 An ``Answer`` is made by running a notebook's cells, is called like the function that they define,
@@ -11,12 +11,12 @@ process of its own (``process``), or in a browser in this one (``here``).
 
 import socket
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
-from cypresskit.isolated import card, here, plain
+from cypresskit.isolated import here, plain
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.isolated.process import OUT_OF_TIME, TOO_MANY_THREADS, ForkServer
 from cypresskit.subprocesses import read_message, write_message
@@ -24,8 +24,6 @@ from cypresskit.subprocesses import read_message, write_message
 MAX_TRACEBACK = 1_000  # characters of a process's report on its own failure
 #: Why the warm process ends a copy of itself, by the status that it reports.
 ENDED_FOR = {OUT_OF_TIME: "time", TOO_MANY_THREADS: "threads"}
-
-Services = Mapping[str, Callable[..., Any]]
 
 
 class NoResult(Exception):
@@ -88,21 +86,12 @@ class Connection:
     ----------
     server
         The warm process.
-    services
-        Functions that the other end may call by name. It gets their results, and exceptions of the
-        types in ``card.ERRORS``.
     show
         Gets what is printed there.
     """
 
-    def __init__(
-        self,
-        server: ForkServer,
-        services: Services,
-        show: Callable[[str], object] = lambda _: None,
-    ) -> None:
+    def __init__(self, server: ForkServer, show: Callable[[str], object] = lambda _: None) -> None:
         self.server = server
-        self.services: dict[str, Callable[..., Any]] = dict(services)
         self.show = show
         self.busy = False  # whether it is computing
         self.reported = False  # whether its end has been reported
@@ -157,9 +146,7 @@ class Connection:
                 reply = read_message(self.reader)
                 if reply is None:
                     raise self._lost(late.is_set())
-                if answered := self.hear(reply):
-                    write_message(self.writer, answered)
-                elif reply.keys() != {"print"}:
+                if not self.has_printed(reply):
                     self.busy = False
                     return self.checked(reply)
         except OSError:
@@ -170,26 +157,13 @@ class Connection:
             timer.cancel()
             timer.join()
 
-    def hear(self, reply: dict) -> dict | None:
-        """Show what is printed. Return the answer to a request, or its error; else None."""
-        if "print" in reply:
-            with suppress(OSError):  # the output may be closed or full
-                self.show(plain.text(reply["print"], 4_000))
-        if "ask" not in reply:
-            return None
-        try:
-            name, values, options = reply["ask"]
-            service = self.services[name]
-            values, options = decode(values), decode(options)
-            if not isinstance(values, list) or not isinstance(options, dict):
-                raise ValueError("an invalid request")
-        except (TypeError, ValueError, KeyError):
-            raise NoResult("forged") from None
-        try:
-            return {"answer": encode(service(*values, **options))}
-        except tuple(card.ERRORS.values()) as error:
-            kind = next(name for name, kind in card.ERRORS.items() if isinstance(error, kind))
-            return {"raised": [kind, str(error.args[0]) if error.args else ""]}
+    def has_printed(self, reply: dict) -> bool:
+        """Return whether a reply is a part of the output, which is then shown."""
+        if reply.keys() != {"print"}:
+            return False
+        with suppress(OSError):  # the output may be closed or full
+            self.show(plain.text(reply["print"], 4_000))
+        return True
 
     def checked(self, reply: dict) -> dict:
         """Return a reply whose parts have the right types."""
@@ -253,8 +227,6 @@ class Answer(Connection):
         The cells that make it.
     name
         The name that they set.
-    services
-        Functions that it may call, see ``Connection``.
     limits
         For each call.
     making
@@ -279,13 +251,12 @@ class Answer(Connection):
         cells: Iterable[Cell],
         name: str,
         *,
-        services: Services | None = None,
         limits: CallLimits | None = None,
         making: CallLimits | None = None,
         show: Callable[[str], object] = lambda _: None,
         server: ForkServer | None = None,
     ) -> None:
-        super().__init__(server or OWN, services or {}, show)
+        super().__init__(server or OWN, show)
         self.limits = limits or CallLimits()
         self.making = making or self.limits
         self.value: Any = None
@@ -299,13 +270,12 @@ class Answer(Connection):
 
     def __enter__(self) -> "Answer":
         if here.IS_USED:
-            self.here = here.ServerHere(self._hear_here, "gemm" in self.services)
+            self.here = here.ServerHere(self._hear_here)
         else:
             self.open()
         try:
             megabytes = {"first": self.making.megabytes, "megabytes": self.limits.megabytes}
-            how = self.how | megabytes | {"services": [*self.services]}
-            reply = self.exchange({"make": how}, self.making)
+            reply = self.exchange({"make": self.how | megabytes}, self.making)
             made = reply["made"]
             self.type = plain.text(reply.get("type", ""), 60)
             if made != "function":
@@ -327,11 +297,9 @@ class Answer(Connection):
         self.here.exchange(message)
         return self.checked(self.outcome)
 
-    def _hear_here(self, reply: dict) -> dict | None:
-        answered = self.hear(reply)
-        if not answered:
+    def _hear_here(self, reply: dict) -> None:
+        if not self.has_printed(reply):
             self.outcome = reply
-        return answered
 
     def __call__(self, *arguments: Any) -> Any:
         call = {"values": [encode(argument) for argument in arguments]}
@@ -357,7 +325,7 @@ def call(
 
     It is trusted: the lessons are accessible there.
     """
-    connection = Connection(server or ForkServer(), {})
+    connection = Connection(server or ForkServer())
     connection.open()
     try:
         how = {"function": [module, name], "megabytes": limits.megabytes}

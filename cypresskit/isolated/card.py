@@ -1,91 +1,114 @@
-"""Provide the simulated card to an answer, from outside of its process.
+"""The card of lesson 10's exercise, for the answer's process, in which lessons are hidden.
 
-``ck.gemm``, and the card that an exercise passes, send requests to the outer process. It runs the
-simulated card and records the requests, so an answer can't fake a computation on the card.
+Its memory is limited. A matrix is padded with zeros to multiples of 8 rows and 64 columns: sums run
+in steps of 4 or 8 numbers, and compute kernels write 64 at once. Products are numpy's. Not modeled:
+addresses, and the time of transfers.
 """
 
-import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cypresskit.isolated.plain import Other
+ROWS, COLUMNS = 8, 64  # a matrix's sizes on the card are multiples of these
 
 
-class CardMemoryError(MemoryError):
+class CardMemoryError(Exception):
     """The card has no memory left for a matrix. The message lists the matrices in its memory."""
 
 
-ERRORS: dict[str, type[Exception]] = {
-    "CardMemoryError": CardMemoryError,
-    "KeyError": KeyError,
-    "TypeError": TypeError,
-    "ValueError": ValueError,
-}
-HANDLE = Other("card")  # represents the card among an answer's arguments
+@dataclass(frozen=True, eq=False)
+class CardMatrix:
+    """A matrix on the card: its name, its numbers, and its bytes, padding included."""
 
-Ask = Callable[..., Any]
-
-
-class Matrix:
-    """A matrix on the card: its ``name``, ``shape``, ``precision`` and ``bytes``."""
-
-    def __init__(self, number: int, name: str, shape: tuple, precision: str, size: int) -> None:
-        self._number = number
-        self.name, self.shape, self.precision, self.bytes = name, shape, precision, size
+    name: str
+    numbers: np.ndarray
+    bytes: int
 
     def __repr__(self) -> str:
-        return f"{self.name}, {self.shape[0]} x {self.shape[1]} {self.precision}"
+        rows, columns = self.numbers.shape
+        return f"{self.name}, {rows} x {columns} {self.numbers.dtype}"
 
 
-class CardOutside:
-    """A card whose matrices and products are in the outer process."""
+class Card:
+    """A card with a memory of so many bytes.
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    Attributes
+    ----------
+    flops
+        The flops of each product.
+    """
 
-    def __enter__(self) -> "CardOutside":
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self._ask("card.clear")
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self.flops: list[int] = []
+        self._held: list[CardMatrix] = []
+        self._made = 0
 
     @property
     def used(self) -> int:
-        return self._ask("card.used")
+        """Bytes of the memory that matrices hold, padding included."""
+        return sum(matrix.bytes for matrix in self._held)
 
     def __repr__(self) -> str:
-        return self._ask("card.text")
+        rows = [f"{matrix.bytes:14,}  {matrix}" for matrix in self._held]
+        return "\n".join([*rows, f"{self.used:14,}  bytes of {self.memory:,} on the card"])
 
-    def upload(self, array: Any, name: str = "") -> Matrix:
-        return Matrix(*self._ask("card.upload", np.asarray(array), str(name)))
+    def upload(self, array: Any, name: str = "") -> CardMatrix:
+        """Put a matrix on the card."""
+        numbers = np.array(array, float)
+        if numbers.ndim != 2:
+            raise ValueError(f"the card holds matrices, not an array of shape {numbers.shape}")
+        return self._hold(numbers, name)
 
-    def download(self, matrix: Matrix) -> np.ndarray:
-        return self._ask("card.download", number(matrix))
+    def multiply(self, a: CardMatrix, b: CardMatrix, name: str = "") -> CardMatrix:
+        """Return a new matrix, the product of two."""
+        left, right = (self._numbers(matrix) for matrix in (a, b))
+        held = self._hold(left @ right, name)
+        self.flops.append(2 * held.numbers.size * left.shape[1])
+        return held
 
-    def free(self, matrix: Matrix) -> None:
-        self._ask("card.free", number(matrix))
+    def download(self, matrix: CardMatrix) -> np.ndarray:
+        """Return a matrix as an array."""
+        return self._numbers(matrix).copy()
 
-    def multiply(self, a: Matrix, b: Matrix, c: Matrix | None = None, **options: Any) -> Matrix:
-        third = None if c is None else number(c)
-        return Matrix(*self._ask("card.multiply", number(a), number(b), third, **options))
+    def free(self, matrix: CardMatrix) -> None:
+        """Give a matrix's memory back."""
+        self._numbers(matrix)
+        self._held.remove(matrix)
 
-
-def number(matrix: Any) -> int:
-    if not isinstance(matrix, Matrix):
-        raise TypeError(
-            f"this needs a matrix on the card, not {type(matrix).__name__}: upload it first"
+    def _hold(self, numbers: np.ndarray, name: str) -> CardMatrix:
+        """Add a new matrix to the card's memory, or raise ``CardMemoryError``."""
+        rows, columns = (
+            -(-side // step) * step for side, step in zip(numbers.shape, (ROWS, COLUMNS))
         )
-    return matrix._number
+        self._made += 1
+        size = rows * columns * numbers.itemsize
+        matrix = CardMatrix(name or f"matrix {self._made}", numbers, size)
+        left = self.memory - self.used
+        if size > left:
+            raise CardMemoryError(
+                f"the card is full: {matrix} needs {size:,} bytes, and {left:,} are left. Free a"
+                f" matrix, or work in blocks. On the card:\n{self}"
+            )
+        self._held.append(matrix)
+        return matrix
+
+    def _numbers(self, matrix: CardMatrix) -> np.ndarray:
+        if not isinstance(matrix, CardMatrix):
+            raise TypeError(
+                f"this needs a matrix on the card, not {type(matrix).__name__}: upload it first"
+            )
+        if matrix not in self._held:
+            raise ValueError(f"{matrix} is not on the card any more")
+        return matrix.numbers
 
 
-def install(ask: Ask) -> None:
-    """Replace ``ck.gemm`` by requests to the outer process."""
-
-    def gemm(a: Any, b: Any, c: Any = None, **options: Any) -> Any:
-        third = None if c is None else np.asarray(c)
-        return ask("gemm", np.asarray(a), np.asarray(b), third, **options)
-
-    face: Any = sys.modules["cypresskit"]
-    face.gemm = gemm
+def run_on_card(product: Callable, a: np.ndarray, b: np.ndarray, block: int, memory: int) -> tuple:
+    """Return what ``product(card, a, b, block)`` returns, the flops of each of the card's products,
+    the bytes that are still in use, and what holds them.
+    """
+    card = Card(memory)
+    c = product(card, a, b, block)
+    return c, card.flops, card.used, repr(card)

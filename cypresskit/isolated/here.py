@@ -1,8 +1,8 @@
 """Judge answers in the notebook's own process: for Python in a browser, which has no processes.
 
 ``answer.Answer`` does so by itself where Python runs in a browser, or if ``here.IS_USED`` is set to
-True. Verdicts are the same as with a process of its own, and there is the same card. But nothing is
-limited or kept apart: an answer that doesn't end goes on until Python is stopped.
+True. Verdicts are the same as with a process of its own. But nothing is limited or kept apart: an
+answer that doesn't end goes on until Python is stopped.
 """
 
 import json
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
-from cypresskit.isolated import card, teach_stub
+from cypresskit.isolated import teach_stub
 from cypresskit.isolated.serving import Server
 from cypresskit.subprocesses import MAX_MESSAGE_BYTES
 
@@ -18,7 +18,7 @@ from cypresskit.subprocesses import MAX_MESSAGE_BYTES
 IS_USED = sys.platform == "emscripten"
 
 LESSONS = "cypresskit.teach"
-REPLACED = "teach", "workbench", "draw", "gemm"  # names of the package that answers get as stubs
+REPLACED = "teach", "workbench", "draw"  # names of the package that answers get as stubs
 
 
 class ServerHere(Server):
@@ -27,33 +27,26 @@ class ServerHere(Server):
     Parameters
     ----------
     hear
-        Gets the server's messages, and returns the reply to one that asks for something.
-    asks
-        Whether the answer's ``ck.gemm`` is the check's.
+        Gets the server's messages.
     """
 
     ends_at_interrupt = True
 
-    def __init__(self, hear: Callable[[dict], dict | None], asks: bool) -> None:
-        super().__init__(self._tell, lambda: self.reply)
+    def __init__(self, hear: Callable[[dict], None]) -> None:
+        super().__init__(self._tell)
         self.hear = hear
-        self.asks = asks
-        self.reply: dict | None = None
         self.outputs = sys.stdout, sys.stderr
 
     def exchange(self, message: dict) -> None:
         """Handle a message, with the stubs that an answer gets in place of the lessons."""
         self.outputs = sys.stdout, sys.stderr
         with _stubs():
-            if self.asks:
-                card.install(self.ask)
             self.handle(_copy(message))
 
     def _tell(self, message: dict) -> None:
         out, errors = self.outputs
         with redirect_stdout(out), redirect_stderr(errors):
-            reply = self.hear(_copy(message))
-        self.reply = reply and _copy(reply)
+            self.hear(_copy(message))
 
 
 def _copy(message: dict) -> dict:

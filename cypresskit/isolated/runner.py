@@ -18,7 +18,7 @@ from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
-from cypresskit.isolated import card, teach_stub
+from cypresskit.isolated import teach_stub
 from cypresskit.isolated.process import OUT_OF_TIME, REQUEST, TOO_MANY_THREADS
 from cypresskit.isolated.seccomp import forbid_child_processes
 from cypresskit.isolated.serving import Server
@@ -37,10 +37,11 @@ class ProcessServer(Server):
     """Serves one answer in this process: reads messages from ``reader``, writes to ``writer``."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
-        super().__init__(partial(write_message, writer), partial(read_message, reader))
+        super().__init__(partial(write_message, writer))
+        self.reader = reader
 
     def serve(self) -> None:
-        while message := self.receive():
+        while message := read_message(self.reader):
             self.handle(message)
 
     def make(self, how: dict) -> None:
@@ -49,8 +50,6 @@ class ProcessServer(Server):
         bound_memory(how["first"])
         forbid_child_processes()
         teach_stub.install()
-        if "gemm" in how["services"]:
-            card.install(self.ask)
         super().make(how)
         bound_memory(how["megabytes"])
 

@@ -11,7 +11,6 @@ the notebook's (``here``):
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
                                          and "megabytes"
     <- {"print": "text"}                 the first lines of its output
-    <- {"ask": [name, ...]}              calls a service: -> {"answer": ...} or {"raised": ...}
     <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory"
     <- {"broken": a traceback}           a fault of the package, not of the answer
 """
@@ -20,7 +19,6 @@ import ast
 import builtins
 import importlib
 import linecache
-import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -33,7 +31,6 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.isolated import card, plain
 from cypresskit.isolated.plain import decode, encode
 
 PACKAGE = Path(__file__).parents[1]
@@ -77,27 +74,14 @@ class Server:
     ----------
     send
         Sends a message.
-    receive
-        Returns the next message, or None at the end.
     """
 
     ends_at_interrupt = False  #: whether the stop button's ``KeyboardInterrupt`` arrives here
 
-    def __init__(self, send: Callable[[dict], None], receive: Callable[[], dict | None]) -> None:
-        self.send, self.receive = send, receive
+    def __init__(self, send: Callable[[dict], None]) -> None:
+        self.send = send
         self.output = FirstLines(lambda text: self.send({"print": text}))
         self.answer: Any = None
-
-    def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
-        """Ask the check, for example for a matrix product. Return its reply."""
-        self.send({"ask": [name, encode(list(values)), encode(options)]})
-        reply = self.receive()
-        if reply is None:
-            os._exit(1)
-        if "raised" in reply:
-            kind, text = reply["raised"]
-            raise card.ERRORS[kind](text)
-        return decode(reply["answer"])
 
     def handle(self, message: dict) -> None:
         """Do what a message says, and send the outcome."""
@@ -155,9 +139,6 @@ class Server:
     def call(self, how: dict) -> None:
         """Call the answer with values, or through a function of the package that calls it."""
         arguments = [decode(encoded) for encoded in how["values"]]
-        for place, value in enumerate(arguments):
-            if isinstance(value, plain.Other) and value == card.HANDLE:
-                arguments[place] = card.CardOutside(self.ask)
         called = self.answer
         if "through" in how:
             module, name = how["through"]
@@ -182,9 +163,8 @@ class Server:
                     reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
                 else:
                     reply = {"result": encode(value)}
-        except MemoryError as error:
-            full = isinstance(error, card.ERRORS["CardMemoryError"])
-            reply = {"failed": self.error(error)} if full else {"halted": "memory"}
+        except MemoryError:
+            reply = {"halted": "memory"}
         except SystemExit:
             reply = {"halted": "exit"}
         except Halt as halt:

@@ -15,7 +15,7 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
@@ -30,7 +30,6 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
 from cypresskit.isolated.answer import CallLimits
-from cypresskit.isolated.card import CardMemoryError
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.serving import PACKAGE, error_text
 from cypresskit.teach.answer_source import (
@@ -150,15 +149,11 @@ def call_answer(
     """Return ``work(*arguments)``. ``work`` is the answer, or converts its result; ``call`` is the
     call as a student would write it. If the answer fails, or its result can't be used, the check
     stops with ``hint``. ``unusable`` describes such a result: "f returns {unusable}."
-
-    Raises ``CardMemoryError`` if the answer raised it.
     """
     name = call.partition("(")[0]
     try:
         return work(*arguments)
     except Raised as error:
-        if error.type == "CardMemoryError":
-            raise CardMemoryError(str(error).partition(": ")[2]) from None
         if "for ^: " in str(error):
             hint += " A power is `**` in Python; `^` is something else."
         raise CheckStopped(
@@ -269,9 +264,7 @@ def _has_huge_integer(value: Any) -> bool:
 # -- checks
 
 
-def exercise(
-    check: Callable[..., Verdict], function: str = "", services: Sequence[str] = ()
-) -> Callable[..., Verdict]:
+def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
     """Decorate a check, so that it returns a verdict whatever the answer does, and shows at most a
     page of what the answer prints. Under nbgrader, the check raises ``AssertionError`` if the
     answer isn't right, so that nbgrader gives no points.
@@ -281,9 +274,6 @@ def exercise(
     function
         The answer's name, if the answer must be a function. Not needed if the check's parameter is
         annotated as Callable or Answer. The check receives an ``isolated.Answer``.
-    services
-        Names of functions that run in the check's process when the answer calls them, such as
-        "gemm". Before it calls the answer, the check puts them into ``answer.services``.
     """
     name, parameter = next(iter(signature(check).parameters.items()))
     needed = bool(function) or parameter.annotation in (Callable, Answer)
@@ -301,7 +291,7 @@ def exercise(
         if not isinstance(given, AnswerSource):
             return check(_usable(plain_value(given), name))
         with ExitStack() as stack:
-            answer = _open_answer(given, services, stack)
+            answer = _open_answer(given, stack)
             if needed:
                 kind = f"{name} is of type {answer.type}, not a function."
                 require(answer.function, kind, f"keep the line `def {name}`.")
@@ -357,7 +347,7 @@ def _source_of(answer: Any, name: str) -> AnswerSource:
         ) from None
 
 
-def _open_answer(source: AnswerSource, services: Sequence[str], stack: ExitStack) -> Answer:
+def _open_answer(source: AnswerSource, stack: ExitStack) -> Answer:
     """Return the answer that a source makes, in a bare process, which ends with ``stack``."""
     name = source.name
     cells = source.needed_cells()
@@ -367,7 +357,6 @@ def _open_answer(source: AnswerSource, services: Sequence[str], stack: ExitStack
     answer = Answer(
         cells,
         name,
-        services=dict.fromkeys(services, refuse_service),
         limits=CallLimits(SECONDS, WALL, MEGABYTES),
         making=MAKING,
         show=(lambda _: None) if source.server else page.show,
@@ -396,11 +385,6 @@ def _open_answer(source: AnswerSource, services: Sequence[str], stack: ExitStack
     answer.names = find_all_names(cells)
     answer.unread = find_unread_parameters(cells, name)
     return answer
-
-
-def refuse_service(*_: Any, **__: Any) -> None:
-    """Refuse a service before the check has begun."""
-    raise ValueError("the card isn't there yet")
 
 
 class _Shown:

@@ -1,0 +1,60 @@
+"""Lesson 10's card: results, accounted memory, and errors that say what holds it."""
+
+import numpy as np
+import pytest
+
+from cypresskit.isolated.card import Card, CardMemoryError
+
+
+@pytest.fixture
+def card():
+    return Card(100_000)
+
+
+def test_matrices_stay_on_the_card_between_operations(card):
+    x, y = np.random.default_rng(1).integers(-9, 10, (2, 13, 13)).astype(np.float64)
+    a, b = card.upload(x), card.upload(y)
+    product = card.multiply(a, b)
+    x[:] = 0
+    assert np.array_equal(card.download(card.multiply(product, b)), card.download(a) @ y @ y)
+    assert card.flops == [2 * 13**3] * 2
+
+
+def test_memory_is_accounted_with_padding(card):
+    assert repr(card) == "             0  bytes of 100,000 on the card"
+    a = card.upload(np.ones((9, 65)), "a")
+    assert a.bytes == 16 * 128 * 8  # rows to 8, columns to 64
+    b = card.upload(np.ones((1, 1)), "b")
+    assert b.bytes == 8 * 64 * 8
+    assert card.used == a.bytes + b.bytes
+    card.free(a)
+    assert card.used == b.bytes
+    with pytest.raises(ValueError, match="not on the card"):
+        card.free(a)
+
+
+def test_running_out_says_what_holds_the_memory(card):
+    card.upload(np.ones((64, 128)), "weights")
+    with pytest.raises(
+        CardMemoryError,
+        match=r"(?s)too_much, 64 x 96 float64 needs 65,536 bytes.*65,536  weights",
+    ):
+        card.upload(np.ones((64, 96)), "too_much")
+    assert card.used == 65_536
+
+
+def test_a_product_that_does_not_fit_leaves_the_card_as_it_was(card):
+    a = card.upload(np.ones((128, 64)), "a")
+    b = card.upload(np.ones((64, 64)), "b")
+    with pytest.raises(CardMemoryError):
+        card.multiply(a, b)
+    with pytest.raises(ValueError):
+        card.multiply(a, a)
+    assert card.used == a.bytes + b.bytes and not card.flops
+
+
+def test_what_is_no_matrix_on_the_card_is_refused(card):
+    with pytest.raises(TypeError, match="not ndarray: upload it first"):
+        card.multiply(np.ones((2, 2)), np.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"matrices, not an array of shape \(2,\)"):
+        card.upload(np.ones(2))
