@@ -240,7 +240,7 @@ class Climb(Displayable):
         rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.details}" for bar in bars if bar.gflops]
         return "\n".join([self.sentence, *rows])
 
-    def to_html(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, still: bool = True) -> str:
         """Return the picture for a page, with buttons that save it as SVG and PNG."""
         return (
             f'<div><img src="{_data_url(self.still())}" alt="{escape(repr(self))}"'

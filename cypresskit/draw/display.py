@@ -100,11 +100,10 @@ class Displayable:
         """Return the most telling frame as SVG."""
         raise NotImplementedError
 
-    def to_html(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, still: bool = True) -> str:
         """Return the picture as an HTML element.
 
-        ``links`` keeps links to lessons. ``still`` includes the static image, which often redrawn
-        pictures don't need.
+        ``still`` includes the static image, which often redrawn pictures don't need.
         """
         raise NotImplementedError
 
@@ -118,15 +117,14 @@ class Displayable:
     def page(self, scripts: str, links: str = "") -> str:
         """Return the picture as an HTML page.
 
-        ``scripts`` are the elements that load the scripts. ``links`` are shown below the picture;
-        without them, links to lessons are removed. The page's address may set frame and selection
-        (page.js).
+        ``scripts`` are the elements that load the scripts. ``links`` are shown below the picture.
+        The page's address may set frame and selection (page.js).
         """
         return PAGE.substitute(
             title=theme.escape_html(self.title),
             look=read_packaged("draw/look.css"),
             scripts=scripts,
-            player=self.to_html(links=bool(links)),
+            player=self.to_html(),
             links=links,
             address=read_packaged("draw/page.js"),
         )

@@ -62,8 +62,8 @@ class Journey(Displayable):
         """Return the static image of the first level."""
         return self.levels[0].player.still()
 
-    def to_html(self, *, links: bool = True, still: bool = True) -> str:
-        players = [level.player.to_html(links=links, still=still) for level in self.levels]
+    def to_html(self, *, still: bool = True) -> str:
+        players = [level.player.to_html(still=still) for level in self.levels]
         sections = [f"<section hidden>{player}</section>" for player in players]
         sections[0] = f"<section>{players[0]}</section>"
         levels = [

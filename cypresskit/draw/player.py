@@ -265,13 +265,13 @@ class Player(Displayable):
             self.title, self.captions[self.still_frame], self.figures, shown, self._colors
         )
 
-    def to_html(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, still: bool = True) -> str:
         # What a `Document` would be saved as, which looks at all its models for each root
         roots = Serializer(deferred=False).encode(list(self.figures))
         document = {"version": bokeh.__version__, "title": self.title, "roots": roots}
         data = json.dumps({"document": document, "html": self.html})
         inside = still_image(self.still(), repr(self)) if still else ""
-        return embed("player", data if links else theme.remove_links(data), inside)
+        return embed("player", data, inside)
 
 
 def _settings_fields(settings: Settings) -> dict:

@@ -42,8 +42,7 @@ HIGH = 480  # pixels: the largest height of a figure without axes in a static im
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
 # On a phone, a picture keeps a legible width and can be scrolled.
 LEGIBLE = "clamp(0px, 999 * (640px - 100vw), {:.0f}px)"
-LINK = r"\[(lesson \d\d)\]\((\w+)\)", r'<a href="\2.ipynb" target="_blank">\1</a>'
-MARKS = (LINK, (r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
+MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 
 #: Characters that no page, picture or message may contain: lone surrogates and control characters.
@@ -105,8 +104,3 @@ def html(text: str) -> str:
 def unmarked(text: str) -> str:
     """Return a text without the marks of ``html``."""
     return text.replace("**", "").replace("`", "")
-
-
-def remove_links(text: str) -> str:
-    """Replace links to lessons by their names, in HTML or in JSON of it."""
-    return re.sub(r"<a href=[^>]*>(lesson \d\d)</a>", r"\1", text)

@@ -38,7 +38,7 @@ class PitchFigure(Displayable):
         style = "rect{stroke:var(--line)}text{fill:var(--ink)}"
         return svg.picture(_marks(), (1100, 400), style=style, title=self.title)
 
-    def to_html(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, still: bool = True) -> str:
         data = json.dumps(_data() | {"title": self.title, "series": theme.SERIES})
         inside = still_image(self.still(), repr(self)) if still else ""
         return embed("lds_pitch", data, inside) + SCRIPT.format(modules=join_modules(*MODULES))
