@@ -75,32 +75,10 @@ def find_used_names(code: str) -> set[str]:
     if tree is None:
         return set()
     try:
-        if any(isinstance(node, ASYNCHRONOUS) for node in ast.walk(tree)):
-            code = ast.unparse(_Synchronous().visit(ast.parse(code)))  # else symtable refuses it
         table = symtable(code, "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     return _find_used(table) - vars(builtins).keys()
-
-
-ASYNCHRONOUS = ast.Await, ast.AsyncFor, ast.AsyncWith, ast.comprehension
-
-
-class _Synchronous(ast.NodeTransformer):
-    """Takes out ``async`` and ``await``, which a cell may have outside of functions."""
-
-    def visit_Await(self, node: ast.Await) -> ast.AST:
-        return self.visit(node.value)
-
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        return self.generic_visit(ast.For(**vars(node)))
-
-    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST:
-        return self.generic_visit(ast.With(**vars(node)))
-
-    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
-        node.is_async = 0
-        return self.generic_visit(node)
 
 
 def _find_used(table: SymbolTable) -> set[str]:
