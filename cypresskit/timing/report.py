@@ -270,7 +270,7 @@ def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
     def explained(report: object, **options: Any) -> T:
         name = explain.__name__
         check_options(name, options, signature(explain).parameters)
-        if isinstance(report, ChipReport) and not isinstance(report, Report):
+        if isinstance(report, ChipReport) and hasattr(report, name):
             own: T = getattr(report, name)  # a report on a kernel in CUDA explains itself
             return own
         if not isinstance(report, Report):

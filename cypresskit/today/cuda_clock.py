@@ -51,16 +51,16 @@ def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> tupl
     return fits[limit], limit
 
 
-def simulate_code(code: SassCode, launch: GridLaunch, board: CudaGpu = H200) -> ClockedLaunch:
+def simulate_code(code: SassCode, launch: GridLaunch) -> ClockedLaunch:
     """Follow a launch's machine code. Raises ``ValueError`` for what isn't timed."""
     shared = code.shared_bytes + launch.shared
-    together, limit = occupancy(board, code.registers, launch.group, shared)
+    together, limit = occupancy(H200, code.registers, launch.group, shared)
     try:
         trace = Tracer(code, launch, corners(launch)).run()
         product = find_product(launch, trace)
     except NotTimed as error:
         raise NotTimed(f"this clock times matrix products; in {launch.name}, {error}") from None
-    return ClockedLaunch(launch, code, board, trace, product, together, limit)
+    return ClockedLaunch(launch, code, H200, trace, product, together, limit)
 
 
 def simulate(
@@ -68,13 +68,12 @@ def simulate(
     grid: int | tuple[int, ...],
     threads: int | tuple[int, ...],
     *arguments: Any,
-    board: CudaGpu = H200,
     shared: int = 0,
 ) -> CudaReport:
-    """Return how long a launch of a matrix product takes on ``board``, and why.
+    """Return how long a launch of a matrix product takes on an H200, and why.
 
     The time is modeled, without a GPU, from the kernel's own machine code, as numba and NVIDIA's
-    assembler compile it for an H200. ``pip install 'cypresskit[cuda]'`` brings these tools;
+    assembler compile it. ``pip install 'cypresskit[cuda]'`` brings these tools;
     lesson 14's kernel needs none.
 
     Parameters
@@ -86,8 +85,6 @@ def simulate(
         The blocks of the launch, and the threads of a block: a number, (x, y) or (x, y, z).
     *arguments
         Those of the kernel: numbers, and arrays, of which only shape, dtype and strides matter.
-    board
-        The GPU. The machine code is that of an H200 or H100.
     shared
         Bytes of shared memory that the launch requests.
 
@@ -109,7 +106,5 @@ def simulate(
     --------
     >>> ck.today.simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
-    if not isinstance(board, CudaGpu):
-        raise TypeError(f"board must be a CudaGpu, such as ck.today.H200, not {board!r}")
     launch = launch_of(kernel, grid, threads, arguments, shared)
-    return report_on(simulate_code(machine_code(kernel, arguments), launch, board))
+    return report_on(simulate_code(machine_code(kernel, arguments), launch))

@@ -2,33 +2,25 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from linecache import getline
-from typing import Any
 
 import numpy as np
 
 from cypresskit.chip.work import ALU, BARRIER, WAIT
 from cypresskit.tables import aligned, duration, plural, quantity
 from cypresskit.timing.launch_time import bound, read_only
-from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.report import ChipReport
 from cypresskit.today.clocked_launch import ClockedLaunch
 from cypresskit.today.cuda_access import WORD
-from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
+from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 from cypresskit.today.sass_trace import steps_of
 from cypresskit.today.warps import OTHER, What
 
 WAITS = {ALU: "a free scheduler", BARRIER: "a barrier", WAIT: "loads of the previous iteration"}
 SHOWN_WAIT = 0.02  # of a warp's time
 COVERED = 0.999  # of C
-#: What a chip may lack, and how the board changes.
-LIMITS: dict[str, dict[str, Any]] = {
-    "overhead of the launch": {"launch_overhead_us": 0.0},
-    "bandwidth of L2 and DRAM": {"l2_slice_bytes_clock": 1e6, "memory_gb_s": 1e6},
-    "latency of L2 and DRAM": {"l2_clocks": H200.l1_clocks, "dram_clocks": H200.l1_clocks},
-}
 #: How far modeled times were off measured ones, by class (docs/current_gpu.md).
 ACCURACY = {
     "tiles": "within 20 % in 25 of 31 products from tiles that were drawn at random, measured on an"
@@ -110,22 +102,6 @@ class CudaReport(ChipReport):
         kinds = {launch.what_of(step) for step in launch.main.steps if step.one.name != "BAR"}
         costs = {what: 1 - launch.run(blocks, what)[0] / whole for what in sorted(kinds)}
         return CudaLineCosts(self, costs)
-
-    @cached_property
-    def what_if(self) -> WhatIf:
-        """What ``ck.what_if`` returns."""
-        steps = []
-        board, reached = self.device, self.gflops
-        for name, change in LIMITS.items():
-            alone = self._gflops_on(replace(self.device, **change))
-            steps.append(Limit(name, "", alone, alone / self.gflops - 1, reached))
-            board = replace(board, **change)
-            reached = self._gflops_on(board)
-        steps.append(Limit("all else", "", None, None, reached))
-        return WhatIf(self, tuple(reversed(steps)))
-
-    def _gflops_on(self, board: CudaGpu) -> float:
-        return report_on(replace(self.launch, board=board)).gflops
 
     def _rows(self) -> list[str]:
         timed, board = self.launch, self.device
