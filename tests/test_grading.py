@@ -131,7 +131,7 @@ ASKS = "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.chec
     ],
 )
 def test_what_is_wrong_or_cheats_gets_no_point(asked, cells, said, monkeypatch, server):
-    monkeypatch.setattr(check, "SECONDS", 1.0)
+    monkeypatch.setattr(check, "SECONDS", 5.0)
     verdict = judged(server, *cells, asked=asked)
     assert not verdict.right and not verdict.is_broken and verdict.hint, verdict
     assert said in str(verdict), verdict
@@ -192,7 +192,7 @@ import sys
 from cypresskit.grading import judging
 from cypresskit.isolated.process import ForkServer, find_sandbox
 from cypresskit.teach import check
-check.SECONDS, check.WALL = 1, 600  # a busy machine
+check.SECONDS = 20  # a busy machine
 server = ForkServer(find_sandbox() if sys.argv[1] == "sandbox" else None)
 for cell in eval(sys.argv[2]):
     print(judging.judge([cell], sys.argv[3], server=server).message, flush=True)
@@ -255,17 +255,17 @@ def open_folder():
 @pytest.mark.few(1)
 @pytest.mark.parametrize("user", [os.getuid(), ORDINARY])
 @pytest.mark.parametrize("where", ["sandbox", "process"])
-def test_an_answer_gets_no_more_memory_threads_or_time(user, where, open_folder):
+def test_an_answer_gets_no_more_memory_or_time(user, where, open_folder):
     """By the system's means, tried by root and by an ordinary user, in a sandbox and without."""
     if where == "sandbox" and not find_sandbox():
         pytest.skip(f"bubblewrap is missing or doesn't work here: `{LACKING['bubblewrap']}`")
     tries = [TRIES.format(act) for act in ATTACKS.values()]
-    cells = [*tries, THREADS.format(1_500), THREADS.format(100), LOOPS]
-    *said, many, some, loops = judged_by(user, where, cells, open_folder)
+    cells = [*tries, THREADS.format(1_500), LOOPS]
+    *said, many, loops = judged_by(user, where, cells, open_folder)
     done = [name for name, told in zip(ATTACKS, said, strict=True) if "2720 Gflop/s" not in told]
     assert not done, f"these are not refused: {said}"
-    assert all(re.search("too many threads|can't start new thread", told) for told in (many, some))
-    assert "had not ended after 1 s of computing" in loops
+    assert "can't start new thread" in many
+    assert "had not ended after 20 s" in loops
 
 
 # -- no answer is left out of the maximum

@@ -174,7 +174,7 @@ from cypresskit.isolated.process import ForkServer
 CELL = "import time\\ndef answer():\\n    time.sleep(600)"
 
 def ended(how):
-    limits = CallLimits(600, 1 if how == "by the clock" else 600, 800)
+    limits = CallLimits(1 if how == "by the clock" else 600, 800)
     server = ForkServer()
     cell = Cell(CELL, "answer", [1, 2])
     with Answer([cell], "answer", limits=limits, server=server) as answer:

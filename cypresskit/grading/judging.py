@@ -29,7 +29,7 @@ from cypresskit.teach.check import Verdict, use_seed
 #: Matches an `Exercise.check`: the lesson's module, the check, the name of the answer.
 CALL = re.compile(r"ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)")
 BUDGET = 300.0  # seconds of wall-clock time for one student's answers
-STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for judging all answers of a student
+STUDENT = CallLimits(1_500.0, 8_000)  # for judging all answers of a student
 #: Modules that a judging process imports at its start.
 MODULES = ["cypresskit.grading.judging"] + [
     f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()

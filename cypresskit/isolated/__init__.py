@@ -3,8 +3,8 @@
 The process is a new Python with numpy and the public package. Lessons, their checks and reference
 solutions are replaced by stubs.
 
-Always, on Linux: an answer's time, memory, threads and files are limited, and on x86-64 and Arm it
-can't start processes. Nothing that it returns is executed or unpickled: a message is JSON of
+Always, on Linux: an answer's time, memory and files are limited, and on x86-64 and Arm it can't
+start processes. Nothing that it returns is executed or unpickled: a message is JSON of
 numbers, texts, lists and arrays, of limited size, and a malformed one ends the process.
 
 Only under bubblewrap, as ``cypresskit grade`` requires: the lessons' files, the user's files and

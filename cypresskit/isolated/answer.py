@@ -18,19 +18,17 @@ from typing import Any, BinaryIO, NamedTuple
 
 from cypresskit.isolated import here, plain
 from cypresskit.isolated.plain import decode, encode
-from cypresskit.isolated.process import OUT_OF_TIME, TOO_MANY_THREADS, ForkServer
+from cypresskit.isolated.process import ForkServer
 from cypresskit.subprocesses import read_message, write_message
 
 MAX_TRACEBACK = 1_000  # characters of a process's report on its own failure
-#: Why the warm process ends a copy of itself, by the status that it reports.
-ENDED_FOR = {OUT_OF_TIME: "time", TOO_MANY_THREADS: "threads"}
 
 
 class NoResult(Exception):
     """The answer gave no result.
 
-    ``reason`` is one of "time", "clock", "memory", "input", "exit", "threads", "large",
-    "forged", "broken", and "ended". ``signal`` is the signal that ended the process, or 0.
+    ``reason`` is one of "time", "memory", "input", "exit", "large", "forged", "broken" and "ended".
+    ``signal`` is the signal that ended the process, or 0.
     """
 
     def __init__(self, reason: str, text: str = "", signal: int = 0) -> None:
@@ -62,8 +60,7 @@ class Refused(Exception):
 class CallLimits:
     """The limits of a call."""
 
-    seconds: float = 5.0  #: of processor time
-    wall: float = 20.0  #: seconds of wall-clock time, of which a busy machine needs more
+    seconds: float = 10.0  #: by the clock
     megabytes: float = 1_000  #: of address space, besides what its cells have taken
 
 
@@ -136,11 +133,10 @@ class Connection:
             with suppress(OSError):
                 self.stream.shutdown(socket.SHUT_RDWR)
 
-        timer = threading.Timer(limits.wall, stop)
+        timer = threading.Timer(limits.seconds, stop)
         timer.daemon = True
         timer.start()
         try:
-            self.server.limit(limits.seconds)
             write_message(self.writer, message)
             while True:
                 reply = read_message(self.reader)
@@ -203,13 +199,11 @@ class Connection:
     def _lost(self, late: bool) -> NoResult:
         """Return the exception for a process that has ended."""
         if late:
-            return NoResult("clock")
+            return NoResult("time")
         status = 0
         if self.server.process:
             self.reported = True
             status = self.server.ended()
-        if status in ENDED_FOR:
-            return NoResult(ENDED_FOR[status])
         return NoResult("ended", signal=status & 0x7F)
 
 

@@ -10,7 +10,6 @@ import os
 import platform
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -42,12 +41,6 @@ CACHE = "/tmp/cache"  # the folder of caches in a sandbox
 #: isn't setuid. Without that, ``seccomp`` alone forbids them.
 NO_NAMESPACES = ["--unshare-user", "--disable-userns"]
 TRIAL = "import ast, sys; sys.path[:0] = ast.literal_eval(sys.argv[1]); import numpy"
-#: A message to the warm process: ``FORK``, with the socket of the copy; or ``LIMIT``, with the
-#: seconds of processor time that the copy may take from now on.
-REQUEST = struct.Struct("=cd")
-FORK, LIMIT = b"f", b"l"
-#: Statuses of a copy that the warm process has ended; others are those of ``os.waitpid``.
-OUT_OF_TIME, TOO_MANY_THREADS = 0xFFFF, 0xFFFE
 
 
 class ForkServer:
@@ -106,17 +99,11 @@ class ForkServer:
             self.fresh = False
         our_end, their_end = socket.socketpair()
         with their_end:
-            socket.send_fds(self.control, [REQUEST.pack(FORK, 0.0)], [their_end.fileno()])
+            socket.send_fds(self.control, [b"\0"], [their_end.fileno()])
         return our_end
 
-    def limit(self, seconds: float) -> None:
-        """End the copy if it computes for so many seconds from now on."""
-        if control := self.control:
-            with suppress(OSError):  # the process has ended
-                control.sendall(REQUEST.pack(LIMIT, seconds))
-
     def ended(self) -> int:
-        """Return the status with which the copy ended, as of ``os.waitpid``; or why it was ended.
+        """Return the status with which the copy ended, as of ``os.waitpid``.
 
         If that isn't reported within 5 s, the warm process is ended, too.
         """

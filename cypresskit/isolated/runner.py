@@ -1,8 +1,7 @@
 """The program of a bare process: stays warm, and forks itself for each answer.
 
 The process that asks for an answer sends, over the control socket, one end of the answer's own
-stream (see ``serving``), and the processor time that its next call may take. That is enforced here,
-outside of the answer's process, which can't prolong it.
+stream (see ``serving``). If it ends the warm process, the answer's process ends, too.
 """
 
 import ctypes
@@ -13,21 +12,17 @@ import select
 import signal
 import socket
 import sys
-import time
 from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
 from cypresskit.isolated import teach_stub
-from cypresskit.isolated.process import OUT_OF_TIME, REQUEST, TOO_MANY_THREADS
 from cypresskit.isolated.seccomp import forbid_child_processes
 from cypresskit.isolated.serving import Server
 from cypresskit.subprocesses import read_message, write_message
 
 MAX_FILE = 20_000_000  # bytes of a file that an answer writes
-MAX_THREADS = 64  # of an answer at a time
 AT_PARENTS_END = 1  # of prctl: the signal that a process gets when its parent ends
-LOOK_SECONDS = 0.05  # between two looks at a running answer
 
 #: Modules that a first launch imports: imported before forking, so that no copy has to.
 LAUNCHING = ("cypresskit.machine.compiled.execute", "cypresskit.machine.compiled.host")
@@ -89,11 +84,9 @@ def serve_forks(control: socket.socket) -> None:
     for module in LAUNCHING:
         importlib.import_module(module)
     while True:
-        data, sockets, *_ = socket.recv_fds(control, REQUEST.size, 1)
+        data, sockets, *_ = socket.recv_fds(control, 1, 1)
         if not data:
             return
-        if not sockets:
-            continue  # a limit for a copy that has ended
         child = os.fork()
         if child == 0:
             tell_kernel(AT_PARENTS_END, signal.SIGKILL)
@@ -118,42 +111,12 @@ def tell_kernel(what: int, value: int) -> None:
 def watch(child: int, control: socket.socket) -> int:
     """Wait until a child ends, and return its status, as ``os.waitpid`` does.
 
-    It is killed if it computes longer than ``control`` says, if it has too many threads, or if the
-    other end of ``control`` is closed.
+    It is killed if the other end of ``control`` is closed.
     """
     with suppress(OSError, AttributeError):  # not available on other systems than Linux
         ends = os.pidfd_open(child)
-        try:
-            if status := _watch(child, ends, control):
-                os.waitpid(child, 0)
-                return status
-        finally:
-            os.close(ends)
+        readable, *_ = select.select([control.fileno(), ends], [], [])
+        if ends not in readable:
+            os.kill(child, signal.SIGKILL)
+        os.close(ends)
     return os.waitpid(child, 0)[1]
-
-
-def _watch(child: int, ends: int, control: socket.socket) -> int:
-    """Wait until ``ends`` says that a child has ended. Return why it was killed here, or 0."""
-    limit = float("inf")
-    while True:
-        timeout = LOOK_SECONDS if limit < float("inf") else None
-        readable, *_ = select.select([control.fileno(), ends], [], [], timeout)
-        if ends in readable:
-            return 0
-        if control.fileno() in readable:
-            data = control.recv(REQUEST.size)
-            if not data:
-                os.kill(child, signal.SIGKILL)
-                return 0
-            limit = processor_time(child) + REQUEST.unpack(data)[1]
-        if processor_time(child) > limit:
-            os.kill(child, signal.SIGKILL)
-            return OUT_OF_TIME
-        if len(os.listdir(f"/proc/{child}/task")) > MAX_THREADS:
-            os.kill(child, signal.SIGKILL)
-            return TOO_MANY_THREADS
-
-
-def processor_time(process: int) -> float:
-    """Return the seconds that a process has computed, by Linux's clock for it."""
-    return time.clock_gettime(~process << 3 | 2)

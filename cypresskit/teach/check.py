@@ -42,8 +42,8 @@ from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
 # Limits of a call of an answer
-SECONDS, WALL, MEGABYTES = CallLimits.seconds, CallLimits.wall, CallLimits.megabytes
-MAKING = CallLimits(60.0, 120.0, 2_000)  # for running the cells that make an answer
+SECONDS, MEGABYTES = CallLimits.seconds, CallLimits.megabytes
+MAKING = CallLimits(60.0, 2_000)  # for running the cells that make an answer
 NEEDED_CELLS_HINT = (
     "only the cells that the answer needs are run: does it use a name that another cell sets, or"
     " that was set by hand?"
@@ -175,11 +175,7 @@ def explain_no_result(call: str, lost: NoResult) -> tuple[str, str]:
     ended = f" ({signal.Signals(lost.signal).name})" if lost.signal > 0 else ""
     return {
         "time": (
-            f"`{call}` had not ended after {SECONDS:g} s of computing: does its loop end?",
-            LOOP_HINT,
-        ),
-        "clock": (
-            f"`{call}` had not ended after {WALL:g} s by the clock: does its loop end?",
+            f"`{call}` had not ended after {SECONDS:g} s: does its loop end?",
             LOOP_HINT,
         ),
         "memory": (
@@ -194,10 +190,6 @@ def explain_no_result(call: str, lost: NoResult) -> tuple[str, str]:
         "exit": (
             f"`{call}` tries to quit Python.",
             "leave out `exit`: `return` ends a function.",
-        ),
-        "threads": (
-            f"`{call}` starts too many threads.",
-            "a few are enough. Do you need threads at all?",
         ),
         "broken": (
             f"`{call}` ends its process: {last[:200]}",
@@ -357,7 +349,7 @@ def _open_answer(source: AnswerSource, stack: ExitStack) -> Answer:
     answer = Answer(
         cells,
         name,
-        limits=CallLimits(SECONDS, WALL, MEGABYTES),
+        limits=CallLimits(SECONDS, MEGABYTES),
         making=MAKING,
         show=(lambda _: None) if source.server else page.show,
         server=source.server,
