@@ -18,7 +18,7 @@ from cypresskit.draw import theme
 from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import MOST, Edit, Edits, change_between
+from cypresskit.editing.edit_history import Edit, Edits, change_between
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
@@ -331,16 +331,6 @@ def test_two_versions_side_by_side_hold_all_that_differs(seed):
     assert figures["costs"][0] == "line 1" and "not known" in figures["costs"][1]
     wrong = side_by_side([Edit(0, "", right=False)] * 2, [NO_COSTS] * 2)["figures"]
     assert ["costs", "–", "–"] in wrong, "an incorrect kernel has no costs to wait for"
-
-
-def test_a_full_history_keeps_the_newest_and_the_fastest():
-    edits = Edits()
-    for n in range(MOST + 50):
-        speed = 999.0 if n == 3 else float(n % 7)
-        edits.add(Edit(0, str(n), True, speed, 8, "", 1, 1, 1, time=1000.0 * n))
-    assert len(edits) == MOST
-    assert edits.find(4).gflops == 999.0
-    assert [edit.text for edit in edits[-100:]] == [str(n) for n in range(MOST - 50, MOST + 50)]
 
 
 @pytest.mark.parametrize(

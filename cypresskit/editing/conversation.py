@@ -16,7 +16,7 @@ from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message
-from cypresskit.editing.edit_history import MOST, UNWRITTEN, Edit
+from cypresskit.editing.edit_history import UNWRITTEN, Edit
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
@@ -81,7 +81,7 @@ class Conversation:
         self.shown: list[str] = []  # lines of the solution that a stuck reader was shown
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
-        self.costs: dict[str, Message] = {}  # of lines, by text: those of the last texts
+        self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
 
     # -- pages
@@ -327,7 +327,6 @@ class Conversation:
                 self._add_judged()
             elif message["part"] == "costs":
                 self.costs[self.text] = message
-                self.costs = dict([*self.costs.items()][-MOST:])
         self.say(message)
 
     # -- history

@@ -6,13 +6,12 @@ replaced, or that couldn't be written, is kept unchecked. All workbenches on a f
 history, also those of other processes: it is read again before each change.
 """
 
-import fcntl
 import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from cypresskit.files.received import read_plain
 from cypresskit.il.cursor import bare_line
 from cypresskit.tables import elided, quantity
 
-MOST = 300  # edits that are kept: of the older half, the fastest
 LARGEST = 64 << 20  # bytes of a history
 BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
 COUNTED = "bundle", "register", "wavefront"
@@ -116,39 +114,34 @@ class Edits(Sequence[Edit]):
         isn't known to be correct, or was judged alike, too short a time ago to be read. Raises
         ``OSError`` if the file can't be written; the edit is then written with the next one.
         """
-        with self._change():
-            rows = [*self.rows]
-            last = rows[-1] if rows else Edit(0, "", right=True)
-            now = round(edit.time or time.time(), 1)
-            is_same = last.text == edit.text
-            is_begun = last.right and last.number < 2  # the text that the reader began with
-            is_typed = edit.note in ("", UNWRITTEN)
-            is_alike = (last.judgement, last.note) == (edit.judgement, edit.note)
-            is_unread = is_alike and is_typed and now - last.time < BURST
-            if (is_same and not last.right) or (is_unread and not is_begun):
-                origin = last.note if is_same and last.note != UNWRITTEN else ""
-                edit = replace(edit, note=origin or edit.note)
-                rows.pop()
-            before = rows[-1].text if rows else edit.text
-            change = change_between(before, edit.text)
-            rows.append(replace(edit, number=last.number + 1, time=now, change=change))
-            self.rows = thinned(rows)
-            return rows[-1]
+        self.news()
+        rows = [*self.rows]
+        last = rows[-1] if rows else Edit(0, "", right=True)
+        now = round(edit.time or time.time(), 1)
+        is_same = last.text == edit.text
+        is_begun = last.right and last.number < 2  # the text that the reader began with
+        is_typed = edit.note in ("", UNWRITTEN)
+        is_alike = (last.judgement, last.note) == (edit.judgement, edit.note)
+        is_unread = is_alike and is_typed and now - last.time < BURST
+        if (is_same and not last.right) or (is_unread and not is_begun):
+            origin = last.note if is_same and last.note != UNWRITTEN else ""
+            edit = replace(edit, note=origin or edit.note)
+            rows.pop()
+        before = rows[-1].text if rows else edit.text
+        change = change_between(before, edit.text)
+        rows.append(replace(edit, number=last.number + 1, time=now, change=change))
+        self.rows = rows
+        self._save()
+        return rows[-1]
 
     # -- the file
 
-    @contextmanager
-    def _change(self) -> Iterator[None]:
-        """Read what other processes have written, then write the change."""
+    def _save(self) -> None:
         if self.path is None:
-            yield
             return
-        with locked(self.path.parent):
-            self.news()
-            yield
-            rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
-            save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
-            self._stamp = file_stamp(self.path)
+        rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
+        save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
+        self._stamp = file_stamp(self.path)
 
     def news(self) -> bool:
         """Read the file if another workbench has written it. Returns whether it has."""
@@ -161,17 +154,6 @@ class Edits(Sequence[Edit]):
     def __repr__(self) -> str:
         lines = (f"  {edit.number:3}  {edit}" for edit in self.rows)
         return "\n".join([f"{len(self)} edits", *lines])
-
-
-def thinned(rows: list[Edit]) -> list[Edit]:
-    """Return edits without one of the older half if they are too many: an unchecked or incorrect
-    one, or else the slowest.
-    """
-    if len(rows) <= MOST:
-        return rows
-    older = rows[: len(rows) // 2]
-    worst = min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number))
-    return [edit for edit in rows if edit is not worst]
 
 
 def change_between(before: str, after: str) -> str:
@@ -190,22 +172,6 @@ def change_between(before: str, after: str) -> str:
 def history_path(path: Path) -> Path:
     """Return the path of the history of a kernel's file: a hidden file beside it."""
     return path.with_name(f".{path.name}.history.json")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Lock the histories in a folder against other processes."""
-    try:
-        number = os.open(folder, os.O_RDONLY)
-    except OSError:  # then it can't be written, either
-        yield
-        return
-    try:
-        with suppress(OSError):  # a network folder may have no locks
-            fcntl.flock(number, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(number)
 
 
 def _read(path: Path) -> list[Edit]:
