@@ -3,8 +3,8 @@
 
 A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found,
 and where to look. It never raises. Importing this package changes nothing in a running IPython.
-``ck.draw.load()`` or ``%load_ext cypresskit`` makes IPython show verdicts in color, report which
-cell failed, and treat ``exit`` as an error.
+``ck.draw.load()`` or ``%load_ext cypresskit`` makes IPython show verdicts in color, and treat
+``exit`` as an error.
 """
 
 from pkgutil import iter_modules

@@ -112,8 +112,12 @@ def find_source(answer: Any, name: str) -> AnswerSource:
         if shell is None:
             texts = ["".join(linecache.getlines(code.co_filename))]
             others = _split_file(code.co_filename)
-        for text in reversed(texts):
-            if found := _find_definition(text, code):
+        for number in reversed(range(len(texts))):
+            if found := _find_definition(texts[number], code):
+                later = texts[number + 1 :]  # of these, one that sets the name again has failed
+                is_stale = any(bindings.is_set_in(cell, found[1]) for cell in later)
+                if is_stale and names.get(found[1]) is answer:
+                    return AnswerSource(cells, found[1])
                 return AnswerSource([*others, found[0]], found[1])
 
     known = sorted((key for key, value in names.items() if value is answer), key=name.__ne__)
