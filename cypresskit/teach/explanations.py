@@ -4,9 +4,7 @@ The sentence is between two lines of quotes, so it stays in the notebook whateve
 or cleared. ``cypresskit grade`` and nbgrader's graders read it there.
 """
 
-import ast
 import re
-import warnings
 
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
@@ -39,46 +37,20 @@ def explanation_cell(text: str = "") -> str:
 def extract_explanation(source: str) -> str | None:
     """Return the explanation in a cell's source, on one line; None if the cell calls none.
 
-    The text may have any quotes, and counts as it is typed. If the cell isn't valid Python, it is
-    what stands between the call's brackets.
+    It is what stands between the call's brackets, as it is typed, without the quotes around it.
     """
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of backslashes in a sentence
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        found = re.search(r"\bexplanation\s*\((.*)", source, re.S)
-        if not found:
-            return None
-        if found[1].lstrip().startswith(FENCES):
-            return _between_quotes(found[1])
-        return " ".join(found[1].strip("\"') \n\t").split())
-    calls = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and "explanation" in (getattr(node.func, "attr", ""), getattr(node.func, "id", ""))
-    ]
-    texts = []
-    for call in calls:
-        for given in [*call.args, *(keyword.value for keyword in call.keywords)]:
-            strings = [node for node in ast.walk(given) if isinstance(node, ast.Constant)]
-            texts += [_typed(source, node) for node in strings if isinstance(node.value, str)]
-    return " ".join(" ".join(texts).split()) if calls else None
+    found = re.search(r"\bexplanation\s*\((.*)", source, re.S)
+    if not found:
+        return None
+    if found[1].lstrip().startswith(FENCES):
+        return _between_quotes(found[1])
+    return " ".join(found[1].strip("\"') \n\t").split())
 
 
 def read_explanation(source: str) -> str:
     """Return what an explanation's own cell says, on one line, also if its call is deleted."""
     text = extract_explanation(source)
     return _between_quotes(source) if text is None else text
-
-
-def _typed(source: str, node: ast.Constant) -> str:
-    """Return a string as it is typed: a backslash between three quotes is one."""
-    text = ast.get_source_segment(source, node) or ""
-    for fence in FENCES:
-        if text[:3] == text[-3:] == fence and fence not in text[3:-3]:
-            return text[3:-3]
-    return str(node.value)
 
 
 def _between_quotes(text: str) -> str:
