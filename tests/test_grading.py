@@ -424,7 +424,7 @@ def test_points_that_the_teacher_enters_while_answers_are_judged_count(tmp_path)
     assert rows(tmp_path / "grades.csv")[0][f"{FIRST}, explanation"] == "2.0"
 
 
-def test_a_class_has_statistics_lists_of_equal_code_and_a_table_for_canvas():
+def test_a_class_has_statistics_and_lists_of_equal_code():
     code = "def seconds(n, b, r):\n    'Text.'\n" + "    n = n * (b + r) / (n - b)  # {}\n" * 5
     wrong = {n: answered("", False, code.replace("{}", n), f"told {min(n, 'c')}") for n in "bcd"}
     records = records_of({"a": answered(code="x")} | wrong)
@@ -433,10 +433,6 @@ def test_a_class_has_statistics_lists_of_equal_code_and_a_table_for_canvas():
     assert (row["right, percent"], *commonest) == (25, "told c", 2)
     (copies,) = class_tables.copies_rows(records)
     assert copies["students"] == "b, c, d" and "#" not in copies["code"]
-    possible, first, *_ = (list(row.values()) for row in class_tables.canvas_rows(records))
-    assert possible == ["Points Possible", "", "", "", 100] and first == ["a", "a", "", "", 60.0]
-    heads = [*next(class_tables.canvas_rows(records))]
-    assert heads[:4] == ["Student", "ID", "SIS Login ID", "Section"], "as Canvas looks for them"
 
 
 @pytest.mark.parametrize("due", [False, True])
@@ -882,10 +878,8 @@ def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
 OWN_WORDS = "my own words, number {}"
 WRITTEN = {
     "as handed out": lambda text: ("code", f'ck.teach.explanation("""\n{text}\n""")'),
-    "single quotes": lambda text: ("code", f"ck.teach.explanation('''{text}''')  # done"),
+    "single quotes": lambda text: ("code", f"ck.teach.explanation('''{text}''')"),
     "one line": lambda text: ("code", f'ck.teach.explanation("{text}")'),
-    "two strings": lambda text: ("code", f"ck.teach.explanation('{text[:5]}'\n '{text[5:]}')"),
-    "by keyword": lambda text: ("code", f"from x import y\nexplanation(text='{text}')"),
     "no Python": lambda text: ("code", f'ck.teach.explanation(""{text}"")'),
     "Markdown": lambda text: ("markdown", text),
     "a turned cell": lambda text: ("markdown", f'ck.teach.explanation("""\n{text}\n""")'),
@@ -912,7 +906,7 @@ def test_an_explanation_is_found_without_ids_metadata_or_its_own_cell(place, los
         for name in lost:
             cell[name] = {} if name == "metadata" else f"{len(written)}-other"
         written.append(cell)
-    assert course.read_explanations(written, BUS) == (texts, [])
+    assert course.read_explanations(written, BUS) == texts
 
 
 def changed_lesson(part: str, **change) -> list[course.Cell]:
@@ -922,16 +916,12 @@ def changed_lesson(part: str, **change) -> list[course.Cell]:
     return cells
 
 
-OFF_PLACE = {"id": "x", "metadata": {}, "cell_type": "code", "source": 'explanation("of what?")'}
-
-
-def test_an_explanation_is_read_without_its_call_and_in_the_question_and_a_lost_one_is_listed():
+def test_an_explanation_is_read_without_its_call_and_in_the_question():
     for whole in ('because of the bus\n""")', "because of the bus"):
         cells = changed_lesson("sentence", source=whole)
-        assert course.read_explanations(cells, BUS).texts == {1: "because of the bus"}
+        assert course.read_explanations(cells, BUS) == {1: "because of the bus"}
     cells = changed_lesson("question", source="because of the bus")
-    found = course.read_explanations([OFF_PLACE, *cells], BUS)
-    assert found == ({1: "because of the bus"}, ["of what?"])
+    assert course.read_explanations(cells, BUS) == {1: "because of the bus"}
 
 
 # -- however it was installed

@@ -22,9 +22,9 @@ NO_SANDBOX = (
     "grade submitted notebooks",
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. GRADES"
     " gets grades.csv, with a row for each student; explanations.csv, with all explanations;"
-    " feedback, a folder with a page for each student; statistics.csv, of the class; copies.csv,"
-    " with equal code; and canvas.csv, to import there. Enter points for explanations into"
-    " explanations.csv, at any time, and run the command again. It writes the other files anew."
+    " feedback, a folder with a page for each student; statistics.csv, of the class; and"
+    " copies.csv, with equal code. Enter points for explanations into explanations.csv, at any"
+    " time, and run the command again. It writes the other files anew."
     " Answers run in bare processes under bubblewrap (bwrap).",
     option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
     option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
@@ -110,7 +110,6 @@ def grade(args: argparse.Namespace) -> None:
     tables = {
         "statistics.csv": class_tables.statistics_rows,
         "copies.csv": class_tables.copies_rows,
-        "canvas.csv": class_tables.canvas_rows,
     }
     faults = gradebook.write_all(records, args.grades, tables)
     report(records, sheet, left_out, faults)
@@ -164,10 +163,6 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         exercises = lessons[stem].exercises
         notebooks.append((stem, cells, len(attempts)))
         attempts += [judging.make_attempt(cells, lessons[stem], exercise) for exercise in exercises]
-        for text in course.read_explanations(cells, lessons[stem]).lost:
-            student.notes.append(
-                f"not counted: an explanation in {shown} belongs to no exercise: {text[:60]!r}"
-            )
     verdicts = judging.judge_student(attempts, server, sandbox)
     for stem, cells, begin in notebooks:
         count = len(lessons[stem].exercises)

@@ -34,7 +34,6 @@ from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.versions import NO_COSTS, side_by_side
 
-LONG_TEXT = 50_000  # characters: of a longer text, the faults are also left to the process
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 #: Notes on texts, where they come from or what became of them.
 LEFT = "was on the page when the kernel ended"
@@ -281,9 +280,6 @@ class Conversation:
     def _answer_text(self) -> None:
         """Answer the newest text: its faults at once, all else by the process."""
         self._acknowledge(self.edit)
-        if len(self.text) > LONG_TEXT:
-            self.supervisor.ask(self.job(PARTS))
-            return
         try:
             answer = text_answer(self.text, self.name)
         except Exception:  # a fault of the package: the process reports it

@@ -1,4 +1,4 @@
-"""Tables about a whole class: statistics, grades for Canvas, and equal code."""
+"""Tables about a whole class: statistics and equal code."""
 
 import ast
 from collections import Counter, defaultdict
@@ -40,22 +40,6 @@ def statistics_rows(records: CourseRecords) -> Iterator[dict]:
             "how often": count,
             "explanations, mean points": round(sum(graded) / len(graded), 2) if graded else None,
         }
-
-
-def canvas_rows(records: CourseRecords) -> Iterator[dict]:
-    """Yield the rows of ``canvas.csv``, with a column for each lesson, for Canvas's gradebook.
-
-    Its importer looks for the first columns by name and place. The first row has the points that
-    are possible.
-    """
-    first = {"Student": "Points Possible", "ID": "", "SIS Login ID": "", "Section": ""}
-    yield first | {records.lessons[stem].name: 100 for stem in records.counted}
-    for student, _ in records.works:
-        row = {"Student": student.name, "ID": student.id, "SIS Login ID": "", "Section": ""}
-        grades: dict = {records.lessons[stem].name: None for stem in records.counted}
-        for submission in records.submissions(student):
-            grades[submission.lesson.name] = records.grade(submission)[0]
-        yield row | grades
 
 
 def copies_rows(records: CourseRecords) -> Iterator[dict]:

@@ -198,20 +198,12 @@ def find_answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
     ]
 
 
-class Explanations(NamedTuple):
-    """The explanations in a notebook."""
-
-    texts: dict[int, str]  #: by the exercise's number
-    lost: list[str]  #: those that belong to no exercise
-
-
-def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> Explanations:
-    """Return a student's explanations.
+def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
+    """Return a student's explanations, by the exercise's number.
 
     An explanation is the text in a call of ``explanation``, wherever it is below its exercise; what
     a student added to a cell of the exercise; and a Markdown cell that the student added there. The
-    exercise is known by its cells: by id, metadata or text, or by the call of its check. If nothing
-    tells it, but there are as many calls as exercises, they are taken in order.
+    exercise is known by its cells: by id, metadata or text, or by the call of its check.
     """
     own = {cell["id"]: cell for cell in lesson.cells}
     by_text = {cell["source"].strip(): cell["id"] for cell in lesson.cells if cell["source"]}
@@ -237,17 +229,13 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> Explanations:
             added = [line for line in source.splitlines() if line not in given]
             others.append((number or current, "\n".join(added)))
 
-    written = [(number, text) for number, text in calls if text]
     numbers = [exercise.number for exercise in lesson.exercises]
-    if not any(number for number, _ in calls) and len(calls) == len(numbers):
-        written = [(number, text) for number, (_, text) in zip(numbers, calls) if text]
     texts: dict[int, str] = {}
-    for number, text in [*written, *others]:
+    for number, text in [*calls, *others]:
         if number in numbers:
             texts[number] = f"{texts.get(number, '')} {text}"
     plain = {number: " ".join(text.split())[:MAX_SENTENCE] for number, text in texts.items()}
-    lost = [" ".join(text.split()) for number, text in written if number not in numbers]
-    return Explanations({number: text for number, text in plain.items() if text}, lost)
+    return {number: text for number, text in plain.items() if text}
 
 
 def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, StepText]:

@@ -384,7 +384,7 @@ def combine_answers(
     for cells, verdicts in submitted:
         code = course.find_answers(cells, lesson)
         kernels = course.find_saved_kernels(cells)
-        explanations = course.read_explanations(cells, lesson).texts
+        explanations = course.read_explanations(cells, lesson)
         for exercise, verdict in zip(lesson.exercises, verdicts):
             saved = kernels.get(exercise.step)
             cell = saved.text if saved else bindings.find_last_setting(code, exercise.answer)

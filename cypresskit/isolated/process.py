@@ -37,9 +37,6 @@ ENVIRONMENT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # variables tha
 OUTSIDE = "HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"
 START_SECONDS = 120  # for a new process to start
 CACHE = "/tmp/cache"  # the folder of caches in a sandbox
-#: bubblewrap forbids user namespaces, in which an answer could mount memory: from 0.8 on, where it
-#: isn't setuid. Without that, ``seccomp`` alone forbids them.
-NO_NAMESPACES = ["--unshare-user", "--disable-userns"]
 TRIAL = "import ast, sys; sys.path[:0] = ast.literal_eval(sys.argv[1]); import numpy"
 
 
@@ -180,14 +177,15 @@ def library_folders() -> list[str]:
 
 @cache
 def find_sandbox() -> list[str] | None:
-    """Return bubblewrap's command, or None if it isn't installed or doesn't work.
+    """Return bubblewrap's command, or None if it isn't installed or doesn't work, or there is no
+    ``seccomp`` filter for this processor.
 
     In a sandbox the system's libraries, Python, installed packages, this one without its lessons,
     and its machine code are readable. There is no network, no home, and no other process, and
     nothing can be written.
     """
     program = shutil.which("bwrap")
-    if program is None:
+    if program is None or platform.machine() not in seccomp.CALLS:
         return None
     begin = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     rest = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
@@ -209,10 +207,8 @@ def find_sandbox() -> list[str] | None:
     for folder in (*hidden, "/tmp", "/dev", "/"):
         rest += ["--remount-ro", folder]
     rest += ["--chdir", "/tmp"]
-    commands = [[*begin, *NO_NAMESPACES, *rest]]
-    if platform.machine() in seccomp.CALLS:  # else only bubblewrap can forbid namespaces
-        commands.append([*begin, *rest])
-    return next(filter(_works, commands), None)
+    command = [*begin, *rest]
+    return command if _works(command) else None
 
 
 def _works(command: list[str]) -> bool:
