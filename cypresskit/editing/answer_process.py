@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
 from typing import BinaryIO
 
 from cypresskit.editing.answering import AnswerHere, Message
@@ -85,9 +84,8 @@ class AnswerProcess:
     def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear
         self.process, self.channel = start_process(python_command(sys.path, __name__))
-        self.jobs: SimpleQueue[Message | None] = SimpleQueue()
+        self.writer = self.channel.makefile("wb")
         threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._write, daemon=True).start()
 
     def _listen(self) -> None:
         with suppress(OSError, ValueError), self.channel.makefile("rb") as stream:
@@ -95,23 +93,19 @@ class AnswerProcess:
                 with suppress(Exception):  # one answer's error doesn't end the others
                     self.hear(message)
 
-    def _write(self) -> None:
-        """Send the jobs, in another thread: a busy process may not read for a long time."""
-        with suppress(OSError, ValueError), self.channel.makefile("wb") as stream:
-            while (job := self.jobs.get()) is not None:
-                write_message(stream, job)
-
     @property
     def is_alive(self) -> bool:
         """Whether the process runs."""
         return self.process.poll() is None
 
     def ask(self, job: Message) -> None:
-        """Send a job, without waiting."""
-        self.jobs.put(job)
+        """Send a job. A thread of the process reads it, also while another one computes."""
+        with suppress(OSError, ValueError):
+            write_message(self.writer, job)
 
     def stop(self) -> None:
         """End the process at once."""
         kill_process(self.process)
         self.channel.close()
-        self.jobs.put(None)
+        with suppress(OSError):
+            self.writer.close()
