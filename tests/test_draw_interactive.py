@@ -21,8 +21,8 @@ def test_controls_draw_again_and_say_why_they_cannot():
         return draw.line_chart({"a": {0: b, 1: 2}}, "x", "y")
 
     box = draw.interactive(view, b=[1, 2, 3], name=["x", "y"])
-    (slider, menu), status, _ = box.children[0].children, *box.children[1:]
-    slider.value, menu.value = 2, "y"
+    (slider, other), status, _ = box.children[0].children, *box.children[1:]
+    slider.value, other.value = 2, "y"
     assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
     slider.value = 3
     assert "three is too many" in status.value and 'role="alert"' in status.value
@@ -40,7 +40,6 @@ def test_controls_draw_only_the_last_choice():
 
     box = draw.interactive(view, n=np.arange(4))
     (slider,), status, _ = box.children[0].children, *box.children[1:]
-    assert type(slider).__name__ == "SelectionSlider", "numpy's numbers are numbers"
 
     async def hurry(*values):
         for value in values:

@@ -1,4 +1,4 @@
-"""Sliders and menus that recompute a view, in a notebook with a running kernel.
+"""Sliders that recompute a view, in a notebook with a running kernel.
 
 ``interactive(view, n=[256, 512])`` calls ``view(n=256)`` and shows the result. When the reader
 chooses another value, it calls ``view`` again. If several choices are made during a computation,
@@ -8,7 +8,6 @@ first result. Players don't need this module: they play without Python.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
 
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
@@ -26,27 +25,16 @@ SAVED_NOTE = (
 )
 
 
-def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
-    """Return the slider or menu for one argument."""
+def _slider(name: str, values: Sequence, start: Mapping):
+    """Return the slider for one argument."""
     import ipywidgets as widgets
 
-    options = [(_label(value), value) for value in values]
-    given = {
-        "options": options,
-        "value": start.get(name, values[0]),
-        "description": theme.make_readable(name),
-    }
-    if slider:
-        return widgets.SelectionSlider(continuous_update=False, **given)
-    small = {
-        "style": {"description_width": "initial"},
-        "layout": {"flex": "1 1 180px", "max_width": "240px"},
-    }
-    return widgets.Dropdown(**given, **small)
-
-
-def _label(value) -> str:
-    return "empty" if value is None else theme.make_readable(str(value))
+    return widgets.SelectionSlider(
+        options=[(theme.make_readable(str(value)), value) for value in values],
+        value=start.get(name, values[0]),
+        description=theme.make_readable(name),
+        continuous_update=False,
+    )
 
 
 def _saved(shown: Displayable | str) -> str:
@@ -59,9 +47,7 @@ def _saved(shown: Displayable | str) -> str:
 def interactive(
     view: Callable[..., Displayable | str], start: Mapping | None = None, **choices: Sequence
 ):
-    """Show sliders and menus above the result of ``view``.
-
-    Numbers get a slider, other values a menu, in which None is shown as "empty".
+    """Show sliders above the result of ``view``.
 
     Parameters
     ----------
@@ -98,16 +84,14 @@ def interactive(
         )
     status = widgets.HTML(layout={"min_height": "1.6em"})
     place = widgets.Output()
-    sliders = [
-        name for name, values in choices.items() if all(isinstance(value, Real) for value in values)
-    ]
-    chosen = {name: _chooser(name, choices[name], start or {}, name in sliders) for name in choices}
+    chosen = {name: _slider(name, values, start or {}) for name, values in choices.items()}
     waiting: list[asyncio.TimerHandle] = []
     first: str | None = None
 
     def slider_values() -> str:
-        """Return the sliders' values as HTML. Menus show their own value."""
-        return theme.escape_html(", ".join(f"{name} = {chosen[name].value}" for name in sliders))
+        """Return the sliders' values as HTML."""
+        values = (f"{name} = {slider.value}" for name, slider in chosen.items())
+        return theme.escape_html(", ".join(values))
 
     def draw() -> None:
         status.value = f'<span role="status">Computing {slider_values()} ...</span>'
@@ -149,7 +133,7 @@ def interactive(
     row = widgets.Box(list(chosen.values()), layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
     settings = "".join(
-        f"<p>{theme.escape_html(name)}: <b>{theme.escape_html(_label(widget.value))}</b></p>"
+        f"<p>{theme.escape_html(name)}: <b>{theme.escape_html(widget.value)}</b></p>"
         for name, widget in chosen.items()
     )
     names = theme.make_readable(", ".join(chosen))
