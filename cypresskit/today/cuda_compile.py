@@ -42,12 +42,6 @@ def find_tool(name: str) -> str:
 
 def code_of(kernel: Any, arguments: Iterable) -> SassCode:
     """Return the machine code of a kernel for arguments."""
-    with TemporaryDirectory() as folder:
-        return assemble(kernel, arguments, Path(folder, "kernel.cubin"))
-
-
-def assemble(kernel: Any, arguments: Iterable, made: Path) -> SassCode:
-    """Write a kernel's machine code to a file, and return it."""
     for name in ("ptxas", "nvdisasm"):
         find_tool(name)
     try:
@@ -65,10 +59,11 @@ def assemble(kernel: Any, arguments: Iterable, made: Path) -> SassCode:
         lines = re.sub(r"\x1b\[\d+m", "", str(error)).splitlines()
         why = next((line for line in lines if line.strip() and "Failed in" not in line), "")
         raise ValueError(f"numba can't compile {function.__name__}: {why}") from error
-    source = made.with_suffix(".ptx")
-    source.write_text(ptx, encoding="utf-8")
-    about = _run("ptxas", "-v", "-lineinfo", "-arch=sm_90", *limit, source, "-o", made)
-    listing = _run("nvdisasm", "-hex", "-g", "-c", made)
+    with TemporaryDirectory() as folder:
+        source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx, encoding="utf-8")
+        about = _run("ptxas", "-v", "-lineinfo", "-arch=sm_90", *limit, source, "-o", made)
+        listing = _run("nvdisasm", "-hex", "-g", "-c", made)
     registers, shared = (
         sum(map(int, re.findall(pattern, about)))
         for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem")

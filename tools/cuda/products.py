@@ -1,8 +1,8 @@
-"""Matrix products that were drawn at random, measured on a GPU, and compared with the clock.
+"""Matrix products that were drawn at random and measured on a GPU, compared with the clock.
 
-    python -m tools.cuda.products FOLDER      compiles them (with the extra `cuda`)
-    python products.py FOLDER > products.json measures on the GPU's machine, which needs CuPy alone
-    python -m tools.cuda.products             prints how far the clock is off (``products.json``)
+``python -m tools.cuda.products`` prints how far the clock is off, with the extra ``cuda``.
+``products.json`` has the microseconds of each launch on an H200: the median of seven between two
+events, less that of a launch that does nothing; C was compared with CuPy's.
 
 A product is C = A B of any transposes. Each thread has some rows and columns of C, and loads either
 from memory or from tiles in shared memory.
@@ -10,15 +10,13 @@ from memory or from tiles in shared memory.
 
 import json
 import statistics
-import sys
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 WRITTEN = Path(__file__).with_name("products.json")
-RUNS = 7
 
 
 @dataclass(frozen=True)
@@ -193,53 +191,6 @@ def launches() -> list[tuple[dict, Drawn]]:
     return [(row, Drawn(**{name: row[name] for name in row.keys() - {"us"}})) for row in rows]
 
 
-def compile_all(folder: Path) -> None:
-    """Write the machine code of all products, and what is to be launched, to ``folder``."""
-    from cypresskit.today.cuda_compile import assemble
-
-    rows = []
-    for n, (_, one) in enumerate(launches()):
-        code = assemble(kernel_of(one), matrices(one), folder / f"{n}.cubin")
-        rows.append(asdict(one) | {"entry": code.entry, "cubin": f"{n}.cubin"})
-    (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
-
-
-def measure_all(folder: Path) -> list[dict]:
-    """Measure each launch: microseconds, the median, less those of a launch that does nothing."""
-    import cupy
-
-    rng = cupy.random.default_rng(1)
-    rows = []
-    for row in json.loads((folder / "cases.json").read_text(encoding="utf-8")):
-        module = cupy.RawModule(path=str(folder / row.pop("cubin")))
-        kernel = module.get_function(row.pop("entry"))
-        one = Drawn(**row)
-        dtype = "float64" if one.double else "float32"
-        a, b = (rng.standard_normal(shape, dtype=dtype) for shape in one.shapes[:2])
-        c = cupy.full(one.shapes[2], cupy.nan, dtype)
-        took = [_launch(cupy, kernel, (a, b, c), one.grid, one.threads) for _ in range(RUNS)]
-        want = (a.T if one.turned_a else a) @ (b.T if one.turned_b else b)
-        if not bool(cupy.allclose(c.sum(axis=0), want, rtol=1e-3, atol=0.05)):
-            raise SystemExit(f"{one}: C is wrong")
-        empty = [cupy.empty(shape, dtype) for shape in ((0, 0), (0, 0), (1, 0, 0))]
-        lag = [_launch(cupy, kernel, empty, (1, 1, 1), (1, 1)) for _ in range(RUNS)]
-        rows.append(row | {"us": round(statistics.median(took) - statistics.median(lag), 2)})
-    return rows
-
-
-def _launch(cupy: Any, kernel: Any, arrays: Any, grid: tuple, threads: tuple) -> float:
-    """Return the microseconds between two events around a launch, as numba passes arrays."""
-    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-    numbers: list[int] = []
-    for one in arrays:
-        numbers += [0, 0, one.size, one.itemsize, one.data.ptr, *one.shape, *one.strides]
-    begin.record()
-    kernel(grid, threads, tuple(cupy.int64(number) for number in numbers))
-    end.record()
-    end.synchronize()
-    return 1e3 * float(cupy.cuda.get_elapsed_time(begin, end))
-
-
 def main() -> None:
     """Print modeled time over measured of each launch, and their errors by group and kind."""
     from cypresskit.today.cuda_clock import simulate
@@ -262,10 +213,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if not sys.argv[1:]:
-        main()
-    elif __package__:
-        compile_all(Path(sys.argv[1]))
-    else:
-        rows = ",\n".join(map(json.dumps, measure_all(Path(sys.argv[1]))))
-        print(f'{{"rows": [\n{rows}\n]}}')
+    main()
