@@ -182,6 +182,10 @@ def long_product(kernel: ck.Kernel, k: int) -> None:
     assert found[0, 0] == k
 
 
+def test_a_kernel_without_instructions_has_a_limit_too():
+    assert ck.Kernel("empty", "il_ps_2_0\nend\n").max_instructions(4) >= 1
+
+
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds"])
 def test_products_that_the_usual_limit_of_a_launch_would_end(name):
     """Some kernels' loops are so long that 2 million instructions are a k of 66,000."""

@@ -242,7 +242,7 @@ class Kernel:
         work-item that executes more is in an infinite loop.
         """
         _, _, iterations = self.convention.padded(1, 1, k)
-        return len(self.program.body) * (iterations + 1)
+        return 1 + len(self.program.body) * (iterations + 1)
 
     def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
         """Return C from the ``arguments`` of a finished launch.
