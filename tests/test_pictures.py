@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from pages import pipeline, recorded, whole_numbers
+from pages import finish, pipeline, recorded, view, whole_numbers
 from said import Now, Said, Thing, assert_held, values_of
 from test_draw_digits import sums
 
@@ -611,3 +611,9 @@ def test_every_number_is_one_of_what_was_given(name):
         assert "grows by" in now and not any("grows by" in words for words in before)
     elif not name.startswith("bundles"):
         assert all(map(IDLE.search, before)), "no event is before the first one"
+
+
+def test_each_block_of_the_race_is_done_with_its_last_word():
+    """For products of 8 x 8 x 8, blocks of b x b fetch 2 * 8**3 / b words."""
+    race, n = view("block_race"), 8
+    assert [finish(race, f"{b} x {b}") for b in (1, 2, 8)] == [2 * n**3 // b for b in (1, 2, 8)]
