@@ -178,7 +178,7 @@ def test_a_missing_term_is_named_with_what_was_read_for_it():
     trace = ck.trace_element(changed(SINGLE, ("    mad r10, r6.x, r8, r10\n", "\n")), 0, 0)
     assert trace.notes[0].startswith(
         "Term k = 1, A[1, 0] · B[1, 0], is missing: lines 49 and 51 read its factors, but no line"
-        " multiplies them."
+        " multiplies them in that iteration."
     )
 
 
@@ -244,9 +244,8 @@ def test_an_output_stream_has_no_address_but_its_fetches_have_coordinates(matrix
         "four_outputs_tn", (f"{fetch}{old}", f"{fetch}wz00"), ("r0.z, l0.y", "r0.zw, l0.y")
     )
     notes = ck.trace_element(kernel, row, column, size=(8, 8, 2)).notes
-    (line,) = lines_of(kernel, fetch)
     other = f"C[{row % 4}, {column % 4}]"
-    assert notes == (f"This is the sum of {other}: check the coordinates in line {line}.",)
+    assert notes == (f"This is the sum of {other}: check the coordinates of its fetches.",)
 
 
 @pytest.mark.parametrize("row", range(1, 4))
@@ -269,11 +268,7 @@ def test_a_product_behind_the_loop_is_named():
     product = "mad r13, r2.w, r3, r13\n"
     behind = "endloop\n", f"endloop\n{product}"
     kernel = of_outputs("four_outputs_tn", (f"    {product}", ""), behind)
-    (line,) = lines_of(kernel, "mad r13")
-    assert (
-        f"but line {line}, which multiplies, runs only once"
-        in ck.trace_element(kernel, 3, 0).notes[0]
-    )
+    assert "no line multiplies them in that iteration" in ck.trace_element(kernel, 3, 0).notes[0]
 
 
 def test_a_wrong_alpha_is_named():

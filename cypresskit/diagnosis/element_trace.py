@@ -6,7 +6,6 @@ each product of a row of op(A) and a column of op(B) once. Missing, repeated and
 marked; if another element should have been read, the trace names it.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from cypresskit.diagnosis.slices import (
     Slice,
     StoreRecorder,
     TracedElement,
-    factors_of_term,
+    correct_products,
 )
 from cypresskit.diagnosis.verification import factors, verify
 from cypresskit.il.dataflow import defines
@@ -32,7 +31,7 @@ from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.products import Product, Size, blocks, make_product
+from cypresskit.kernels.products import Size, blocks, make_product
 from cypresskit.machine import KernelError
 from cypresskit.tables import listed, quantity
 
@@ -237,6 +236,7 @@ def _traced(traced: TracedElement) -> ElementTrace:
     except KernelError:
         if stores.writer is None:
             raise
+    expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
@@ -249,9 +249,9 @@ def _traced(traced: TracedElement) -> ElementTrace:
         sliced = Slice(traced, item)
         place = sliced.whole.place(item)
         terms, notes = _Judge(traced, sliced).judged()
-    expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
-    if stores.writer and got != expected and not _adds_up(terms, given, got):
-        notes.append(OTHER)
+        is_sum = not any(UNKNOWN in elements for elements in sliced.terms)
+        if got != expected and not (is_sum and notes):
+            notes.append(OTHER)
     return ElementTrace(
         kernel,
         row,
@@ -266,22 +266,6 @@ def _traced(traced: TracedElement) -> ElementTrace:
         given.alpha,
         given.beta,
     )
-
-
-def _adds_up(terms: list[Term], given: Product, got: float) -> bool:
-    """Return whether the sum of the found terms is the stored element."""
-    stored = {"A": given.a, "B": given.b, "C": given.c}
-    added = [
-        term.times
-        * math.prod(
-            float(stored[letter][..., row, column].flat[0])
-            for letter, row, column in (factor.element for factor in term.factors)
-        )
-        for term in terms
-        if term.kind != "missing"
-    ]
-    size = math.fsum(map(abs, added))
-    return math.isclose(math.fsum(added), got, rel_tol=1e-4, abs_tol=1e-4 * size)
 
 
 def _check_place(row: object, column: object) -> None:
@@ -306,9 +290,8 @@ class _Judge:
         self.line = sliced.line(sliced.store)
         self.old: Elements = (MatrixElement("C", traced.row, traced.column),)
         self.terms = {e: addends for e, addends in sliced.terms.items() if UNKNOWN not in e}
-        self.right: dict[Elements, int | None] = {
-            traced.wanted(k): k for k in range(self.given.size[2])
-        }
+        wanted = correct_products(self.kernel, traced.row, traced.column, self.given.size[2])
+        self.right: dict[Elements, int | None] = {e: k for k, e in enumerate(wanted)}
         if self.given.beta:
             self.right[self.old] = None
 
@@ -322,12 +305,14 @@ class _Judge:
             else:
                 missing.append(elements)
         extra = [elements for elements in self.terms if elements not in self.right]
-        whole = self._whole_sum(terms, extra, missing)
-        if whole is not None:
-            return whole
+        note = self._note_on_halves() or self._another_element(extra, missing)
         terms += self._extra_terms(extra, missing)
         terms += [self._missing(elements) for elements in missing]
-        terms = _ordered(terms)
+        terms.sort(key=lambda term: (term.kind == "missing", term.step))
+        if note:  # one fault affects the whole sum
+            line, _ = min(self.slice.singles, default=(self.line, ""))
+            terms = [replace(term, note="", blame=line) for term in terms]
+            return [replace(t, kind="wrong") if t.right else t for t in terms], [note]
         notes = _notes(terms)
         if number := self.slice.number:
             notes.append(
@@ -346,76 +331,50 @@ class _Judge:
         given = self.given
         return ("beta", given.beta) if elements == self.old else ("alpha", given.alpha)
 
-    def _whole_sum(
-        self, terms: list[Term], extra: list[Elements], missing: list[Elements]
-    ) -> tuple[list[Term], list[str]] | None:
-        """Return the terms and a note if a single fault affects the whole sum, else None."""
-        note, line = self._another_element(extra, missing)
-        if self.slice.singles:
-            line = min(self.slice.singles)
-            i = next(i for i in self.kernel.program.body if i.line == line)
-            note = (
-                f"Line {line} multiplies with {i.op.name}, which takes its operands as floats."
-                f" These are halves of doubles: use d{i.op.name.replace('f', '')}."
-            )
-        if not note:
-            return None
-        terms = [replace(term, note="", blame=line, kind="wrong") for term in terms]
-        terms += [self._term("wrong", self.terms[e][0], None, "", line) for e in extra]
-        terms += [self._missing(elements, "", line) for elements in missing]
-        return _ordered(terms), [note]
+    def _note_on_halves(self) -> str:
+        """Return a note if a line computes with halves of doubles, else ""."""
+        if not self.slice.singles:
+            return ""
+        line, name = min(self.slice.singles)
+        return (
+            f"Line {line} multiplies with {name}, which takes its operands as floats. These are"
+            f" halves of doubles: use d{name.replace('f', '')}."
+        )
 
-    def _another_element(self, extra: list[Elements], missing: list[Elements]) -> tuple[str, int]:
-        """Return a note if the whole sum belongs to another element, else "", and a line.
+    def _another_element(self, extra: list[Elements], missing: list[Elements]) -> str:
+        """Return a note if the whole sum belongs to another element, else "".
 
         An element of the same block counts only if the correct sum was computed, too, or if another
         line stores the same number.
         """
-        m, n, k = self.given.size
         products: set[Elements] = {elements for elements in extra if len(elements) == 2}
-        olds = [elements[0] for elements in extra if len(elements) == 1]
-        if len(missing) < len(self.right) or not extra or (self.given.beta and not olds):
-            return "", self.line
-        made = self._is_stored_twice() or any(e in self.slice.products for e in self.right)
-        for row in range(m):
-            for column in range(n):
-                if not made and self._block(row, column) == self._block(*self.old[0][1:]):
-                    continue
-                others = {factors_of_term(self.kernel, row, column, p) for p in range(k)}
-                own = not self.given.beta or olds == [MatrixElement("C", row, column)]
-                if own and products == others:
-                    return self._note_on_another(row, column, extra)
-        return "", self.line
-
-    def _note_on_another(self, row: int, column: int, extra: list[Elements]) -> tuple[str, int]:
-        """Return a note on the element whose sum is stored, and the line to blame. An output stream
-        has no address: the sum of another work-item is made of what the fetches read.
-        """
+        olds = [elements for elements in extra if len(elements) == 1]
+        first = min(products, default=())
+        if len(missing) < len(self.right) or _letters(first) != "AB":
+            return ""
+        a, b = first
+        row = a.column if self.kernel.trans_a else a.row
+        column = b.row if self.kernel.trans_b else b.column
+        others = {*correct_products(self.kernel, row, column, self.given.size[2])}
+        old = [(MatrixElement("C", row, column),)] if self.given.beta else []
+        if products != others or olds != old:
+            return ""
         other = f"the sum of C[{row}, {column}]"
-        check = "check its address and its register."
-        _, *here = self.old[0]
-        if self.kernel.convention.streams:
-            check = "check its register."
-            if self._block(row, column) != self._block(*here):
-                matrices = "A" * (row != here[0]) + "B" * (column != here[1])
-                factors = [read for e in extra for read in self.terms[e][0].factors]
-                lines = {self.slice.line(r.step) for r in factors if r.element.matrix in matrices}
-                where = f"lines {listed(sorted(lines))}" if len(lines) > 1 else f"line {min(lines)}"
-                return f"This is {other}: check the coordinates in {where}.", min(lines)
-        return f"Line {self.line} stores {other} here: {check}", self.line
+        is_near = self._block(row, column) == self._block(*self.old[0][1:])
+        if is_near and not self._is_stored_twice():
+            if not any(elements in self.slice.products for elements in self.right):
+                return ""
+        if not self.kernel.convention.streams:
+            return f"Line {self.line} stores {other} here: check its address and its register."
+        if is_near:
+            return f"Line {self.line} stores {other} here: check its register."
+        return f"This is {other}: check the coordinates of its fetches."
 
     def _is_stored_twice(self) -> bool:
-        """Return whether another line, too, stores the number that is stored here."""
-        sliced = self.slice
-        number = sliced.instruction(sliced.store).sources[:1]
-        for step in range(sliced.store - 1, -1, -1):
-            i = sliced.instruction(step)
-            if {register for register, _ in defines(i)} & {s.register.index for s in number}:
-                break
-            stores = i.dest and i.dest.register.kind in ("g", "o")
-            if stores and i.line != self.line and i.sources[:1] == number:
-                return True
-        return False
+        """Return whether another line, too, stores the register that is stored here."""
+        stored = self.slice.instruction(self.slice.store).sources[:1]
+        stores = (i for i in self.kernel.program.body if i.dest and i.dest.register.kind in "go")
+        return any(i.line != self.line and i.sources[:1] == stored for i in stores)
 
     def _block(self, row: int, column: int) -> tuple[int, int]:
         """Return the block of an element."""
@@ -507,14 +466,12 @@ class _Judge:
 
     # Missing terms
 
-    def _missing(self, elements: Elements, note: str | None = None, blame: int = 0) -> Term:
+    def _missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
         readings = tuple(Reading(e, self._read_at(e)) for e in elements)
-        if note is None:
-            reason, blame = self._reason(elements, readings)
-            name = self._name(elements)
-            product = "" if elements == self.old else f", {_product(elements)},"
-            note = f"{name}{product} is missing{reason}."
+        reason, blame = self._reason(elements, readings)
+        product = "" if elements == self.old else f", {_product(elements)},"
+        note = f"{self._name(elements)}{product} is missing{reason}."
         lines = [blame, *(reading.line for reading in readings)]
         k = self.right[elements]
         times = self._scalar(elements)[1]
@@ -527,35 +484,20 @@ class _Judge:
         if elements == self.old:
             (reading,) = readings
             add = f"add it, times beta = {self.given.beta:g}"
-            read = f"line {reading.line} reads it; " if reading.line else ""
-            return f": {read}{add}", reading.line
+            where = f"{_readers([reading.line])} it; " if reading.line else ""
+            return f": {where}{add}", reading.line
         if made := sliced.products.get(elements):
             return self._lost(*made[-1])
         readers = list(dict.fromkeys(reading.line for reading in readings if reading.line))
         if all(reading.line for reading in readings):
-            reads = (
-                f"lines {readers[0]} and {readers[1]} read"
-                if len(readers) > 1
-                else f"line {readers[0]} reads"
-            )
-            times = self._times(readers[-1])
-            for step, *_ in (made for e in self.right for made in sliced.products.get(e, ())):
-                if self._times(line := sliced.line(step)) == 1 < times:
-                    late = f"but line {line}, which multiplies, runs only once"
-                    return f": {reads} its factors, {late}", line
-            return f": {reads} its factors, but no line multiplies them", readers[-1]
+            lost = "but no line multiplies them in that iteration"
+            return f": {_readers(readers)} its factors, {lost}", readers[-1]
         absent = next(reading.element for reading in readings if not reading.line)
         lines = list(dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix))))
         if not lines:
             return f": no line reads {absent}", 0
-        reads = f"lines {listed(lines)} read" if lines[1:] else f"line {lines[0]} reads"
-        others = f"{reads} other elements of {absent.matrix}"
+        others = f"{_readers(lines)} other elements of {absent.matrix}"
         return f": no line reads {absent}; {others}", lines[0]
-
-    def _times(self, line: int) -> int:
-        """Return how often the work-item ran a line."""
-        item, steps = self.slice.item, self.slice.steps
-        return sum(self.slice.line(n) == line for n, step in enumerate(steps) if step.active[item])
 
     def _lost(self, step: int, register: int, component: int) -> tuple[str, int]:
         """Return where a product that was made at a step was lost, and the line to fix.
@@ -630,6 +572,11 @@ class _Judge:
         return Term(kind, line, readings, addend.times, k, note, blame, lines, step)
 
 
+def _readers(lines: list[int]) -> str:
+    """Return the beginning of a sentence on lines that read something."""
+    return f"lines {listed(lines)} read" if lines[1:] else f"line {lines[0]} reads"
+
+
 def _product(factors: Iterable[MatrixElement | Reading]) -> str:
     """Return a product as text, such as "A[0, 1] · B[1, 0]"."""
     return " · ".join(map(str, factors))
@@ -638,10 +585,6 @@ def _product(factors: Iterable[MatrixElement | Reading]) -> str:
 def _letters(elements: Elements) -> str:
     """Return the letters of the elements' matrices, in upper case also for low parts."""
     return "".join(element.matrix for element in elements).upper()
-
-
-def _ordered(terms: list[Term]) -> list[Term]:
-    return sorted(terms, key=lambda term: (term.kind == "missing", term.step))
 
 
 def _notes(terms: list[Term]) -> list[str]:

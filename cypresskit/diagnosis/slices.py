@@ -214,16 +214,16 @@ class TracedElement:
         item = self.row // rows * (n // columns) + self.column // columns
         return StoredAt(item, within * self.words, self.row % rows * stripes + stripe)
 
-    def wanted(self, k: int) -> Elements:
-        """Return the elements of A and B whose product is term ``k`` of the correct sum."""
-        return factors_of_term(self.kernel, self.row, self.column, k)
 
-
-def factors_of_term(kernel: Kernel, row: int, column: int, k: int) -> Elements:
-    """Return the elements of A and B whose product is term ``k`` of the correct C[row, column]."""
-    a = (k, row) if kernel.trans_a else (row, k)
-    b = (column, k) if kernel.trans_b else (k, column)
-    return MatrixElement("A", *a), MatrixElement("B", *b)
+def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elements]:
+    """Return the elements whose products are the ``k`` terms of the correct C[row, column]."""
+    return [
+        (
+            MatrixElement("A", *((at, row) if kernel.trans_a else (row, at))),
+            MatrixElement("B", *((column, at) if kernel.trans_b else (at, column))),
+        )
+        for at in range(k)
+    ]
 
 
 def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElement]]:
@@ -270,7 +270,7 @@ class Slice:
     number
         The part of the sum that is from no matrix.
     singles
-        Lines that compute with halves of doubles as if they were floats.
+        Lines that compute with halves of doubles as if they were floats, with their opcodes.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -288,7 +288,7 @@ class Slice:
         self.stores: dict[tuple[int, int], list[Node]] = defaultdict(list)
         for step in range(self.store + 1):
             self._index(step)
-        self.singles: list[int] = []
+        self.singles: list[tuple[int, str]] = []
         self.number = 0.0
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         ran, also_ran = ([(s.at, s.active.tobytes()) for s in run.steps] for run in runs)
@@ -404,7 +404,7 @@ class Slice:
             halves = self.traced.words > 1 and "f" in i.op.sources and i.opcode != "f2d"
             computed = [at for at in operands if len({*self._words(at)}) > 1]
             if computed and halves:
-                self.singles.append(i.line)
+                self.singles.append((i.line, i.op.name))
                 self._add_term(OPAQUE)
                 continue
             if i.opcode in SUMS:
@@ -526,16 +526,12 @@ class Slice:
         return found
 
     def is_multiplied_elsewhere(self, term: Addend) -> bool:
-        """Return whether another line, too, multiplies the factors of a term, as they were read:
-        for another element of C.
+        """Return whether another line, too, multiplies the registers of a term: for another element
+        of C.
         """
-        if term.made is None or self.traced.kernel.precision == "double-double":
-            return False
-        for step, _, c in self.products.get(term.elements, ()):
-            reads = map(self._read, self.operands(step, self.item, c)[:2])
-            if {*reads} == {*term.factors} and self.line(step) != self.line(term.made):
-                return True
-        return False
+        own = self.instruction(term.made or 0)
+        lines = {i.line for i in self.program.body if i.sources[:2] == own.sources[:2]}
+        return term.made is not None and len(lines) > 1
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

@@ -30,6 +30,7 @@ NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
+BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
 OLD_C = 2  # its resource, if C is written to output streams
 NONE = Findings()
 NOTHING = ProductComparison(0, 0, 0, 0.0, 0.0)
@@ -232,37 +233,31 @@ def factors(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[fl
 
 
 def _reads_old_c(kernel: Kernel) -> bool:
-    """Return whether a kernel reads C, or whether beta is 0, which only matters for the old C."""
+    """Return whether a kernel reads C."""
     how = kernel.convention
-    reads_memory = not how.buffer  # otherwise A and B are there, too
-    for i in kernel.program.body:
-        if how.streams and i.op.kind == "fetch" and i.controls.resource == OLD_C:
-            return True
-        for _, source, positions in uses(kernel.program, i):
-            register = source.register
-            if register.kind == "g" and reads_memory:
-                return True
-            if (register.kind, register.element) == ("cb", 4) and 0 in components(
-                source, positions
-            ):
-                return True
-    return False
+    return any(
+        (how.streams and i.op.kind == "fetch" and i.controls.resource == OLD_C)
+        # in one buffer A and B are there, too
+        or (not how.buffer and any(source.register.kind == "g" for source in i.sources))
+        for i in kernel.program.body
+    )
 
 
 def _factors_read(program: Program) -> tuple[bool, bool]:
-    """Return whether a program computes with alpha and beta from cb0, in any precision. A test
-    against one, as of a loop whose bound is another number of cb0, is no use of it.
+    """Return whether a program computes with alpha and beta from cb0, in any precision; or asks
+    whether beta is 0. A test against one, as of a loop whose bound is another number of cb0, is no
+    use of it.
     """
     read = {
         (source.register.element, component)
         for i in program.body
-        if not i.op.relation
         for _, source, positions in uses(program, i)
+        if not i.op.relation or source.register.element == BETA_FLAG
         if (source.register.kind, source.register.index) == ("cb", 0)
         for component in components(source, positions)
     }
     alpha = {(0, 0), (1, 0), (1, 1), *((2, component) for component in range(4))}
-    beta = {(0, 1), (1, 2), (1, 3), *((3, component) for component in range(4))}
+    beta = {(0, 1), (1, 2), (1, 3), (BETA_FLAG, 0), *((3, component) for component in range(4))}
     return bool(read & alpha), bool(read & beta)
 
 

@@ -22,6 +22,7 @@ from cypresskit.kernels.catalogue import assembled
 from cypresskit.timing.costs import Interrupted, line_costs
 
 Message = dict[str, Any]
+UNSET = ", which was never set"  # in a finding
 PAUSE = 1.0  # seconds without another job before costs are computed
 
 
@@ -90,8 +91,8 @@ class Case:
         except (ValueError, TypeError) as error:
             self.ended = True
             return unknown_launch(error)
-        if self.seen.findings and self.fault and not self.fault.is_named_by(answer["message"]):
-            named = {"kind": "changed", "line": self.fault.line, "message": self.fault.message}
+        if self.seen.findings and self.fault:
+            named = {"kind": "changed", **self.fault._asdict()}
             answer |= {"message": self.fault.message, "findings": [named, *answer["findings"]]}
         if self.leads:
             answer |= {"message": self.leads}
@@ -114,18 +115,17 @@ class Case:
         """
         answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
         notes = answer.get("notes", ())
-        unset = [each for each in self.seen.findings if "was never set" in each.message]
+        unset = [each for each in self.seen.findings if each.message.endswith(UNSET)]
         if notes and unset and not self.fault:
             first = unset[0]
-            notes = [f"Line {first.line} uses {first.element}, which was never set. {first.advice}"]
+            notes = [f"Line {first.line} uses {first.element}{UNSET}. {first.advice}"]
         if notes and (not self.leads or "correct" in self.leads):
             terms = [(term["right"], term["lines"]) for term in answer["terms"]]
-            kernel = self.seen.kernel
-            notes, line = lead_to_fault(self.fault, (notes, terms), self.known, kernel)
-            answer |= {"line": line} if line else {}
-        if notes or self.leads:
-            answer["notes"] = [*filter(None, [self.leads]), *notes]
-        return answer
+            found = lead_to_fault(self.fault, notes, terms, self.known, self.seen.kernel)
+            notes, answer["line"] = found
+        if self.leads:
+            notes = [self.leads, *notes]
+        return answer | ({"notes": notes} if notes else {})
 
     def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only."""

@@ -3,9 +3,8 @@
 The last correct text is known, or the given one that a step starts from. The trace of an incorrect
 element tells which changed lines are part of its sum. Each variant of the text is one repair of one
 mistake there: a change undone, another opcode, component or register. A variant counts as the
-repair if each element of C that it changes becomes correct, and if the checks find nothing in it;
-if it leaves elements incorrect, nothing of another kind. So a sentence never blames a line without
-a run that shows it.
+repair if each element of C that it changes becomes correct, with the one that is shown; and if C is
+correct, if the checks find nothing. So a sentence never blames a line without a run that shows it.
 
 Limitations
 -----------
@@ -17,48 +16,41 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from difflib import SequenceMatcher, get_close_matches
-from itertools import combinations, product, zip_longest
-from operator import attrgetter
+from difflib import SequenceMatcher
+from itertools import permutations, product, zip_longest
 from time import process_time
 from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.diagnosis.element_trace import trace_element
+from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import elided, listed
+from cypresskit.tables import listed
 
+FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 SECONDS = 1.5  # of processor time for all variants of a text
-MAX_CHANGES = 64  # a text with more changed lines is another kernel
 MAX_UNDONE = 12  # of more new lines, none is tried without: most of a kernel is new
-SEEDS = 12, 13, 14, 15  # of products, two of which must be incorrect
-LARGEST = 9  # number in them
-LETTERS = 48  # of a line that is quoted
-PAIR = 2  # rank of two new lines; two changes of another kind that have nothing in common: 3
-RANK = attrgetter("rank")
-SIMILAR = 0.8  # from this ratio on, a new line counts as a change of an old one
-ARITHMETIC = ("mad", "mul", "add", "dmad", "dmul", "dadd")
+SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 #: Tests of a loop, and their opposites.
 TESTS = {"ge": "lt", "lt": "ge", "break_logicalz": "break_logicalnz"}
 TESTS |= {opposite: op for op, opposite in TESTS.items()}
 PRODUCTS = "mad", "dmad", "mul", "dmul"
+ARITHMETIC = *PRODUCTS, "add", "dadd"
 DOTS = "dp2", "dp3", "dp4"
 TRACED = "sample", *PRODUCTS[:2]  # lines that the trace of an element names
-CONSTANTS = "cb0[0]"  # the number of values of k is one
 SHOULD = re.compile(r"Line (\d+) (\w+) ([^;]+); it should \w+ ([^.]+)\.")
 HOLDS = r"This sum has \3 in place of \4: line \1 \2 it."
-STORED = re.compile(r"Line \d+ stores the sum of (C\[\d+, \d+\])")
-#: Notes on an element, and of each term whether it is right, and its lines.
-Trace = tuple[Sequence[str], Sequence[tuple[bool, Collection[int]]]]
+Terms = Iterable[tuple[bool, Collection[int]]]  # of a sum: whether each is right, and its lines
 #: In such a sentence.
-UNREAD, NOWHERE, EXTRA = "no line reads", "No work-item stores", "doesn't belong in this sum"
+STORES = "stores the sum of"
+UNREAD, NOWHERE = "no line reads", "No work-item stores"
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
+REGISTER = re.compile(r"r\d")
 FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
 
 
@@ -67,13 +59,6 @@ class LineFault(NamedTuple):
 
     line: int
     message: str
-
-    def is_named_by(self, sentence: str) -> bool:
-        """Return whether a sentence on a sum, or of the checks, says more of this line than that
-        another word belongs there.
-        """
-        says_more = re.match(rf"Line {self.line}\b", sentence) and EXTRA not in sentence
-        return bool(says_more and "another" in self.message)
 
 
 class LineChange(NamedTuple):
@@ -87,13 +72,10 @@ class LineChange(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A text, and the fault that it would repair: the line, and a sentence. The variant with the
-    lowest ``rank`` is tried first.
-    """
+    """A text, and the fault that it would repair: the line, and a sentence."""
 
     text: str
     fault: LineFault
-    rank: int = 0
 
 
 def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
@@ -103,81 +85,56 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     lines = seen.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
     endless = any(finding.kind == "endless loop" for finding in seen.findings)
-    if seen.right or seen.size is None or endless:
+    if seen.right or seen.size is None or endless or not known:
         return None
-    if not known or not 0 < len(changes) <= MAX_CHANGES:
-        return None
-    notes, traced = _traced(seen)
+    trace = trace_wrong(seen)
+    notes, terms = (trace.notes, trace.terms) if trace else ((), ())
+    wrong = {line for term in terms if not term.right for line in term.lines}
     own = {change.at + 1 for change in changes if change.new}
-    if any(STORED.match(note) and _numbers(note) & own for note in notes):
-        return None  # the note itself names the store
+    if any(STORES in note and _numbers(note) & own for note in notes):
+        return None
+    traced = wrong.union(*map(_numbers, notes))
     return _Search(seen, lines).fault(changes, traced, " ".join(notes))
 
 
-def _traced(seen: Verification) -> tuple[Sequence[str], set[int]]:
-    """Return the notes on an incorrect element, and the lines that are part of its sum, if they are
-    known.
+def trace_wrong(seen: Verification) -> ElementTrace | None:
+    """Return the trace of the incorrect element; None if there is none, or if an earlier store is
+    out of range.
     """
-    trace = None
-    if seen.wrong is not None:
-        row, column = seen.wrong[:2]
-        alpha, beta = seen.alpha, seen.beta
-        with suppress(KernelError, ValueError):  # a store out of range, before the element's
-            trace = trace_element(seen.kernel, row, column, size=seen.size, alpha=alpha, beta=beta)
-    if trace is None:
-        return (), set()
-    lines = {line for term in trace.terms if not term.right for line in term.lines}
-    return trace.notes, lines.union(*map(_numbers, trace.notes))
+    if seen.wrong is None:
+        return None
+    row, column, *_ = seen.wrong
+    with suppress(KernelError, ValueError):
+        return trace_element(
+            seen.kernel, row, column, size=seen.size, alpha=seen.alpha, beta=seen.beta
+        )
+    return None
 
 
 def lead_to_fault(
-    fault: LineFault | None, trace: Trace, known: str, made: Kernel
+    fault: LineFault | None, notes: Sequence[str], terms: Terms, known: str, made: Kernel
 ) -> tuple[list[str], int]:
     """Return the notes of an element's trace, first of them the fault, and its line; 0 if that note
-    is the trace's own. A fault that a repair shows leaves only the notes that name its line; and of
-    a line that is as in the ``known`` text none says what it should do.
+    is the trace's own. A fault leaves only the notes that name its line; and of a line that is as
+    in the ``known`` text none says what it should do.
     """
-    notes, terms = trace
-    own = _own(known, made)
-    if fault is None and notes:
-        right = {line for is_right, lines in terms if is_right for line in lines}
-        red = next((lines for is_right, lines in terms if not is_right), ())
-        fault = _name_own_line(notes[0], own, {*red} - right)
-        notes = notes[1:] if fault else notes
-    elif fault:
-        notes = [note for note in notes if fault.line in _numbers(note)]
+    if fault:
+        notes = [fault.message, *(note for note in notes if fault.line in _numbers(note))]
+        if "another" in fault.message:  # a note may say which
+            notes.sort(key=lambda note: not SHOULD.match(note))
+        return notes, fault.line
+    changes = _changes(known.splitlines(), made.text.splitlines()) if known else ()
+    own = {change.at + 1 for change in changes if change.new}
     if own:
         notes = [note if _numbers(note) & own else SHOULD.sub(HOLDS, note) for note in notes]
-    if fault is None or (notes and fault.is_named_by(notes[0])):
+    right = {line for is_right, lines in terms if is_right for line in lines}
+    red = next((lines for is_right, lines in terms if not is_right), ())
+    mine = sorted(own.intersection(red) - right)
+    named = _numbers(notes[0])
+    if not mine or not named or named & own or UNREAD in notes[0]:
         return [*notes], 0
-    message = SHOULD.sub(HOLDS, fault.message)
-    return [message, *notes], fault.line
-
-
-def _own(known: str, made: Kernel) -> set[int]:
-    """Return the lines of a text that its reader has written."""
-    changes = _changes(known.splitlines(), made.text.splitlines()) if known else ()
-    return {change.at + 1 for change in changes if change.new}
-
-
-def _name_own_line(note: str, own: set[int], lines: Collection[int]) -> LineFault | None:
-    """Return a trace's note on a given line, with its reader's ``own`` lines among the ``lines``
-    that only wrong terms have, or with all if no work-item stores; None if the note names one
-    itself, if there is none, or if what is missing is a line that reads a number.
-    """
-    nowhere = NOWHERE in note and len(own) <= MAX_UNDONE
-    mine = sorted(own if nowhere else own.intersection(lines))
-    named = _numbers(note)
-    if not (named or nowhere) or named & own or not mine or UNREAD in note:
-        return None
-    line = mine[-1]
-    are = f"{listed(mine)} are" if mine[1:] else f"line {line} is"
-    message = f"{note} Of your lines, {are} part of that sum."
-    if nowhere:
-        message = f"{note} You wrote line{'s' * (len(mine) > 1)} {listed(mine)}."
-    if other := STORED.match(note):
-        message = f"Line {line} is part of the sum of {other[1]}, stored here: check its operands."
-    return LineFault(line, message)
+    said = notes[0].partition(": check")[0].removesuffix(".")
+    return [f"{said}. Your lines in that sum: {listed(mine)}.", *notes[1:]], mine[-1]
 
 
 def _numbers(sentence: str) -> set[int]:
@@ -196,11 +153,9 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
         gone = before[i1:i2]
         if kind == "delete":
             changes.append(LineChange((*places, len(new))[j1], (*gone,), 0))
-        for place in range(j1, j2) if kind != "equal" else ():
-            in_turn = gone[:1] if i2 - i1 == j2 - j1 else []
-            like = in_turn or get_close_matches(after[place], gone, 1, SIMILAR)
-            gone = [line for line in gone if line not in like]
-            changes.append(LineChange(places[place], (*like,), 1))
+        for n, place in enumerate(places[j1:j2] if kind != "equal" else ()):
+            old_line = gone[n : n + 1] if i2 - i1 == j2 - j1 else ()
+            changes.append(LineChange(place, (*old_line,), 1))
     return changes
 
 
@@ -211,82 +166,68 @@ class _Search:
         assert seen.size is not None
         self.seen, self.lines = seen, lines
         self.end = process_time() + SECONDS
-        self.tried: list[tuple[Product, np.ndarray]] = []  # products, and what came out
-        for seed in SEEDS:
-            given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, seed, LARGEST)
-            result = _result(given, seen.kernel.text)
-            if len(self.tried) < 2 and given.wrong(result).any():
-                self.tried.append((given, result))
+        self.given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, SEED, LARGEST)
+        self.before = _result(self.given, seen.kernel.text)
+        self.wrong = self.given.wrong(self.before)
 
     def fault(
         self, changes: Sequence[LineChange], traced: set[int], notes: str
     ) -> LineFault | None:
-        """Return the fault that a variant repairs, or None. First, each change is undone; then a
-        word of a changed line is replaced, of those first that the trace of an incorrect element
-        names; then two changes are undone. By its ``notes``, a product isn't at fault if an element
-        isn't read; if it isn't stored, only a whole C tells which of the lines that compute its
-        address is wrong. If C is correct, tests of a loop are repaired.
+        """Return the fault that a variant repairs, or None. First, moved lines are put back, and
+        each change is undone; then a word of a changed line is replaced, of those first that the
+        trace of an incorrect element names. By its ``notes``, a product isn't at fault if an
+        element isn't read; if it isn't stored, only a whole C tells which of the lines that compute
+        its address is wrong. If C is correct, tests of a loop are repaired.
         """
         own = [change.at for change in changes if change.new]
         suspects = {at for at in own if at + 1 in traced or not self._starts(at, TRACED)}
-        few = len(own) <= MAX_UNDONE
         if UNREAD in notes:
             own = [at for at in own if not self._starts(at, PRODUCTS)]
             suspects = {*own}
-        changes = [each for each in reversed(changes) if each.old or (few and each.at in suspects)]
-        pairs = combinations(changes, 2) if few else ()
-        undone = sorted((self._undo(*some) for some in (*zip(changes), *pairs)), key=RANK)
-        likely = [each for each in undone if each.rank < PAIR]
-        if len(self.tried) < 2:
-            tests = [at for at in own if self._starts(at, (*TESTS,))]
-            likely += [each for at in tests for each in self._repairs(at)]
-            ended = (each for each in likely if process_time() < self.end)
-            repaired = (each.fault for each in ended if self._is_clean(each.text))
-            return next(repaired, None)
+        few = suspects if len(own) <= MAX_UNDONE else ()
+        changes = [each for each in reversed(changes) if each.old or each.at in few]
+        moves = [pair for pair in permutations(changes, 2) if few and self._said(*pair)]
+        likely = [self._undo(*some) for some in (*moves, *zip(changes))]
         found = self._best(likely, whole=True)
-        whole = NOWHERE in notes
+        if not self.wrong.any():
+            own = [at for at in own if self._starts(at, (*TESTS,))]
+            suspects = {*own}
         for part in suspects, {*own} - suspects:
             repairs = [self._repairs(at) for at in sorted(part)]
             in_turn = (each for turn in zip_longest(*repairs) for each in turn if each)
-            found = found or self._best(in_turn, whole)
-        found = found or self._best((each for each in undone if each.rank == PAIR), whole)
+            found = found or self._best(in_turn, whole=NOWHERE in notes)
         return found and found.fault
 
     def _starts(self, at: int, opcodes: tuple[str, ...]) -> bool:
         return self.lines[at].strip().startswith(opcodes)
 
-    def _undo(self, *changes: LineChange) -> Variant:
-        """Return the text without a change, or without two."""
+    def _undo(self, first: LineChange, *others: LineChange) -> Variant:
+        """Return the text without a change, or with a moved line put back."""
         slots = [*([line] for line in self.lines), []]
-        for change in changes:
+        for change in first, *others:
             slot = slots[change.at]
             if change.new:
                 slot[-1:] = change.old
             else:
                 slot[:0] = self._lost(change) or change.old
         text = "\n".join(line for slot in slots for line in slot)
-        first, *others = sorted(changes, key=lambda change: -change.new)
         number = first.at + 1
-        if said := self._said(first, others):
-            return Variant(text, LineFault(number, f"Line {number}{said}"))
-        if others:
-            numbers = listed(sorted(change.at + 1 for change in changes))
-            message = f"Lines {numbers}: the kernel is correct without these two changes."
+        if said := self._said(first, *others):
+            message = f"Line {number}{said}"
         elif not first.new:
             line = (*self._lost(first), *first.old)[0]
-            message = f"A line is missing before line {number}: {elided(line, LETTERS)}"
+            message = f"A line is missing before line {number}: {line}"
         else:
             what = "the change in this line" if first.old else "this line"
             message = f"Line {number}: the kernel is correct without {what}."
-        rank = len(changes) + any(not change.new for change in others)
-        return Variant(text, LineFault(number, message), rank)
+        return Variant(text, LineFault(number, message))
 
     def _lost(self, change: LineChange) -> list[str]:
         """Return the lines that a change deleted and that stand nowhere else."""
         held = {*map(bare_line, self.lines)}
         return [line for line in change.old if line not in held]
 
-    def _said(self, new: LineChange, others: Sequence[LineChange]) -> str:
+    def _said(self, new: LineChange, *others: LineChange) -> str:
         """Return what is wrong in a new line that was another one, here or elsewhere; or ""."""
         old = [line for change in (new, *others) for line in change.old]
         if not new.new or len(old) != 1 or any(change.new for change in others):
@@ -309,56 +250,48 @@ class _Search:
             yield Variant("\n".join(lines), LineFault(at + 1, message))
 
     def _best(self, variants: Iterable[Variant], whole: bool = False) -> Variant | None:
-        """Return the variant that makes C correct or, unless only a ``whole`` C counts, most of it;
-        on two products, since one of a few numbers may become correct by chance.
+        """Return the variant that makes C correct or, unless only a ``whole`` C counts, most of
+        it.
         """
-        best, most = None, 0
+        best, most = None, 0 if self.wrong.any() else -1
         for variant in variants:
             if process_time() > self.end:
                 break
-            repaired, left = self._repaired(variant.text, 0)
-            if repaired <= most or not self._repaired(variant.text, 1)[0]:
+            repaired, left = self._repaired(variant.text)
+            if repaired <= most:
                 continue
-            if self._is_clean(variant.text, left):
-                if not left:
-                    return variant
-                if not whole:
-                    best, most = variant, repaired
+            if left and not whole:
+                best, most = variant, repaired
+            elif not left and self._is_right(variant.text):
+                return variant
         return best
 
-    def _is_clean(self, text: str, left: int = 0) -> bool:
-        """Return whether nothing is found in a text; of one that leaves elements of C incorrect,
-        nothing of another kind than before.
-        """
-        with suppress(ILError, KernelError, ValueError, TypeError):
+    def _is_right(self, text: str) -> bool:
+        """Return whether nothing is found in a text, in place of one whose C is right."""
+        with suppress(*FAILURES):
             kernel = replace(self.seen.kernel, text=text, given=None)
-            seen = verify(kernel, alpha=self.seen.alpha, beta=self.seen.beta)
-            before = {each.kind for each in self.seen.findings}
-            new = {each.kind for each in seen.findings} - (before if left else set())
-            return seen.right or bool(left and not new and not seen.error)
+            return verify(kernel, alpha=self.seen.alpha, beta=self.seen.beta).right
         return False
 
-    def _repaired(self, text: str, number: int) -> tuple[int, int]:
+    def _repaired(self, text: str) -> tuple[int, int]:
         """Return how many elements of a product a text makes correct, and how many it leaves
         incorrect; (0, 0) if it changes one of these, or leaves the one that is shown.
         """
-        given, before = self.tried[number]
-        result = _result(given, text)
-        wrong = given.wrong(result)
-        if (wrong & (result != before) & ~np.isnan(before)).any():
+        result = _result(self.given, text)
+        wrong = self.given.wrong(result)
+        if (wrong & (result != self.before) & ~np.isnan(self.before)).any():
             return 0, 0
         if (shown := self.seen.wrong) and wrong[..., shown.row, shown.column].any():
             return 0, 0
-        return int((given.wrong(before) & ~wrong).sum()), int(wrong.sum())
+        return int((self.wrong & ~wrong).sum()), int(wrong.sum())
 
 
 def _result(given: Product, text: str) -> np.ndarray:
     """Return the C of a text; NaN if it can't be run."""
-    made: Kernel = replace(given.kernel, text=text, given=None)
-    try:
+    with suppress(*FAILURES):
+        made = replace(given.kernel, text=text, given=None)
         return replace(given, kernel=made).run(engine="interpreter")
-    except (ILError, KernelError, ValueError, TypeError):
-        return np.full(given.expected.shape, np.nan)
+    return np.full(given.expected.shape, np.nan)
 
 
 # -- words of a line
@@ -406,8 +339,6 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         if len(components) > 1:
             yield put(place, f"{name}.{components[1::-1]}{components[2:]}")
     if op in TESTS:
-        for place, (name, _) in enumerate(map(_split, sources), 2):
-            yield from (put(place, f"{name}.{some}") for some in letters if name == CONSTANTS)
         for test, operands in product((TESTS[op], op), (sources, sources[::-1])):
             yield [test, to, *operands]
     if fetch := FETCH.match(op):
@@ -430,7 +361,8 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         for some in (*letters, *[""] * is_product):
             if len(components) <= len(letters[0]):
                 yield put(place, f"{name}.{some}".rstrip("."))
-        for other in sorted({_name(other[place]) for other in alike}):
+        others = sorted({_name(other[place]) for other in alike})
+        for other in others if name[0] != "r" else filter(REGISTER.match, others):
             yield put(place, source.replace(name, other))
             if is_product:
                 yield put(place, other)
@@ -463,8 +395,6 @@ def _mistake(words: Words, right: Words) -> str:
     wrong, good = words[place], right[place]
     name, letters = _split(wrong)
     other, others = _split(good)
-    if op in TESTS and _name(wrong) == _name(good) == CONSTANTS:
-        return f" tests against {wrong}, which isn't k: {good} is."
     what = f"another {'address' if '[' in wrong else 'register'} belongs here"
     if place == 0 and (fetch := FETCH.match(op)):
         if good.startswith(fetch[0]):

@@ -34,7 +34,6 @@ from cypresskit.timing.simulate import simulate
 
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 FINDINGS = 8  # that are shown
-OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 TERMS = 40  # of an element of C, that are shown
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
@@ -89,14 +88,13 @@ def verdict_answer(seen: Verification) -> Part:
     findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
         findings.append({"kind": "launch", "message": seen.error})
-    message = _sentence(seen)
     if seen.wrong is not None:
         findings.append({"kind": "answer", "message": f"{seen.wrong}."})
     if seen.launch_hint:
         findings.insert(0, {"kind": "launch", "message": seen.launch_hint})
     return {
         "right": seen.right,
-        "message": message,
+        "message": _sentence(seen),
         "findings": findings,
     }
 
@@ -118,13 +116,8 @@ def _sentence(seen: Verification) -> str:
 
 def _finding_row(finding: Finding) -> Part:
     """Return a finding as a row of the list."""
-    return {
-        "kind": finding.kind,
-        "line": finding.line,
-        "column": finding.column,
-        "message": finding.message,
-        "advice": finding.advice,
-    }
+    fields = "kind", "line", "column", "message", "advice"
+    return {field: getattr(finding, field) for field in fields}
 
 
 def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Part:
@@ -153,7 +146,7 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
         message += f" Work-item {trace.work_item} stores it."
     return {
         "message": message,
-        "notes": sorted(trace.notes, key=lambda note: OVERWRITES not in note),
+        "notes": trace.notes,
         "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
         "more": max(0, len(trace.terms) - TERMS),
     }

@@ -9,9 +9,8 @@ from dataclasses import replace
 from functools import lru_cache, partial, wraps
 from typing import Any
 
-from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.verification import Verification
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
@@ -97,20 +96,19 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
     """Return the verdict on a wrong product: what the checks found; or the wrong element, with the
     fault among the lines that differ from the ``known`` text, or its wrong term, as the hint.
     """
-    wrong, found = seen.wrong, judge_findings(seen.findings)
+    found = judge_findings(seen.findings)
     if found and not _is_wrong_address(seen.findings[0]):
         return found
     fault = find_changed_fault(seen, known)
     notes = [fault.message] if fault else []
-    if wrong:
-        trace = trace_element(mine, wrong.row, wrong.column, alpha=seen.alpha, beta=seen.beta)
+    if trace := trace_wrong(seen):
         terms = [(term.right, term.lines) for term in trace.terms]
-        notes, _ = lead_to_fault(fault, (trace.notes, terms), known, mine)
+        notes, _ = lead_to_fault(fault, trace.notes, terms, known, mine)
     if found:
         names_line = notes and notes[0].startswith(("Line ", "A line ", "This sum has "))
         return replace(found, hint=notes[0]) if names_line else found
     hint = " ".join(notes[:2]) or "what goes into this element, term by term?"
-    return Verdict(False, f"{wrong or seen.error}.", hint)
+    return Verdict(False, f"{seen.wrong or seen.error}.", hint)
 
 
 def _is_wrong_address(finding: Finding) -> bool:
