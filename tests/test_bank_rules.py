@@ -76,7 +76,7 @@ def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatc
 
     def totals() -> list:
         paths = trace_wavefronts(code, MemoryLayout(shape, board.geometry), np.arange(1))
-        return law.walked(paths, board.bundle_clocks).tolist()
+        return law.traced(paths, board.bundle_clocks).tolist()
 
     looked_ahead = totals()
     monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)

@@ -32,6 +32,6 @@ def test_the_page_and_all_lessons_have_rows():
 
 def test_a_row_is_printed_with_its_time_and_an_unknown_one_is_refused(capfd):
     assert bench.main(["loop"]) == 0
-    assert "loop of ten million turns" in capfd.readouterr().out
+    assert "loop of ten million iterations" in capfd.readouterr().out
     assert bench.main(["clocks"]) == 1
     assert "No row begins with clocks" in capfd.readouterr().out

@@ -106,10 +106,10 @@ def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_a_fault_of_every_iteration_is_counted_in_each(seed):
     draw = random.Random(seed)
-    turns, wide = draw.randint(1, 5), draw.randint(3, 7)
+    iterations, wide = draw.randint(1, 5), draw.randint(3, 7)
     program = pixel(
         TEXTURE.format(0, "2d,unnorm"),
-        f"dcl_literal l0, 0, 1, {turns}, 0",
+        f"dcl_literal l0, 0, 1, {iterations}, 0",
         "mov r0, l0.x",
         "mov r1, l0.x",
         "whileloop",
@@ -123,7 +123,7 @@ def test_a_fault_of_every_iteration_is_counted_in_each(seed):
     )
     texture, output = (np.ones((2, width, 4), np.float32) for width in (wide, 8))
     (finding,) = check(program, (8, 2), inputs={0: texture}, outputs={0: output})
-    assert (finding.kind, 1 + finding.more) == ("fetch outside", turns * 2 * (8 - wide))
+    assert (finding.kind, 1 + finding.more) == ("fetch outside", iterations * 2 * (8 - wide))
 
 
 # Faults after which a run goes on, and faults that end it

@@ -17,7 +17,7 @@ from cypresskit.machine.launch import prepare
 from tools.legality import check
 from tools.run_code import execute
 
-#: What AMD's compiler made of the paper's loops: registers at most, bundles per turn, share of
+#: What AMD's compiler made of the paper's loops: registers at most, bundles per iteration, share of
 #: bundles with 4 or 5 filled slots. The bundles come from the percentages, or are printed.
 PUBLISHED = {
     "sgemm_tn": (25, 31, 83.9),

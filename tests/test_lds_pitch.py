@@ -13,15 +13,15 @@ from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
 TOY = ".cypresskit-figure"
 
 
-def turn_clocks(first: np.ndarray) -> int:
-    """What the device charges for a turn in which each of 64 rows is stored and loaded, by the
-    words they begin at.
+def iteration_clocks(first: np.ndarray) -> int:
+    """What the device charges for an iteration in which each of 64 rows is stored and loaded, by
+    the words they begin at.
     """
     return sum(access_costs(first))
 
 
 def access_costs(first: np.ndarray) -> list[int]:
-    """The clocks of a turn's store, and of each of its loads."""
+    """The clocks of an iteration's store, and of each of its loads."""
     item = np.arange(64)
     begins = [first, *(first[item // 8 * 8 + j] for j in range(8))]
     asked = (4 * (words + np.arange(4)[:, np.newaxis])[np.newaxis] for words in begins)
@@ -44,7 +44,7 @@ def test_dragged_rows_cost_what_the_lds_charges(page, toy):
     rng = np.random.default_rng(7)
     for pitch in (*PITCHES, 100, -5, 1000):
         page.locator("input").fill(str(pitch))  # without Enter, which JupyterLab keeps to itself
-        assert clocks(toy) == turn_clocks(max(4, min(pitch, 128)) * np.arange(64)), pitch
+        assert clocks(toy) == iteration_clocks(max(4, min(pitch, 128)) * np.arange(64)), pitch
     bank, wide = (
         np.zeros(16, int),
         16 * page.evaluate("document.querySelector('.banks').getScreenCTM().a"),
@@ -57,10 +57,10 @@ def test_dragged_rows_cost_what_the_lds_charges(page, toy):
         page.mouse.down()
         page.mouse.move(x + wide * bank[row], y, steps=2)
         page.mouse.up()
-        assert clocks(toy) == turn_clocks(np.tile(bank, 4) + 64 * np.arange(64)), bank
+        assert clocks(toy) == iteration_clocks(np.tile(bank, 4) + 64 * np.arange(64)), bank
     page.keyboard.press("ArrowLeft")
     bank[row] -= 1
-    assert clocks(toy) == turn_clocks(np.tile(bank, 4) + 64 * np.arange(64))
+    assert clocks(toy) == iteration_clocks(np.tile(bank, 4) + 64 * np.arange(64))
 
 
 def test_the_first_pitch_is_that_of_rows(page, toy):

@@ -227,17 +227,17 @@ COUNTS = (
 @pytest.mark.parametrize("most", [130, 1000, 1_999_999, None])
 @pytest.mark.parametrize("domain", [(1, 1), (8, 8), (40, 30)])
 def test_one_limit_ends_a_loop_in_both_engines(engine, domain, most):
-    for turns in (20, 32, 33, 60, 60_000 if most is None else 61):
-        program = pixel(f"dcl_literal l0, 1, {turns}, 0, 0", *COUNTS)
+    for iterations in (20, 32, 33, 60, 60_000 if most is None else 61):
+        program = pixel(f"dcl_literal l0, 1, {iterations}, 0, 0", *COUNTS)
         out = np.zeros(domain[::-1], np.int32)
         run = partial(ck.launch, program, domain, outputs={0: out}, max_instructions=most)
         # 4 instructions per iteration; the last ends at the break
-        if 1 + 4 * turns > (most or MAX_INSTRUCTIONS):
+        if 1 + 4 * iterations > (most or MAX_INSTRUCTIONS):
             with pytest.raises(ck.KernelError, match="max_instructions raises the limit"):
                 run(engine=engine)
         else:
             run(engine=engine)
-            assert (out == turns).all()
+            assert (out == iterations).all()
 
 
 #: Kernels that compute nothing.

@@ -112,7 +112,7 @@ def wavefronts(*reports: Report) -> Picture:
         spans = {kind: np.array([part[2:] for part in parts if part[1] == kind]) for kind in kinds}
         states.append(spans | {"serves": np.array([(e.start, e.served) for e in fetches])})
 
-    def turns(report: Report, now: float) -> int:
+    def iterations(report: Report, now: float) -> int:
         """Ends of the loop's longest clause, of which these kernels have one."""
         loop = compile(ck.kernels[report.kernel].program).main_loop
         longest = report.device.clause_overhead_clocks + 8 * max(len(c.bundles) for c in loop)
@@ -122,7 +122,7 @@ def wavefronts(*reports: Report) -> Picture:
     @cache
     def at(frame: int) -> list[Thing]:
         now = window[0] + (window[1] - window[0]) * frame / (len(player) - 1)
-        found: list[Thing] = [(now, *(turns(report, now) for report in reports))]
+        found: list[Thing] = [(now, *(iterations(report, now) for report in reports))]
         found += [(number,) for number in found[0][1:]]
         counts = [
             sum((start <= now < end) for start, end in spans)
@@ -165,8 +165,8 @@ def bundles(*kernels: str) -> Picture:
             frames.append((n, len(loop), *slots, *its_lines, len(ports), 12, len(handed)))
         card = code.stats(*ck.kernels[kernel].convention.per_iteration)
         sums = card.bundles_per_iteration, card.multiply_adds, sum(len(b.operations) for b in loop)
-        turn = *sums, 5 * len(loop), card.slots5_pct, card.clocks_per_iteration
-        frames[-1] = *frames[-1], *turn
+        iteration = *sums, 5 * len(loop), card.slots5_pct, card.clocks_per_iteration
+        frames[-1] = *frames[-1], *iteration
     return Picture(draw.bundles(*kernels), things, lambda say: [frames[say.frame]])
 
 
@@ -281,19 +281,21 @@ def texture_fetch(*kernels: str) -> Picture:
 
 
 def lds_transpose(*kernels: str) -> Picture:
-    """A turn's accesses of each layout: 16 work-items ask at a time, each for two words at most,
-    and a bank gives one word in a clock.
+    """An iteration's accesses of each layout: 16 work-items ask at a time, each for two words at
+    most, and a bank gives one word in a clock.
     """
     captions: list[list[Thing]] = []
     stories: dict[int, list[float]] = {4 * row + k: [row, k] for row, k in np.ndindex(64, 4)}
     for kernel in kernels:
         traffic = samples.record_traffic(kernel)
         lds = [a for a in traffic.accesses if a.kind != "fetch"]
-        turn = [a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1]
+        iteration = [
+            a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1
+        ]
         held: dict[int, int] = {}
         seen: dict[tuple[bool, int], list[float]] = {}
         frames: list[Thing] = []
-        for access in turn:
+        for access in iteration:
             op = traffic.launch.program.body[access.at]
             words = access.addresses // 4
             if is_store := access.kind == "store":

@@ -69,7 +69,7 @@ def test_rounds_that_are_left_out_are_timed_within_1_per_cent(name):
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
 
 
-LATE = {  # by rows of pixels: how many turns, or which texel is fetched
+LATE = {  # by rows of pixels: how many iterations, or which texel is fetched
     "the last eighth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.x", "1.0"),
     "the last fiftieth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.y", "1.0"),
     "the last half fetches texels far apart": ("ge r1.w, vWinCoord0.y, l0.z", "0.0"),

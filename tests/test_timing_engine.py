@@ -119,7 +119,7 @@ def test_workgroups_retire_in_order_behind_a_long_one():
     assert result.end.tolist()[:2] == [80, 8] and result.start.tolist() == [0, 0, 80, 80]
 
 
-def test_segments_follow_one_another_each_for_its_turns():
+def test_segments_follow_one_another_each_for_its_iterations():
     segments = (((Clause(ALU, 1), Clause(ALU, 2)), 2), ((Clause(ALU, 3),), 1))
     result = run(pack([WavefrontPath(np.arange(1), segments)]), ONE, 1)
     assert schedule(result) == "0 ALU 0-8 | 0 ALU 8-24 | 0 ALU 24-32 | 0 ALU 32-48 | 0 ALU 48-72"

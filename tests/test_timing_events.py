@@ -59,8 +59,8 @@ def pitch(width, texel):
 
 
 def timed(program, arguments, monkeypatch):
-    """What ``Touched`` finds, as the timing asks for it: loops turn by turn, nothing of the same
-    line put together.
+    """What ``Touched`` finds, as the timing asks for it: loops iteration by iteration, nothing of
+    the same line put together.
     """
     calls = defaultdict(set)
     made = memory_layout.address_stream

@@ -83,7 +83,7 @@ def test_a_report_that_breaks_the_law_is_reported(change, said):
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if "_lds" in name])
-def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
+def test_an_iterations_clocks_are_those_that_lesson_07_counts(name):
     short, long = (simulate(name, 256, k=k) for k in (64, 128))
     for unit, clocks in unit_clocks(name).items():
         spent = [

@@ -65,8 +65,8 @@ def test_lines_say_how_often_wavefronts_ran_them_and_what_for():
         assert line.text == text[line.line - 1].strip()
         if line.runs:
             assert bool(line.clocks["texture"]) == line.text.startswith("sample")
-    turns = max(line.runs for line in report.lines)
-    assert turns % report.wavefronts == 0
+    iterations = max(line.runs for line in report.lines)
+    assert iterations % report.wavefronts == 0
     assert min(line.runs for line in report.lines if line.runs) == report.wavefronts
     old = [
         line for line in report.lines if " g[" in line.text and not line.text.startswith("mov g")

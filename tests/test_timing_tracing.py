@@ -1,4 +1,4 @@
-"""Compiled code walked without data: its addresses, what it refuses, and that a counted loop is the
+"""Compiled code traced without data: its addresses, what it refuses, and that a counted loop is the
 loop.
 """
 
@@ -78,7 +78,7 @@ def unrolled(path):
 
 
 @pytest.mark.parametrize("name", ["sgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
-def test_a_counted_loop_is_the_loop_turn_by_turn(name, monkeypatch):
+def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
     of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
     (counted,) = paths(of)
     assert max(times for _, times in counted.segments) > 4
@@ -98,13 +98,15 @@ def test_a_counted_loop_is_the_loop_turn_by_turn(name, monkeypatch):
         "min r4.x, r0.x, l2.y",
         "max r4.x, r0.x, l2.y",
         "ge r5.x, r0.x, l2.z\nlt r5.y, r0.x, l2.w\niand r5.x, r5.x, r5.y\niand r5.x, r5.x, l0.z\n"
-        "add r4.x, r0.x, r5.x",  # four texels further, in some turns in the middle
+        "add r4.x, r0.x, r5.x",  # four texels further, in some iterations in the middle
         "ge r5.x, r0.x, l3.x\nlt r5.y, r0.x, l3.y\niand r5.x, r5.x, r5.y\niand r5.x, r5.x, l0.z\n"
-        "add r4.x, r0.x, r5.x",  # in turns of which none is in the sample
+        "add r4.x, r0.x, r5.x",  # in iterations of which none is in the sample
     ],
 )
-def test_a_loop_whose_accesses_bend_is_run_turn_by_turn(bend, end, monkeypatch):
-    """They move by one texel a turn up to a point in the loop, from there on, or but for some."""
+def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, monkeypatch):
+    """Up to a point in the loop they move by one texel an iteration, or from there on, or but for
+    some.
+    """
     of = shapes(f"""
         dcl_literal l2, 40.0, {end}, 12.0, 24.0
         dcl_literal l3, 21.0, 33.0, 0, 0
@@ -175,7 +177,7 @@ def test_fetches_outside_a_texture_touch_no_line():
     assert int(fetch.ptr[-1]) == 8  # half the tile: a line for each row
 
 
-def test_walks_are_shared_by_boards_that_look_alike_to_them():
+def test_traces_are_shared_by_boards_that_look_alike_to_them():
     shape, code = (
         KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.5, 1),
         compile(KERNELS["sgemm_tn"].program),
@@ -253,34 +255,34 @@ class Divergent:
         ]
 
 
-def test_rejects_a_walk_that_needs_too_much_memory(monkeypatch):
+def test_rejects_a_trace_that_needs_too_much_memory(monkeypatch):
     of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
     large = replace(HD5870.geometry, memory_bytes=1 << 40)
     memory_layout, code = MemoryLayout(of, large), compile(of.program)
-    walked = []
-    monkeypatch.setattr(tracing, "_traced", lambda *args: walked.append(args))
+    traced = []
+    monkeypatch.setattr(tracing, "_traced", lambda *args: traced.append(args))
     with pytest.raises(ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts .* MB: take a sm"):
         tracing.trace_wavefronts(code, memory_layout, np.arange(of.wavefronts))
-    assert not walked
+    assert not traced
     tracing.trace_wavefronts(code, memory_layout, np.arange(4000))
-    assert walked
+    assert traced
 
 
 def by_wavefront(found):
     """What each wavefront runs, clause by clause."""
     result = {}
     for path in found:
-        turns = unrolled(path)
+        iterations = unrolled(path)
         for n, wavefront in enumerate(path.wavefronts):
             result[int(wavefront)] = [
                 (kind, bundles, [(cost[n], lines[n]) for cost, lines in accesses])
-                for kind, bundles, accesses in turns
+                for kind, bundles, accesses in iterations
             ]
     return result
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
+def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     code, memory_layout = compile(of.program), MemoryLayout(of, HD5870.geometry)
     together = by_wavefront(tracing._traced(code, memory_layout, np.arange(of.wavefronts)))
@@ -300,7 +302,7 @@ def events_of_code(code, control):
     return found
 
 
-def events_of_walk(clauses):
+def events_of_trace(clauses):
     """The LDS accesses and barriers of clauses."""
     return [at for c in clauses for at in (["barrier"] if c.kind == BARRIER else c.sources)]
 
@@ -318,7 +320,7 @@ def check_barriers(of):
             expected = events_of_code(code, control)
             if of.group_wavefronts == 1:
                 expected = [event for event in expected if event != "barrier"]
-            assert events_of_walk(pieces) == expected
+            assert events_of_trace(pieces) == expected
             alu = [piece for piece in pieces if piece.kind == ALU]
             assert min(piece.bundles for piece in alu) > 0
             assert sum(piece.bundles for piece in alu) == len(code.controls[control].bundles)
@@ -337,7 +339,7 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_loops_counted_at_once_are_those_run_turn_by_turn(seed, monkeypatch):
+def test_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     counted = by_wavefront(paths(of))
     monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
@@ -360,8 +362,8 @@ def broken(seed):
 
 
 @pytest.fixture
-def walked(monkeypatch):
-    """The processors of the walks that follow, and their histories."""
+def traced(monkeypatch):
+    """The processors of the traces that follow, and their histories."""
     processors, histories = [], []
     monkeypatch.setattr(
         tracing, "Processor", lambda *args: processors.append(Processor(*args)) or processors[-1]
@@ -372,15 +374,15 @@ def walked(monkeypatch):
     return processors, histories
 
 
-def check_that_little_was_run(walked):
-    """Of a loop that never ends: whatever a walk of two million instructions would take."""
-    processors, histories = walked
+def check_that_little_was_run(traced):
+    """Of a loop that never ends: whatever a trace of two million instructions would take."""
+    processors, histories = traced
     assert sum(processor.bundles for processor in processors) < 100_000
     assert histories[-1].bytes < 200_000
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_reports_the_endless_loops_of_a_launch(seed, walked):
+def test_reports_the_endless_loops_of_a_launch(seed, traced):
     of = shapes(broken(seed), (16, 8))
     texture, memory = np.zeros((64, 64, 4), np.float32), np.zeros((1, 4), np.float32)
     given = {"inputs": {0: texture}, "global_memory": memory, "constants": {0: [0.0] * 4}}
@@ -400,7 +402,7 @@ def test_reports_the_endless_loops_of_a_launch(seed, walked):
         assert not ends
         assert of.program.body[error.at].opcode == "whileloop"
         assert of.program.body[error.at].line == error.line
-        check_that_little_was_run(walked)
+        check_that_little_was_run(traced)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -52,7 +52,7 @@ page = chromium.new_page()
 """
 #: By name: what is prepared, and what is timed.
 ROWS = {
-    "loop of ten million turns": ("", "for i in range(10**7): pass"),
+    "loop of ten million iterations": ("", "for i in range(10**7): pass"),
     "numpy's product 1024": (MATRICES.format(n=1024, kernel="sgemm_tn"), "a.T @ b"),
     **{
         f"product {kernel} {n}, {engine}": (

@@ -50,10 +50,10 @@ def kernel(*lines: str) -> str:
 
 
 IN_DOUBLE = starter_text("06")
-TURN = IN_DOUBLE.partition("whileloop\n")[2].partition("endloop\n")[0]
+ITERATION = IN_DOUBLE.partition("whileloop\n")[2].partition("endloop\n")[0]
 HERE = "    ; rows 1, 2 and 3: your lines go below this one\n"
-FETCHES = [line for line in TURN.splitlines() if "sample_resource" in line]
-FIRST = [line for line in TURN.splitlines() if "dmad" in line]
+FETCHES = [line for line in ITERATION.splitlines() if "sample_resource" in line]
+FIRST = [line for line in ITERATION.splitlines() if "dmad" in line]
 ROWS = [
     re.sub(r"r3[01]", f"r3{2 * row + half}", line).replace("r2.xy", part)
     for row, part in enumerate(("r2.zw", "r3.xy", "r3.zw"), 1)
@@ -66,20 +66,20 @@ def in_double(lines: list[str]) -> str:
 
 
 def steps(count: int) -> str:
-    """A turn of so many steps of k, one behind the other, in the same registers."""
+    """A iteration of so many steps of k, one behind the other, in the same registers."""
     before, _, rest = IN_DOUBLE.partition("whileloop\n")
-    tests = "\n".join(TURN.splitlines()[:2])
-    turn = []
+    tests = "\n".join(ITERATION.splitlines()[:2])
+    iteration = []
     for step in range(count):
         for line in FETCHES:
             below = line.replace("_aoffimmi(1,0,0)", f"_aoffimmi(1,{step},0)")
             if "aoffimmi" not in line:
                 below = re.sub(r"(sampler\(\d\))", rf"\1_aoffimmi(0,{step},0)", line)
-            turn.append(below)
-        turn += FIRST + ROWS
-    turn += ["    add r0.z, r0.z, l9.x"] * count
+            iteration.append(below)
+        iteration += FIRST + ROWS
+    iteration += ["    add r0.z, r0.z, l9.x"] * count
     return "\n".join(
-        [f"{before}whileloop", tests, *turn, "endloop", rest.partition("endloop\n")[2]]
+        [f"{before}whileloop", tests, *iteration, "endloop", rest.partition("endloop\n")[2]]
     )
 
 

@@ -24,8 +24,8 @@ def rounds(n, active):
 TEXT = ck.kernels["sgemm_tn"].text
 
 
-def twice_a_turn(rows: int, columns: int, steps: int) -> str:
-    """What ``write`` makes, with its loop's body twice in a turn."""
+def twice_per_iteration(rows: int, columns: int, steps: int) -> str:
+    """What ``write`` makes, with its loop's body twice in an iteration."""
     text = contest.generate_kernel(rows, columns, steps).text
     loop = text.partition("whileloop\n")[2].partition("endloop")[0]
     return text.replace(loop, 2 * loop)

@@ -177,15 +177,17 @@ def charged(report: Report) -> np.ndarray:
     return busy * report.clocks * report.device.simd_engines
 
 
-def walked(paths: list[WavefrontPath], bundle_clocks: int) -> np.ndarray:
+def traced(paths: list[WavefrontPath], bundle_clocks: int) -> np.ndarray:
     """Return the clocks of ALU, texture unit and LDS for each wavefront in the model's trace."""
     found = np.zeros((sum(len(path.wavefronts) for path in paths), 3), int)
     for path in paths:
-        for clause, turns in ((clause, turns) for body, turns in path.segments for clause in body):
-            found[path.wavefronts, 0] += turns * clause.bundles * bundle_clocks
+        for clause, iterations in (
+            (clause, iterations) for body, iterations in path.segments for clause in body
+        ):
+            found[path.wavefronts, 0] += iterations * clause.bundles * bundle_clocks
             for stream in clause.streams if clause.kind in (ALU, TEX) else ():
-                # The phases may differ by one turn
-                times = np.bincount(np.arange(turns) % stream.phases, minlength=stream.phases)
+                # The phases may differ by one iteration
+                times = np.bincount(np.arange(iterations) % stream.phases, minlength=stream.phases)
                 found[path.wavefronts, 1 + (clause.kind == ALU)] += (
                     stream.cost.reshape(-1, stream.phases) @ times
                 )
@@ -220,10 +222,10 @@ def check(
     memory_layout = MemoryLayout(shape, report.device.geometry)
     counted = Counting(code, memory_layout, report.device)
     paths = trace_wavefronts(code, memory_layout, np.arange(shape.wavefronts))
-    found = walked(paths, report.device.bundle_clocks)
+    found = traced(paths, report.device.bundle_clocks)
     wrong = np.flatnonzero((counted.clocks != found).any(axis=1))[:1]
     faults = [
-        f"wavefront {n}: ALU, texture, LDS {counted.clocks[n]}, walked {found[n]}" for n in wrong
+        f"wavefront {n}: ALU, texture, LDS {counted.clocks[n]}, traced {found[n]}" for n in wrong
     ]
     return (
         faults + _report_faults(report, counted.clocks.sum(axis=0)) + _line_faults(report, counted)
@@ -348,13 +350,13 @@ iadd r9.x, r9.x, l{a}.w
 
 def accesses(rng: random.Random) -> LaunchShape:
     """Return a launch whose addresses are linear in work-item, workgroup and loop iteration."""
-    group, groups, turns = (
+    group, groups, iterations = (
         rng.choice((16, 64, 64, 128, 65)),
         rng.randint(1, 24),
         rng.choice((0, 1, 5, 40)),
     )
     lines = ["mov r1, l0.xxxx", "mov r1.x, vTidInGrpFlat.x", "mov r1.y, vThreadGrpIdFlat.x"]
-    literals: list[tuple[int, ...]] = [(0, 1, turns, 0x7FC)]
+    literals: list[tuple[int, ...]] = [(0, 1, iterations, 0x7FC)]
     inside: list[str] = ["ige r2.x, r1.z, l0.z", "break_logicalnz r2.x"]
     for _ in range(rng.randint(1, 7)):
         into = rng.choice((lines, inside, inside, inside))
@@ -402,7 +404,7 @@ GROUP = """il_cs_2_0
 dcl_num_thread_per_group {group}
 dcl_lds_id(0) 4096
 dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
-dcl_literal l0, 0, 1, 2, {turns}
+dcl_literal l0, 0, 1, 2, {iterations}
 dcl_literal l1, {stride}, {step}, 0xFFC, 63
 ishl r9.x, vTidInGrpFlat.x, l0.z
 mov r8.x, vAbsTidFlat.x
@@ -434,7 +436,7 @@ STEPS = [
 
 def groups(
     rng: random.Random,
-    turns: Sequence[int] = (1, 2, 8, 30, 100, 300),
+    iterations: Sequence[int] = (1, 2, 8, 30, 100, 300),
     counts: Sequence[int] = (3, 20, 60, 150),
 ) -> LaunchShape:
     """Return a launch of workgroups of one to four wavefronts, with fences in a loop."""
@@ -442,7 +444,7 @@ def groups(
     body = "\n".join(rng.choice(STEPS) for _ in range(rng.randint(2, 7)))
     text = GROUP.format(
         group=group,
-        turns=rng.choice(turns),
+        iterations=rng.choice(iterations),
         stride=rng.choice((0, 1, 2, 16)),
         step=rng.choice((0, 1, 64, 128)),
         body=body,

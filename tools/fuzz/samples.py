@@ -81,7 +81,9 @@ def trial(rng: random.Random) -> Trial:
 def _question(rng: random.Random) -> TimingRequest:
     board = rng.choice(BOARDS)
     if rng.random() < 0.5:
-        shape = groups(rng, turns=(1, 8, 30, 100, 300, 1000), counts=(3, 20, 60, 150, 500, 2000))
+        shape = groups(
+            rng, iterations=(1, 8, 30, 100, 300, 1000), counts=(3, 20, 60, 150, 500, 2000)
+        )
         return TimingRequest(shape.program, shape=shape, device=board)
     kernel = rng.choice([*ck.kernels.values(), generate_kernel(*rng.choice(ENTRIES))])
     n = 1 if kernel.is_vector else rng.randint(64, 1500)
