@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from bokeh.models import LinearAxis
 from pages import (
@@ -10,6 +11,7 @@ from pages import (
 
 import cypresskit as ck
 from cypresskit import draw
+from cypresskit.draw.line_chart import scale_across
 
 
 @pytest.mark.parametrize("heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0)])
@@ -38,3 +40,8 @@ def test_a_roofline_has_a_block_of_other_sides_where_it_needs_as_many_words():
     assert re.search(rf"yours: 5\.33\d*: {report.gflops:.3g}\b", text), text
     assert "measured" not in text
     assert "sgemm_tn, measured: 8: 2014" in repr(ck.teach.why_blocks.roofline([], "yours"))
+
+
+def test_labels_of_x_stand_apart_and_none_is_missing():
+    gaps = np.diff(scale_across("x", [*range(1000)], log=False).ticks) / 1000
+    assert 0.025 < gaps.min() and gaps.max() < 0.032
