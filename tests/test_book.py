@@ -186,6 +186,8 @@ def test_a_sentence_is_read_as_it_was_written_whatever_was_done_to_its_cell(seed
     words = " ".join(text.split())
     whole = explanations.explanation_cell(text)
     assert explanations.extract_explanation(whole) == words
+    beside = f"# explanation (one sentence)\n{whole} # done\n1 + 1"
+    assert explanations.extract_explanation(beside) == words
     opens, closes = whole.partition("\n")[2], whole.rpartition("\n")[0]
     for changed in (opens, closes, f"# mine\n{whole}", f"{whole}\n1 + 1", text):
         assert words.removesuffix('""")').strip() in explanations.read_explanation(changed)

@@ -10,10 +10,11 @@ from cypresskit.files.received import printable_name
 from cypresskit.tables import one_line
 
 NO_SANDBOX = (
-    "bubblewrap (bwrap) isn't installed or doesn't work here. Without it, answers run with your"
-    " rights: they could read the solutions, change these grades, or delete your files. Install it"
-    " (on Ubuntu 24.04, also load AppArmor's profile bwrap-userns-restrict), or grade in a virtual"
-    " machine with --no-sandbox; every page then says so. See Grading in docs/teaching.md."
+    "bubblewrap (bwrap) isn't installed or doesn't work here, or this processor is neither an"
+    " x86-64 nor an Arm. Without the sandbox, answers run with your rights: they could read the"
+    " solutions, change these grades, or delete your files. Install it (on Ubuntu 24.04, also load"
+    " AppArmor's profile bwrap-userns-restrict), or grade in a virtual machine with --no-sandbox;"
+    " every page then says so. See Grading in docs/teaching.md."
 )
 
 

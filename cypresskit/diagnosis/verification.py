@@ -245,8 +245,7 @@ def _reads_old_c(kernel: Kernel) -> bool:
 
 def _factors_read(program: Program) -> tuple[bool, bool]:
     """Return whether a program computes with alpha and beta from cb0, in any precision; or asks
-    whether beta is 0. A test against one, as of a loop whose bound is another number of cb0, is no
-    use of it.
+    whether beta is 0. A comparison isn't a use: a loop's bound may be another number of cb0.
     """
     read = {
         (source.register.element, component)

@@ -18,7 +18,7 @@ const DRAWING_SHARE = 5 // at most one fifth of the time is spent on drawing ani
 /** @returns {HTMLElement[]} */
 const elements = (root, selector) => [...root.querySelectorAll(selector)]
 
-/** The sliders and menus around a picture (interactive.py), if there are some.
+/** The sliders around a picture (interactive.py), if there are some.
  * @returns {HTMLElement | null} */
 const aroundOf = (place) => place.closest(".cypresskit-controls")
 

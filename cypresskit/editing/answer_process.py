@@ -99,7 +99,7 @@ class AnswerProcess:
         return self.process.poll() is None
 
     def ask(self, job: Message) -> None:
-        """Send a job. A thread of the process reads it, also while another one computes."""
+        """Send a job. A thread there reads it at once, even while another computes."""
         with suppress(OSError, ValueError):
             write_message(self.writer, job)
 

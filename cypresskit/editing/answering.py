@@ -110,8 +110,8 @@ class Case:
         return (self.small and self.small.wrong) or self.seen.wrong[:2]
 
     def replay(self) -> Part:
-        """The terms of this element; first of its notes, the fault among the changed lines. Of a
-        register that was never set no sum says more.
+        """The terms of this element; first of its notes, the fault among the changed lines. If a
+        register was never set, that is said first.
         """
         answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
         notes = answer.get("notes", ())

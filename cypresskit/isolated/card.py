@@ -1,4 +1,4 @@
-"""The card of lesson 10's exercise, for the answer's process, in which lessons are hidden.
+"""Lesson 10's card. It is here because an answer's process can't see the lessons.
 
 Its memory is limited. A matrix is padded with zeros to multiples of 8 rows and 64 columns: sums run
 in steps of 4 or 8 numbers, and compute kernels write 64 at once. Products are numpy's. Not modeled:

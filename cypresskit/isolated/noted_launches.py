@@ -1,7 +1,7 @@
 """What the launches of a CUDA kernel do, in numba's simulator.
 
 ``run_noted(product, a, b)`` calls a reader's ``product(a, b)``. Before each launch of a kernel in
-it, one thread block runs alone: a kernel in which each thread computes more than its own block of C
+it, one thread block runs alone, because a kernel whose threads each compute more than their block
 gives the right C, too. Left out: device arrays in streams, and kernels that aren't functions.
 """
 
@@ -51,8 +51,8 @@ def run_noted(product: Callable, a: np.ndarray, b: np.ndarray) -> tuple[Any, lis
 
 
 def _host_array(argument: Any) -> np.ndarray | None:
-    """Return a copy of an argument's array: numpy's, the simulator's, or one with a hint of which
-    way it goes.
+    """Return a copy of an argument's array: numpy's, the simulator's, or that of ``cuda.In``,
+    ``Out`` or ``InOut``.
     """
     for array in argument, getattr(argument, "_ary", None), getattr(argument, "value", None):
         if isinstance(array, np.ndarray):

@@ -1,7 +1,7 @@
 """The program of a bare process: stays warm, and forks itself for each answer.
 
 The process that asks for an answer sends, over the control socket, one end of the answer's own
-stream (see ``serving``). If it ends the warm process, the answer's process ends, too.
+stream (see ``serving``). When the warm process ends, the answer's process ends, too.
 """
 
 import ctypes

@@ -114,8 +114,9 @@ def find_source(answer: Any, name: str) -> AnswerSource:
             others = _split_file(code.co_filename)
         for number in reversed(range(len(texts))):
             if found := _find_definition(texts[number], code):
-                later = texts[number + 1 :]  # of these, one that sets the name again has failed
+                later = texts[number + 1 :]
                 is_stale = any(bindings.is_set_in(cell, found[1]) for cell in later)
+                # If the answer is still this function, a later cell that sets its name has failed
                 if is_stale and names.get(found[1]) is answer:
                     return AnswerSource(cells, found[1])
                 return AnswerSource([*others, found[0]], found[1])

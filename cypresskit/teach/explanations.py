@@ -9,6 +9,7 @@ import re
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
 FENCES = ('"""', "'''")
+QUOTED = re.compile(r"\bexplanation\s*\(\s*(\"{3}|'{3})(.*?)(?:\1|\Z)", re.S)
 
 
 class Noted:
@@ -37,14 +38,13 @@ def explanation_cell(text: str = "") -> str:
 def extract_explanation(source: str) -> str | None:
     """Return the explanation in a cell's source, on one line; None if the cell calls none.
 
-    It is what stands between the call's brackets, as it is typed, without the quotes around it.
+    It is what stands between the call's three quotes, or up to the cell's end if the last ones are
+    lost; without three quotes, all between the brackets.
     """
+    if quoted := QUOTED.search(source):
+        return " ".join(quoted[2].split())
     found = re.search(r"\bexplanation\s*\((.*)", source, re.S)
-    if not found:
-        return None
-    if found[1].lstrip().startswith(FENCES):
-        return _between_quotes(found[1])
-    return " ".join(found[1].strip("\"') \n\t").split())
+    return " ".join(found[1].strip("\"') \n\t").split()) if found else None
 
 
 def read_explanation(source: str) -> str:

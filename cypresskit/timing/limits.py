@@ -36,13 +36,13 @@ class Limit:
     Attributes
     ----------
     name, lesson
-        Its name, and the lesson about it; "" without one.
+        Its name, and the lesson about it.
     gflops
         Gflop/s of the launch with only this limit removed; None if it can't be removed.
     gain
         The share by which that is faster.
     reached
-        Gflop/s with this limit and all above it, from the chip's peak down; None without flops.
+        Gflop/s with this limit and all above it, from the chip's peak down; 0 without flops.
     """
 
     name: str

@@ -263,14 +263,15 @@ class Report(ChipReport, LaunchTime):
 
 def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
     """Decorate a function that explains a report on an IL kernel: cache what it returns in the
-    report. Other reports explain themselves. Raise ``TypeError`` for anything else.
+    report. A report on a kernel in CUDA has line costs of its own, and no ``what_if``. Raise
+    ``TypeError`` for anything else.
     """
 
     @wraps(explain)
     def explained(report: object, **options: Any) -> T:
         name = explain.__name__
         check_options(name, options, signature(explain).parameters)
-        if isinstance(report, ChipReport) and hasattr(report, name):
+        if isinstance(report, ChipReport) and hasattr(type(report), name):
             own: T = getattr(report, name)  # a report on a kernel in CUDA explains itself
             return own
         if not isinstance(report, Report):

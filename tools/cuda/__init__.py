@@ -1,4 +1,4 @@
-"""CUDA kernels on a GPU: ``experiments`` measures the record of the package, ``products`` compares
-random products with the clock. ``python -m tools.cuda.record`` makes the record's modeled speeds
-and the stored code.
+"""Measurements of a GPU (``experiments``), and random products compared with the clock
+(``products``, without a GPU). ``python -m tools.cuda.record`` makes the record's modeled speeds and
+the stored code.
 """

@@ -37,8 +37,7 @@ def run(launch: Launch) -> LaunchCounters | None:
     -------
     The counts; or None if work-items that have to wait for each other came to different places (a
     barrier that part of a group doesn't reach, say), so the interpreter has to run the launch. If
-    the kernel reads global memory, that is restored first; otherwise, partial
-    stores remain.
+    the kernel reads global memory, that is restored first; otherwise, partial stores remain.
 
     Raises
     ------
@@ -53,18 +52,18 @@ def run_on(launch: Launch, host: HostProcessor) -> LaunchCounters | None:
     """Run a checked launch on code that is compiled for ``host``."""
     kernel = compiled(launch.program, host)
     saved = launch.memory.copy() if kernel.translation.reads_global else None
-    worker = _Worker(launch, kernel)
-    worker.run()
-    if worker.status != DONE and saved is not None:
+    native = _NativeLaunch(launch, kernel)
+    native.run()
+    if native.status != DONE and saved is not None:
         launch.memory[...] = saved
-    if worker.status == DIVERGED:
+    if native.status == DIVERGED:
         return None
-    at, item, element = worker.report[:NEXT].tolist()
-    if worker.status == ENDLESS:
+    at, item, element = native.report[:NEXT].tolist()
+    if native.status == ENDLESS:
         raise endless_error(launch.shape, at, launch.max_instructions, item)
-    if worker.status == FAILED:
+    if native.status == FAILED:
         raise launch.store_error(at, item, element)
-    return tally(launch, "compiled", worker.counts[kernel.counters], int(worker.counts[0]))
+    return tally(launch, "compiled", native.counts[kernel.counters], int(native.counts[0]))
 
 
 def address(array: np.ndarray) -> int:
@@ -97,7 +96,7 @@ def _texels(texture: Surface) -> np.ndarray:
     return texels
 
 
-class _Worker:
+class _NativeLaunch:
     """Runs a launch's batches.
 
     It holds the arrays and sizes of the launch, by the names of the context's entries, and the

@@ -24,7 +24,7 @@ class Translation:
     counters
         For each instruction of the program's body, the counter of its executions.
     places
-        The first byte of each memory of a host thread, and their "end".
+        The first byte of each part of the kernel's memory, and their "end".
     reads_global
         Whether results depend on what global memory held before; also if the interpreter may have
         to repeat the launch, because work-items diverge.
