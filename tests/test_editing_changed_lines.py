@@ -384,3 +384,16 @@ def test_right_lines_are_never_blamed(step):
 def test_the_workbench_shows_the_fault_first():
     notes, line = replayed(STEPS["01a"], written("01a", ["add r11.xy__, r2.y, r3"]))
     assert line == 22 and notes[0].startswith("Line 22: `add` adds its operands")
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        ("01a", written("01a", ["mad r10.xy__, r2.y, r3, r11"])),
+        ("05", renumbered("ushr r1.x, vTidInGrpFlat.x, l8.y", NUMBERED[1])),
+    ],
+)
+def test_a_repair_of_the_only_changed_line_makes_all_of_c_correct(step, text):
+    """Its target is wrong. A mask, or another component of a source, repairs some elements."""
+    fault = fault_of(step, text)
+    assert not fault or "writes r1.x; another component" in fault.message, fault

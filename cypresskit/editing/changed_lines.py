@@ -177,9 +177,11 @@ class _Search:
         each change is undone; then a word of a changed line is replaced, of those first that the
         trace of an incorrect element names. By its ``notes``, a product isn't at fault if an
         element isn't read; if it isn't stored, only a whole C tells which of the lines that compute
-        its address is wrong. If C is correct, tests of a loop are repaired.
+        its address is wrong. Nor is a part of C enough if one line alone was changed. If C is
+        correct, tests of a loop are repaired.
         """
         own = [change.at for change in changes if change.new]
+        is_alone = len(changes) == 1
         suspects = {at for at in own if at + 1 in traced or not self._starts(at, TRACED)}
         if UNREAD in notes:
             own = [at for at in own if not self._starts(at, PRODUCTS)]
@@ -195,7 +197,7 @@ class _Search:
         for part in suspects, {*own} - suspects:
             repairs = [self._repairs(at) for at in sorted(part)]
             in_turn = (each for turn in zip_longest(*repairs) for each in turn if each)
-            found = found or self._best(in_turn, whole=NOWHERE in notes)
+            found = found or self._best(in_turn, whole=is_alone or NOWHERE in notes)
         return found and found.fault
 
     def _starts(self, at: int, opcodes: tuple[str, ...]) -> bool:
@@ -403,7 +405,10 @@ def _mistake(words: Words, right: Words) -> str:
     if place == 0:
         return f": another opcode than `{op}` belongs here."
     if place == 1 and name == other:
-        return f" writes {wrong}; the mask leaves out, or has, a component too many."
+        held, wanted = (len(mask.replace("_", "")) or len("xyzw") for mask in (letters, others))
+        what = "another component belongs here"
+        if held != wanted:
+            what = f"its mask has too {'few' if held < wanted else 'many'} components"
     if place == 1:
         return f" writes {wrong}; {what}."
     if place == 4 and op in ARITHMETIC and other == _name(words[1]):
