@@ -391,6 +391,7 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
     lab.write(page, "step.ipynb", "import cypresskit as ck\nck.workbench(step='00')")
     lab.run_all(page)
     text = starter_text("00") + "; mine"
+    page.wait_for_selector(".ckw-area")
     page.evaluate("() => document.querySelector('.ckw-area').select()")
     page.keyboard.insert_text(text)
     page.locator(".ckw", has_text="Saved as your step 00: 45").wait_for()

@@ -558,9 +558,10 @@ def test_a_word_that_only_javascript_knows_has_no_meaning(begin, page):
 
 
 def test_a_long_remark_is_shown_whole_below_the_editor(begin, page):
-    begin("mov r3, r4 ; " + "a remark of many words " * 20 + "\nmov r5, r6")
+    begin(TEXT)
     page.focus(AREA)
-    page.keyboard.press("Control+Home")
+    page.keyboard.press("Control+End")
+    page.keyboard.insert_text(" ; " + "a remark of many words " * 20)
     help_line = page.locator(".ckw-help").first
     help_line.filter(has_text="many words").wait_for()
     assert help_line.evaluate("(one) => one.scrollHeight <= one.offsetHeight")
