@@ -553,6 +553,13 @@ def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk)
     assert {mine, older, oldest} <= {edit.text for edit in talk.talk.edits}
 
 
+@pytest.mark.parametrize("views", ["", None, [], 7, {"a": None}, {"a": {}}, {"a": {"text": 1}}])
+def test_a_page_opens_whatever_its_storage_holds(talk, views):
+    for unsent in (views, {str(talk.path): views}):
+        talk.talk.hear({"type": "hello", "unsent": unsent})
+        assert (talk.said[-1]["type"], talk.said[-1]["text"]) == ("state", NAIVE)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     """Each adds, in any order; whoever reads it then finds all of it."""

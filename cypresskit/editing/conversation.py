@@ -7,7 +7,7 @@ own answers it (``supervisor``), so the notebook's kernel stays free, whatever a
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
@@ -134,10 +134,9 @@ class Conversation:
         the file hasn't changed since; otherwise it goes into the history.
         """
         self.look()
-        views = message.get("unsent", {}).get(str(self.file.path), {})
-        for unsent in views.values():
-            text = whole_letters(str(unsent["text"]))
-            if unsent.get("base") == self.text:
+        for base, unsent in _unsent_texts(message.get("unsent"), str(self.file.path)):
+            text = whole_letters(unsent)
+            if base == self.text:
                 self.put(text, LEFT)
             elif text != self.text:
                 self._add_unjudged(text, LEFT)
@@ -397,6 +396,16 @@ class Conversation:
             if text is not None and text != self.text:
                 self._add_unjudged(self.text, REPLACED)
                 self._take(f"file-{next(self.numbers)}", text, THEIRS)
+
+
+def _unsent_texts(unsent: object, path: str) -> Iterator[tuple[object, str]]:
+    """Yield the texts that a page couldn't send of a file, each with the text that it was made of.
+    The page's storage may hold anything.
+    """
+    views = unsent.get(path) if isinstance(unsent, dict) else None
+    for view in views.values() if isinstance(views, dict) else ():
+        if isinstance(view, dict) and isinstance(view.get("text"), str):
+            yield view.get("base"), view["text"]
 
 
 _watched: set[Conversation] = set()

@@ -509,7 +509,7 @@ function allUnsent() {
 /** Keep a view's text, or none once it is sent; without a view, none of the file. */
 function keepUnsent(file, view = "", text = undefined) {
   const all = allUnsent()
-  all[file] = view && {...all[file], [view]: text}
+  all[file] = view ? {...all[file], [view]: text} : undefined
   try {
     sessionStorage.setItem(UNSENT, JSON.stringify(all))
   } catch {
