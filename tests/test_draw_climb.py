@@ -22,6 +22,7 @@ from cypresskit.draw.climb_picture import (
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, starter_text
+from cypresskit.il.cursor import bare_line
 from tools import stored_figures
 
 KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("sgemm_tn", 1988.0)}
@@ -140,6 +141,14 @@ def test_the_line_of_a_step_is_the_readers(edits):
     make(edits, "01b", step.starter, STEPS["01b"].targets.minimum)
     make(edits, "02", text, 1352.0)
     assert next(bar.details for bar in own_climb(edits).bars if bar.name == step.title) == line
+
+
+def test_a_text_with_other_remarks_alone_has_no_other_order():
+    histories = {}
+    text = STEPS["00"].starter
+    make(histories, "00", f"; mine\n{text.replace('mad', ' mad')}", 45.0)
+    (bar,) = own_climb(histories).bars
+    assert bar.details in [bare_line(line) for line in text.splitlines()]
 
 
 def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):

@@ -67,7 +67,7 @@ def _made(text: str, before: str) -> str:
     products = [line for line in lines if PRODUCT.match(line)]
     if lines:
         return (products or lines)[0]
-    if text == before:
+    if _instructions(text) == _instructions(before):
         return next(line for line in loop if PRODUCT.match(line))
     more = len(loop) - len(_loop(before))
     return f"{more} more lines per iteration" if more > 0 else ORDER
