@@ -32,7 +32,7 @@ class CardMatrix:
 
 
 class Card:
-    """A card with a memory of so many bytes.
+    """A card with ``memory`` bytes.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from cypresskit.trace.memory_requests import MemoryRequest
 from cypresskit.trace.symbolic import NotExtrapolable
 
 TEXEL = 1 << BANK_SHIFT  # bytes of an element of global memory, and of a word of L1
-GAP = 8  # rows between two textures, of which none is used
+GAP = 8  # unused rows between two textures; the calibrations were fitted with them
 AT_ONCE = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs
 
 
