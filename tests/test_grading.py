@@ -26,7 +26,7 @@ from cypresskit import cli, tables
 from cypresskit.cli.cmd_grade import student_work
 from cypresskit.editing import steps
 from cypresskit.files.received import is_hidden, printable_name
-from cypresskit.grading import class_tables, course, gradebook, judging, submissions
+from cypresskit.grading import course, gradebook, judging, submissions
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
 from cypresskit.grading.submissions import Student
 from cypresskit.isolated import process
@@ -424,15 +424,6 @@ def test_points_that_the_teacher_enters_while_answers_are_judged_count(tmp_path)
     assert rows(tmp_path / "grades.csv")[0][f"{FIRST}, explanation"] == "2.0"
 
 
-def test_a_class_has_statistics_and_lists_of_equal_code():
-    code = "def seconds(n, b, r):\n    'Text.'\n" + "    n = n * (b + r) / (n - b)  # {}\n" * 5
-    wrong = {n: answered("", False, code.replace("{}", n), f"told {min(n, 'c')}") for n in "bcd"}
-    records = records_of({"a": answered(code="x")} | wrong)
-    (row,) = class_tables.statistics_rows(records)
-    commonest = row["commonest wrong answer"], row["how often"]
-    assert (row["right, percent"], *commonest) == (25, "told c", 2)
-    (copies,) = class_tables.copies_rows(records)
-    assert copies["students"] == "b, c, d" and "#" not in copies["code"]
 
 
 @pytest.mark.parametrize("due", [False, True])

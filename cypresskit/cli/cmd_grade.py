@@ -22,10 +22,9 @@ NO_SANDBOX = (
     "grade",
     "grade submitted notebooks",
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. GRADES"
-    " gets grades.csv, with a row for each student; explanations.csv, with all explanations;"
-    " feedback, a folder with a page for each student; statistics.csv, of the class; and"
-    " copies.csv, with equal code. Enter points for explanations into explanations.csv, at any"
-    " time, and run the command again. It writes the other files anew."
+    " gets grades.csv, with a row for each student; explanations.csv, with all explanations; and"
+    " feedback, a folder with a page for each student. Enter points for explanations into"
+    " explanations.csv, at any time, and run the command again. It writes the other files anew."
     " Answers run in bare processes under bubblewrap (bwrap).",
     option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
     option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
@@ -51,7 +50,7 @@ NO_SANDBOX = (
 )
 def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""
-    from cypresskit.grading import class_tables, course, gradebook, judging, submissions
+    from cypresskit.grading import course, gradebook, judging, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
     from cypresskit.timing import simulate
 
@@ -108,11 +107,7 @@ def grade(args: argparse.Namespace) -> None:
         for student in students[len(records.works) :]:
             student.notes = [gradebook.NOT_JUDGED]
             records.works.append((student, {}))
-    tables = {
-        "statistics.csv": class_tables.statistics_rows,
-        "copies.csv": class_tables.copies_rows,
-    }
-    faults = gradebook.write_all(records, args.grades, tables)
+    faults = gradebook.write_all(records, args.grades)
     report(records, sheet, left_out, faults)
     if stopped:
         raise KeyboardInterrupt

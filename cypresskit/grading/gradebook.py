@@ -11,7 +11,7 @@ points count for all students of the row. Columns that the teacher has added to 
 import csv
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -67,7 +67,6 @@ class Submission(NamedTuple):
     answers: dict[Exercise, GradedAnswer]
 
 
-TableRows = Callable[["CourseRecords"], Iterable[dict]]
 Works = dict[str, dict[Exercise, GradedAnswer]]  # a student's answers, by lesson
 
 
@@ -332,14 +331,11 @@ def known_points(stored: Iterable[dict]) -> dict[str, float]:
     return {row[KEY]: row[RUBRIC] for row in stored if row[KEY] and row[RUBRIC] is not None}
 
 
-def write_all(
-    records: CourseRecords, folder: Path, tables: Mapping[str, TableRows] | None = None
-) -> list[str]:
+def write_all(records: CourseRecords, folder: Path) -> list[str]:
     """Write tables and pages. Pages of students who have left the course stay.
 
     Points, and additional columns, that the teacher has entered into ``explanations.csv`` by now
     count and stay. Rows with points whose explanations are no longer submitted stay at the end.
-    ``tables`` has the rows of further tables, by file name.
 
     Returns
     -------
@@ -357,8 +353,6 @@ def write_all(
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
     files = {GRADES: format_csv(grade_rows(records))}
-    for name, rows_of in (tables or {}).items():
-        files[name] = format_csv(rows_of(records))
     if not faults:
         files = {EXPLANATIONS: format_csv(rows)} | files
     for student, _ in records.works:
