@@ -26,7 +26,7 @@ CALLED = re.compile(r"\.check_\w+\((\w+)\)\s*\Z")
 AGAIN = "the notebook is not what its source makes: run `make book`"
 
 
-FROM_SOURCE = "tags", "jupyter", book.METADATA_KEY, "nbgrader"
+FROM_SOURCE = "tags", "jupyter", book.METADATA_KEY
 
 
 def bare(notebook) -> list[tuple]:
@@ -191,38 +191,6 @@ def test_a_sentence_is_read_as_it_was_written_whatever_was_done_to_its_cell(seed
     opens, closes = whole.partition("\n")[2], whole.rpartition("\n")[0]
     for changed in (opens, closes, f"# mine\n{whole}", f"{whole}\n1 + 1", text):
         assert words.removesuffix('""")').strip() in explanations.read_explanation(changed)
-
-
-#: nbgrader's schema 3 for a cell, by its documentation.
-GRADER = {
-    "schema_version": int,
-    "grade_id": str,
-    "cell_type": str,
-    "grade": bool,
-    "solution": bool,
-    "locked": bool,
-    "task": bool,
-}
-
-
-@each_lesson
-def test_what_nbgrader_collects_and_grades_is_of_its_form(path):
-    source = book.read(path)
-    for notebook in book.student(source), book.solved(source):
-        cells = [cell for cell in notebook.cells if "nbgrader" in cell.metadata]
-        for cell in cells:
-            entry = cell.metadata.nbgrader
-            wanted = GRADER | ({"points": int} if entry.grade else {})
-            assert {name: type(value) for name, value in entry.items()} == wanted
-            assert entry.schema_version == 3 and entry.cell_type == cell.cell_type
-            assert re.fullmatch(r"[\w-]+", entry.grade_id) and not entry.task
-            assert entry.solution != entry.locked, "what is to be written is not locked"
-        ids = [cell.metadata.nbgrader.grade_id for cell in cells]
-        exercises = {entry["exercise"] for entry in entries(notebook)}
-        steps = [name for name in ids if name.startswith("step-")]  # those outside of exercises
-        assert len({*ids}) == len(ids) == 3 * len(exercises) + len(steps)
-        points = sum(cell.metadata.nbgrader.get("points", 0) for cell in cells)
-        assert points == 5 * len(exercises)
 
 
 @each_lesson

@@ -424,8 +424,6 @@ def test_points_that_the_teacher_enters_while_answers_are_judged_count(tmp_path)
     assert rows(tmp_path / "grades.csv")[0][f"{FIRST}, explanation"] == "2.0"
 
 
-
-
 @pytest.mark.parametrize("due", [False, True])
 def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due):
     """That of the lessons that are due, or else of those that anybody handed in."""

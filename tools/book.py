@@ -15,9 +15,6 @@ handouts and the site: the number of the ``exercise``, and the ``part``, with fu
     "question"   the ``question`` that asks for an explanation
     "sentence"   the cell for the explanation, ``ck.teach.explanation(...)``
     "good"       the folded ``good`` explanation
-
-Answers, checks and explanations also have nbgrader's metadata (schema 3), so that a course with
-nbgrader can collect and grade them.
 """
 
 import argparse
@@ -53,7 +50,6 @@ ASKS = "**In one sentence:** "
 GOOD = "<details><summary>A good sentence</summary>\n\n{}\n\n</details>"
 # The beginning of a Markdown cell
 APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will do)")
-POINTS = {"check": 3, "sentence": 2}  # of an exercise, for nbgrader
 GLOSSARY = "<!-- glossary -->"
 IL_MINUTE = "<!-- il in a minute -->"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
@@ -268,34 +264,10 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
             cell.metadata["editable"] = False
         elif part in ("check", "sentence"):
             cell.metadata["deletable"] = False
-    _add_grader_metadata(cells)
     shown = slides([(cell.cell_type, cell.source) for cell in cells])
     for number, cell in enumerate(cells):
         cell.metadata["slideshow"] = {"slide_type": shown.get(number, "skip")}
     return nbformat.v4.new_notebook(cells=cells, metadata=METADATA)
-
-
-def _add_grader_metadata(cells: list[NotebookNode]) -> None:
-    """Add nbgrader's metadata: checks are graded by running them, explanations by hand."""
-    known: dict[str, int] = {}
-    for cell in cells:
-        entry = cell.metadata.get(METADATA_KEY, {})
-        part = entry.get("part")
-        if part not in ("answer", "check", "sentence"):
-            continue
-        place = f"exercise-{entry['exercise']}" if "exercise" in entry else "step"
-        name = f"{place}-{part}"
-        known[name] = known.get(name, 0) + 1
-        graded = {"points": POINTS[part]} if part in POINTS else {}
-        cell.metadata["nbgrader"] = graded | {
-            "schema_version": 3,
-            "grade_id": name if known[name] == 1 else f"{name}-{known[name]}",
-            "cell_type": cell.cell_type,
-            "grade": part in POINTS,
-            "solution": part != "check",
-            "locked": part == "check",
-            "task": False,
-        }
 
 
 def slides(cells: list[tuple[str, str]]) -> dict[int, str]:

@@ -10,7 +10,6 @@ becomes a verdict, and the notebook continues.
 fault in the check itself is reported as such, and the answer isn't judged.
 """
 
-import os
 import random
 import signal
 import sys
@@ -51,7 +50,6 @@ NEEDED_CELLS_HINT = (
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP_HINT = "what changes from one iteration of the loop to the next, and what ends it?"
 MAX_CHARACTERS = 4_000  # of a verdict
-NBGRADER_VARIABLE = "NBGRADER_EXECUTION"  # the variable in which nbgrader states what it is doing
 INTEGER_LIMIT = 2**63  # above all sizes, rates and counts
 UNUSABLE_ERRORS = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
 BROKEN = "This check is broken: {}. Your answer was not judged."
@@ -258,8 +256,7 @@ def _has_huge_integer(value: Any) -> bool:
 
 def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
     """Decorate a check, so that it returns a verdict whatever the answer does, and shows at most a
-    page of what the answer prints. Under nbgrader, the check raises ``AssertionError`` if the
-    answer isn't right, so that nbgrader gives no points.
+    page of what the answer prints.
 
     Parameters
     ----------
@@ -307,8 +304,6 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
             verdict = Verdict(False, str(stopped) or "The check was stopped.", hint)
         except Exception as error:
             verdict = report_broken_check(error)
-        if os.environ.get(NBGRADER_VARIABLE) == "autograde" and not verdict.right:
-            raise AssertionError(str(verdict))
         if verdict.is_broken:
             return replace(verdict, check=key)
         if (size := len(message := verdict.message)) > MAX_CHARACTERS:

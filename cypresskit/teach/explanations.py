@@ -1,7 +1,7 @@
 """The place for an explanation, one sentence, below each exercise: a cell whose source contains it.
 
 The sentence is between two lines of quotes, so it stays in the notebook whatever is run, restarted
-or cleared. ``cypresskit grade`` and nbgrader's graders read it there.
+or cleared. ``cypresskit grade`` reads it there.
 """
 
 import re
