@@ -915,14 +915,16 @@ def test_an_explanation_is_read_without_its_call_and_in_the_question():
 
 # -- however it was installed
 
-ASKED = """
-import numpy as np
+ASKED = '''
 import cypresskit as ck
+from cypresskit.teach.answer_source import AnswerSource
+CELL = """
 def seconds(n, bandwidth, rate):
     assert np.__file__.startswith({!r}), np.__file__
     return 24 * n**2 / bandwidth + 2 * n**3 / rate
-print(ck.teach.bus.check_seconds(seconds))
 """
+print(ck.teach.bus.check_seconds(AnswerSource([CELL], "seconds")))
+'''
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from answers import planted
+from answers import find_function, planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +27,6 @@ from cypresskit.isolated import Raised, here, plain, runner, seccomp
 from cypresskit.isolated import answer as answers
 from cypresskit.isolated.process import ForkServer
 from cypresskit.subprocesses import read_message, write_message
-from cypresskit.teach.answer_source import find_source
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -124,7 +123,7 @@ def test_a_shape_that_does_not_fit_is_refused():
 
 def Answer(function, **options):
     """A function of this file as an answer, made of its source."""
-    source = find_source(function, "answer")
+    source = find_function(function, "answer")
     return answers.Answer(source.needed_cells(), source.name, **options)
 
 

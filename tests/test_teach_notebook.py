@@ -1,5 +1,6 @@
 """Verdicts in a notebook: what is shown of them, and what load() changes in IPython."""
 
+import linecache
 import os
 import subprocess
 import sys
@@ -117,7 +118,7 @@ PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"
         (["from functools import cache\n@cache\n" + PEAK.format(2), CHECK], "Right."),
         (["class P:\n  def __call__(s, *a): return 2 * np.prod(a)\npeak = P()", CHECK], "Right."),
         (["f = lambda *a: 2 * np.prod(a)", "peak = f", CHECK], "Right."),
-        ([CHECK.replace("(peak", "(lambda *a: 2 * np.prod(a)")], "Right."),
+        ([CHECK.replace("(peak", "(lambda *a: 2")], "Not yet. The source of peak can't be read"),
         ([PEAK.format(2).replace("peak", "mine"), CHECK.replace("peak)", "mine)")], "Right."),
         (["exec('def peak(*a): return 1')", CHECK], "Not yet. The source of peak can't be read"),
         ([PEAK.format("K"), CHECK], "Not yet. peak stops with NameError: name 'K'"),
@@ -125,7 +126,8 @@ PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"
 )
 @pytest.mark.parametrize("kept", [True, False])
 def test_an_answer_is_made_of_the_cells_that_it_needs(ipython, capsys, cells, said, kept):
-    """Also where no cell is kept in the history, as nbval runs a notebook."""
+    """Also where no cell is kept in the history, as nbval runs a notebook, in a new Python."""
+    linecache.clearcache()
     run(ipython(), "import numpy as np", *cells, kept=kept)
     assert said in capsys.readouterr().out
 

@@ -1,23 +1,17 @@
-"""Find the source of an answer: the cells of the notebook, or the statements of the script, that
-call its check.
+"""Find the source of an answer: the cells of the notebook that calls its check.
 
 An answer is always made anew from its source, in notebooks as in grades, so both judge the same.
 """
 
 import ast
 import linecache
-import sys
 from collections.abc import Sequence
-from textwrap import dedent
-from types import CodeType
 from typing import Any, NamedTuple
 
 from cypresskit import session
 from cypresskit.isolated.answer import Cell
 from cypresskit.isolated.process import ForkServer
 from cypresskit.teach import bindings
-
-LAMBDA = "_lambda"  # the name of a function that was written into the call of its check
 
 
 class AnswerSource(NamedTuple):
@@ -86,7 +80,7 @@ def _function_in(node: ast.AST, name: str) -> ast.FunctionDef | ast.Lambda | Non
 
 
 def find_source(answer: Any, name: str) -> AnswerSource:
-    """Return the source of a value that was passed to a check.
+    """Return the source of a value that was passed to a check in a notebook.
 
     Parameters
     ----------
@@ -98,87 +92,23 @@ def find_source(answer: Any, name: str) -> AnswerSource:
     Raises
     ------
     ValueError
-        If its source can't be found; the message says why.
+        If no cell sets it.
     """
-    shell = session.running_shell()
-    file = getattr(sys.modules["__main__"], "__file__", None) or ""
-    cells = _split_file(file) if shell is None else _run_cells(shell, answer)
-    names = vars(sys.modules["__main__"]) if shell is None else shell.user_ns
-    plain = [bindings.strip_magics(cell) for cell in cells]
-
-    code = getattr(answer, "__code__", None)
-    if isinstance(code, CodeType) and not code.co_freevars:
-        texts, others = plain, cells
-        if shell is None:
-            texts = ["".join(linecache.getlines(code.co_filename))]
-            others = _split_file(code.co_filename)
-        for number in reversed(range(len(texts))):
-            if found := _find_definition(texts[number], code):
-                later = texts[number + 1 :]
-                is_stale = any(bindings.is_set_in(cell, found[1]) for cell in later)
-                # If the answer is still this function, a later cell that sets its name has failed
-                if is_stale and names.get(found[1]) is answer:
-                    return AnswerSource(cells, found[1])
-                return AnswerSource([*others, found[0]], found[1])
-
-    known = sorted((key for key, value in names.items() if value is answer), key=name.__ne__)
-    for key in known:
-        if any(bindings.is_set_in(cell, key) for cell in plain):
+    if (shell := session.running_shell()) is None:
+        raise ValueError("it is called outside of a notebook")
+    cells = _run_cells(shell)
+    known = [key for key, value in shell.user_ns.items() if value is answer]
+    for key in sorted(known, key=name.__ne__):
+        if any(bindings.is_set_in(bindings.strip_magics(cell), key) for cell in cells):
             return AnswerSource(cells, key)
-    if isinstance(code, CodeType) and code.co_freevars:
-        raise ValueError(f"it uses {', '.join(code.co_freevars)} of the function around it")
-    raise ValueError("no cell of this notebook defines it" if shell else "its file isn't there")
+    raise ValueError("no cell of this notebook sets it")
 
 
-def _run_cells(shell: Any, answer: Any) -> list[str]:
+def _run_cells(shell: Any) -> list[str]:
     """Return the cells that ran, in their order. If the history keeps none, as in a run by nbval,
-    they are those that tracebacks would show, the one with the answer's function last.
+    they are those that tracebacks would show.
     """
     if any(cells := [*shell.history_manager.input_hist_raw]):
         return cells
-    own = getattr(getattr(answer, "__code__", None), "co_filename", "")
-    names = sorted(filter(shell.compile.format_code_name, linecache.cache), key=own.__eq__)
+    names = filter(shell.compile.format_code_name, linecache.cache)
     return ["".join(linecache.getlines(name)) for name in names]
-
-
-def _split_file(file: str) -> list[str]:
-    """Return the statements of a file, each with its line numbers there."""
-    text = "".join(linecache.getlines(file))
-    tree = bindings.parse_cell(text) or ast.Module([], [])
-    return [_cut(text, statement) for statement in tree.body]
-
-
-def _cut(text: str, statement: ast.stmt) -> str:
-    """Return a statement, not indented, with the line numbers that it has in a text."""
-    first = _first_line(statement)
-    lines = text.splitlines(keepends=True)[first - 1 : statement.end_lineno]
-    return "\n" * (first - 1) + dedent("".join(lines))
-
-
-def _first_line(node: Any) -> int:
-    return min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
-
-
-def _find_definition(text: str, code: CodeType) -> tuple[str, str] | None:
-    """Return a cell with the function of a text that has this code, and its name there."""
-    for node in ast.walk(bindings.parse_cell(text) or ast.Module([], [])):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            if _first_line(node) == code.co_firstlineno:
-                return _cut(text, node), node.name
-        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
-            constants = compile(ast.Expression(node), "", "eval").co_consts
-            made = [one for one in constants if isinstance(one, CodeType)][-1]  # after defaults
-            if _names(made) == _names(code) and _has_code(node.body, code):
-                return f"{LAMBDA} = ({ast.get_source_segment(text, node)})", LAMBDA
-    return None
-
-
-def _names(code: CodeType) -> tuple:
-    return code.co_names, code.co_varnames
-
-
-def _has_code(node: Any, code: CodeType) -> bool:
-    """Return whether the instructions of a code come from within a node."""
-    begin, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
-    places = [(line, column) for line, _, column, _ in code.co_positions() if column]
-    return all(begin <= place <= end for place in places)
