@@ -11,7 +11,6 @@ from cypresskit import draw
 from cypresskit.compiler import compile
 from cypresskit.draw.display import Displayable
 from cypresskit.host import Resource, Task, Timeline, run_tasks
-from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import Report
 
 TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
@@ -31,22 +30,16 @@ def report(text: str) -> Report:
     return replace(true, kernel=text, device=replace(true.device, name=text))
 
 
-def observed(text: str, *observers) -> None:
-    """A launch of a kernel that is called so."""
-    kernel, ones = ck.kernels["sgemm_tn"], np.ones((8, 64), np.float32)
-    program = replace(kernel.program, name=text)
-    ck.launch(program, **kernel.arguments(ones, ones, None, 1, 0), observers=list(observers))
-
-
-def traffic(text: str) -> Traffic:
-    heard = Traffic()
-    observed(text, heard)
-    return heard
+def called(text: str) -> ck.Kernel:
+    """A kernel that is called so."""
+    kernel = ck.kernels["sgemm_tn"]
+    return replace(kernel, given=replace(kernel.program, name=text))
 
 
 def recording(text: str) -> ck.Recording:
-    recorder = ck.Recorder(0)
-    observed(text, recorder)
+    kernel, recorder, ones = called(text), ck.Recorder(0), np.ones((8, 64), np.float32)
+    arguments = kernel.arguments(ones, ones, None, 1, 0)
+    ck.launch(kernel.program, **arguments, observers=[recorder])
     return recorder.recording
 
 
@@ -84,7 +77,7 @@ def line_chart(text: str) -> Displayable:
 #: and names of the catalogue alone.
 PICTURES: dict[str, Callable[[str], Displayable]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
-    "texture_fetch": lambda text: draw.texture_fetch(traffic(text), fetches=2),
+    "texture_fetch": lambda text: draw.texture_fetch(called(text)),
     "bundles": lambda text: draw.bundles(compile(commented(text))),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),

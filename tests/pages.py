@@ -85,7 +85,7 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
 
 VIEWS = {
     "register_block": lambda: draw.register_block("dgemm_tn"),
-    "texture_fetch": lambda: draw.texture_fetch(fetches=4),
+    "texture_fetch": draw.texture_fetch,
     "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
@@ -106,7 +106,6 @@ IN_LESSONS = {
     "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
     "block_race": lambda: register_block.block_race(register_block.block_runs()),
     "wavefronts": lambda: draw.wavefronts(n=256),
-    "texture_fetch": draw.texture_fetch,
     "lds_transpose": ck.teach.lds.lds_transpose,
 }
 

@@ -18,19 +18,19 @@ from cypresskit.timing import simulate
 
 @pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_64x64_lds"])
 def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
-    """The picture queues words at banks; the model counts the fullest bank. Both know four banks of
-    16 bytes.
+    """The picture queues texels at banks; the model counts the fullest bank. Both know four banks
+    of 16 bytes.
     """
-    traffic = samples.record_traffic(kernel, n=64, k=16)
-    player, clocks = texture_fetch(traffic, fetches=6), 0
-    for access in [a for a in traffic.accesses if a.kind == "fetch"][:6]:
+    traffic = samples.record_traffic(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
+    clocks = 0
+    for access in [a for a in traffic.accesses if a.kind == "fetch"][:16]:
         texel = 4 * traffic.launch.textures[access.resource].words.shape[2]
         row = -(-traffic.launch.textures[access.resource].width * texel // 64) * 64
         places = access.y.astype(np.int64) * row + access.x * texel
         clocks += sum(
             quad_clocks(places[q : q + 4], access.active[q : q + 4], 4) for q in range(0, 64, 4)
         )
-    assert finish(player, kernel) == clocks
+    assert finish(texture_fetch(kernel), kernel) == clocks
 
 
 @pytest.mark.few(1)
@@ -53,10 +53,16 @@ def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
     rule = {"texture_bank": lambda x, y: (x * y + x // 4) % 8}
     for banks, change in ((2, {}), (8, {}), (8, rule)):
         board = replace(ck.HD5870, texture_banks=banks, **change)
-        report = simulate("dgemm_nn", 64, k=16, device=board)
+        report = simulate("dgemm_nn", 64, k=4, device=board)
         clocks = report.busy["texture"] * report.clocks * board.simd_engines / report.wavefronts
-        player = texture_fetch("dgemm_nn", fetches=64, device=board)
-        assert finish(player, "dgemm_nn") == round(clocks), "all 64 fetches that k = 16 has"
-        assert f"bank {banks - 1}" in str(player.captions) and f"bank {banks}" not in str(
-            player.captions
+        player = texture_fetch("dgemm_nn", device=board)
+        assert finish(player, "dgemm_nn") == round(clocks), "the 16 fetches that k = 4 has"
+        assert f"bank {banks - 1}*" in str(player.about) and f"bank {banks}" not in str(
+            player.about
         )
+
+
+def test_narrow_texels_and_none_are_refused():
+    for kernel, why in (("sgemm_naive", "fewer than 16"), ("sgemm_nn_buffer", "nothing")):
+        with pytest.raises(ValueError, match=f"{kernel}.*{why}"):
+            texture_fetch(kernel)
