@@ -64,7 +64,7 @@ def sheet(text: str) -> Displayable:
     made.text(5, 50, text)
     made.boxes(text, [20, 40], 20, 10, 10, color="a", words=[text, text], key=[1, 2])
     made.about = {1: text, 2: [(0, text)]}
-    below = [made.legend((text, "a", "box")), made.note(text)]
+    below = [made.legend((text, "a", "box")), draw.theme.html(text)]
     return made.player([text, text], [text], below=below, step=text)
 
 

@@ -141,33 +141,31 @@ def wavefronts(*reports: Report) -> Picture:
     return Picture(player, [*things, *rows], lambda say: at(say.frame))
 
 
-def bundles(*kernels: str) -> Picture:
-    things: list[Thing] = [(n,) for n in range(3)]
+def bundles(kernel: str) -> Picture:
+    code = compile(ck.kernels[kernel].program)
+    loop = [bundle for clause in code.main_loop for bundle in clause.bundles]
+    lines = [values_of(line.split(";")[0]) for line in code.program.lines]
+    things: list[Thing] = [*((n,) for n in range(3)), *lines]
     frames: list[Thing] = []
-    for kernel in kernels:
-        code = compile(ck.kernels[kernel].program)
-        loop = [bundle for clause in code.main_loop for bundle in clause.bundles]
-        lines = [values_of(line.split(";")[0]) for line in code.program.lines]
-        things += lines
-        for n, line in enumerate(lines, 1):
-            at = [k for k, bundle in enumerate(loop, 1) for o in bundle.operations if o.line == n]
-            things.append((n, *line, *at))
-        for n, bundle in enumerate(loop, 1):
-            reads = [(o.slot, r) for o in bundle.operations for r in o.reads]
-            ports = {(r.index, r.channel) for _, r in reads if r.kind == "gpr"}
-            handed = {
-                (r.kind, r.kind == "pv" and r.channel, slot)
-                for slot, r in reads
-                if r.kind in ("pv", "ps")
-            }
-            its_lines = sorted({o.line for o in bundle.operations})
-            slots = len(bundle.operations), 5
-            frames.append((n, len(loop), *slots, *its_lines, len(ports), 12, len(handed)))
-        card = code.stats(*ck.kernels[kernel].convention.per_iteration)
-        sums = card.bundles_per_iteration, card.multiply_adds, sum(len(b.operations) for b in loop)
-        iteration = *sums, 5 * len(loop), card.slots5_pct, card.clocks_per_iteration
-        frames[-1] = *frames[-1], *iteration
-    return Picture(draw.bundles(*kernels), things, lambda say: [frames[say.frame]])
+    for n, line in enumerate(lines, 1):
+        at = [k for k, bundle in enumerate(loop, 1) for o in bundle.operations if o.line == n]
+        things.append((n, *line, *at))
+    for n, bundle in enumerate(loop, 1):
+        reads = [(o.slot, r) for o in bundle.operations for r in o.reads]
+        ports = {(r.index, r.channel) for _, r in reads if r.kind == "gpr"}
+        handed = {
+            (r.kind, r.kind == "pv" and r.channel, slot)
+            for slot, r in reads
+            if r.kind in ("pv", "ps")
+        }
+        its_lines = sorted({o.line for o in bundle.operations})
+        slots = len(bundle.operations), 5
+        frames.append((n, len(loop), *slots, *its_lines, len(ports), 12, len(handed)))
+    card = code.stats(*ck.kernels[kernel].convention.per_iteration)
+    sums = card.bundles_per_iteration, card.multiply_adds, sum(len(b.operations) for b in loop)
+    iteration = *sums, 5 * len(loop), card.slots5_pct, card.clocks_per_iteration
+    frames[-1] = *frames[-1], *iteration
+    return Picture(draw.bundles(kernel), things, lambda say: [frames[say.frame]])
 
 
 # -- what a work-item and a wavefront do
@@ -561,7 +559,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "chip": lambda: chip("sgemm_tn", 128, 1024, 2048),
     "chip of a vector": lambda: chip("sgemv_n_reduce4", 256),
     "wavefronts": lambda: wavefronts(*(simulate(kernel, 256) for kernel in TWO)),
-    "bundles": lambda: bundles("ddgemm_tn_fma", "sgemm_tn"),
+    "bundles": lambda: bundles("ddgemm_tn_fma"),
     "bundles with the LDS": lambda: bundles("sgemm_64x64_lds"),
     "register_block": lambda: register_block((2, 1), (0, 0)),
     "texture_fetch": lambda: texture_fetch("dgemm_nn"),

@@ -6,18 +6,15 @@ the same color. Fetches, and bundles outside the main loop, aren't drawn.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from bokeh.core.properties import value
 
-from cypresskit.compiler import Bundle, Code, compile
+from cypresskit.compiler import Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, by_frame, concatenate_scenes, require_nonempty
+from cypresskit.draw.sheet import Sheet, by_frame
 from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import elided, plural
@@ -30,7 +27,6 @@ TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # with at most 17 rows per c
 DETAIL_LEFT = 860
 SLOT = 72  # width of a slot of the current bundle
 PORTS_TOP, PORT = 124, 26  # its read ports, and the height of one
-CODE_KEYS = 10_000  # distance between the keys of two compilations
 FETCH = re.compile(r"sample_resource\((\d+)\)_sampler\(\d+\)(?:_aoffimmi(\([^)]*\)))?")
 IDLE = len(theme.SERIES)
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines; the last one of empty slots
@@ -39,74 +35,64 @@ PRODUCTS = "MULADD", "FMA"  # what the names of multiply-adds begin with
 SHORT = {"_IEEE": "", "_DX10": "", "PRED_SET": "P_", "_INT": "_I", "_UINT": "_U", "LDS_": ""}
 
 
-def bundles(*codes: Code | Source) -> Player:
-    """Draw the bundles of a kernel's main loop, a frame each. Several compilations are scenes.
+def bundles(code: Code | Source = "sgemm_tn") -> Player:
+    """Draw the bundles of a kernel's main loop, a frame each.
 
     Parameters
     ----------
-    codes
-        Compiled code (``ck.compile``); or programs and kernels, which are compiled. By default
-        "sgemm_tn".
+    code
+        Compiled code (``ck.compile``); or a program or kernel, which is compiled.
 
     Raises
     ------
     ValueError
-        If a main loop has no ALU bundles.
+        If the main loop has no ALU bundles.
 
     Examples
     --------
-    >>> ck.draw.bundles("sgemm_tn", "dgemm_tn")
+    >>> ck.draw.bundles("dgemm_tn")
     """
-    compiled = require_nonempty(
-        map(_compiled, codes or ("sgemm_tn",)), "pass compiled code, a program, or a kernel", Code
-    )
-    loops = [_loop(code, CODE_KEYS * n) for n, code in enumerate(compiled)]
-    sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
+    loop = _Loop(code if isinstance(code, Code) else compile(resolve_program(code)))
+    sheet = Sheet(f"VLIW bundles: {loop.name}")
     label = "Lines of IL; bundles of five slots; the current bundle, its read ports and slots"
     sheet.stage(label, WIDTH, HEIGHT)
-    _draw_listing(sheet, loops)
-    _draw_table(sheet, loops)
-    _draw_detail(sheet, loops)
-    for loop in loops:
-        sheet.about |= {loop.first_key + line: loop.story(line) for line in loop.used}
-    captions = [words for loop in loops for words in loop.captions()]
-    note = sheet.note(
+    _draw_listing(sheet, loop)
+    _draw_table(sheet, loop)
+    _draw_detail(sheet, loop)
+    sheet.about |= {line: loop.story(line) for line in loop.used}
+    note = theme.html(
         "In each of three cycles, each bank (x y z w) can read one register. Results of the"
         " previous bundle arrive through PV or PS and need no port."
     )
-    scenes = [(loop.name, len(loop.bundles)) for loop in loops]
-    filled = [bundle.filled for bundle in loops[0].bundles]
+    filled = [bundle.filled for bundle in loop.bundles]
     return sheet.player(
-        captions,
+        loop.captions(),
         below=[note],
         step="Bundle",
-        scenes=scenes,
         still_frame=filled.index(max(filled)),
-        opens=loops[0].first_product,
+        opens=loop.first_product,
     )
 
 
-def _compiled(given: Code | Source) -> Code:
-    return given if isinstance(given, Code) else compile(resolve_program(given))
-
-
-@dataclass(frozen=True, eq=False)
 class _Loop:
-    """The bundles of a main loop."""
+    """The bundles of a main loop.
 
-    code: Code
-    bundles: Sequence[Bundle]
-    firsts: set[int]  #: bundles that start a clause, and so can't read PV or PS
-    used: Sequence[int]  #: lines of IL that the loop is compiled from
-    first_key: int  #: the key of a line is this plus its number
+    Attributes
+    ----------
+    firsts
+        The bundles that start a clause, and so can't read PV or PS.
+    used
+        The lines of IL that the loop is compiled from.
+    """
 
-    @property
-    def name(self) -> str:
-        return self.code.program.name.removesuffix(".il")
-
-    @property
-    def lines(self) -> list[str]:
-        return [strip_comment(text).strip() for text in self.code.program.lines]
+    def __init__(self, code: Code) -> None:
+        self.code, self.name = code, code.program.name.removesuffix(".il")
+        self.bundles = [bundle for clause in code.main_loop for bundle in clause.bundles]
+        if not self.bundles:
+            raise ValueError(f"{code.program.name}: its main loop has no ALU bundles to draw")
+        self.firsts = np.cumsum([0, *(len(clause.bundles) for clause in code.main_loop)]).tolist()
+        self.used = sorted({o.line for bundle in self.bundles for o in bundle.operations})
+        self.lines = [strip_comment(text).strip() for text in code.program.lines]
 
     @property
     def first_product(self) -> int:
@@ -208,33 +194,22 @@ class _Loop:
         )
 
 
-def _loop(code: Code, first_key: int = 0) -> _Loop:
-    bundles = [bundle for clause in code.main_loop for bundle in clause.bundles]
-    firsts = np.cumsum([0, *(len(clause.bundles) for clause in code.main_loop)])[:-1]
-    used = sorted({o.line for bundle in bundles for o in bundle.operations})
-    if not bundles:
-        raise ValueError(f"{code.program.name}: its main loop has no ALU bundles to draw")
-    return _Loop(code, bundles, set(firsts.tolist()), used, first_key)
-
-
-def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
+def _draw_listing(sheet: Sheet, loop: _Loop) -> None:
     """Draw the lines of IL around those of the current bundle."""
-    shown, whole = [""], [""]  # the texts of all lines, cut and uncut
+    listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
+    whole = ["", *(loop.lines[n - 1] for n in listed)]
+    shown = ["", *(f"{n:4}  {elided(short_fetch(loop.lines[n - 1]), 33)}" for n in listed)]
     rows = []  # per bundle and row: number of the text, color, key, width of a frame
-    for loop in loops:
-        listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
-        text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
-        whole += [loop.lines[n - 1] for n in listed]
-        shown += [f"{n:4}  {elided(short_fetch(loop.lines[n - 1]), 33)}" for n in listed]
-        for bundle in loop.bundles:
-            current = {o.line for o in bundle.operations}
-            first = listed.index(min(current)) - 5
-            first = max(0, min(first, len(listed) - LISTED))
-            seen = [*listed, *[0] * LISTED][first : first + LISTED]
-            keys = [loop.first_key + n if n in loop.used else NO_KEY for n in seen]
-            rows.append(
-                [(text_of[n], loop.color(n), key, 2 * (n in current)) for n, key in zip(seen, keys)]
-            )
+    for bundle in loop.bundles:
+        current = {o.line for o in bundle.operations}
+        first = max(0, min(listed.index(min(current)) - 5, len(listed) - LISTED))
+        seen = [*enumerate(listed, 1), *[(0, 0)] * LISTED][first : first + LISTED]
+        rows.append(
+            [
+                (text, loop.color(n), n if n in loop.used else NO_KEY, 2 * (n in current))
+                for text, n in seen
+            ]
+        )
     text, color, key, now = np.moveaxis(np.array(rows), -1, 0)
 
     left, width, height = LISTING_LEFT, LISTING_WIDTH, LISTING_LINE
@@ -256,23 +231,11 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
     sheet.numbers("texts", left + 14, y, text, names=shown, size=12, font=value("monospace"))
 
 
-class _Table(NamedTuple):
-    """The slots of all bundles of a loop; arrays of shape (frames, slots).
-
-    Slots are colored from the frame on in which their bundle is current.
+def _draw_table(sheet: Sheet, loop: _Loop) -> None:
+    """Draw all bundles in as many columns as needed, with a frame around the current one. Slots are
+    colored from the frame on in which their bundle is current.
     """
-
-    x: np.ndarray
-    y: np.ndarray
-    width: np.ndarray
-    height: np.ndarray
-    color: np.ndarray
-    key: np.ndarray
-    now: np.ndarray  # width of the frame around slots of the current bundle
-
-
-def _table(loop: _Loop) -> _Table:
-    """Return the layout of a loop's slots, in as many columns as needed."""
+    sheet.text(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
     count = len(loop.bundles)
     columns = -(-count // TABLE_ROWS)
     rows = -(-count // columns)
@@ -286,30 +249,25 @@ def _table(loop: _Loop) -> _Table:
     for n, packed in enumerate(loop.bundles):
         for o in packed.operations:
             color[5 * n + o.slot] = loop.color(o.line)
-            key[5 * n + o.slot] = loop.first_key + o.line
+            key[5 * n + o.slot] = o.line
     column, row = np.divmod(bundle, rows)
-    x = TABLE_LEFT + column * column_width + 24 + (slot + 0.5) * width
+    left = TABLE_LEFT + column * column_width + 24
     y = TOP + (row + 0.5) * height
     running = np.arange(count)[:, np.newaxis]
-    now = 2 * (bundle == running)
-    color = np.where(bundle <= running, color, IDLE)
-    parts = (x, y, width - 2, height - 2, color, key, now)
-    return _Table(*(np.broadcast_to(part, now.shape) for part in parts))
-
-
-def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
-    """Draw all bundles of each loop, with a frame around the current one."""
-    sheet.text(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
-    tables = zip(*(_table(loop) for loop in loops))
-    x, y, w, h, color, key, now = map(concatenate_scenes, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
-    source = sheet.boxes("slots", x, y, w, h, fill=(COLORS, color), key=key, columns={"now": now})
-    sheet.ring(source, "w", "h", "now", "ink")
-    if len(loops) == 1:
-        first = _table(loops[0])
-        shown = np.array([0, *range(4, len(loops[0].bundles), 5)])  # 1, 5, 10 and so on
-        slots = 5 * shown  # x, which the number stands left of
-        left = first.x[0, slots] - first.width[0, slots] / 2 - 4
-        sheet.text(left, first.y[0, slots], [str(n + 1) for n in shown], "soft", align="right")
+    source = sheet.boxes(
+        "slots",
+        left + (slot + 0.5) * width,
+        y,
+        width - 2,
+        height - 2,
+        fill=(COLORS, np.where(bundle <= running, color, IDLE)),
+        key=key,
+        columns={"now": 2 * (bundle == running)},
+    )
+    sheet.ring(source, width - 2, height - 2, "now", "ink")
+    numbered = np.array([0, *range(4, count, 5)])  # 1, 5, 10 and so on
+    names = [str(n + 1) for n in numbered]
+    sheet.text(left[5 * numbered] - 3, y[5 * numbered], names, "soft", align="right")
 
 
 # Positions of the parts of the current bundle.
@@ -346,27 +304,27 @@ def _passed_on(loop: _Loop, n: int) -> list:
     ]
 
 
-def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
+def _draw_detail(sheet: Sheet, loop: _Loop) -> None:
     """Draw the current bundle: the previous one, the read ports, and a wire from each into the
     slots.
     """
-    frames = [(loop, n) for loop in loops for n in range(len(loop.bundles))]
+    frames = range(len(loop.bundles))
     sheet.text(DETAIL_LEFT, 16, "The current bundle", bold=True, size=14)
-    drops, ends = zip(*(_wires(loop, n) for loop, n in frames))
+    drops, ends = zip(*(_wires(loop, n) for n in frames))
     for name, lines, size in (("drops", drops, 0.1), ("wires", ends, 5)):
         x0, y0, x1, y1 = by_frame(lines, 4)
         sheet.arrows(name, (x0, y0), (x1, y1), color="soft", width=1.2, size=size)
-    _draw_ports(sheet, frames)
-    x0, y0, x1, y1 = by_frame([_passed_on(loop, n) for loop, n in frames], 4)
+    _draw_ports(sheet, loop)
+    x0, y0, x1, y1 = by_frame([_passed_on(loop, n) for n in frames], 4)
     sheet.arrows("passed on", (x0, y0), (x1, y1), color="wrote", width=2.5, size=8)
-    _draw_slots(sheet, frames)
+    _draw_slots(sheet, loop)
 
 
-def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
+def _draw_ports(sheet: Sheet, loop: _Loop) -> None:
     """Draw the read ports, a row per cycle and a column per bank, with their registers."""
-    named = [loop.register_names(n) for loop, n in frames]
+    named = [loop.register_names(n) for n in range(len(loop.bundles))]
     names = [*dict.fromkeys(name for ports in named for name in ports.values())]
-    register = np.full((len(frames), 12), -1)
+    register = np.full((len(named), 12), -1)
     for frame, ports in enumerate(named):
         for (cycle, bank), name in ports.items():
             register[frame, 4 * cycle + bank] = names.index(name)
@@ -381,24 +339,22 @@ def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
     sheet.text(DETAIL_LEFT + 34, CYCLES_Y, cycles, "soft", align="right", size=11)
 
 
-def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
+def _draw_slots(sheet: Sheet, loop: _Loop) -> None:
     """Draw the slots of the previous and of the current bundle, with their operations."""
-    operations = [
-        o.name for loop, n in frames if n == 0 for b in loop.bundles for o in b.operations
-    ]
+    operations = [o.name for bundle in loop.bundles for o in bundle.operations]
     names = ["", *dict.fromkeys(operations)]
     short = [_abbrev(name) for name in names]
     for row, y, back in (("previous", BEFORE_Y, 1), ("current", NOW_Y, 0)):
-        name = np.zeros((len(frames), 5), int)
+        name = np.zeros((len(loop.bundles), 5), int)
         color = np.full(name.shape, IDLE)
         key = np.full(name.shape, NO_KEY)
-        for frame, (loop, n) in enumerate(frames):
-            if back and n in loop.firsts:
+        for frame in range(len(loop.bundles)):
+            if back and frame in loop.firsts:
                 continue
-            for o in loop.bundles[n - back].operations:
+            for o in loop.bundles[frame - back].operations:
                 name[frame, o.slot] = names.index(o.name)
                 color[frame, o.slot] = loop.color(o.line)
-                key[frame, o.slot] = loop.first_key + o.line
+                key[frame, o.slot] = o.line
         look: dict = {"color": "faint", "words": (names, name), "key": key, "round": 3}
         sheet.boxes(f"slots {row}", SLOTS_X, y, SLOT - 8, 24, **look)
         sheet.boxes(f"colors {row}", SLOTS_X, y + 9, SLOT - 8, 6, fill=(COLORS, color))

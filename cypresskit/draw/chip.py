@@ -17,7 +17,7 @@ from cypresskit.draw.chip_scene import (
     engine_key,
 )
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, concatenate_scenes, require_nonempty
+from cypresskit.draw.sheet import Sheet, require_nonempty
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing import Report, simulate
 
@@ -116,6 +116,16 @@ def _by_frame(values: Sequence) -> np.ndarray:
     return np.repeat(values, FRAMES, axis=0)
 
 
+def _concatenate(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
+    """Concatenate arrays (frames, things) of several scenes, padded to the largest number of
+    things.
+    """
+    most = max(part.shape[1] for part in scenes)
+    return np.concatenate(
+        [np.pad(p, ((0, 0), (0, most - p.shape[1])), constant_values=empty) for p in scenes]
+    )
+
+
 def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw the map of C, a tile for one or more wavefronts."""
     left = layout.map_left
@@ -135,7 +145,7 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None
     sheet.numbers("heading", left, 14, which, names=heads, bold=True, size=14)
 
     columns = zip(*(scene.tiles(layout) for scene in scenes))
-    x, y, size, state, key = map(concatenate_scenes, columns, (np.nan, np.nan, np.nan, 0, -1))
+    x, y, size, state, key = map(_concatenate, columns, (np.nan, np.nan, np.nan, 0, -1))
     sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
 
 
@@ -144,7 +154,7 @@ def _draw_dots(
 ) -> None:
     """Draw the running wavefronts."""
     columns = zip(*(scene.dots(places, layout) for scene in scenes))
-    x, y, width, key = map(concatenate_scenes, columns, (np.nan, np.nan, HIDDEN, -1))
+    x, y, width, key = map(_concatenate, columns, (np.nan, np.nan, HIDDEN, -1))
     look: dict = {"color": "ink", "moves": ("x", "y", "w"), "round": layout.dot // 2}
     sheet.boxes("dots", x, y, width, layout.dot, key=key, **look)
 
@@ -192,7 +202,7 @@ def _draw_bars(
     height = layout.engine_size[1]
     room = height - 14
     foot = y + height - 7
-    share = concatenate_scenes([scene.share(unit) for scene in scenes], 0)
+    share = _concatenate([scene.share(unit) for scene in scenes], 0)
     bar = np.maximum(share, 0.5) / 100 * room
     sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, color="faint")
     sheet.boxes(
@@ -229,7 +239,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
     """Draw how busy the L2 slices and the memory channels are."""
     rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
     for row, (unit, (title, short)) in enumerate(rows.items()):
-        share = concatenate_scenes([scene.share(unit) for scene in scenes], 0)
+        share = _concatenate([scene.share(unit) for scene in scenes], 0)
         count = share.shape[1]
         room = layout.engines_width / count
         left = layout.left + np.arange(count) * room

@@ -543,10 +543,6 @@ class Sheet(Parts):
             spans.append(f'<span class="keyed">{mark}{theme.escape_html(words)}</span>')
         return " &ensp;".join(spans)
 
-    def note(self, text: str) -> str:
-        """Return ``theme.html``'s markup of a text below the picture."""
-        return theme.html(text)
-
     def player(self, captions: Sequence[str], lines: Iterable[str] = (), **settings) -> Player:
         """Return the finished picture: a ``Player`` of all figures that aren't in
         ``settings["side"]``.
@@ -588,16 +584,6 @@ def require_nonempty(things, what: str, kind: type | tuple[type, ...] = object) 
         if not isinstance(part, kind):
             raise TypeError(f"{shorten(part)} can't be drawn: {what}")
     return parts
-
-
-def concatenate_scenes(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
-    """Concatenate arrays (frames, things) of several scenes, padded to the largest number of
-    things.
-    """
-    most = max(part.shape[1] for part in scenes)
-    return np.concatenate(
-        [np.pad(p, ((0, 0), (0, most - p.shape[1])), constant_values=empty) for p in scenes]
-    )
 
 
 def by_frame(rows: Sequence[ArrayLike], columns: int) -> np.ndarray:

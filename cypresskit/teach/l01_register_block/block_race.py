@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cypresskit.draw import theme
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, require_nonempty
@@ -50,7 +51,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     ]
     winner = min(launches, key=lambda name: (launches[name].words, name))
     captions[-1] = f"{winner} needed the fewest words: {launches[winner].words} against {most}."
-    note = sheet.note(
+    note = theme.html(
         "Each receives one word per step. The stronger a color in A or B, the more often it was"
         " fetched. C has its full color where a sum is complete. Frames mark what has just changed."
         " Here, work-items run one after the other."
