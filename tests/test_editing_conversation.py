@@ -12,9 +12,10 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.editing import supervisor, workbench
-from cypresskit.editing.conversation import LEFT, Conversation
+from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.step_files import saved_edit, submitted_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, starter_text, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
@@ -38,7 +39,7 @@ class Actor:
 
     def __init__(self, hear):
         self.hear = hear
-        self.jobs, self.saying = [], []
+        self.job, self.saying = None, []
         self.stopped = self.dead = self.hangs = False
         self.hears = None
 
@@ -47,7 +48,7 @@ class Actor:
         return not (self.stopped or self.dead)
 
     def ask(self, job):
-        self.jobs.append(job)
+        self.job = job
 
     def stop(self):
         self.stopped = True
@@ -57,21 +58,18 @@ class Actor:
 
     @property
     def can_speak(self):
-        return self.is_alive and not self.hangs and bool(self.saying or self.jobs)
+        return self.is_alive and not self.hangs and bool(self.saying or self.job)
 
     def speak(self):
         """Say the next message."""
         if not self.saying:
-            newest = self.jobs[-1]["edit"]
-            self.jobs = [job for job in self.jobs if job["edit"] == newest]
-            self.saying = list(answers(self.jobs.pop(0)))
+            self.saying, self.job = list(answers(self.job)), None
         message = self.saying.pop(0)
         self.hears = message.get("part")
         self.hear(message)
 
 
 FIGURES = {
-    "text": {"faults": []},
     "code": {"card": CARD},
     "verdict": {"right": False, "message": "C is wrong, says the actor"},
     "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
@@ -92,12 +90,12 @@ class SilentAnswerer:
 
 def answers(job):
     """What a process says of a job."""
-    edit = {"edit": job["edit"]}
+    edit = {"edit": job["edit"], "job": job["number"]}
     for part in job["parts"]:
         yield {"type": "working", "part": part} | edit
         answer = {"type": "answer", "part": part, "of": job["text"]} | edit
         yield answer | FIGURES.get(part, {})
-    yield {"type": "done", "parts": job["parts"]} | edit
+    yield {"type": "done"} | edit
 
 
 class Talk:
@@ -149,7 +147,7 @@ class Talk:
     def settle(self, edit, most=200):
         """Let everybody work until the edit is done. Returns in how many steps."""
         for step in range(most):
-            if self.is_done(edit) and not self.talk.supervisor.jobs:
+            if self.is_done(edit) and self.talk.supervisor.job is None:
                 return step
             if speakers := self.speakers():
                 speakers[0].speak()
@@ -265,7 +263,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
     given_up = any(m["type"] == "trouble" and m.get("edit") == last for m in talk.said)
     faults = talk.talk.answers.get("text", {}).get("faults")
     assert given_up or faults or {"code", "verdict", "clocks", "costs"} <= talk.talk.answers.keys()
-    assert not talk.talk.supervisor.jobs and talk.talk.supervisor.deadline == math.inf
+    assert talk.talk.supervisor.job is None and talk.talk.supervisor.deadline == math.inf
     assert talk.talk.edit == last and talk.talk.text == texts[last]
     process = talk.talk.supervisor.answerer
     assert process is None or process.is_alive
@@ -314,19 +312,24 @@ def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path)
         assert cells.is_alive() and old.supervisor.answerer is not None
         old.begin("a-1", NAIVE + "; 1\n")
     cells.join()
-    assert old.supervisor.jobs and old.supervisor.answerer is not None
+    assert old.supervisor.job and old.supervisor.answerer is not None
     old.close()
 
 
-def test_two_parts_of_a_kind_are_both_answered(talk):
-    """The reader points at another element before the first is there."""
+@pytest.mark.parametrize("said", range(12))
+def test_the_element_that_was_clicked_last_is_answered_and_no_other_part_is_lost(talk, said):
+    """Two are clicked after so many messages of the process."""
     talk.type("a-1", NAIVE)
-    talk.settle("a-1")
-    talk.said.clear()
+    for _ in range(said):
+        if speakers := talk.speakers():
+            speakers[0].speak()
     for element in ([0, 0], [1, 1]):
         talk.talk.hear({"type": "ask", "edit": "a-1", "part": "replay", "element": element})
+    assert talk.actors[-1].job["element"] == [1, 1]
+    talk.said.clear()
     talk.settle("a-1")
-    assert sum(message["type"] == "answer" for message in talk.said) == 2
+    assert {"text", *PARTS} == {*talk.talk.answers}
+    assert "replay" in [message.get("part") for message in talk.said]
 
 
 def die(actor):
@@ -347,7 +350,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
             fate(speakers[0])
         else:
             talk.wait()
-    assert sum(bool(actor.jobs) for actor in talk.actors) == supervisor.MAX_TRIES
+    assert len(talk.actors) == supervisor.MAX_TRIES
     assert talk.troubles() == [trouble]
 
 
@@ -532,32 +535,12 @@ def test_what_is_no_text_is_neither_written_nor_waited_for(talk, become):
     assert talk.path.read_text() == NAIVE + "; mine\n"
 
 
-def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk):
-    place = str(talk.path)
-    mine, older, oldest = (NAIVE + f"; {name}\n" for name in ("mine", "older", "oldest"))
-
-    def hello(*texts):
-        views = {f"view {n}": {"text": text, "base": NAIVE} for n, text in enumerate(texts)}
-        talk.talk.hear({"type": "hello", "unsent": {place: views}})
-
-    hello(mine, oldest)
-    assert talk.path.read_text() == mine and talk.said[-1]["text"] == mine
-    hello(older)
+def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_lost(talk):
+    older, mine = (NAIVE + f"; {name}\n" for name in ("older", "mine"))
+    for number, text in enumerate([older, NAIVE, mine]):
+        talk.talk.hear({"type": "text", "edit": f"a-{number}", "text": text, "base": ""})
     assert talk.path.read_text() == mine
-    assert talk.talk.edits.known(older).note == talk.talk.edits.known(oldest).note == LEFT
-    talk.path.chmod(0o444)
-    talk.type("a-1", NAIVE + "; read-only\n")
-    talk.path.chmod(0o644)
-    talk.talk.look()
-    assert talk.path.read_text() == NAIVE + "; read-only\n"
-    assert {mine, older, oldest} <= {edit.text for edit in talk.talk.edits}
-
-
-@pytest.mark.parametrize("views", ["", None, [], 7, {"a": None}, {"a": {}}, {"a": {"text": 1}}])
-def test_a_page_opens_whatever_its_storage_holds(talk, views):
-    for unsent in (views, {str(talk.path): views}):
-        talk.talk.hear({"type": "hello", "unsent": unsent})
-        assert (talk.said[-1]["type"], talk.said[-1]["text"]) == ("state", NAIVE)
+    assert {older, NAIVE} == {edit.text for edit in talk.talk.edits}
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -657,8 +640,8 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(tmp_path,
         assert handed == {name: text for name, text in wanted.items() if name == step}
         if step in wanted and step not in own:
             assert bench.text == bench.path.read_text() == wanted[step]
-            state = bench._conversation._step_state()
-            assert bool(state["kept"]) == (step == "00"), "no other target is as low"
+            kept = bench._conversation._history()["kept"]
+            assert bool(kept) == (step == "00"), "no other target is as low"
     found = {step: Edits(history_path(path)) for step, path in places.items()}
     assert {step: submitted_edit(found[step], STEPS[step]).text for step in wanted} == wanted
     assert found["01a"].known(held)

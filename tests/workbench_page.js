@@ -105,7 +105,7 @@ class Answerer {
     this.heard = []
     this.hearers = []
     this.silent = false
-    this.history = []
+    this.history = {entries: []}
     this.brought = 0
     this.step = null
     this.tables = {

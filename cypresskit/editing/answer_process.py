@@ -24,11 +24,11 @@ from cypresskit.subprocesses import (
 
 
 class AnswerArriving(AnswerHere):
-    """Answers the jobs that arrive in a stream. Only those of the newest text are answered."""
+    """Answers the newest job of a stream: each takes the place of those before."""
 
     def __init__(self, hear: Callable[[Message], None], stream: BinaryIO) -> None:
         super().__init__(hear)
-        self.waiting: list[Message] = []
+        self.newest: Message | None = None  # that isn't begun
         self.arrived = threading.Condition()
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
@@ -36,31 +36,21 @@ class AnswerArriving(AnswerHere):
         with suppress(OSError, ValueError):
             while job := read_message(stream):
                 with self.arrived:
-                    self.waiting.append(job)
+                    self.newest = job
                     self.arrived.notify()
         os._exit(0)  # the notebook's kernel has ended
 
-    def overtaken(self, edit: str) -> bool:
-        with self.arrived:
-            return any(job["edit"] != edit for job in self.waiting)
-
     def comes(self, seconds: float | None = 0.0) -> bool:
         with self.arrived:
-            return self.arrived.wait_for(lambda: bool(self.waiting), seconds)
+            return self.arrived.wait_for(lambda: self.newest is not None, seconds)
 
     def work(self) -> None:
-        """Answer the next job of the newest text, or continue the interrupted one if none waits.
-        Those of older texts are dropped.
-        """
-        if self.left and not self.comes():
-            self.resume()
-            return
+        """Wait for a job, and answer it."""
         self.comes(None)
         with self.arrived:
-            newest = self.waiting[-1]["edit"]
-            self.waiting = [job for job in self.waiting if job["edit"] == newest]
-            job = self.waiting.pop(0)
-        self.ask(job)
+            job, self.newest = self.newest, None
+        if job is not None:
+            self.ask(job)
 
 
 def main() -> None:

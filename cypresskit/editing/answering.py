@@ -1,8 +1,8 @@
 """Answers to a kernel's text, part by part.
 
-``AnswerHere`` sends the parts one by one. It stops as soon as a newer text waits. Costs come last,
-after a pause, and are interrupted by any other job. Nothing here starts a thread or a process:
-``AnswerProcess`` (``answer_process``) has a process of its own, which may be ended at any time.
+``AnswerHere`` sends the parts one by one, and stops as soon as another message waits. Costs come
+last, after a pause. Nothing here starts a thread or a process: ``AnswerProcess``
+(``answer_process``) has a process of its own, which may be ended at any time.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,52 +16,42 @@ from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
-from cypresskit.il import ILError
-from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.timing.costs import Interrupted, line_costs
 
 Message = dict[str, Any]
-UNSET = ", which was never set"  # in a finding
 PAUSE = 1.0  # seconds without another job before costs are computed
 
 
 class Case:
     """A job, and what is known about its text so far.
 
-    Each method is named like a part of the answer, and makes it. None ends the answer.
+    Each method that is named like a part of the answer makes it, or None. It raises ``Interrupted``
+    if a message ``comes``, as ``AnswerHere.comes`` says.
 
-    A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
-    None; ``n``, at which it is timed; a ``step`` of the climb, or None; a ``known`` text, from
-    which the faulty lines differ; the ``parts`` to make; and for "replay", perhaps an ``element``
-    of C.
+    A job has ``edit`` and ``text``, in which there is no fault; the ``name`` of the file; ``like``,
+    the name of a kernel, or None; ``n``, at which it is timed; a ``step`` of the climb, or None; a
+    ``known`` text, from which the faulty lines differ; the ``parts`` to make; and for "replay",
+    perhaps an ``element`` of C.
     """
 
-    def __init__(self, job: Message, answerer: "AnswerHere") -> None:
-        self.job, self.answerer = job, answerer
+    def __init__(self, job: Message, comes: Callable[..., bool]) -> None:
+        self.job, self.comes = job, comes
+        self.parts = [*job["parts"]]  # that are left to make
+        self.known: str = job.get("known", "")
         self.step = STEPS.get(job.get("step") or "")
         self.whole = self.step is not None and self.step.whole
-        self.before = answerer.right  # the last correct kernel
-        self.ended = False  # no more parts can be made
 
     @cached_property
     def seen(self) -> Verification:
         """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does."""
         job, step = self.job, self.step
         old_c = step is not None and step.old_c
-        seen = dynamic_answers.judged_kernel(job["text"], job["name"], job.get("like"), old_c)
-        if seen.right:
-            self.answerer.right = seen.kernel
-        return seen
-
-    @cached_property
-    def known(self) -> str:
-        """The last correct text, or the one that the step starts from."""
-        return self.before.text if self.before else self.job.get("known", "")
+        return dynamic_answers.judged_kernel(job["text"], job["name"], job.get("like"), old_c)
 
     @cached_property
     def fault(self) -> LineFault | None:
-        """The fault among the lines that were changed since then."""
+        """The fault among the lines that were changed since the known text."""
         return find_changed_fault(self.seen, self.known)
 
     @cached_property
@@ -73,23 +63,17 @@ class Case:
     def small(self) -> SmallProduct | None:
         return small_product(self.seen.kernel)
 
-    def text(self) -> Part:
-        return static_answers.text_answer(self.job["text"], self.job["name"])
-
-    def code(self) -> Part | None:
-        try:
-            program = assembled(self.job["text"], self.job["name"])
-        except ILError:
-            return None
-        answer = static_answers.code_answer(program)
-        self.ended = "refusal" in answer
+    def code(self) -> Part:
+        answer = static_answers.code_answer(assembled(self.job["text"], self.job["name"]))
+        if "refusal" in answer:
+            self.parts.clear()
         return answer
 
     def verdict(self) -> Part:
         try:
             answer = dynamic_answers.verdict_answer(self.seen)
         except (ValueError, TypeError) as error:
-            self.ended = True
+            self.parts.clear()
             return unknown_launch(error)
         if self.seen.findings and self.fault:
             named = {"kind": "changed", **self.fault._asdict()}
@@ -100,25 +84,29 @@ class Case:
 
     def clocks(self) -> Part:
         answer = dynamic_answers.clocks_answer(self.seen, self.job["n"], self.whole)
-        self.ended = "problem" in answer
+        if "problem" in answer:
+            self.parts.clear()
         return answer
 
-    def replay_place(self) -> Sequence[int]:
-        """The element in the job, or the first incorrect one, or none."""
+    def replay_place(self) -> Sequence[int] | None:
+        """The element in the job, or the first incorrect one, or None."""
         if "element" in self.job or not self.seen.wrong:
-            return self.job.get("element", ())
+            return self.job.get("element")
         return (self.small and self.small.wrong) or self.seen.wrong[:2]
 
-    def replay(self) -> Part:
+    def replay(self) -> Part | None:
         """The terms of this element; first of its notes, the fault among the changed lines. If a
-        register was never set, that is said first.
+        value was never set, that is said first.
         """
-        answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
+        place = self.replay_place()
+        if place is None:
+            return None
+        answer = dynamic_answers.replay_answer(self.seen, self.small, *place)
         notes = answer.get("notes", ())
-        unset = [each for each in self.seen.findings if each.message.endswith(UNSET)]
+        unset = [each for each in self.seen.findings if each.kind == "uninitialised"]
         if notes and unset and not self.fault:
             first = unset[0]
-            notes = [f"Line {first.line} uses {first.element}{UNSET}. {first.advice}"]
+            notes = [f"Line {first.line} uses {first.element}, which was never set. {first.advice}"]
         if notes and (not self.leads or "correct" in self.leads):
             terms = [(term["right"], term["lines"]) for term in answer["terms"]]
             found = lead_to_fault(self.fault, notes, terms, self.known, self.seen.kernel)
@@ -128,12 +116,13 @@ class Case:
         return answer | ({"notes": notes} if notes else {})
 
     def costs(self) -> Part | None:
-        """Costs are computed for a correct kernel only."""
+        """Costs are computed for a correct kernel only, after a pause."""
         if not self.seen.right:
             return None
+        if self.comes(PAUSE):
+            raise Interrupted
         report = dynamic_answers.report_at(self.seen.kernel, self.job["n"], self.whole)
-        costs = line_costs(report, unless=self.answerer.comes)
-        return dynamic_answers.costs_answer(costs)
+        return dynamic_answers.costs_answer(line_costs(report, unless=self.comes))
 
 
 def unknown_launch(error: Exception) -> Part:
@@ -160,49 +149,42 @@ class AnswerHere:
 
     def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear
-        self.right: Kernel | None = None  # the last correct kernel
-        self.left: Message | None = None  # a job that was interrupted
-
-    def overtaken(self, edit: str) -> bool:
-        """Return whether a job of another text than ``edit`` waits: here, none does."""
-        return False
+        self.left: Case | None = None  # that isn't answered to its end
 
     def comes(self, seconds: float = 0.0) -> bool:
-        """Return whether a job waits, or arrives within ``seconds``: here, none does."""
+        """Return whether a message waits, or arrives within ``seconds``: here, none does."""
         return False
 
     def ask(self, job: Message) -> None:
-        """Send each part of a job's answer, then "done", unless a newer text waits."""
-        edit = job["edit"]
-        case = Case(job, self)
-        if self.left and self.left["edit"] != edit:
-            self.left = None
-        try:
-            for part in job["parts"]:
-                if self.overtaken(edit):
-                    return
-                if part == "costs" and case.seen.right and self.comes(PAUSE):
-                    raise Interrupted
-                if part == "replay" and not case.replay_place():
-                    continue
-                self.hear({"type": "working", "edit": edit, "part": part})
-                answer = getattr(case, part)()
-                if answer is not None:
-                    self.hear({"type": "answer", "edit": edit, "part": part, **answer})
-                if answer is None or case.ended:
-                    break
-        except Interrupted:
-            self.left = job | {"parts": ["costs"]}
-            return
-        except Exception as error:  # a fault of the package
-            self.hear({"type": "trouble", "edit": edit, "message": fault_in_words(error)})
-        self.hear({"type": "done", "edit": edit, "parts": job["parts"]})
+        """Answer a job, in place of one that is left."""
+        self.left = Case(job, self.comes)
+        self.resume()
 
     def resume(self) -> None:
-        """Continue the job that was interrupted, if there is one."""
-        job, self.left = self.left, None
-        if job is not None:
-            self.ask(job)
+        """Send each part that is left, then "done", unless a message waits."""
+        case = self.left
+        if case is None:
+            return
+        try:
+            while case.parts and not self.comes():
+                part = case.parts[0]
+                self._say(case, "working", part=part)
+                answer = getattr(case, part)()
+                if answer is not None:
+                    self._say(case, "answer", part=part, **answer)
+                del case.parts[:1]
+        except Interrupted:
+            return
+        except Exception as error:  # a fault of the package
+            self._say(case, "trouble", message=fault_in_words(error))
+            case.parts.clear()
+        if not case.parts:
+            self.left = None
+            self._say(case, "done")
+
+    def _say(self, case: Case, kind: str, **more: Any) -> None:
+        about = {"type": kind, "edit": case.job["edit"], "job": case.job.get("number")}
+        self.hear(about | more)
 
     def stop(self) -> None:
         """Do nothing: no process was started."""

@@ -7,7 +7,7 @@ own answers it (``supervisor``), so the notebook's kernel stays free, whatever a
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import AnswerHere, Message
+from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
 from cypresskit.editing.edit_history import UNWRITTEN, Edit
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
@@ -30,13 +30,12 @@ from cypresskit.editing.step_files import (
     next_line,
     saved_edit,
 )
-from cypresskit.editing.steps import STEPS, WITHIN
+from cypresskit.editing.steps import STEPS
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.versions import NO_COSTS, side_by_side
 
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 #: Notes on texts, where they come from or what became of them.
-LEFT = "was on the page when the kernel ended"
 REPLACED = "replaced when another program changed the file"
 THEIRS = "written by another program"
 #: To a stuck reader, when there is no further line.
@@ -80,6 +79,7 @@ class Conversation:
         self.shown: list[str] = []  # lines of the solution that a stuck reader was shown
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
+        self.missing = [*PARTS]  # of the answer; none once there are no more
         self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
 
@@ -113,33 +113,21 @@ class Conversation:
                 self.pages = [other for other in self.pages if other != send]
 
     def hear(self, message: Message, page: Send | None = None) -> None:
-        """Take a message of a page; unknown ones are ignored. ``page`` is connected, if needed.
-
-        ``_hear_text`` takes messages of the type "text", and so on.
+        """Take a message of a page: ``_hear_text`` takes those of the type "text", and so on.
+        ``page`` is connected, if needed.
         """
-        kind = message.get("type") if isinstance(message, dict) else None
         with self.lock:
             if page is not None and page not in self.pages:
                 self.connect(page)
-            hear = getattr(self, f"_hear_{kind}", None)
-            if hear is None:
-                return
             try:
-                hear(message, page)
-            except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
-                self.say({"type": "trouble", "message": "The page sent an unknown message."})
+                getattr(self, f"_hear_{message['type']}")(message, page)
+            except Exception as error:  # a fault of the page, or of the package
+                self.say({"type": "trouble", "message": fault_in_words(error)})
 
-    def _hear_hello(self, message: Message, page: Send | None) -> None:
-        """Send a page all that it needs to begin. A text that a page couldn't send before counts if
-        the file hasn't changed since; otherwise it goes into the history.
-        """
+    def _hear_hello(self, _: Message, page: Send | None) -> None:
+        """Send a page all that it needs to begin."""
         self.look()
-        for base, unsent in _unsent_texts(message.get("unsent"), str(self.file.path)):
-            text = whole_letters(unsent)
-            if base == self.text:
-                self.put(text, LEFT)
-            elif text != self.text:
-                self._add_unjudged(text, LEFT)
+        step = self.step
         state = {
             "type": "state",
             "name": self.name,
@@ -149,23 +137,9 @@ class Conversation:
             "tables": TABLES,
             "history": self._history(),
             "problem": self.file.problem,
-            "step": self._step_state(),
+            "step": step and vars(step) | {"targets": asdict(step.targets), "record": step.record},
         }
         self.say(state, page)
-
-    def _step_state(self) -> Message | None:
-        """What a page shows of the step, or None."""
-        step = self.step
-        if step is None:
-            return None
-        more = {
-            "targets": asdict(step.targets),
-            "record": step.record,
-            "within": WITHIN,
-            "kept": self._kept(),
-            "stuck": is_stuck(self.edits, step),
-        }
-        return vars(step) | more
 
     def _kept(self) -> Message | None:
         """The speed of the edit that the step saves, and a sentence on it; or None."""
@@ -212,7 +186,7 @@ class Conversation:
     def _take(self, edit: str, text: str, note: str = "") -> None:
         self.say({"type": "text", "text": text, "edit": edit})
         self.edit, self.text, self.note = edit, text, note
-        self.answers = {}
+        self.answers, self.missing = {}, [*PARTS]
         self.supervisor.drop()
 
     def _hear_restart(self, *_: object) -> None:
@@ -268,35 +242,30 @@ class Conversation:
         """Answer a text that a page shows."""
         if message["edit"] != self.edit:
             return
-        if PARTS[0] not in self.answers and not self.supervisor.jobs:
-            self._answer_text()
-            return
         for answer in tuple(self.answers.values()):
             self.say(answer, page)
-        if not self.supervisor.jobs:
+        if not self.missing:
             self.say({"type": "done", "edit": self.edit}, page)
+        elif self.supervisor.job is None:
+            self._answer_text()
 
     def _answer_text(self) -> None:
         """Answer the newest text: its faults at once, all else by the process."""
         self._acknowledge(self.edit)
-        try:
-            answer = text_answer(self.text, self.name)
-        except Exception:  # a fault of the package: the process reports it
-            self.supervisor.ask(self.job(PARTS))
-            return
-        self._take_answer({"type": "answer", "edit": self.edit, "part": PARTS[0], **answer})
+        answer = text_answer(self.text, self.name)
+        self._take_answer({"type": "answer", "edit": self.edit, "part": "text", **answer})
         if answer["faults"]:
-            self.say({"type": "done", "edit": self.edit})
-        else:
-            self.supervisor.ask(self.job(PARTS[1:]))
+            self.missing = []
+        self.supervisor.ask(self.job(self.missing))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, or the climb."""
-        if message.get("edit", self.edit) != self.edit:
+        if message["edit"] != self.edit:
             return
         if message["part"] == "replay":
+            parts = [part for part in PARTS if part in (*self.missing, "replay")]
             element = [int(place) for place in message["element"]]
-            self.supervisor.ask(self.job(["replay"]) | {"element": element})
+            self.supervisor.ask(self.job(parts) | {"element": element})
         else:
             picture = own_climb(histories(self.file.path.parent)).to_html()
             answer = {"type": "answer", "edit": self.edit, "part": "climb"}
@@ -305,7 +274,8 @@ class Conversation:
     def answer_here(self) -> None:
         """Check and time the newest text in the calling process, for its history."""
         with self.lock:
-            AnswerHere(self._take_answer).ask(self.job(("code", "verdict", "clocks")))
+            if not text_answer(self.text, self.name)["faults"]:
+                AnswerHere(self._take_answer).ask(self.job(("code", "verdict", "clocks")))
 
     def job(self, parts: Sequence[str]) -> Message:
         """Return the job to make these parts of the answer to the newest text."""
@@ -316,8 +286,11 @@ class Conversation:
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""
+        if message["type"] == "done":
+            self.missing = []
         if message["type"] == "answer":
             self.answers[message["part"]] = message
+            self.missing = [part for part in self.missing if part != message["part"]]
             if message["part"] == "clocks":
                 self._add_judged()
             elif message["part"] == "costs":
@@ -369,15 +342,18 @@ class Conversation:
             self._say_history()
 
     def _say_history(self) -> None:
-        stuck = self.step is not None and is_stuck(self.edits, self.step)
-        news = {"entries": self._history(), "kept": self._kept(), "stuck": stuck}
-        self.say({"type": "history"} | news)
+        self.say({"type": "history"} | self._history())
         for listener in tuple(self.listeners):
             with suppress(Exception):  # whatever an output that is gone raises
                 listener()
 
-    def _history(self) -> list[Message]:
-        return [edit.shown() for edit in self.edits]
+    def _history(self) -> Message:
+        """What a page shows of the history."""
+        return {
+            "entries": [edit.shown() for edit in self.edits],
+            "kept": self._kept(),
+            "stuck": self.step is not None and is_stuck(self.edits, self.step),
+        }
 
     # -- the file
 
@@ -396,16 +372,6 @@ class Conversation:
             if text is not None and text != self.text:
                 self._add_unjudged(self.text, REPLACED)
                 self._take(f"file-{next(self.numbers)}", text, THEIRS)
-
-
-def _unsent_texts(unsent: object, path: str) -> Iterator[tuple[object, str]]:
-    """Yield the texts that a page couldn't send of a file, each with the text that it was made of.
-    The page's storage may hold anything.
-    """
-    views = unsent.get(path) if isinstance(unsent, dict) else None
-    for view in views.values() if isinstance(views, dict) else ():
-        if isinstance(view, dict) and isinstance(view.get("text"), str):
-            yield view.get("base"), view["text"]
 
 
 _watched: set[Conversation] = set()

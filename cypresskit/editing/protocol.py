@@ -13,13 +13,12 @@ carry the name of their text, and those to older texts are dropped.
 
 Messages of the page
 --------------------
-``hello``: unsent
-    The page has opened; the reply is ``state``. ``unsent`` holds, for each file and
-    page, ``{text, base}``: a text typed after the notebook's kernel ended, and the text that it was
-    made of.
+``hello``
+    The page has opened; the reply is ``state``.
 ``text``: edit, text, base
     The reader changed the text. ``base``: the ``edit`` that was changed. If another editor changed
-    the file too, its text goes into the history. Only the reader's typing causes this message.
+    the file too, its text goes into the history. Only the reader's typing causes this message; what
+    was typed after the notebook's kernel had ended is sent when the page opens again.
 ``shown``: edit
     The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
     shows isn't answered.
@@ -38,14 +37,15 @@ Messages of Python
 ------------------
 ``state``: name, file, text, edit, tables, history, problem, step
     All that a page needs to begin: the file's name and path; its text; ``legend.TABLES``; the
-    history; the problem, as in ``heard``; and the step, or None. Only the page that sent ``hello``
-    gets it.
+    ``history``, as in that message; the problem, as in ``heard``; and the step, or None. Only the
+    page that sent ``hello`` gets it.
 ``heard``: edit, problem
     The text is in the file; or ``problem`` says why it isn't, and where it is kept.
 ``working``: edit, part
     This part is being made.
 ``answer``: edit, part, ...
-    A part of the answer, in the order of ``PARTS``; "climb" comes when it is asked for.
+    A part of the answer: "text", then those of ``PARTS`` in their order; "climb" comes when it is
+    asked for.
 
     - "text" (``static_answers.text_answer``): faults, live registers, and the meanings of words.
       With faults, no other part follows.
@@ -76,5 +76,5 @@ Messages of Python
     A message for the reader, shown once.
 """
 
-#: The parts of an answer, in their order.
-PARTS = ("text", "code", "verdict", "clocks", "replay", "costs")
+#: The parts of the answer to a text without faults, in their order.
+PARTS = ("code", "verdict", "clocks", "replay", "costs")

@@ -3,6 +3,7 @@ import {make} from "../draw/shell.js"
 import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
 
+const WITHIN = 0.02 // share of a target: a speed this close below it nearly reaches it
 const CHECK = "[data-cypresskit-check]" // the output of a check
 
 export class StepHead {
@@ -99,20 +100,20 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, within, kept, hint, stuck} = this.step
+    const {targets, kept, hint, stuck} = this.step
     this.stuck.hidden = !stuck
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)
     for (const each of this.targets) {
       const [words, target] = each
-      const near = speed >= target * (1 - within)
+      const near = speed >= target * (1 - WITHIN)
       const reached = reaches(speed, each)
       const more = near && !reached ? ", almost reached" : ""
       say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}${more}`, near ? "ckw-reached" : "")
     }
     if (kept) say(kept.words, "ckw-kept", "b")
-    const helps = speed && speed < targets.reference * (1 - within)
+    const helps = speed && speed < targets.reference * (1 - WITHIN)
     this.hint.hidden = !hint || !helps
   }
 

@@ -29,7 +29,6 @@ MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output that hol
 LARGEST = 64 << 20  # bytes of a notebook
 LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
 CLOSE = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
-WITHIN = 0.02  # share of a target: a speed this close below it is shown as nearly reaching it
 
 
 _OUTPUTS = replace(KERNELS["sgemm_tn_stream"].convention, block=(4, 4), streams=4, k_step=1)

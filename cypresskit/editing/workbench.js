@@ -48,7 +48,7 @@ export class Workbench {
     this.after("silence", ACK_TIMEOUT, () => {
       this.waiting.textContent = UNHEARD
     })
-    channel.send({type: "hello", unsent: allUnsent()})
+    channel.send({type: "hello"})
   }
 
   end() {
@@ -86,7 +86,7 @@ export class Workbench {
     clearTimeout(this.timers.silence)
     if (this.editor) {
       // The kernel was restarted, or the widget made again: continue with the text that is here.
-      this.history.show(state.history)
+      this.showHistory(state.history)
       return this.typed ? this.send() : this.takeOver(state)
     }
     this.waiting.remove()
@@ -136,10 +136,26 @@ export class Workbench {
     makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), state.tables.legend)
     for (const name of opens) this.panels.open(name)
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
-    this.history.show(state.history)
+    this.showHistory(state.history)
     this.showUnsaved(state.problem)
-    keepUnsent(state.file)
     this.takeOver(state)
+    this.sendUnsent(state)
+  }
+
+  /** Send what couldn't be sent when the page was left: a text that was made of the file's counts, any
+   * other is sent before the file's, and so comes into the history. */
+  sendUnsent({file, text}) {
+    const unsent = Object.values(allUnsent()[file] ?? {})
+    keepUnsent(file)
+    if (!unsent.length) return
+    const own = unsent.filter(({base}) => base === text)
+    const older = unsent.filter(({base}) => base !== text)
+    for (const one of [...older, {text}, ...own]) {
+      this.editor.begin(one.text)
+      this.edit = "" // not of the text that the page shows
+      this.changed()
+      this.send()
+    }
   }
 
   /** The panels that buttons open. */

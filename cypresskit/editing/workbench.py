@@ -263,7 +263,7 @@ def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     _conversations[key] = talk
     for old in [*_conversations.values()][:-MAX_PROCESSES]:
         with old.lock:
-            if not old.supervisor.jobs:
+            if old.supervisor.job is None:
                 old.supervisor.stop()
     return talk
 

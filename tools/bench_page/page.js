@@ -179,7 +179,7 @@ class Bench {
     }
     if (content.part === "clocks") this.speed = content.gflops ?? 0
     if (content.edit === this.newer?.edit) this.newer = undefined
-    this.showNext(content.step?.kept ?? content.kept)
+    this.showNext(content.history?.kept ?? content.kept)
     this.tell(content)
   }
 

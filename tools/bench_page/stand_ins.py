@@ -109,10 +109,6 @@ class AnswerInPage(answering.AnswerHere):
         super().__init__(hear)
         AnswerInPage.last = [*AnswerInPage.last[-3:], self]
 
-    def overtaken(self, edit: str) -> bool:
-        """Return whether a newer text waits."""
-        return ask_host(b"waiting 0") == b"text"
-
     def comes(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``."""
         return ask_host(f"waiting {seconds}".encode()) != b""
@@ -123,8 +119,9 @@ class AnswerInPage(answering.AnswerHere):
             super().ask(job)
             return
         message = "Checking this kernel took too long, or failed. Edit it to try again."
-        self.hear({"type": "trouble", "edit": job["edit"], "message": message})
-        self.hear({"type": "done", "edit": job["edit"], "parts": job["parts"]})
+        about = {"edit": job["edit"], "job": job["number"]}
+        self.hear(about | {"type": "trouble", "message": message})
+        self.hear(about | {"type": "done"})
 
 
 answer_process.AnswerProcess = AnswerInPage  # type: ignore[misc,assignment]

@@ -43,8 +43,8 @@ const compiled = async (name) =>
     new Response(await fetched(name), {headers: {"Content-Type": "application/wasm"}}),
   )
 
-/** Return what waits, or arrives within some seconds: "text", "other", or "" for nothing. */
-async function newest(seconds) {
+/** Return "1" if a message waits, or arrives within some seconds; "" if none does. */
+async function hasMessage(seconds) {
   report()
   await new Promise((go) => setTimeout(go)) // so that what has been sent is here
   if (!waiting.length && seconds) {
@@ -54,16 +54,14 @@ async function newest(seconds) {
     })
     arrived = () => {}
   }
-  if (!waiting.length) return ""
-  const isText = ({content}) => (content?.data?.content ?? content)?.type === "text"
-  return waiting.some(isText) ? "text" : "other"
+  return waiting.length ? "1" : ""
 }
 
 /** Answer a request of Python's own module. */
 function respond(kind, content) {
   if (kind === "message") return JSON.stringify(current)
   if (kind === "closed") return current && report() // not while Python begins
-  if (kind === "waiting") return waits ? newest(Number(content)) : ""
+  if (kind === "waiting") return waits ? hasMessage(Number(content)) : ""
   if (kind === "post") {
     report()
     postMessage(JSON.parse(content))
@@ -131,8 +129,8 @@ async function work() {
     if (current.type === "file") python.put(current.name, current.data)
     else await python.run(`__import__("${module}").work()`) // a notebook has its own __main__
     report()
-    if (current.type === "resume" || current.type === "file") continue
-    postMessage({type: "rested"})
+    if (current.type === "resume") continue
+    if (current.type !== "file") postMessage({type: "rested"})
     if (!waiting.length) waiting.push({type: "resume"})
   }
   busy = false
