@@ -28,6 +28,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import cypresskit
+from cypresskit.cli import cmd_lab
 from cypresskit.teach.check import check_rng
 from tools import score
 
@@ -110,6 +111,42 @@ def test_constraints_pin_every_dependency_within_its_bounds(python):
             assert ">=" in text and pinned[canonicalize_name(wanted.name)] in wanted.specifier, text
 
 
+def test_conda_brings_every_dependency_within_its_bounds():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    listed = [Requirement(line) for line in environment[1:] if isinstance(line, str)]
+    brought = {canonicalize_name(r.name): r.specifier for r in listed}
+    needed = [*PROJECT["dependencies"], *EXTRAS["draw"], *EXTRAS["lab"]]
+    for requirement in map(Requirement, [*needed, *CONFIGURED["build-system"]["requires"]]):
+        if requirement.name != "cypresskit":
+            assert brought[canonicalize_name(requirement.name)] == requirement.specifier
+    assert environment[0].removeprefix("python=") in PYTHONS
+
+
+def test_binder_has_the_dependencies_at_pinned_versions():
+    python = (ROOT / "binder/runtime.txt").read_text().strip().removeprefix("python-")
+    assert python in PYTHONS
+    lines = [
+        line
+        for line in (ROOT / "binder/requirements.txt").read_text().splitlines()
+        if line[0] != "#"
+    ]
+    pinned = constraints(python)
+    of_binder = {
+        "jupyterlab",
+        "ipython",
+        "nbconvert",
+        "nbformat",
+    }  # which its own environment brings
+    wanted = {
+        name: pinned[name]
+        for name in names([*PROJECT["dependencies"], *EXTRAS["draw"]]) - of_binder
+    }
+    assert {
+        canonicalize_name(r.name): str(r.specifier).removeprefix("==")
+        for r in map(Requirement, lines)
+    } == wanted
+
+
 def test_python_versions_agree():
     accepted = SpecifierSet(PROJECT["requires-python"])
     classified = {
@@ -125,10 +162,19 @@ def test_version_is_the_same_everywhere():
     assert f"## {cypresskit.__version__} " in (ROOT / "CHANGELOG.md").read_text()
 
 
-@pytest.mark.parametrize("name", [".ci/run", ".ci/apt", ".ci/sandbox"])
+# -- Binder
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["binder/postBuild", "binder/start", ".ci/run", ".ci/apt", ".ci/sandbox"]
+)
 def test_scripts_can_be_run(name):
     assert (ROOT / name).stat().st_mode & 0o111
     assert run("bash", "-n", name).returncode == 0
+
+
+OPENED = f"{cmd_lab.FOLDER}/00_start_here.ipynb"
 
 
 # -- README and make
@@ -143,6 +189,7 @@ def test_one_command_sets_the_public_address(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     ours = re.search(r"git clone https://github\.com/(\S+)", README)
+    assert ours or "mybinder.org" not in README, "a badge without a repository"
     right = "https://github.com/ada/kit"
     for url in ("github.com/a/b", "https://github.com/OWNER", f"{right}.git", f"{right}/", right):
         assert run(sys.executable, ".ci/address", url, cwd=tmp_path).returncode == (
@@ -152,6 +199,9 @@ def test_one_command_sets_the_public_address(tmp_path):
     assert re.search(
         r"```sh\ngit clone https://github.com/ada/kit && cd kit\nmake lab\n```", readme
     )
+    assert re.findall(r"mybinder.org/v2/gh/(\S+)\)", readme) == [
+        f"ada/kit/HEAD?urlpath=lab/tree/{OPENED}"
+    ]
     configured = tomllib.loads((tmp_path / "pyproject.toml").read_text())
     assert configured["project"].pop("urls") == {
         "Source": "https://github.com/ada/kit",
