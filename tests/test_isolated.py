@@ -58,7 +58,7 @@ odd = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(
-            st.sampled_from("tuple list array dict items other described fraction x".split()),
+            st.sampled_from("tuple list array dict items other device fraction x".split()),
             inner,
             max_size=2,
         )
@@ -82,10 +82,6 @@ NESTED = {
     "list": (lambda inner: {"list": [inner]}, lambda inner: [inner]),
     "value": (lambda inner: {"dict": [[1, inner]]}, lambda inner: {1: inner}),
     "items": (lambda inner: {"items": ["deque", [inner]]}, lambda inner: deque([inner])),
-    "described": (
-        lambda inner: {"described": ["Device", {"name": inner}]},
-        lambda inner: plain.Described("Device", {"name": inner}),
-    ),
 }
 
 

@@ -22,9 +22,9 @@ def test_matrices_stay_on_the_card_between_operations(card):
 
 def test_memory_is_accounted_with_padding(card):
     assert repr(card) == "             0  bytes of 100,000 on the card"
-    a = card.upload(np.ones((9, 65)), "a")
+    a = card.upload(np.ones((9, 65)))
     assert a.bytes == 16 * 128 * 8  # rows to 8, columns to 64
-    b = card.upload(np.ones((1, 1)), "b")
+    b = card.upload(np.ones((1, 1)))
     assert b.bytes == 8 * 64 * 8
     assert card.used == a.bytes + b.bytes
     card.free(a)
@@ -34,18 +34,18 @@ def test_memory_is_accounted_with_padding(card):
 
 
 def test_running_out_says_what_holds_the_memory(card):
-    card.upload(np.ones((64, 128)), "weights")
+    card.upload(np.ones((64, 128)))
     with pytest.raises(
         CardMemoryError,
-        match=r"(?s)too_much, 64 x 96 float64 needs 65,536 bytes.*65,536  weights",
+        match=r"(?s)matrix 2, 64 x 96 float64 needs 65,536 bytes.*65,536  matrix 1",
     ):
-        card.upload(np.ones((64, 96)), "too_much")
+        card.upload(np.ones((64, 96)))
     assert card.used == 65_536
 
 
 def test_a_product_that_does_not_fit_leaves_the_card_as_it_was(card):
-    a = card.upload(np.ones((128, 64)), "a")
-    b = card.upload(np.ones((64, 64)), "b")
+    a = card.upload(np.ones((128, 64)))
+    b = card.upload(np.ones((64, 64)))
     with pytest.raises(CardMemoryError):
         card.multiply(a, b)
     with pytest.raises(ValueError):

@@ -266,7 +266,7 @@ def test_a_lesson_runs_is_kept_and_is_graded(site, reader, tmp_path):
         reader.evaluate(f"() => {{ {APP}.commands.execute('docmanager:download') }}")
     saved.value.save_as(tmp_path / "mine.ipynb")
     cells = course.parse_cells((tmp_path / "mine.ipynb").read_bytes())
-    assert course.identify_lesson("mine.ipynb", cells, course.read_lessons()) == "01_register_block"
+    assert course.identify_lesson(cells, course.read_lessons()) == "01_register_block"
     assert "01a" in course.find_saved_kernels(cells)
 
 

@@ -152,7 +152,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         except ValueError as error:
             student.notes.append(f"not judged: {shown} is no notebook: {error}")
             continue
-        stem = course.identify_lesson(notebook.name, cells, lessons)
+        stem = course.identify_lesson(cells, lessons)
         if stem is None:
             student.notes.append(f"not judged: {shown} is none of the lessons that count")
             continue

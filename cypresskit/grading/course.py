@@ -26,6 +26,7 @@ MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 MIN_SHARED_CELLS = 0.5  # share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
+HEADING = re.compile(r"## Exercise (\d{1,3})\b")
 
 Cell = dict[str, Any]
 
@@ -117,11 +118,11 @@ def read_samples() -> dict[str, tuple[str, ...]]:
     return {key: tuple(samples) for key, samples in tomllib.loads(text).items()}
 
 
-def identify_lesson(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
+def identify_lesson(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
     """Return which lesson a submitted notebook is.
 
     That is the lesson with which it shares most cells, if these are at least half of the lesson's;
-    else the one whose title it has, or whose name is in the file's name; else None.
+    else the one whose title it has; else None.
     """
     ids = {cell["id"] for cell in cells}
     shares = {
@@ -132,8 +133,7 @@ def identify_lesson(file: str, cells: Iterable[Cell], lessons: Mapping[str, Less
     if best is not None and shares[best] >= MIN_SHARED_CELLS:
         return best
     titles = [title[1] for cell in cells if (title := TITLE.match(cell["source"]))]
-    named = (stem for stem, lesson in lessons.items() if lesson.name in titles[:1])
-    return next(named, next((stem for stem in lessons if stem in file), None))
+    return next((stem for stem, lesson in lessons.items() if lesson.name in titles[:1]), None)
 
 
 def parse_cells(data: bytes) -> list[Cell]:
@@ -201,39 +201,26 @@ def find_answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
 def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
     """Return a student's explanations, by the exercise's number.
 
-    An explanation is the text in a call of ``explanation``, wherever it is below its exercise; what
-    a student added to a cell of the exercise; and a Markdown cell that the student added there. The
-    exercise is known by its cells: by id, metadata or text, or by the call of its check.
+    An explanation is the text in a call of ``explanation``, wherever it is below its exercise; and
+    the lines that a student added to the exercise's Markdown, or to its place. The exercise is
+    known by the cell's entry, or else by the heading above it.
     """
-    own = {cell["id"]: cell for cell in lesson.cells}
-    by_text = {cell["source"].strip(): cell["id"] for cell in lesson.cells if cell["source"]}
-    checks = {exercise.check: exercise.number for exercise in lesson.exercises}
-    calls: list[tuple[int, str]] = []
-    others: list[tuple[int, str]] = []
+    given = {line for cell in lesson.cells for line in cell["source"].splitlines()}
+    texts = {exercise.number: "" for exercise in lesson.exercises}
     current = 0
     for cell in cells:
         source = cell["source"]
-        known = cell["id"] if cell["id"] in own else by_text.get(source.strip())
-        entry = lesson.entries.get(known or "") or find_entry(cell)
-        number = entry.get("exercise")
-        number = number if type(number) is int else checks.get(source.strip(), 0)
-        if number or source.startswith("## "):
-            current = number
+        entry = find_lesson_entry(cell, lesson)
+        if source.startswith("## "):
+            heading = HEADING.match(source)
+            current = int(heading[1]) if heading else 0
         text = explanations.extract_explanation(source)
-        if text is None and cell["cell_type"] == "code" and entry.get("part") == "sentence":
-            text = explanations.read_explanation(source)
-        if text is not None:
-            calls.append((number or current, text))
-        elif cell["cell_type"] != "code" and (number or current):
-            given = own[known]["source"].splitlines() if known else []
-            added = [line for line in source.splitlines() if line not in given]
-            others.append((number or current, "\n".join(added)))
-
-    numbers = [exercise.number for exercise in lesson.exercises]
-    texts: dict[int, str] = {}
-    for number, text in [*calls, *others]:
-        if number in numbers:
-            texts[number] = f"{texts.get(number, '')} {text}"
+        if text is None and (cell["cell_type"] != "code" or entry.get("part") == "sentence"):
+            text = "\n".join(line for line in source.splitlines() if line not in given)
+        number = entry.get("exercise")
+        number = number if type(number) is int else current
+        if text and number in texts:
+            texts[number] += f" {text}"
     plain = {number: " ".join(text.split())[:MAX_SENTENCE] for number, text in texts.items()}
     return {number: text for number, text in plain.items() if text}
 

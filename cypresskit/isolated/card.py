@@ -55,17 +55,17 @@ class Card:
         rows = [f"{matrix.bytes:14,}  {matrix}" for matrix in self._held]
         return "\n".join([*rows, f"{self.used:14,}  bytes of {self.memory:,} on the card"])
 
-    def upload(self, array: Any, name: str = "") -> CardMatrix:
+    def upload(self, array: Any) -> CardMatrix:
         """Put a matrix on the card."""
         numbers = np.array(array, float)
         if numbers.ndim != 2:
             raise ValueError(f"the card holds matrices, not an array of shape {numbers.shape}")
-        return self._hold(numbers, name)
+        return self._hold(numbers)
 
-    def multiply(self, a: CardMatrix, b: CardMatrix, name: str = "") -> CardMatrix:
+    def multiply(self, a: CardMatrix, b: CardMatrix) -> CardMatrix:
         """Return a new matrix, the product of two."""
         left, right = (self._numbers(matrix) for matrix in (a, b))
-        held = self._hold(left @ right, name)
+        held = self._hold(left @ right)
         self.flops.append(2 * held.numbers.size * left.shape[1])
         return held
 
@@ -78,14 +78,14 @@ class Card:
         self._numbers(matrix)
         self._held.remove(matrix)
 
-    def _hold(self, numbers: np.ndarray, name: str) -> CardMatrix:
+    def _hold(self, numbers: np.ndarray) -> CardMatrix:
         """Add a new matrix to the card's memory, or raise ``CardMemoryError``."""
         rows, columns = (
             -(-side // step) * step for side, step in zip(numbers.shape, (ROWS, COLUMNS))
         )
         self._made += 1
         size = rows * columns * numbers.itemsize
-        matrix = CardMatrix(name or f"matrix {self._made}", numbers, size)
+        matrix = CardMatrix(f"matrix {self._made}", numbers, size)
         left = self.memory - self.used
         if size > left:
             raise CardMemoryError(

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.devices import Device
+from cypresskit.devices import HD5870, Device
 
 MAX_BITS = 13_000  # of an integer: about 3,900 digits; Python's JSON reads at most 4,300
+NUMBER_LIMIT = 2**63  # above all sizes, rates and counts
 MAX_ITEMS = 2_000_000  # of a list
 MAX_DEPTH = 50  # of nested lists
 ARRAY_KINDS = "biuf"  # dtype kinds of arrays: booleans, integers, floats
@@ -36,14 +37,6 @@ class Other:
 
     def __str__(self) -> str:
         return self.text
-
-
-@dataclass(frozen=True)
-class Described:
-    """An object, sent as its fields. The receiver may build another one of its ``kind``."""
-
-    kind: str
-    fields: dict[str, Any]
 
 
 def encode(value: Any, depth: int = 0) -> Any:
@@ -76,10 +69,7 @@ def encode(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Other):
         return {"other": [value.type, value.text]}
     if isinstance(value, Device):
-        value = Described("Device", vars(value))
-    if isinstance(value, Described):
-        fields = {name: encode(item, depth + 1) for name, item in value.fields.items()}
-        return {"described": [value.kind, fields]}
+        return {"device": [encode(item, depth + 1) for item in vars(value).values()]}
     if isinstance(value, dict):
         return {"dict": [[encode(k, depth), encode(v, depth + 1)] for k, v in value.items()]}
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | np.ndarray):
@@ -124,6 +114,8 @@ def decode(data: Any, depth: int = 0) -> Any:
         return [decode(item, depth + 1) for item in content]
     if kind == "dict":
         return dict(_pair(pair, depth) for pair in content)
+    if kind == "device":
+        return _device([decode(item, depth + 1) for item in content])
     if len(content) != 2:
         raise ValueError(f"a message has an invalid {text(kind, 20)}")
     first, second = content
@@ -133,10 +125,6 @@ def decode(data: Any, depth: int = 0) -> Any:
         return items
     if kind == "other" and isinstance(first, str) and isinstance(second, str):
         return Other(text(first, MAX_TEXT), text(second, MAX_TEXT))
-    if kind == "described" and isinstance(first, str) and isinstance(second, dict):
-        return Described(
-            first, {str(name): decode(item, depth + 1) for name, item in second.items()}
-        )
     raise ValueError(f"a message has an unknown part, {text(kind, 20)!r}")
 
 
@@ -147,6 +135,30 @@ def _pair(pair: Any, depth: int) -> tuple:
     if not isinstance(key, str | int | float | bool | None):
         raise ValueError("a message has a dict with a key that is neither number nor text")
     return key, value
+
+
+def _device(values: list) -> Device | Other:
+    """Return the board with these fields, if they have the stock board's types (an int may stand
+    for a float) and are below ``NUMBER_LIMIT``.
+    """
+    wrong = Other("Device with fields that have other types")
+    given = dict(zip(vars(HD5870), values))
+    fine = len(values) == len(vars(HD5870)) and all(
+        is_below_limit(value)
+        and (type(value) is type(own) or (isinstance(own, float) and type(value) is int))
+        for value, own in zip(values, vars(HD5870).values())
+    )
+    try:
+        return Device(**given) if fine else wrong
+    except (TypeError, ValueError):
+        return wrong
+
+
+def is_below_limit(value: Any) -> bool:
+    """Return whether no number in a value is too large for a size, a rate or a count."""
+    if isinstance(value, list | tuple):
+        return all(map(is_below_limit, value))
+    return not isinstance(value, int | float) or abs(value) < NUMBER_LIMIT
 
 
 def _array(content: Any) -> np.ndarray:

@@ -130,9 +130,9 @@ class Server:
                 raise
             except Exception as error:
                 if statement.lineno in cell["binding"]:
-                    line, text = place_of(error)
+                    line, _ = place_of(error)
                     message = f"stops with {error_text(error)}"
-                    raise CellError(cell["sets"], message, line or statement.lineno, text) from None
+                    raise CellError(cell["sets"], message, line or statement.lineno) from None
 
     # -- calls
 
@@ -188,14 +188,13 @@ class Server:
 
 
 class CellError(Exception):
-    """A cell that could not be run: what it ``sets``, the error, and the ``line`` with its text."""
+    """A cell that could not be run: what it ``sets``, the error, and its ``line``."""
 
-    def __init__(self, sets: str | None, message: str, line: int, text: str = "") -> None:
+    def __init__(self, sets: str | None, message: str, line: int) -> None:
         super().__init__(message)
         self.sets = sets
         self.message = message
         self.line = line
-        self.text = text
 
 
 def error_text(error: BaseException) -> str:

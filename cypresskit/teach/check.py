@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -25,11 +25,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
 from cypresskit.isolated.answer import CallLimits
-from cypresskit.isolated.plain import Described, Items, decode, encode
+from cypresskit.isolated.plain import Items, decode, encode, is_below_limit
 from cypresskit.isolated.serving import PACKAGE, error_text
 from cypresskit.teach.answer_source import (
     AnswerSource,
@@ -50,7 +49,6 @@ NEEDED_CELLS_HINT = (
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP_HINT = "what changes from one iteration of the loop to the next, and what ends it?"
 MAX_CHARACTERS = 4_000  # of a verdict
-INTEGER_LIMIT = 2**63  # above all sizes, rates and counts
 UNUSABLE_ERRORS = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
 BROKEN = "This check is broken: {}. Your answer was not judged."
 REPORT = (
@@ -111,8 +109,6 @@ def type_with_article(value) -> str:
     if value is None:
         return "None"
     name = value.type if isinstance(value, Other | Items) else type(value).__name__
-    if isinstance(value, Described):
-        return f"a {value.kind} with fields that have other types"
     return f"{'an' if name[:1] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
@@ -213,44 +209,6 @@ def _line(error: Raised) -> str:
     return f", in line {error.line}" + f": `{error.source}`" * bool(error.source)
 
 
-# -- answers that are values
-
-
-def plain_value(value: Any) -> Any:
-    """Return a value as plain data. A board becomes a ``Device`` of the package; values that aren't
-    plain become ``Other``.
-    """
-    return rebuild_device(decode(encode(value)))
-
-
-def rebuild_device(value: Any) -> Any:
-    """Return the ``Device`` that plain fields describe; any other value as it is."""
-    if not isinstance(value, Described):
-        return value
-    given = value.fields
-    if value.kind == "Device" and given.keys() == {f.name for f in fields(Device)}:
-        fine = all(_is_field_like(given[name], own) for name, own in vars(HD5870).items())
-        with suppress(TypeError, ValueError):
-            return Device(**given) if fine else value
-    return value
-
-
-def _is_field_like(value: Any, own: Any) -> bool:
-    """Whether a board's field has the stock board's type (an int may stand for a float), and is
-    below ``INTEGER_LIMIT``.
-    """
-    if isinstance(value, int | float) and not abs(value) < INTEGER_LIMIT:
-        return False
-    return type(value) is type(own) or (isinstance(own, float) and type(value) is int)
-
-
-def _has_huge_integer(value: Any) -> bool:
-    """Whether a value holds a whole number of ``INTEGER_LIMIT`` or more."""
-    if isinstance(value, list | tuple):
-        return any(map(_has_huge_integer, value))
-    return type(value) is int and not abs(value) < INTEGER_LIMIT
-
-
 # -- checks
 
 
@@ -278,18 +236,14 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
         if needed and not isinstance(given, AnswerSource):
             given = _source_of(given, name)
         if not isinstance(given, AnswerSource):
-            return check(_usable(plain_value(given), name))
+            return check(_usable(decode(encode(given)), name))
         with ExitStack() as stack:
             answer = _open_answer(given, stack)
             if needed:
                 kind = f"{name} is of type {answer.type}, not a function."
                 require(answer.function, kind, f"keep the line `def {name}`.")
                 return check(answer)
-            return check(
-                _usable(
-                    Other("function") if answer.function else rebuild_device(answer.value), name
-                )
-            )
+            return check(_usable(Other("function") if answer.function else answer.value, name))
 
     @wraps(check)
     def checked(*arguments) -> Verdict:
@@ -316,8 +270,8 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
 
 def _usable(value: Any, name: str) -> Any:
     """Return a value, unless it holds a number that is too large."""
-    message = f"{name} holds a number of 2^63 or more."
-    require(not _has_huge_integer(value), message, "how is it computed?")
+    message = f"{name} holds a number of 2^63 or more, or nan."
+    require(is_below_limit(value), message, "how is it computed?")
     return value
 
 

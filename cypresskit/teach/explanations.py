@@ -8,7 +8,6 @@ import re
 
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
-FENCES = ('"""', "'''")
 QUOTED = re.compile(r"\bexplanation\s*\(\s*(\"{3}|'{3})(.*?)(?:\1|\Z)", re.S)
 
 
@@ -45,16 +44,3 @@ def extract_explanation(source: str) -> str | None:
         return " ".join(quoted[2].split())
     found = re.search(r"\bexplanation\s*\((.*)", source, re.S)
     return " ".join(found[1].strip("\"') \n\t").split()) if found else None
-
-
-def read_explanation(source: str) -> str:
-    """Return what an explanation's own cell says, on one line, also if its call is deleted."""
-    text = extract_explanation(source)
-    return _between_quotes(source) if text is None else text
-
-
-def _between_quotes(text: str) -> str:
-    """Return, on one line, a text without the three quotes around it; one of them may be lost."""
-    for fence in FENCES:
-        text = re.sub(rf"^\s*{fence}|{fence}\s*\)\s*$", "", text)
-    return " ".join(text.split())
