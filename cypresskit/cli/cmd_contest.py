@@ -63,7 +63,7 @@ def contest(args: argparse.Namespace) -> None:
             return Row(name, verdict=explain_unjudged(name, "it isn't text"))
         except ValueError as error:
             return Row(name, verdict=explain_unjudged(name, str(error)))
-        return row(text, name, args.n, server=server)
+        return row(text, name, args.n, server)
 
     rows = []
     files = list(_files(args.entries))

@@ -21,7 +21,7 @@ from cypresskit.grading import course
 from cypresskit.grading.course import Cell, Exercise, Lesson
 from cypresskit.isolated import NoResult, Raised, call
 from cypresskit.isolated.answer import CallLimits
-from cypresskit.isolated.process import ForkServer, find_sandbox
+from cypresskit.isolated.process import ForkServer
 from cypresskit.teach import check
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.check import Verdict, use_seed
@@ -38,13 +38,7 @@ SPENT = "Not judged: the answers before this one took {:.0f} s."
 CHECK_FAILED_HINT = "check the type and the size of what the answer returns."
 
 
-def judge(
-    cells: Sequence[str],
-    call: str,
-    *,
-    seed: str = "",
-    server: ForkServer | None = None,
-) -> Verdict:
+def judge(cells: Sequence[str], call: str, server: ForkServer, seed: str = "") -> Verdict:
     """Return the verdict on an answer in a notebook's code cells.
 
     Parameters
@@ -53,10 +47,10 @@ def judge(
         The source of the cells, which may do anything.
     call
         The check as the lesson calls it: ``ck.teach.bus.check_seconds(seconds)``.
+    server
+        Starts the process.
     seed
         Seeds the check's random numbers.
-    server
-        Starts the process; by default a new one, in a sandbox.
 
     Raises
     ------
@@ -68,15 +62,11 @@ def judge(
         raise ValueError(f"{call} is no call of a check")
     module, name, answer = match.groups()
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
-    own = server or ForkServer(find_sandbox())
     try:
         with use_seed(seed):
-            return run(AnswerSource(cells, answer, own))
+            return run(AnswerSource(cells, answer, server))
     except Exception as error:
         return check.report_broken_check(error)
-    finally:
-        if server is None:
-            own.end()
 
 
 # -- the answers of one student, in a separate process
@@ -126,7 +116,7 @@ def judge_all(work: list[list], seed: str, sandbox: list[str] | None) -> list[li
             spent = time.monotonic() - begun
             verdict = Verdict(False, SPENT.format(spent), "which of your answers takes this long?")
             if spent <= BUDGET:
-                verdict = judge(cells, call, seed=seed, server=server)
+                verdict = judge(cells, call, server, seed)
             if verdict.is_broken:
                 verdict = check_failed(verdict)
             verdicts.append([verdict.right, verdict.message, verdict.hint])

@@ -21,6 +21,7 @@ from cypresskit.isolated.plain import decode, encode
 from cypresskit.isolated.process import ForkServer
 from cypresskit.subprocesses import read_message, write_message
 
+MAX_CHARACTERS = 4_000  # of output that is shown at once
 MAX_TRACEBACK = 1_000  # characters of a process's report on its own failure
 
 
@@ -99,8 +100,7 @@ class Connection:
         self.server.lock.acquire()
         try:
             self.stream = self.server.channel()
-            self.reader: BinaryIO = self.stream.makefile("rb")
-            self.writer: BinaryIO = self.stream.makefile("wb")
+            self.messages: BinaryIO = self.stream.makefile("rwb")
         except BaseException:
             self.server.lock.release()
             raise
@@ -110,20 +110,17 @@ class Connection:
         try:
             if self.stream is None:
                 return
-            for part in (self.writer, self.reader):
-                with suppress(OSError):
-                    part.close()
+            with suppress(OSError):
+                self.messages.close()
             self.stream.close()
-            if self.busy and not self.reported:
-                self.server.end()
-            elif self.server.process and not self.reported:
-                self.server.ended()
+            if not self.reported:
+                (self.server.end if self.busy else self.server.ended)()
         finally:
             self.stream = None
             self.server.lock.release()
 
     def exchange(self, message: dict, limits: CallLimits) -> dict:
-        """Send a message and return the reply. Raises ``NoResult``, ``Raised`` and ``Refused``."""
+        """Send a message and return the reply. Raises ``NoResult``."""
         late = threading.Event()
         self.busy = True
 
@@ -137,14 +134,16 @@ class Connection:
         timer.daemon = True
         timer.start()
         try:
-            write_message(self.writer, message)
+            write_message(self.messages, message)
             while True:
-                reply = read_message(self.reader)
+                reply = read_message(self.messages)
                 if reply is None:
                     raise self._lost(late.is_set())
-                if not self.has_printed(reply):
+                if reply.keys() != {"print"}:
                     self.busy = False
-                    return self.checked(reply)
+                    return reply
+                with suppress(OSError):  # the output may be closed or full
+                    self.show(plain.text(reply["print"], MAX_CHARACTERS))
         except OSError:
             raise self._lost(late.is_set()) from None
         except ValueError:
@@ -152,49 +151,6 @@ class Connection:
         finally:
             timer.cancel()
             timer.join()
-
-    def has_printed(self, reply: dict) -> bool:
-        """Return whether a reply is a part of the output, which is then shown."""
-        if reply.keys() != {"print"}:
-            return False
-        with suppress(OSError):  # the output may be closed or full
-            self.show(plain.text(reply["print"], 4_000))
-        return True
-
-    def checked(self, reply: dict) -> dict:
-        """Return a reply whose parts have the right types."""
-        if "broken" in reply:  # an answer could send this, too
-            raise NoResult("broken", plain.text(reply["broken"])[-MAX_TRACEBACK:])
-        if "halted" in reply:
-            raise NoResult(plain.text(reply["halted"], 20))
-        if "failed" in reply:
-            failed = reply["failed"]
-            if not isinstance(failed, dict):
-                raise NoResult("forged")
-            kind, said, source = (
-                plain.text(failed.get(part, ""), most)
-                for part, most in (("type", 60), ("text", 2_000), ("source", 200))
-            )
-            raise Raised(kind, said, _whole(failed.get("line")), source)
-        if "cell" in reply:
-            cell = reply["cell"]
-            if not isinstance(cell, list) or len(cell) != 3:
-                raise NoResult("forged")
-            sets, said, line = cell
-            sets = sets if isinstance(sets, str) else None
-            raise Refused(sets, plain.text(said, 2_000), _whole(line))
-        made = reply.get("made")
-        fine = made == "function" or (isinstance(made, dict) and "value" in made)
-        if not fine and "result" not in reply:
-            raise NoResult("forged")
-        return reply
-
-    def decoded(self, data: Any) -> Any:
-        """Return the value in a reply."""
-        try:
-            return decode(data)
-        except (ValueError, RecursionError, OverflowError):
-            raise NoResult("forged") from None
 
     def _lost(self, late: bool) -> NoResult:
         """Return the exception for a process that has ended."""
@@ -207,12 +163,51 @@ class Connection:
         return NoResult("ended", signal=status & 0x7F)
 
 
+def checked(reply: dict) -> dict:
+    """Return a reply, whose parts have the right types. Raises ``NoResult``, ``Raised`` and
+    ``Refused``.
+    """
+    if "broken" in reply:  # an answer could send this, too
+        raise NoResult("broken", plain.text(reply["broken"])[-MAX_TRACEBACK:])
+    if "halted" in reply:
+        raise NoResult(plain.text(reply["halted"], 20))
+    if "failed" in reply:
+        failed = reply["failed"]
+        if not isinstance(failed, dict):
+            raise NoResult("forged")
+        kind, said, source = (
+            plain.text(failed.get(part, ""), most)
+            for part, most in (("type", 60), ("text", 2_000), ("source", 200))
+        )
+        raise Raised(kind, said, _whole(failed.get("line")), source)
+    if "cell" in reply:
+        cell = reply["cell"]
+        if not isinstance(cell, list) or len(cell) != 3:
+            raise NoResult("forged")
+        sets, said, line = cell
+        sets = sets if isinstance(sets, str) else None
+        raise Refused(sets, plain.text(said, 2_000), _whole(line))
+    made = reply.get("made")
+    fine = made == "function" or (isinstance(made, dict) and "value" in made)
+    if not fine and "result" not in reply:
+        raise NoResult("forged")
+    return reply
+
+
+def decoded(data: Any) -> Any:
+    """Return the value in a reply."""
+    try:
+        return decode(data)
+    except (ValueError, RecursionError, OverflowError):
+        raise NoResult("forged") from None
+
+
 def _whole(value: Any) -> int:
     """Return a whole number from a message; 0 for anything else."""
     return value if type(value) is int else 0
 
 
-class Answer(Connection):
+class Answer:
     """A student's answer.
 
     Parameters
@@ -250,30 +245,27 @@ class Answer(Connection):
         show: Callable[[str], object] = lambda _: None,
         server: ForkServer | None = None,
     ) -> None:
-        super().__init__(server or OWN, show)
         self.limits = limits or CallLimits()
         self.making = making or self.limits
+        self.connection: Connection | here.ServerHere
+        self.connection = here.ServerHere(show) if here.IS_USED else Connection(server or OWN, show)
         self.value: Any = None
         self.names: set[str] = set()
         self.unread: list[tuple[int, str]] = []
         self.type = ""
         self.function = False
-        self.here: here.ServerHere | None = None
-        self.outcome: dict = {}  # the last reply of ``here``
         self.how = {"cells": [cell._asdict() for cell in cells], "name": name}
 
     def __enter__(self) -> "Answer":
-        if here.IS_USED:
-            self.here = here.ServerHere(self._hear_here)
-        else:
-            self.open()
+        self.connection.open()
         try:
             megabytes = {"first": self.making.megabytes, "megabytes": self.limits.megabytes}
-            reply = self.exchange({"make": self.how | megabytes}, self.making)
+            message = {"make": self.how | megabytes}
+            reply = checked(self.connection.exchange(message, self.making))
             made = reply["made"]
             self.type = plain.text(reply.get("type", ""), 60)
             if made != "function":
-                self.value = self.decoded(made["value"])
+                self.value = decoded(made["value"])
             self.function = made == "function"
         except BaseException:
             self.__exit__()
@@ -281,49 +273,33 @@ class Answer(Connection):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.here is None:
-            self.close()
-
-    def exchange(self, message: dict, limits: CallLimits) -> dict:
-        """Send a message and return the reply. Raises ``NoResult``, ``Raised`` and ``Refused``."""
-        if self.here is None:
-            return super().exchange(message, limits)
-        self.here.exchange(message)
-        return self.checked(self.outcome)
-
-    def _hear_here(self, reply: dict) -> None:
-        if not self.has_printed(reply):
-            self.outcome = reply
+        self.connection.close()
 
     def __call__(self, *arguments: Any) -> Any:
-        call = {"values": [encode(argument) for argument in arguments]}
-        return self.decoded(self.exchange({"call": call}, self.limits)["result"])
+        return self._result({}, arguments)
 
     def through(self, module: str, name: str, *arguments: Any) -> Any:
         """Return the result of a function of the package that calls the answer.
 
         The function ``name`` of ``module`` gets the answer and the arguments.
         """
-        call = {"values": [encode(argument) for argument in arguments], "through": [module, name]}
-        return self.decoded(self.exchange({"call": call}, self.limits)["result"])
+        return self._result({"through": [module, name]}, arguments)
+
+    def _result(self, how: dict, arguments: tuple) -> Any:
+        call = how | {"values": [encode(argument) for argument in arguments]}
+        return decoded(checked(self.connection.exchange({"call": call}, self.limits))["result"])
 
 
-def call(
-    module: str,
-    name: str,
-    *arguments: Any,
-    limits: CallLimits,
-    server: ForkServer | None = None,
-) -> Any:
+def call(module: str, name: str, *arguments: Any, limits: CallLimits, server: ForkServer) -> Any:
     """Call a function of the package in its own process, with plain arguments and result.
 
     It is trusted: the lessons are accessible there.
     """
-    connection = Connection(server or ForkServer())
+    connection = Connection(server)
     connection.open()
     try:
         how = {"function": [module, name], "megabytes": limits.megabytes}
         how["arguments"] = [encode(argument) for argument in arguments]
-        return connection.decoded(connection.exchange({"run": how}, limits)["result"])
+        return decoded(checked(connection.exchange({"run": how}, limits))["result"])
     finally:
         connection.close()

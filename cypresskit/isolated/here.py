@@ -8,9 +8,10 @@ answer that doesn't end goes on until Python is stopped.
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 
 from cypresskit.isolated import teach_stub
+from cypresskit.isolated.plain import text
 from cypresskit.isolated.serving import Server
 from cypresskit.subprocesses import MAX_MESSAGE_BYTES
 
@@ -26,27 +27,41 @@ class ServerHere(Server):
 
     Parameters
     ----------
-    hear
-        Gets the server's messages.
+    show
+        Gets what the answer prints.
     """
 
     ends_at_interrupt = True
 
-    def __init__(self, hear: Callable[[dict], None]) -> None:
-        super().__init__(self._tell)
-        self.hear = hear
+    def __init__(self, show: Callable[[str], object]) -> None:
+        super().__init__(self._hear)
+        self.show = show
         self.outputs = sys.stdout, sys.stderr
+        self.reply: dict = {}
 
-    def exchange(self, message: dict) -> None:
-        """Handle a message, with the stubs that an answer gets in place of the lessons."""
+    def open(self) -> None:
+        """Begin: there is no process to start."""
+
+    def close(self) -> None:
+        """End: there is no process to end."""
+
+    def exchange(self, message: dict, limits: object) -> dict:
+        """Handle a message, with the stubs that an answer gets in place of the lessons, and return
+        the reply.
+        """
         self.outputs = sys.stdout, sys.stderr
         with _stubs():
             self.handle(_copy(message))
+        return self.reply
 
-    def _tell(self, message: dict) -> None:
+    def _hear(self, message: dict) -> None:
+        reply = _copy(message)
+        if reply.keys() != {"print"}:
+            self.reply = reply
+            return
         out, errors = self.outputs
-        with redirect_stdout(out), redirect_stderr(errors):
-            self.hear(_copy(message))
+        with redirect_stdout(out), redirect_stderr(errors), suppress(OSError):
+            self.show(text(reply["print"]))
 
 
 def _copy(message: dict) -> dict:

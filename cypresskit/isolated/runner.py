@@ -14,7 +14,7 @@ import socket
 import sys
 from contextlib import suppress
 from functools import partial
-from typing import BinaryIO
+from typing import Any
 
 from cypresskit.isolated import teach_stub
 from cypresskit.isolated.seccomp import forbid_child_processes
@@ -29,14 +29,14 @@ LAUNCHING = ("cypresskit.machine.compiled.execute", "cypresskit.machine.compiled
 
 
 class ProcessServer(Server):
-    """Serves one answer in this process: reads messages from ``reader``, writes to ``writer``."""
+    """Serves one answer in this process, by messages."""
 
-    def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
-        super().__init__(partial(write_message, writer))
-        self.reader = reader
+    def __init__(self, messages: Any) -> None:
+        super().__init__(partial(write_message, messages))
+        self.messages = messages
 
     def serve(self) -> None:
-        while message := read_message(self.reader):
+        while message := read_message(self.messages):
             self.handle(message)
 
     def make(self, how: dict) -> None:
@@ -93,9 +93,8 @@ def serve_forks(control: socket.socket) -> None:
             control.close()
             os.setsid()
             with socket.socket(fileno=sockets[0]) as channel:
-                with channel.makefile("rb") as reader, channel.makefile("wb") as writer:
-                    with suppress(OSError):
-                        ProcessServer(reader, writer).serve()
+                with channel.makefile("rwb") as messages, suppress(OSError):
+                    ProcessServer(messages).serve()
             os._exit(0)
         os.close(sockets[0])
         status = watch(child, control)

@@ -84,39 +84,20 @@ def explain_unjudged(name: str, why: str) -> str:
     return f"Not yet. {name} can't be judged: {why}."
 
 
-def row(
-    text: str,
-    name: str,
-    n: int = contest.N,
-    *,
-    seed: str = "",
-    server: ForkServer | None = None,
-) -> Row:
-    """Return the row of the entry in ``text``, judged in a process of its own. Never raises.
-
-    Parameters
-    ----------
-    n
-        It is timed at n x n x n.
-    seed
-        What the judge's random numbers belong to; by default other ones each time.
-    server
-        Where the process comes from; by default a new one.
+def row(text: str, name: str, n: int, server: ForkServer) -> Row:
+    """Return the row of the entry in ``text``, judged at n x n x n in a process of its own, on
+    random numbers that are other ones each time. Never raises.
     """
     limits = CallLimits(SECONDS, MEGABYTES)
     where = "cypresskit.teach.l12_contest.leaderboard", "judge_text"
-    own = server or ForkServer()
     try:
-        fields = call(*where, text, name, n, seed or secrets.token_hex(), limits=limits, server=own)
-        return Row(**fields)
+        seed = secrets.token_hex()
+        return Row(**call(*where, text, name, n, seed, limits=limits, server=server))
     except NoResult as lost:
         why = END_REASONS.get(lost.reason, "its process ended")
         return Row(name, verdict=explain_unjudged(name, why))
     except (Raised, OSError, TypeError) as error:
         return Row(name, verdict=f"Not judged. {BROKEN.format(error)} {REPORT}")
-    finally:
-        if server is None:
-            own.end()
 
 
 def board(rows: Iterable[Row], n: int = contest.N) -> str:
