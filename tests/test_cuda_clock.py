@@ -143,7 +143,7 @@ def test_a_loop_is_repeated_as_often_as_python_says(first, step, count, order):
         f"MOV R0, {begin:#x};IADD3 R0, R0, {move}, RZ;ISETP.{order}.AND P0, PT, R0, {end:#x}, PT;"
         "@P0 BRA 1;EXIT"
     )
-    assert sum(segment.count for segment in trace if segment.loop == 1) == count
+    assert sum(segment.count for segment in trace if segment.is_loop) == count
     assert int(registers.word("R0").max()) == end % 2**32
 
 
@@ -155,7 +155,7 @@ def test_a_guard_within_a_loop_is_followed_to_the_iteration(length, guarded):
         f"ISETP.LT.AND P0, PT, R0, {length:#x}, PT;@P0 BRA 2;EXIT"
     )
     assert int(registers.word("R2").max()) == min(length, guarded)
-    assert sum(segment.count for segment in trace if segment.loop == 2) == length
+    assert sum(segment.count for segment in trace if segment.is_loop) == length
 
 
 def test_blocks_whose_addresses_dont_grow_evenly_are_refused():
@@ -206,7 +206,7 @@ def test_loads_are_where_the_source_has_them(across, down, length):
     begin = launch.bounds[first.array][0]
     starts = (rows if first.array == 0 else columns) * 4
     width = shapes[first.array][1] * 4
-    offsets = first.address[first.on] - begin - starts
+    offsets = first.value[first.on] - begin - starts
     assert set(offsets % width) <= set(range(0, 32, 4))
     assert sum(n for step, n in steps_of(trace) if step.one.name == "FFMA") == 64 * length
     stores = sum(n for step, n in steps_of(trace) if step.one.name == "STG")
@@ -293,7 +293,23 @@ def test_a_listing_is_read():
 """
     first, second = SassCode("k", 8, 0, read_listing(listing)).instructions
     assert (first.name, first.line, first.sets, first.stall) == ("S2R", 7, 1, 1)
-    assert (second.operands[-1].value, second.waits, second.guard) == (1, 1, ("!", "P0"))
+    assert (second.target, second.waits, second.conditions) == (1, 1, [("!", "P0")])
+
+
+@pytest.mark.parametrize(
+    ("text", "results", "sources"),
+    [
+        ("LDS.64 R22, [R49+0x100]", "R22 R23", "R49 0x100"),
+        ("IMAD.WIDE.U32 R8, P2, R2, 0x66, R6", "R8 R9 P2", "R2 0x66 R6 R7"),
+        ("LOP3.LUT P0, RZ, R0, 0x1, RZ, 0xc0, !PT", "RZ P0", "R0 0x1 RZ 0xc0 PT"),
+        ("PLOP3.LUT P0, PT, PT, PT, UP1, 0x80, 0x0", "P0 PT", "PT PT UP1 0x80 0x0"),
+        ("ULDC.64 UR4, c[0x0][0x210]", "UR4 UR5", "c132 c133"),
+    ],
+)
+def test_an_instruction_writes_its_results_and_reads_the_rest(text, results, sources):
+    (one,) = SassCode("k", 8, 0, f"1 {CONTROL} {text}").instructions
+    assert [each.value for each in one.results] == results.split()
+    assert [each.value for each in one.sources] == sources.split()
 
 
 def test_the_docs_have_the_errors_of_the_record():

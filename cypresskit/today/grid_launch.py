@@ -11,7 +11,7 @@ import numpy as np
 
 from cypresskit.il.errors import shorten
 
-PARAMETERS = 0x210  # the first byte of the arguments in the constant bank
+PARAMETERS = 0x210 // 4  # the first word of the arguments in the constant bank
 ALIGNMENT = 512  # bytes to which arrays in memory are aligned
 FIRST_BYTE = 1 << 20  # of memory
 MAX_BYTES = 1 << 32  # of all arrays
@@ -70,17 +70,15 @@ class GridLaunch:
 
     @cached_property
     def constants(self) -> dict[int, int]:
-        """Words of the constant bank, by byte: sizes of the launch, and the arguments."""
-        words = dict(zip(range(0, 24, 4), (*self.threads, *self.grid)))
+        """Words of the constant bank, by number: sizes of the launch, and the arguments."""
+        words = dict(enumerate((*self.threads, *self.grid)))
         passed = [
             value
             for argument, (begin, _) in zip(self.arguments, self.bounds)
             for value in _parameters(argument, begin)
         ]
-        for at, value in zip(range(PARAMETERS, PARAMETERS + 8 * len(passed), 8), passed):
-            words[at] = value & 0xFFFFFFFF
-            words[at + 4] = value >> 32 & 0xFFFFFFFF
-        return words
+        halves = (half & 0xFFFFFFFF for value in passed for half in (value, value >> 32))
+        return words | dict(enumerate(halves, PARAMETERS))
 
     def array_at(self, line: int, first: int, last: int) -> int:
         """Return the number of the argument that has these bytes. Raises ``ValueError``."""

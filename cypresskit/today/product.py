@@ -52,7 +52,7 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
     """Return the product that the ``corners`` of a launch compute. Raises ``NotTimed`` for anything
     else.
     """
-    loops = [step for segment in trace if segment.loop >= 0 for step in segment.steps]
+    loops = [step for segment in trace if segment.is_loop for step in segment.steps]
     products = {step.one.name for step in loops if step.one.name in PRODUCTS}
     sums = [step.one for step in loops if step.one.name in SUMS]
     stores = [step for step, _ in steps_of(trace) if step.one.name == "STG"]

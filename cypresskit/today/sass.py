@@ -11,10 +11,12 @@ import operator
 import re
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from itertools import takewhile
+from string import digits
 from typing import NamedTuple
 
 CONTROL = 41  # bits of an instruction's second word below its control code
-BYTES = 16  # of an instruction
+BYTES = {"64": 8, "WIDE": 8, "CS2R": 8, "128": 16}  # of an access or a result, if not 4
 SCOREBOARDS = 6
 NAMES = r"U?R\d+|U?RZ|U?P\d|U?PT|PR|SR_[\w.]+|SRZ"
 #: Kinds of instructions, by which a scheduler's clocks differ (``gpus``); any other is "other".
@@ -26,6 +28,7 @@ KINDS = {
     "barrier": "BAR",
 }
 KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
+CONTROL_FLOW = "BRA", "BSSY", "BSYNC", "BAR", "NOP", "WARPSYNC", "EXIT"
 LOADS, STORES = ("LDG", "LDS"), ("STG", "STS")
 SHARED = "LDS", "STS"
 PRODUCTS = "FFMA", "FMUL", "DFMA", "DMUL"
@@ -34,11 +37,11 @@ SUMS = "FADD", "DADD"
 
 class Operand(NamedTuple):
     """An operand: the ``sign`` before it ("-", "~", "!" or ""), and the name of a register or
-    predicate, or a number.
+    predicate, or digits.
     """
 
     sign: str
-    value: str | int
+    value: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +56,15 @@ class SassInstruction:
         The line of the source.
     name, modifiers
         "IADD3", and what follows its name: ("X",).
-    guard
-        The predicate that it depends on; None without one.
-    operands
-        Registers, predicates and numbers. Of an access, the first are those of the address.
+    conditions
+        The predicates that it depends on.
+    results
+        The registers and predicates that it writes, two registers for 64 bits.
+    sources
+        What it reads: of an access, its address; of a branch, at last the instruction that it
+        goes to.
+    size
+        Bytes of an access, or of a result, for a thread.
     stall
         Clocks until the warp's next instruction.
     sets
@@ -71,8 +79,10 @@ class SassInstruction:
     line: int
     name: str
     modifiers: tuple[str, ...]
-    guard: Operand | None
-    operands: tuple[Operand, ...]
+    conditions: list[Operand]
+    results: list[Operand]
+    sources: list[Operand]
+    size: int
     stall: int
     sets: int
     waits: int
@@ -100,9 +110,9 @@ class SassInstruction:
         return self.name in SHARED
 
     @property
-    def size(self) -> int:
-        """Bytes of an access for a thread."""
-        return next((int(one) // 8 for one in self.modifiers if one in ("64", "128")), 4)
+    def target(self) -> int:
+        """The instruction that a branch goes to."""
+        return int(self.sources[-1].value)
 
 
 @dataclass(frozen=True)
@@ -151,28 +161,31 @@ class SassCode:
         that are in no other loop.
         """
         found: dict[int, int] = {}
+        end = -1
         branches = [one for one in self.instructions if one.name == "BRA"]
-        for header, last in sorted((int(one.operands[-1].value), one.index) for one in branches):
-            if header < last and (header in found or header > max(found.values(), default=-1)):
-                found[header] = last
+        for header, last in sorted((one.target, one.index) for one in branches):
+            if header < last and (header in found or header > end):
+                found[header] = end = last
         return found
 
 
 def _instruction(index: int, line: str) -> SassInstruction:
     number, control, text = line.split(" ", 2)
     bits = int(control, 16)
-    parts = re.fullmatch(r"(?:@(\S+) )?(\S+) ?(.*)", text)
-    assert parts is not None
-    guard, name, rest = parts.groups()
+    [(guard, name, rest)] = re.findall(r"^(?:@(\S+) )?(\S+) ?(.*)", text)
     name, *modifiers = name.split(".")
+    size = max(BYTES.get(word, 4) for word in (name, *modifiers))
+    results, sources = _split(name, modifiers, size // 4, _operands(rest))
     scoreboard = bits >> 5 & 7
     return SassInstruction(
         index=index,
         line=int(number),
         name=name,
         modifiers=tuple(modifiers),
-        guard=_operands(guard)[0] if guard else None,
-        operands=tuple(_operands(rest)),
+        conditions=_operands(guard) + (sources[:-1] if name == "BRA" else []),
+        results=results,
+        sources=sources,
+        size=size,
         stall=bits & 15,
         sets=1 << scoreboard if scoreboard < SCOREBOARDS else 0,
         waits=bits >> 11 & (1 << SCOREBOARDS) - 1,
@@ -180,20 +193,47 @@ def _instruction(index: int, line: str) -> SassInstruction:
     )
 
 
+def _split(
+    name: str, modifiers: list[str], words: int, operands: list[Operand]
+) -> tuple[list[Operand], list[Operand]]:
+    """Return an instruction's results, a register with the predicates before it or after it, and
+    what it reads.
+    """
+    if name in CONTROL_FLOW + STORES:
+        return [], operands[: -1 if name in STORES else None]
+    if name.lstrip("U") == "LOP3" and _is_predicate(operands[0]):
+        operands[:2] = operands[1::-1]
+    flags = [*takewhile(_is_predicate, operands[1 : 2 if "PLOP3" in name else 3])]
+    sources = operands[1 + len(flags) :]
+    at = 2 if "IMAD" in name else 0
+    if (words == 2 and name not in LOADS) or (at and "HI" in modifiers):
+        sources[at : at + 1] = _words(sources[at : at + 1], 2)
+    return _words(operands[:1], words) + flags, sources
+
+
+def _is_predicate(operand: Operand) -> bool:
+    return re.fullmatch(r"U?P[T\d]", str(operand.value)) is not None
+
+
+def _words(operands: list[Operand], count: int) -> list[Operand]:
+    """Return operands, each with the registers, or words of the constant bank, that follow it."""
+    found = []
+    for sign, name in operands:
+        letters = name.rstrip(digits)
+        first = name.removeprefix(letters)
+        found += [
+            Operand(sign, f"{letters}{int(first) + n}" if first else name) for n in range(count)
+        ]
+    return found
+
+
 def _operands(text: str) -> list[Operand]:
-    """Return the operands of an instruction. A constant c[0x0][n] is named "c" + n."""
+    """Return the operands of an instruction. Word n of the constant bank is named "c" + n."""
     text = re.sub(r"desc\[\w+\]|(?<=[\dZ])\.(64|reuse)", "", text)
     text = text.replace("c[0x0][RZ]", "c0")
-    text = re.sub(r"c\[0x0\]\[(0x\w+)\]", lambda found: f"c{int(found[1], 16)}", text)
-    found = re.findall(rf"([-~!|]?)({NAMES}|c\d+|-?0x[0-9a-f]+|-?[\d.]+(?:e[-+]\d+)?)", text)
-    return [_operand(sign, value) for sign, value in found]
-
-
-def _operand(sign: str, text: str) -> Operand:
-    if not re.fullmatch(r"-?(0x[0-9a-f]+|\d+)", text):
-        return Operand(sign, text)
-    number = int(text, 0)
-    return Operand("", -number if sign == "-" else number)
+    text = re.sub(r"c\[0x0\]\[(0x\w+)\]", lambda found: f"c{int(found[1], 16) // 4}", text)
+    found = re.findall(rf"([-~!|]?)({NAMES}|c\d+|0x[0-9a-f]+|[\d.]+(?:e[-+]\d+)?)", text)
+    return [Operand(sign, value) for sign, value in found]
 
 
 def read_listing(listing: str) -> str:

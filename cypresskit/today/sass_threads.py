@@ -8,19 +8,19 @@ Addresses lie below 4 GB, so their upper words are 0.
 """
 
 import operator
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from functools import reduce
+from itertools import chain, repeat
 
 import numpy as np
 
-from cypresskit.today.sass import PRODUCTS, SUMS, Operand, SassInstruction
+from cypresskit.today.sass import LOADS, PRODUCTS, SUMS, Operand, SassInstruction
 
 MASK = 0xFFFFFFFF
-ONE = np.int64(1)  # times an array of bools: int64 also where an int has 32 bits
 SIGN = 0x80000000
-UNKNOWN = -1
-PREDICATES = "PT", *(f"P{n}" for n in range(8))
-FIXED = dict.fromkeys(("RZ", "URZ", "SRZ"), 0) | {"PT": 1, "UPT": 1}
+UNKNOWN = np.array(-1, np.int64)
+FIXED = {"RZ": 0, "URZ": 0, "SRZ": 0, "PT": 1, "UPT": 1}
 #: What to try in place of instructions that aren't followed.
 CURES = {
     "LDL STL": "it keeps an array in local memory: index it by constants and by loops of constant"
@@ -31,11 +31,6 @@ CURES = {
     "SHFL VOTE REDUX": "its threads exchange registers: use shared memory",
     "ATOM ATOMG ATOMS RED REDG": "it adds to memory atomically: store each part, as C[part, i, j]",
 }
-#: What may follow the names of instructions on whole numbers.
-MODIFIERS = {
-    *"32 64 U32 S32 U64 S64 SX32 WIDE HI X EX L R LUT".split(),
-    *"AND OR LT LE GT GE EQ NE MOV SHL IADD MMA".split(),
-}
 
 Values = np.ndarray
 
@@ -45,23 +40,12 @@ class NotTimed(ValueError):
 
 
 def signed(value: Values) -> Values:
-    """Return 32 bits as a number from -2**31 on."""
-    return (value ^ SIGN) - SIGN
-
-
-def following(name: str) -> str:
-    """Return the name of the upper word's register."""
-    letters = name.rstrip("0123456789")
-    step = 4 if letters == "c" else 1
-    return name if letters == name else f"{letters}{int(name[len(letters) :]) + step}"
-
-
-def is_predicate(operand: Operand) -> bool:
-    return isinstance(operand.value, str) and operand.value.lstrip("U") in PREDICATES
+    """Return the number from -2**31 on that 32 bits stand for."""
+    return (value & MASK ^ SIGN) - SIGN
 
 
 class Registers:
-    """The registers and predicates of some threads, words of the constant bank ("c528"), and what
+    """The registers and predicates of some threads, words of the constant bank ("c132"), and what
     `S2R` reads.
 
     Attributes
@@ -73,13 +57,12 @@ class Registers:
     def __init__(self, values: dict[str, Values]):
         self.values = values
 
-    def word(self, name: str | int) -> Values:
+    def word(self, name: str) -> Values:
         """Return a register, a predicate, a constant or a number, without the sign before it."""
-        if isinstance(name, int):
-            return np.array([name & MASK], np.int64)
-        if name in FIXED:
-            return np.array([FIXED[name]], np.int64)
-        return self.values.get(name, np.array([UNKNOWN], np.int64))
+        if name in self.values:
+            return self.values[name]
+        is_number = re.fullmatch(r"0x\w+|\d+", name)
+        return np.array([int(name, 0) if is_number else FIXED.get(name, UNKNOWN)], np.int64)
 
     def read(self, operand: Operand) -> Values:
         """Return an operand's 32 bits, or its truth. The negative of a number has 33 bits: its
@@ -91,14 +74,6 @@ class Registers:
         if operand.sign == "~":
             return MASK ^ value
         return (MASK ^ value) + 1 if operand.sign == "-" else value
-
-    def pair(self, operand: Operand) -> Values:
-        """Return the 64 bits of two registers, or a number."""
-        sign, name = operand
-        if isinstance(name, int):
-            return np.array([name], np.int64)
-        both = signed(self.word(following(name))) << 32 | self.word(name)
-        return -both if sign == "-" else both
 
     def known(self, operand: Operand, on: np.ndarray, line: int) -> Values:
         """Return an operand that doesn't depend on data in the threads of a mask. Raises
@@ -117,79 +92,45 @@ class Registers:
             self.values[name] = value if on.all() else np.where(on, value, self.word(name))
 
 
-def split(one: SassInstruction) -> tuple[list[Operand], list[Operand]]:
-    """Return an instruction's results, a register with the predicates before it or after it, and
-    what it reads.
+def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
+    """Execute an instruction for the threads of a mask. Raises ``NotTimed`` for one that isn't
+    followed.
     """
-    operands = list(one.operands)
-    if one.name == "HFMA2":  # of zeros: a constant of two halves
-        halves = [float(f"{each.sign}{each.value}") for each in operands[:2:-1]]
-        return operands[:1], [Operand("", int(np.array(halves, np.float16).view(np.uint32)[0]))]
-    if one.name in ("LOP3", "ULOP3") and is_predicate(operands[0]):
-        operands[:2] = operands[1::-1]
-    count = 1
-    most = 2 if "PLOP3" in one.name else 3
-    while count < min(len(operands), most) and is_predicate(operands[count]):
-        count += 1
-    return operands[:count], operands[count:]
-
-
-def meaning_of(one: SassInstruction) -> str:
-    """Return an instruction's name in ``MEANING``. Raises ``NotTimed`` for one that isn't there."""
-    name = one.name[1:] if one.name[0] == "U" and one.name[1:] in MEANING else one.name
-    is_known = name in REAL or (name in MEANING and MODIFIERS.issuperset(one.modifiers))
-    if not is_known or (name == "HFMA2" and one.operands[2].value != "RZ"):
-        cures = (cure for names, cure in CURES.items() if name in names.split())
+    if one.name not in MEANING:
+        cures = (cure for names, cure in CURES.items() if one.name in names.split())
         cure = next(cures, "write sums of products in single or double precision alone")
         written = ".".join((one.name, *one.modifiers))
         raise NotTimed(f"line {one.line} becomes `{written}`, which isn't followed: {cure}")
-    return name
-
-
-def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
-    """Execute an instruction for the threads of a mask."""
-    name = meaning_of(one)
-    results, sources = split(one)
-    values = [registers.read(source) for source in sources]
-    is_wide = "WIDE" in one.modifiers
-    is_long = is_wide or "64" in one.modifiers or name == "CS2R"
-    if is_long or (name == "IMAD" and "HI" in one.modifiers):
-        at = 2 if name == "IMAD" else 0
-        values[at] = registers.pair(sources[at])
-    value = MEANING[name](one.modifiers, *values)
-    carries = [ONE * (value >> 32 >= n) for n in range(1, len(results))]
-    if is_wide and carries:
-        carries = [ONE * (value.view(np.uint64) < values[2].view(np.uint64))]
-    found = {str(to.value): result for to, result in zip(results, [value & MASK, *carries])}
-    if is_long:
-        found[following(str(results[0].value))] = value >> 32 & MASK
-    words = [registers.word(source.value) for source in sources]
-    least = reduce(np.minimum, words, np.array([UNKNOWN if name in REAL else 0], np.int64))
-    for to, result in found.items():
-        registers.write(to, np.where(least < 0, least, result), on)
+    least = reduce(np.minimum, [registers.word(source.value) for source in one.sources])
+    found = MEANING[one.name](one.modifiers, *map(registers.read, one.sources))
+    values: Iterable[Values] = chain(found, repeat(UNKNOWN))
+    for result, value in zip(one.results, values):
+        registers.write(result.value, np.where(least < 0, UNKNOWN, value), on)
 
 
 Modifiers = tuple[str, ...]
+Results = tuple[Values, ...]
 
 
-def _add(modifiers: Modifiers, *values: Values) -> Values:
-    return sum(values, np.array([0], np.int64))
+def _add(modifiers: Modifiers, *values: Values) -> Results:
+    total = sum(values, np.zeros(1, np.int64))
+    return total & MASK, total > MASK, total > 2 * MASK + 1
 
 
-def _lea(modifiers: Modifiers, value: Values, base: Values, *rest: Values) -> Values:
+def _lea(modifiers: Modifiers, value: Values, base: Values, *rest: Values) -> Results:
     """Shift, and add. The upper word of 64 bits has a carry."""
+    terms = list(rest)
+    upper = np.zeros(1, np.int64)
     if "SX32" in modifiers:
-        rest = signed(value) >> 31, *rest
-    if "HI" in modifiers:
-        upper, shift, *carry = rest
-        shifted = (upper << 32 | value) << shift >> 32
-    else:
-        shift, *carry = rest
-        shifted = value << shift
-    return (shifted & MASK) + base + sum(carry)
+        upper = signed(value) >> 31
+    elif "HI" in modifiers:
+        upper = terms.pop(0)
+    both = (upper << 32 | value) << terms[0]
+    word = both >> 32 if "HI" in modifiers else both
+    return _add(modifiers, word & MASK, base, *terms[1:])
 
 
-def _shift(modifiers: Modifiers, value: Values, count: Values, upper: Values) -> Values:
+def _shift(modifiers: Modifiers, value: Values, count: Values, upper: Values) -> Results:
     both = signed(upper) << 32 | value
     count = count & 63
     if "L" in modifiers:
@@ -198,71 +139,66 @@ def _shift(modifiers: Modifiers, value: Values, count: Values, upper: Values) ->
         both = both >> count
     else:
         both = (both.view(np.uint64) >> count.view(np.uint64)).view(np.int64)
-    return both >> 32 & MASK if "HI" in modifiers else both & MASK
+    return ((both >> 32 if "HI" in modifiers else both) & MASK,)
 
 
 def _logic(
     modifiers: Modifiers, first: Values, second: Values, third: Values, table: Values, *_: Values
-) -> Values:
-    """Return what a table has for each three bits. LOP3 also sets whether any is 1."""
-    found = np.array([0], np.int64)
+) -> Results:
+    """Return what a table has for each three bits, and whether any is 1."""
+    found = np.zeros(1, np.int64)
     for n in range(8):
-        if table.flat[0] >> n & 1:
+        if table[0] >> n & 1:
             terms = (first, 4), (second, 2), (third, 1)
             found = found | reduce(np.bitwise_and, (v if n & bit else ~v for v, bit in terms))
-    return found & MASK | (found & MASK != 0) * (ONE << 32)
-
-
-def _truths(modifiers: Modifiers, *values: Values) -> Values:
-    """Return two predicates that tables have for three."""
-    one, other = (_logic((), *values[:3], table) & 1 for table in values[3:])
-    return one | other << 32
-
-
-def integers(modifiers: Modifiers, *values: Values) -> list[Values]:
-    """Return the numbers that 32 bits stand for: signed, unless U32 says otherwise."""
-    bits = [value & MASK for value in values]
-    return bits if "U32" in modifiers else [signed(value) for value in bits]
+    return found & MASK, found & MASK != 0
 
 
 def _multiply(
-    modifiers: Modifiers, first: Values, second: Values, added: Values, *carry: Values
-) -> Values:
-    first, second = integers(modifiers, first, second)
-    value = first * second + added + sum(carry)
-    return value >> 32 & MASK if "HI" in modifiers else value
+    modifiers: Modifiers, first: Values, second: Values, low: Values, *rest: Values
+) -> Results:
+    """Multiply, and add 32 or 64 bits. The third result is the carry."""
+    if "U32" not in modifiers:
+        first, second = signed(first), signed(second)
+    added, carry = low, rest
+    if "WIDE" in modifiers or "HI" in modifiers:
+        added, carry = signed(rest[0]) << 32 | low, rest[1:]
+    total = first * second + added + sum(carry)
+    words = total & MASK, total >> 32 & MASK, total.view(np.uint64) < added.view(np.uint64)
+    return words[1:] if "HI" in modifiers else words
 
 
 def _compare(
     modifiers: Modifiers, first: Values, second: Values, other: Values, *lower: Values
-) -> Values:
+) -> Results:
     """Compare, and combine with a predicate. EX continues a comparison of 64 bits."""
-    first, second = integers(modifiers, first, second)
-    order = np.sign(first - second)
-    truth = getattr(operator, modifiers[0].lower())(order, 0)
+    if "U32" not in modifiers:
+        first, second = signed(first), signed(second)
+    names = [name.lower() for name in modifiers if name not in ("U32", "EX")]
+    order, combine = (getattr(operator, f"__{name}__") for name in names)
+    truth = order(first, second)
     if "EX" in modifiers:
-        truth = np.where(order == 0, lower[0] > 0, truth)
-    combine = np.logical_or if "OR" in modifiers else np.logical_and
-    one, complement = (combine(each, other > 0) for each in (truth, ~truth))
-    return ONE * one | ONE * complement << 32
+        truth = np.where(first == second, lower[0] > 0, truth)
+    return combine(truth, other > 0), combine(~truth, other > 0)
 
 
-def _select(modifiers: Modifiers, first: Values, second: Values, choice: Values) -> Values:
-    return np.asarray(np.where(choice > 0, first, second))
+def _select(modifiers: Modifiers, first: Values, second: Values, choice: Values) -> Results:
+    return (np.where(choice > 0, first, second),)
 
 
-REAL = *PRODUCTS, *SUMS
-MOVES = "MOV", "S2R", "S2UR", "R2UR", "CS2R", "LDC", "ULDC", "HFMA2"
-MEANING: dict[str, Callable[..., Values]] = {
+MOVES = "MOV", "S2R", "S2UR", "R2UR", "CS2R", "LDC"
+MEANING: dict[str, Callable[..., Results]] = {
     "LEA": _lea,
     "SHF": _shift,
     "LOP3": _logic,
-    "PLOP3": _truths,
+    "PLOP3": lambda *given: (_logic(*given)[0] & 1,),
     "IMAD": _multiply,
     "ISETP": _compare,
     "SEL": _select,
     "IADD3": _add,
     "VIADD": _add,
-    **dict.fromkeys(REAL, lambda *_: np.array([0], np.int64)),
-    **dict.fromkeys(MOVES, lambda _, value: value),
+    "HFMA2": _add,  # of zeros: a constant of two halves, 0 of all but data
+    **dict.fromkeys((*LOADS, *PRODUCTS, *SUMS), lambda *_: ()),
+    **dict.fromkeys(MOVES, lambda _, *values: values),
 }
+MEANING |= {f"U{name}": meaning for name, meaning in MEANING.items()}

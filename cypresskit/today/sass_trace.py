@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 from cypresskit.today.grid_launch import GridLaunch
-from cypresskit.today.sass import SassCode, SassInstruction
+from cypresskit.today.sass import CONTROL_FLOW, STORES, SassCode, SassInstruction
 from cypresskit.today.sass_threads import (
     MASK,
-    UNKNOWN,
     NotTimed,
     Registers,
     Values,
     compute,
-    following,
-    integers,
     signed,
 )
 
@@ -31,7 +28,6 @@ WARP = 32
 SHARED_BASE = 1024  # the first byte of a block's shared memory
 MAX_STEPS = 15_000  # instructions of a loop that are followed
 MAX_SKIPPED = 1 << 20  # iterations
-CONTROL = "BSSY", "BSYNC", "BAR", "NOP", "WARPSYNC", "EXIT"
 AXES = "XYZ"
 
 
@@ -45,21 +41,18 @@ class TraceStep:
         The instruction.
     active, on
         Masks of the threads that are there, and of those that execute it: (blocks, warps, threads).
-    address
-        Of an access: the first byte for each thread.
+    value
+        Of an access, its first byte for each thread; of a comparison, by how much the first number
+        is larger.
     array
         Of an access of memory: the array, the number of an argument.
-    difference
-        Of a comparison: by how much the first number is larger, for each thread; and the same as
-        a signed number of 32 bits, of which 0 is the next change.
     """
 
     one: SassInstruction
     active: np.ndarray
     on: np.ndarray
-    address: Any = None
+    value: Any = None
     array: int = -1
-    difference: Any = None
 
 
 @dataclass(eq=False)
@@ -68,25 +61,25 @@ class Segment:
 
     Attributes
     ----------
-    loop
-        The loop's first instruction; -1 between loops.
     steps, later
         The steps of the last iteration but one, and of the last one.
+    is_loop
+        Whether it is in a loop.
     count
-        How many there are.
+        How many iterations there are.
     """
 
-    loop: int
     steps: list[TraceStep]
     later: list[TraceStep]
+    is_loop: bool = False
     count: int = 1
 
     def moves(self) -> Iterator[tuple[TraceStep, int]]:
         """Yield each step, and by how many bytes most addresses move with each iteration."""
         for step, later in zip(self.steps, self.later):
             move = 0
-            if step.address is not None and step.on.any():
-                move = int(np.median((later.address - step.address)[step.on]))
+            if step.one.is_access and step.on.any():
+                move = int(np.median((later.value - step.value)[step.on]))
             yield step, move
 
 
@@ -114,12 +107,11 @@ def even_iterations(segment: Segment) -> int:
     """Return for how many more iterations all comparisons have the same result."""
     count = MAX_SKIPPED
     for step, later in zip(segment.steps, segment.later):
-        if later.difference is None:
-            continue
-        growth = later.difference - step.difference
-        ends = later.on & (growth != 0) & (later.difference * growth <= 0)
-        left = (abs(later.difference[ends]) - 1) // abs(growth[ends])
-        count = min([count, *left.tolist()])
+        if "ISETP" in step.one.name:
+            growth = later.value - step.value
+            ends = later.on & (growth != 0) & (later.value * growth <= 0)
+            left = (abs(later.value[ends]) - 1) // abs(growth[ends])
+            count = min([count, *left.tolist()])
     return max(count, 0)
 
 
@@ -138,7 +130,7 @@ class Tracer:
     def __init__(self, code: SassCode, launch: GridLaunch, blocks: np.ndarray):
         self.code, self.launch = code, launch
         numbers = np.arange(-(-launch.group // WARP) * WARP, dtype=np.int64).reshape(-1, WARP)
-        given = {f"c{byte}": np.array([word], np.int64) for byte, word in launch.constants.items()}
+        given = {f"c{n}": np.array([word], np.int64) for n, word in launch.constants.items()}
         given["SR_CgaCtaId"] = np.array([0], np.int64)
         across, down, _ = launch.threads
         places = numbers % across, numbers // across % down, numbers // (across * down)
@@ -153,25 +145,16 @@ class Tracer:
 
     def run(self) -> list[Segment]:
         """Return the trace. Raises ``NotTimed``."""
+        loops = self.code.loops
         while self.pending:
             at = min(self.pending)
-            if at in self.code.loops:
-                self._follow_loop(at, self.code.loops[at])
+            if at in loops:
+                self._follow_loop(at, loops[at] + 1)
             else:
-                ends = (header for header in self.code.loops if header > at)
-                self._add(-1, self._follow(min(ends, default=len(self.code.instructions))))
+                ends = [header for header in loops if header > at]
+                steps = self._follow(min(ends, default=len(self.code.instructions)))
+                self.segments.append(Segment(steps, steps))
         return self.segments
-
-    def _add(self, loop: int, steps: list[TraceStep]) -> Segment:
-        """Note an iteration of a loop, or what lies between loops, and return its segment."""
-        last = self.segments[-1] if self.segments else None
-        if last and last.loop == loop >= 0 and signature(last.later) == signature(steps):
-            last.count += 1
-            last.steps = last.later
-            last.later = steps
-            return last
-        self.segments.append(Segment(loop, steps, steps))
-        return self.segments[-1]
 
     def _follow(self, end: int, header: int = -1) -> list[TraceStep]:
         """Follow threads until all are at a loop's header, or at an instruction from ``end`` on."""
@@ -180,25 +163,29 @@ class Tracer:
             steps.append(self._step())
         return steps
 
-    def _follow_loop(self, header: int, last: int) -> None:
+    def _follow_loop(self, header: int, end: int) -> None:
         """Follow a loop until no thread is in it."""
-        followed = 0
         values = self.registers.values
+        followed = 0
+        segment = None
         growth: dict[str, Values] = {}  # of registers in the last iteration
         while header in self.pending:
             before = dict(values)
-            steps = self._follow(last + 1, header)
-            segment = self._add(header, steps)
+            steps = self._follow(end, header)
+            if segment and signature(segment.later) == signature(steps):
+                segment.steps, segment.later = segment.later, steps
+                segment.count += 1
+            else:
+                segment = Segment(steps, steps, is_loop=True)
+                self.segments.append(segment)
             earlier, growth = growth, {name: values[name] - value for name, value in before.items()}
             is_even = all(np.all(grown == earlier.get(name, 0)) for name, grown in growth.items())
             if segment.count >= 3 and is_even:
                 count = even_iterations(segment)
                 segment.count += count
-                for name, value in before.items():
-                    now = values[name]
-                    later = now + count * growth[name] & MASK
-                    values[name] = np.where(np.minimum(now, value) < 0, now, later)
-                growth = {}
+                for name, grown in growth.items():
+                    skipped = values[name] + count * grown & MASK
+                    values[name] = np.where(grown, skipped, values[name])
             followed += len(steps)
             if followed > MAX_STEPS:
                 raise NotTimed(
@@ -211,21 +198,20 @@ class Tracer:
     def _step(self) -> TraceStep:
         """Execute the first instruction at which threads are, and note where they go on."""
         at = min(self.pending)
-        active = self.pending.pop(at)
+        active = on = self.pending.pop(at)
         one = self.code.instructions[at]
-        on = active
-        conditions = [one.guard] if one.guard else []
-        if one.name == "BRA":
-            conditions += one.operands[:-1]
-        for condition in conditions:
+        for condition in one.conditions:
             on = on & (self.registers.known(condition, on, one.line) > 0)
         step = TraceStep(one, active, on)
-        if one.name == "BRA":
-            self._go(int(one.operands[-1].value), on)
-        elif one.is_access:
+        if one.is_access:
             self._access(step)
-        elif one.name not in CONTROL:
-            self._compute(step)
+        elif "ISETP" in one.name:
+            first, second = map(self.registers.read, one.sources[:2])
+            step.value = np.broadcast_to(signed(first - second), on.shape)
+        if one.name not in CONTROL_FLOW + STORES:
+            compute(self.registers, one, on)
+        if one.name == "BRA":
+            self._go(one.target, on)
         leaves = on if one.name in ("BRA", "EXIT") else np.zeros_like(on)
         self._go(at + 1, active & ~leaves)
         return step
@@ -234,23 +220,12 @@ class Tracer:
         if some.any():
             self.pending[at] = self.pending.get(at, some) | some
 
-    def _compute(self, step: TraceStep) -> None:
-        one = step.one
-        if "ISETP" in one.name:
-            numbers = map(self.registers.read, one.operands[2:4])
-            first, second = integers(one.modifiers, *numbers)
-            difference = np.broadcast_to(first - second, step.on.shape)
-            step.difference = np.stack([difference, signed(difference & MASK)])
-        compute(self.registers, one, step.on)
-
     def _access(self, step: TraceStep) -> None:
-        """Note the address of an access, and load or store."""
+        """Note the address of an access, and its array. Raises ``ValueError`` outside of arrays."""
         one = step.one
-        operands = list(one.operands)
-        data = str(operands.pop(0 if one.is_load else -1).value)
-        terms = [self.registers.known(operand, step.on, one.line) for operand in operands]
-        step.address = np.broadcast_to(sum(terms) & MASK, step.on.shape)
-        some = step.address[step.on]
+        terms = [self.registers.known(source, step.on, one.line) for source in one.sources]
+        step.value = np.broadcast_to(sum(terms) & MASK, step.on.shape)
+        some = step.value[step.on]
         if not len(some):
             return
         first = int(some.min())
@@ -259,6 +234,3 @@ class Tracer:
             step.array = self.launch.array_at(one.line, first, last)
         elif first < SHARED_BASE or last > SHARED_BASE + self.shared_bytes:
             raise NotTimed(f"line {one.line} accesses an element outside its shared array")
-        for _ in range(one.is_load * one.size // 4):
-            self.registers.write(data, np.array([UNKNOWN], np.int64), step.on)
-            data = following(data)

@@ -145,7 +145,7 @@ class Warps:
     def load_clocks(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Return the clocks of the load unit for some warps of the first block."""
         one = step.one
-        return load_clocks(step.address[0, warps], step.on[0, warps], one.size, one.is_shared)
+        return load_clocks(step.value[0, warps], step.on[0, warps], one.size, one.is_shared)
 
     def _stream(self, step: TraceStep, move: int, warps: np.ndarray, blocks: int) -> Stream:
         """Return what a load, or an access of shared memory, requests."""
@@ -157,10 +157,10 @@ class Warps:
 
     def _addresses(self, step: TraceStep, blocks: int) -> np.ndarray:
         """Return the addresses of the first blocks. Raises ``NotTimed`` if they grow unevenly."""
-        first = step.address[0]
-        growth = step.address[4:7] - first
+        first = step.value[0]
+        growth = step.value[4:7] - first
         even = first + np.tensordot(corners(self.launch), growth, 1)
-        if np.any((step.address != even)[7:] & step.on[7:]):
+        if np.any((step.value != even)[7:] & step.on[7:]):
             raise NotTimed(
                 f"line {step.one.line} loads from addresses that don't grow evenly along the grid:"
                 " let each block begin at its number times a size"
