@@ -43,7 +43,6 @@ LAYERS = (
     "host",
     "lazy",
     "today",
-    "number_parsing",
     "draw",
     "editing",
     "isolated",

@@ -5,12 +5,13 @@
 chart; ``line_chart`` draws the result over this guess.
 """
 
+import re
 from collections.abc import Sequence
+from math import inf, isfinite
 from typing import Any
 
 from cypresskit.draw import theme
 from cypresskit.draw.guess_chart import guess_chart
-from cypresskit.number_parsing import number
 from cypresskit.session import drop_dead_widget
 
 BETWEEN = " | "  # separates choices in the text form
@@ -46,7 +47,7 @@ class Prediction:
             return dict(zip(self.curve, heights)) if any(heights) else None
         if self.choices or not entered:
             return entered[0] if entered else None
-        return number(entered[0], self.unit)
+        return read_number(entered[0], self.unit)
 
     def reveal(self, truth) -> str:
         """Return the question, the guess and the result as a line of text.
@@ -129,6 +130,23 @@ class Prediction:
         return (
             f'<span role="status">Noted: {theme.escape_html(value)}. Now run the next cell.</span>'
         )
+
+
+def read_number(text: str, unit: str = "") -> float | None:
+    """Return the number in a text as people write it, with words around it, or None.
+
+    1,3 and 0,5 are decimals, 1 000 and 1,000 thousands, 1/70 is a fraction. An ``x`` or the
+    ``unit`` may follow without a space. 2k, 0x10, 1.3.4 and 20-30 aren't numbers.
+    """
+    plain = re.sub(r"(?<=\d)[,'\s](?=\d{3}(?!\d))", "", text.replace("\u2212", "-"))
+    number = r"(?:\D*\s)?(-?\d*\.?\d+(?:e-?\d+)?)(?:\s*/\s*(\d+))?"
+    after = rf"(?:x|{re.escape(unit or 'x')})?(?:\s\D*)?"
+    match = re.fullmatch(number + after, plain.strip().replace(",", "."), re.I)
+    if not match:
+        return None
+    divisor = float(match[2] or 1)
+    value = float(match[1]) / divisor if divisor else inf
+    return value if isfinite(value) else None
 
 
 def _shown_guess(value) -> str:

@@ -12,6 +12,7 @@ import csv
 import hashlib
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -21,7 +22,6 @@ from cypresskit.files.atomic import try_to_save
 from cypresskit.grading import course
 from cypresskit.grading.course import Exercise, Lesson
 from cypresskit.grading.submissions import Student
-from cypresskit.number_parsing import number
 from cypresskit.tables import as_csv, quantity, read_csv
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
@@ -259,10 +259,13 @@ def parse_rows(sheet: Path) -> list[dict]:
     rows = []
     for line, row in found:
         entered = (row[RUBRIC] or "").strip()
-        value = number(entered)
-        if entered and (value is None or not 0 <= value <= FULL):
-            where = f"{sheet}, row {line} ({row['exercise']})"
-            raise ValueError(f"{where}: `{entered}` isn't a number of points from 0 to {FULL}")
+        value = None
+        if entered:
+            with suppress(ValueError):
+                value = float(entered.replace(",", "."))
+            if value is None or not 0 <= value <= FULL:
+                where = f"{sheet}, row {line} ({row['exercise']})"
+                raise ValueError(f"{where}: `{entered}` isn't a number of points from 0 to {FULL}")
         rows.append({name: cell for name, cell in row.items() if name} | {RUBRIC: value})
     return rows
 

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from cypresskit.files.atomic import save_file
 from cypresskit.grading import course
@@ -35,18 +34,26 @@ def hand_out(lessons: Sequence[Path], target: Path) -> None:
 
 
 def make_handouts(lessons: Sequence[Path]) -> dict[str, str]:
-    """Return the contents of the files to hand out, by name."""
+    """Return the contents of the files to hand out, by name, in JupyterLab's format."""
     texts = {}
     names = {lesson.name for lesson in lessons}
+
+    def linked(match: re.Match) -> str:
+        words, file = match.groups()
+        return match[0] if file in names else words
+
     for lesson in lessons:
-        notebook = _read(lesson)
-        given = [
+        notebook = json.loads(lesson.read_text(encoding="utf-8"))
+        notebook["cells"] = [
             cell
             for cell in notebook["cells"]
             if course.find_entry(cell).get("part") not in course.NOT_FOR_STUDENTS
         ]
-        linked = [_linked(cell, names) for cell in given]
-        texts[lesson.name] = _text(notebook | {"cells": linked})
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = LINK.sub(linked, "".join(cell["source"]))
+        text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False)
+        texts[lesson.name] = f"{text}\n"
     return texts
 
 
@@ -56,29 +63,3 @@ def _is_another(path: Path, text: str) -> bool:
         return path.read_bytes() != text.encode()
     except OSError:
         return path.is_file()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _text(notebook: dict) -> str:
-    """Return a notebook's file, in JupyterLab's format."""
-    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def _source(cell: dict[str, Any]) -> str:
-    source = cell["source"]
-    return source if isinstance(source, str) else "".join(source)
-
-
-def _linked(cell: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    """Return the cell with its links to handed-out files; other links become plain text."""
-
-    def linked(match: re.Match) -> str:
-        words, file = match.groups()
-        return match[0] if file in names else words
-
-    if cell["cell_type"] != "markdown":
-        return cell
-    return cell | {"source": LINK.sub(linked, _source(cell))}
