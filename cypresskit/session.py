@@ -2,17 +2,15 @@
 
 Importing the package changes nothing in the session. Modules register what they would set up
 (``register_extension``); ``load()`` and ``%load_ext cypresskit`` then do it. A notebook that is run
-by a program (nbval, nbclient, nbconvert) has no user. Its outputs must not depend on how fast the
-machine is, so it shows no progress bars.
+by a program (nbval, nbclient, nbconvert) has no user. Its outputs must not depend on the machine,
+so it shows no notices.
 """
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
-PROGRESS_DELAY = 2.0  # seconds after which a progress bar is shown
 
 _extensions: list[Callable[[Any], None]] = []
 _shells: list[Any] = []  # the shells in which load() was called
@@ -58,14 +56,8 @@ def has_user() -> bool | None:
     return bool(kernel.get_parent().get("content", {}).get("allow_stdin"))
 
 
-def is_progress_shown() -> bool:
-    """Return whether to show progress.
-
-    That is, whether standard error is a terminal, or the output of a notebook with a user. It is
-    False if tqdm's environment variable TQDM_DISABLE is set.
-    """
-    if os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
-        return False
+def is_watched() -> bool:
+    """Return whether standard error is a terminal, or the output of a notebook with a user."""
     in_notebook = has_user()
     if in_notebook is None:
         return sys.stderr is not None and sys.stderr.isatty()

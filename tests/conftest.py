@@ -69,7 +69,6 @@ if not os.access(
     os.environ["HOME"] = tempfile.mkdtemp()
 
 os.environ["CYPRESSKIT_KEEP"] = "0"  # tests time each launch anew, but for those of notebooks
-os.environ["TQDM_DISABLE"] = "1"  # in JupyterLab, too, a slow notebook's outputs hold no bar
 
 sys.modules["rfc3987_syntax"] = (
     None  # a grammar that jsonschema compiles for a second, and nothing here needs
@@ -296,11 +295,11 @@ def without_a_loop(test):
 
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPROF)
-#: Threads that may be there after a test, by class and name: a launch's and tqdm's; an event loop's
+#: Threads that may be there after a test, by class and name: a launch's; an event loop's
 #: and jupyter_core's, which both keep for the next call; jupyter_client's, which ends with a beat;
 #: and those of a folder that a module's tests share, each of which ends with its request.
 KEPT = re.compile(
-    r"\w+ (cypresskit|tqdm|asyncio_)|.* - runner$|HBChannel "
+    r"\w+ (cypresskit|asyncio_)|.* - runner$|HBChannel "
     r"|.*\(process_request_thread\)$"
 )
 

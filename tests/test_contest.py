@@ -259,11 +259,10 @@ def test_the_bar_is_what_write_reaches():
     ]
     for n, exact, left in ((1024, False, 6), (contest.N, False, 2), (contest.N, True, 1)):
         reports = {
-            shape: ck.simulate(contest.generate_kernel(*shape), n, exact=exact, progress=False)
-            for shape in shapes
+            shape: ck.simulate(contest.generate_kernel(*shape), n, exact=exact) for shape in shapes
         }
         shapes = sorted(shapes, key=lambda shape: reports[shape].gflops)[-left:]
-    target = ck.simulate(contest.TARGET_KERNEL, contest.N, exact=True, progress=False).gflops
+    target = ck.simulate(contest.TARGET_KERNEL, contest.N, exact=True).gflops
     assert target <= reports[shapes[0]].gflops
     step = STEPS["contest"]
     assert reports[shapes[0]].gflops < step.share * target

@@ -67,22 +67,10 @@ _count_launches()
 """
 
 
-#: Variables of the tests, which no reader has. Without the second, what students get reads the
-#: times that the solved lessons simulated, as a reader's second run does.
-OURS = "TQDM_DISABLE", "CYPRESSKIT_KEEP"
-#: Makes every simulation one that takes long: it may show its progress at once.
-SLOW = "import cypresskit.session as session; session.PROGRESS_DELAY = 0.0"
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory) -> dict[str, str]:
-    """The environment of a reader's slow machine: none of our tests' variables, so that what it
-    shows of a simulation's progress would be an output.
-    """
-    folder = tmp_path_factory.mktemp("slow")
-    (folder / "sitecustomize.py").write_text(SLOW)
-    ours = {name: value for name, value in os.environ.items() if name not in OURS}
-    return ours | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+#: A reader's environment: without the tests' variable, so what students get reads the times that
+#: the solved lessons simulated, as a reader's second run does.
+READERS = {name: value for name, value in os.environ.items() if name != "CYPRESSKIT_KEEP"}
+READERS["PYTHONPATH"] = str(ROOT)
 
 
 def nbval(path: Path, environment: dict[str, str]) -> subprocess.CompletedProcess:
@@ -108,7 +96,7 @@ def run(tmp_path_factory):
     its code cells. Their metadata say which kernels they ``launched``.
     """
     manager = KernelManager(kernel_name="python3")
-    manager.start_kernel(env={name: os.environ[name] for name in os.environ if name != OURS[1]})
+    manager.start_kernel(env=READERS)
     count = [COUNT]  # once in this kernel
 
     def cells(path: Path) -> list:
@@ -180,8 +168,10 @@ LESSONS = [
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_runs_and_prints_what_it_holds(path, tmp_path, slow):
-    result = nbval(shutil.copy(path, tmp_path / path.name), slow)  # alone: no other lesson's star
+def test_runs_and_prints_what_it_holds(path, tmp_path):
+    result = nbval(
+        shutil.copy(path, tmp_path / path.name), READERS
+    )  # alone: no other lesson's star
     assert result.returncode == 0, result.stdout[-6000:]
 
 
@@ -194,14 +184,14 @@ def commands() -> set[str]:
 
 @pytest.mark.nightly
 @pytest.mark.notebook
-def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path, slow):
-    """As it is typed, with nothing compiled, on a slow machine."""
+def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path):
+    """As it is typed, with nothing compiled."""
     (command,) = commands()
     empty = dict.fromkeys(("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), str(tmp_path))
     done = subprocess.run(
         [sys.executable, "-m", *command.split(), "-p", "no:cacheprovider"],
         cwd=ROOT,
-        env=slow | empty,
+        env=READERS | empty,
         capture_output=True,
         text=True,
         timeout=1800,

@@ -227,12 +227,10 @@ def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, t
     assert data["text/plain"].strip() and (user or session.WIDGET_MIME not in metadata)
 
 
-@pytest.mark.parametrize("disabled", ["0", "", "1"])
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("user", [True, False, None])
-def test_progress_is_shown_where_somebody_sees_it(user, terminal, disabled, monkeypatch):
-    """In a notebook with a user, or outside of one in a terminal; TQDM_DISABLE hides it."""
-    monkeypatch.setenv("TQDM_DISABLE", disabled)
+def test_notices_are_shown_where_somebody_sees_them(user, terminal, monkeypatch):
+    """In a notebook with a user, or outside of one in a terminal."""
     monkeypatch.setattr(session, "has_user", lambda: user)
     monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: terminal))
-    assert session.is_progress_shown() == (disabled != "1" and (terminal if user is None else user))
+    assert session.is_watched() == (terminal if user is None else user)

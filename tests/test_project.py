@@ -357,7 +357,7 @@ def test_import_loads_only_what_every_user_needs():
     shown = run(sys.executable, "-c", "import cypresskit, sys; print(*sys.modules)")
     assert shown.returncode == 0, shown.stderr
     loaded = set(shown.stdout.split())
-    assert not loaded & {"bokeh", "ipywidgets", "IPython", "numba", "llvmlite", "tqdm"}
+    assert not loaded & {"bokeh", "ipywidgets", "IPython", "numba", "llvmlite"}
     rooms = ("compiler", "timing", "host", "draw", "teach", "editing", "grading", "isolated", "cli")
     assert not loaded & {f"cypresskit.{room}" for room in rooms}
     fast = {name for name in loaded if name.startswith("cypresskit.machine.compiled.")}

@@ -43,7 +43,7 @@ def sampled(name, n, k, device=HD5870, **numbers):
     code, shape = compile(kernel.program, device), kernel.shape(n, n, k, 1.0, 0.0, 1)
     launch = TimedLaunch(code, shape, device)
     with patch.multiple(sampling, **({"MAX_SHARE": 1} | numbers)):
-        return [time_launch(launch, exact=exact, progress=False) for exact in (False, True)]
+        return [time_launch(launch, exact=exact) for exact in (False, True)]
 
 
 # It waits for memory, and a board with one engine runs it in many rounds.

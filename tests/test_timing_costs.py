@@ -43,7 +43,7 @@ end
 
 @pytest.fixture(scope="module")
 def nn():
-    return ck.line_costs(ck.simulate("sgemm_nn", 1024, k=256, progress=False))
+    return ck.line_costs(ck.simulate("sgemm_nn", 1024, k=256))
 
 
 def everything_free(launch):
@@ -63,9 +63,9 @@ def random_line_costs(seed):
     if write is None:
         block = generate_kernel(*rng.choice(law.ENTRIES))
         n, k = rng.randint(64, 400), rng.randint(8, 200)
-        return ck.line_costs(ck.simulate(block, n, k=k, progress=False))
+        return ck.line_costs(ck.simulate(block, n, k=k))
     shape = write(rng)
-    return ck.line_costs(ck.simulate(compile(shape.program), launch=shape, progress=False))
+    return ck.line_costs(ck.simulate(compile(shape.program), launch=shape))
 
 
 def starting(costs, text):
@@ -82,7 +82,7 @@ def test_a_fetch_of_a_costs_twice_one_of_b_in_nn(nn):
 
 
 def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
-    costs = ck.line_costs(ck.simulate("dgemm_tn", 512, progress=False))
+    costs = ck.line_costs(ck.simulate("dgemm_tn", 512))
     assert costs.report.bound == "ALU"
     busy = costs.report.busy["ALU"]
     sums = [line for line in starting(costs, "dmad") if line.runs > costs.report.wavefronts]
@@ -96,7 +96,7 @@ def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
 @pytest.mark.parametrize("name", ["sgemm_64x64_lds", "dgemm_nn"])
 def test_each_target_is_ablated_once(name, limit, monkeypatch):
     monkeypatch.setattr(line_costs_module, "MAX_ABLATIONS", limit)
-    launch = ck.simulate(name, 256, progress=False).launch
+    launch = ck.simulate(name, 256).launch
     paths = launch.trace(launch.shape.wavefronts)
     targets = ablation_targets(launch.code, paths, launch.device)
     sets = line_costs_module._target_sets(targets)
@@ -154,7 +154,7 @@ def test_a_fetch_that_is_free_leaves_its_lines_to_the_next():
 
 
 def test_what_if_goes_down_from_the_peak_to_what_is_reached():
-    report = ck.simulate("sgemm_nn", 1024, progress=False)
+    report = ck.simulate("sgemm_nn", 1024)
     what_if = ck.what_if(report)
     reached = [step.reached for step in what_if if step.reached is not None]
     assert reached[-1] == pytest.approx(report.gflops)
@@ -226,7 +226,7 @@ SIBLINGS = [
 @pytest.mark.few(4)
 @pytest.mark.parametrize("worse, better, size, change", SIBLINGS, ids=lambda value: str(value)[:24])
 def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, better, size, change):
-    slow, fast = (ck.simulate(name, **size, progress=False) for name in (worse, better))
+    slow, fast = (ck.simulate(name, **size) for name in (worse, better))
     assert fast.gflops > slow.gflops
     assert CHANGES[change](slow, fast)
     before, lost = slow.peak_gflops, {}
@@ -240,8 +240,8 @@ def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, bette
 
 def test_rows_of_memory_are_a_limit_where_lines_lie_apart():
     """Numbers of a column of A lie in rows of their own; a block's lines lie side by side."""
-    column = ck.what_if(ck.simulate("sgemv_n", 1, m=8192, k=512, progress=False))
-    block = ck.what_if(ck.simulate("sgemm_tn", 512, k=128, progress=False))
+    column = ck.what_if(ck.simulate("sgemv_n", 1, m=8192, k=512))
+    block = ck.what_if(ck.simulate("sgemm_tn", 512, k=128))
     rows = "rows of memory that open"
     assert column[rows].gain > 0.2 > 0.05 > block[rows].gain
     assert column[rows].lesson == "08"

@@ -62,7 +62,7 @@ def test_the_second_session_compiles_nothing(session, tmp_path, monkeypatch):
 
 
 def test_what_compiles_says_so_once(session, capsys, monkeypatch):
-    monkeypatch.setattr(module, "is_progress_shown", lambda: True)
+    monkeypatch.setattr(module, "is_watched", lambda: True)
     module._notify.cache_clear()
     session()
     assert capsys.readouterr().err == module.NOTICE + "\n"

@@ -83,7 +83,7 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     board = replace(SMALL, simd_engines=rng.choice((1, 2)), max_wavefronts=rng.choice((4, 8)))
     launch = TimingRequest(kernel, size=(m, n, rng.randint(100, 300)), device=board).launch()
     with patch.multiple(sampling, SAMPLE_EFFORT=2e4, MAX_WHOLE_EFFORT=0):
-        few = time_launch(launch, exact=False, progress=False)
+        few = time_launch(launch, exact=False)
     asked = requested_work(launch.trace(launch.wavefronts), board)
     units = {"alu": "ALU", "texture": "texture", "lds": "LDS"}
     engines = few.clocks * board.simd_engines

@@ -121,18 +121,12 @@ def stop(page: Page, code: str) -> list[str]:
     return evaluate(page, "() => window.endless")
 
 
-def is_progress(output: dict) -> bool:
-    """Whether an output is a progress bar, which the last of its texts wipes out."""
-    return output.get("name") == "stderr" and not output["text"].strip()
-
-
 def differences(path: Path, ran: list[list[dict]]) -> list:
     """Return the cells of a saved notebook whose outputs differ from those of a run."""
     found: list = []
     for number, (cell, outputs) in enumerate(
         zip(code_cells(nbformat.read(path, 4)), ran, strict=True)
     ):
-        outputs = [one for one in outputs if not is_progress(one)]
         errors = [one["evalue"] for one in outputs if one["output_type"] == "error"]
         if errors:
             found.append((number, errors))

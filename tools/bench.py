@@ -18,7 +18,10 @@ import numpy as np, cypresskit as ck
 a, b = np.random.default_rng(1).random((2, {n}, {n}))
 a, b = (x.astype(ck.kernels["{kernel}"].dtype) for x in (a, b))
 """
-PRODUCT = 'ck.gemm(a, b, trans_a=True, kernel="{kernel}", engine="{engine}")'
+PRODUCT = """
+kernel = ck.kernels["{kernel}"]
+ck.launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), engine="{engine}")
+"""
 CLOCK = """
 import cypresskit as ck
 from cypresskit.timing.simulate import forget_reports
@@ -27,7 +30,7 @@ COSTS = """
 import cypresskit as ck
 from inspect import unwrap
 from cypresskit.timing.costs import line_costs
-report = ck.simulate("sgemm_tn", 2048, progress=False)
+report = ck.simulate("sgemm_tn", 2048)
 """
 EDIT = """
 import cypresskit as ck
@@ -68,7 +71,7 @@ ROWS = {
     **{
         f"clock {kernel} {n}": (
             CLOCK,
-            f'forget_reports(); ck.simulate("{kernel}", {n}, progress=False)',
+            f'forget_reports(); ck.simulate("{kernel}", {n})',
         )
         for kernel in ("sgemm_tn", "dgemm_tn", "sgemm_64x64_lds")
         for n in (256, 1024, 4096)

@@ -1,7 +1,7 @@
 """Make and run the lessons' notebooks: from one source per lesson, a student's and a solved one.
 
 ``python -m tools.book notebooks [01 ...]`` does it; notebooks/README.md describes the sources. The
-outputs of the run are saved, except for those that differ each time: progress bars, and the cell
+outputs of the run are saved, except for those that differ each time: notices, and the cell
 that loads the players' scripts. Markdown cells can't be edited, since that would reveal folded
 solutions, and checks can't be deleted. A student's checks have no saved outputs.
 
@@ -55,8 +55,6 @@ IL_MINUTE = "<!-- il in a minute -->"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
 LOADER = "nbval-ignore-output"
-# Outputs that appear only on a busy or new computer
-BUSY = re.compile(r"\s*simulating:|" + re.escape(NOTICE))
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -216,8 +214,9 @@ def execute(notebook: NotebookNode) -> None:
 
 
 def lasting(output: NotebookNode) -> bool:
-    """Return whether to save an output, which isn't a progress bar or a notice on compiling."""
-    return not BUSY.match(output.get("text") or output.get("data", {}).get("text/plain", ""))
+    """Return whether to save an output, which isn't the notice on compiling."""
+    text: str = output.get("text", "")
+    return not text.startswith(NOTICE)
 
 
 def write(notebook: NotebookNode, path: Path) -> None:

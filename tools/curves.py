@@ -23,7 +23,7 @@ SIDE = 16384  # of Li's matrices
 
 def kernel_row(kernel: str, n: int) -> Row:
     """Return the speed of a published kernel at N, timed as its author did."""
-    report = simulate(kernel, n, progress=False, **published.conditions(kernel).options)
+    report = simulate(kernel, n, **published.conditions(kernel).options)
     return n, round(report.gflops, 2), round(report.error, 4)
 
 
@@ -39,7 +39,7 @@ def kernel_rows(kernel: str) -> Iterator[Row]:
 def other_rows(kernel: str, sizes: Iterable[int]) -> Iterator[Row]:
     """Yield the speeds of a kernel of which no number is printed, on the chip alone."""
     for n in sizes:
-        report = simulate(kernel, n, progress=False)
+        report = simulate(kernel, n)
         yield n, round(report.gflops, 2), round(report.error, 4)
 
 
@@ -48,7 +48,7 @@ def packed_rows() -> Iterator[Row]:
     row = published.kernel("sgemm_packed4")
     for count in COUNTS:
         options = published.conditions("sgemm_packed4").options
-        report = simulate("sgemm_packed", row["n"], count=count, progress=False, **options)
+        report = simulate("sgemm_packed", row["n"], count=count, **options)
         yield count, round(report.gflops, 2), round(report.error, 4)
 
 

@@ -16,8 +16,6 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from cypresskit import published
 from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
 from cypresskit.draw.published_charts import stored
@@ -54,7 +52,7 @@ PEAKS = {
 }
 
 
-def score(*, progress: bool = True) -> list[dict[str, Any]]:
+def score() -> list[dict[str, Any]]:
     """Return rows of ``id``, ``quantity``, ``at``, ``published``, ``simulated`` and ``ratio``.
 
     The ratio is None if the published figure is 0. This takes about a minute of processor time.
@@ -66,7 +64,7 @@ def score(*, progress: bool = True) -> list[dict[str, Any]]:
         for n in ([row["n_at_max"]] if "n_at_max" in row else SIZES)
     ]
     done: dict[str, list[Report]] = {name: [] for name in figures}
-    for (name, *_), report in zip(points, timed(points, progress)):
+    for (name, *_), report in zip(points, timed(points)):
         done[name].append(report)
     rows = [row for name in figures for row in _kernel(name, figures[name], done[name])]
     packed = published.kernel("sgemm_packed4")
@@ -100,7 +98,7 @@ def score(*, progress: bool = True) -> list[dict[str, Any]]:
     return rows
 
 
-def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[Report]:
+def timed(points: Iterable[tuple[str, int, Device]]) -> list[Report]:
     """Return the reports of launches (kernel, N, board), simulated on all cores as their authors
     measured them.
     """
@@ -108,12 +106,10 @@ def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[Rep
     def report_on(point: tuple[str, int, Device]) -> Report:
         kernel, n, device = point
         options = published.conditions(kernel).options
-        return simulate(kernel, n, device=device, progress=False, **options)
+        return simulate(kernel, n, device=device, **options)
 
-    points = list(points)
     with ThreadPoolExecutor(processors()) as pool:
-        reports = pool.map(report_on, points)
-        return list(tqdm(reports, "simulating", len(points), disable=not progress))
+        return list(pool.map(report_on, points))
 
 
 def stored_speeds(kernel: str) -> dict[int, float]:

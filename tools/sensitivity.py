@@ -53,7 +53,7 @@ def calibrated(device: Device, **values: Any) -> Device:
 
 def rates(launches: Iterable[tuple[str, int]], boards: Collection[Device]) -> np.ndarray:
     """Return Gflop/s, with a row per launch (kernel, N) and a column per board."""
-    reports = timed([(name, n, board) for name, n in launches for board in boards], progress=False)
+    reports = timed([(name, n, board) for name, n in launches for board in boards])
     return np.array([report.gflops for report in reports]).reshape(-1, len(boards))
 
 

@@ -36,7 +36,6 @@ def gemm(
     trans_a: bool = False,
     trans_b: bool = False,
     kernel: Source | None = None,
-    engine: str = "compiled",
 ) -> Matrix:
     """Return alpha op(a) op(b) + beta c as a new matrix of shape (m, n).
 
@@ -61,8 +60,6 @@ def gemm(
         the result of ``ck.load_kernel``. By default the catalog's usual kernel for this precision
         and these transposes, such as ``sgemm_tn``. For small and thin products another may be
         faster: ``ck.simulate`` tells.
-    engine
-        As for ``ck.launch``.
 
     Returns
     -------
@@ -106,7 +103,7 @@ def gemm(
     old_c = None if c is None else _stored(c, False)
     arguments = chosen.arguments(*stored, old_c, scale, old)
     most = chosen.max_instructions(k)
-    launch(chosen.program, **arguments, engine=engine, max_instructions=most, in_place=True)
+    launch(chosen.program, **arguments, max_instructions=most, in_place=True)
     return cast(Matrix, _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair)))
 
 
@@ -134,7 +131,8 @@ def check_product(
     m, n, k = find_sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
-    _check_beta(beta, "c", c)
+    if c is None and beta[0] != 0:
+        raise ValueError(f"beta is {beta[0]:g}, but there is no c to multiply with it")
     if k > MAX_K:
         raise ValueError(
             f"k is {k:,}: the kernels count it in single precision, exact up to {MAX_K:,}"
@@ -147,11 +145,6 @@ def require_bool(name: str, value: object) -> bool:
     if not isinstance(value, (bool, np.bool_, int)):  # BLAS's letter N would count as true
         raise TypeError(f"{name} is True or False, not {value!r}")
     return bool(value)
-
-
-def _check_beta(beta: Pair, name: str, matrix: Any) -> None:
-    if matrix is None and beta[0] != 0:
-        raise ValueError(f"beta is {beta[0]:g}, but there is no {name} to multiply with it")
 
 
 def find_sizes(
@@ -171,56 +164,26 @@ def find_sizes(
     return m, n, k
 
 
-def gemv(
-    a: Matrix,
-    x: Matrix,
-    y: Matrix | None = None,
-    *,
-    alpha: float | DD = 1.0,
-    beta: float | DD = 0.0,
-    trans: bool = False,
-    kernel: Source | None = None,
-    engine: str = "compiled",
-) -> Matrix:
-    """Return alpha op(a) x + beta y as a new vector.
+def gemv(a: Matrix, x: Matrix, *, kernel: Source | None = None) -> Matrix:
+    """Return a x, a new vector of shape (m,).
 
-    In single precision ``sgemv_n`` or ``sgemv_t`` computes it, otherwise a GEMM kernel, with a
-    padded vector. Types, other keywords and errors are those of ``gemm``.
+    In single precision ``sgemv_n`` computes it, otherwise a GEMM kernel, with a padded vector.
+    Types and errors are those of ``gemm``.
 
     Parameters
     ----------
     a
-        (m, k), or (k, m) if ``trans``.
+        (m, k).
     x
         (k,).
-    y
-        (m,); required unless beta is 0.
-    trans
-        Whether op transposes ``a``.
+    kernel
+        As for ``gemm``.
     """
-    a, x, y = map(to_plain_array, (a, x, y))
-    precision = precision_of({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
-    m, k = a.shape[::-1] if require_bool("trans", trans) else a.shape
-    for name, vector, length in (("x", x, k), ("y", y, m)):
-        if vector is not None and len(vector) != length:
-            raise ValueError(
-                f"op(a) is {m} x {k}, so {name} has to have {length} elements, not {len(vector)}"
-            )
-    _check_beta(_scalar("beta", beta, precision), "y", y)
-    column = None if y is None else y.reshape(m, 1)
+    a, x = map(to_plain_array, (a, x))
+    precision = precision_of({"a": a, "x": x}, (2, 1))
     if kernel is None and precision == "single":
-        kernel = "sgemv_t" if trans else "sgemv_n"
-    product = gemm(
-        a,
-        x.reshape(k, 1),
-        column,
-        alpha=alpha,
-        beta=beta,
-        trans_a=trans,
-        kernel=kernel,
-        engine=engine,
-    )
-    return cast(Matrix, product.reshape(-1))
+        kernel = "sgemv_n"
+    return gemm(a, x.reshape(-1, 1), kernel=kernel).reshape(-1)
 
 
 def to_plain_array(array: Any) -> Any:

@@ -8,7 +8,6 @@ wavefront pauses for ``clause_switch_clocks``.
 Not modeled: instruction caches, a limit on misses in flight, and what happens within an ALU clause.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,12 +75,7 @@ class Outcome:
         return float((self.end - self.start).sum())
 
 
-def run(
-    work: Packed,
-    device: Board,
-    slots: int,
-    bar: Callable[[range], Iterable] | None = None,
-) -> Outcome:
+def run(work: Packed, device: Board, slots: int) -> Outcome:
     """Simulate a launch.
 
     Parameters
@@ -92,13 +86,12 @@ def run(
         The board.
     slots
         Wavefront slots per SIMD engine.
-    bar
-        Is given the numbers of the hundredths of the launch, and shows progress over them.
     """
     chip = make_chip(work, device, slots)
     clauses = int(work.clauses_run[work.path].sum())
-    for step in bar(range(100)) if bar else (99,):
-        run_chip(chip, slots, clauses * (step + 1) // 100 if step < 99 else MAX_CLAUSES)
+    for part in range(1, 100):  # in parts, so that Ctrl-C ends a long one
+        run_chip(chip, slots, clauses * part // 100)
+    run_chip(chip, slots, MAX_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
     sent = (memory.channel_free + memory.pending).max()

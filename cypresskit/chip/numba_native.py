@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il.host_llvm import host_processor
-from cypresskit.session import is_progress_shown
+from cypresskit.session import is_watched
 
 OPTIONS: dict = {
     "error_model": "numpy",
@@ -112,7 +112,7 @@ class NumbaCache(NullCache):
         contents = _files().read(self._key(sig))
         if contents is not None:
             return CompileResult._rebuild(target_context, *pickle.loads(contents))
-        if is_progress_shown():
+        if is_watched():
             _notify()
         return None
 

@@ -91,7 +91,7 @@ def grade(args: argparse.Namespace) -> None:
         due=due,
     )
     if sandbox:
-        simulate("sgemm_tn", 256, progress=False)  # compiled here, since there nothing can be kept
+        simulate("sgemm_tn", 256)  # compiled here, since there nothing can be kept
     judge = partial(student_work, lessons, sandbox)
     stopped = False
     try:

@@ -52,7 +52,7 @@ def lab(args: argparse.Namespace) -> None:
     if not any("workspaces_dir" in option for option in passed_on):
         options.append(f"--LabApp.workspaces_dir={hidden_files(own / HIDDEN)}")
     # Compile the timing engine now, instead of in a lesson
-    simulate("sgemm_64x64_lds", 64, progress=False)
+    simulate("sgemm_64x64_lds", 64)
     where = f"Your lessons and your work are in {own}"
     print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.")
     print(where, flush=True)

@@ -210,7 +210,7 @@ def report_at(mine: Kernel, n: int, whole: bool = False) -> Report:
     """
     rows, columns = mine.block
     exact = whole and rows * columns >= LARGE_BLOCK
-    return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, exact=exact, progress=False)
+    return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, exact=exact)
 
 
 def costs_answer(found: LineCosts) -> Part:

@@ -34,11 +34,11 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
     return compiler.compile(resolve_program(kernel), device)
 
 
-def kernel_stats(kernel: Source, device: Device = HD5870) -> KernelStats:
-    """Return the compiler's statistics of a GEMM kernel.
+def kernel_stats(kernel: Source) -> KernelStats:
+    """Return the compiler's statistics of a GEMM kernel for the HD 5870.
 
     These are its registers, wavefronts, bundles, nominal Gflop/s, and what it is bound by. The
-    parameters and errors are those of ``compile``; a kernel that isn't in the catalog may also
+    errors are those of ``compile``; a kernel that isn't in the catalog may also
     raise the errors of ``ck.load_kernel``.
 
     Examples
@@ -47,4 +47,4 @@ def kernel_stats(kernel: Source, device: Device = HD5870) -> KernelStats:
     25
     """
     known = resolve(kernel)
-    return compiler.compile(known.program, device).stats(*known.convention.per_iteration)
+    return compiler.compile(known.program).stats(*known.convention.per_iteration)

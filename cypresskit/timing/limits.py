@@ -129,7 +129,6 @@ def what_if(report: Report) -> WhatIf:
     >>> ck.what_if(ck.simulate("sgemm_nn", 2048))["bank conflicts"].gain  # doctest: +SKIP
     """
     launch, device = report.launch, report.device
-    request = replace(report.request, progress=False)
     tail = "08" if report.wavefronts < launch.round_size else "00"
     conflicts = "07" if launch.shape.program.lds else "05"
     near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
@@ -144,8 +143,8 @@ def what_if(report: Report) -> WhatIf:
     for *_, change in changes:
         several.append(replace(several[-1], **change))
     boards = dict.fromkeys(b for b in (*one, *several) if b != device)
-    reports = map_in_threads(lambda board: run_request(replace(request, device=board)), boards)
-    times = {device: report} | dict(zip(boards, reports))
+    requests = [replace(report.request, device=board) for board in boards]
+    times = {device: report} | dict(zip(boards, map_in_threads(run_request, requests)))
 
     def alone(name: str, lesson: str, board: Device, reached: float) -> Limit:
         time = times[board]

@@ -14,17 +14,14 @@ changed unobserved. If it is above ``CONVERGED_ERROR``, a launch of an effort of
 rounds or other late work, is simulated whole at any effort.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from math import fsum
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from cypresskit.chip.engine import Outcome, run
 from cypresskit.chip.work import ALU, WRITE, Clause, WavefrontPath, clause_executions, pack
 from cypresskit.devices import Device
-from cypresskit.session import PROGRESS_DELAY, is_progress_shown
 from cypresskit.timing.launch_time import (
     CONVERGED_ERROR,
     LaunchTime,
@@ -45,42 +42,23 @@ MAX_SHARE = 0.25  # of the wavefronts: a sample that simulates more isn't worth 
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
 
-Bar = Callable[[range], Iterable]  # shows progress over a range
-
-
-def time_launch(launch: TimedLaunch, *, exact: bool, progress: bool = True) -> LaunchTime:
-    """Simulate a launch.
-
-    Parameters
-    ----------
-    launch
-        The launch.
-    exact
-        Whether everything is simulated.
-    progress
-        Whether a bar is shown after ``PROGRESS_DELAY`` seconds, where a person can see it.
-    """
-    hidden = not (progress and is_progress_shown())
-    bar = partial(
-        tqdm, desc="simulating", unit="%", delay=PROGRESS_DELAY, leave=False, disable=hidden
-    )
+def time_launch(launch: TimedLaunch, *, exact: bool) -> LaunchTime:
+    """Simulate a launch; everything, if ``exact``."""
     sample = None if exact else _sample(launch)
     if sample is not None:
         paths, spread = sample
-        sampled = _simulate(launch, paths, spread, bar)
+        sampled = _simulate(launch, paths, spread)
         everything = effort(spread.paths) * spread.times
         if sampled.error <= CONVERGED_ERROR or everything > MAX_WHOLE_EFFORT:
             return sampled
     paths = launch.trace(launch.wavefronts)
-    return _simulate(launch, paths, Spread(paths), bar)
+    return _simulate(launch, paths, Spread(paths))
 
 
-def _simulate(
-    launch: TimedLaunch, paths: list[WavefrontPath], spread: Spread, bar: Bar
-) -> LaunchTime:
+def _simulate(launch: TimedLaunch, paths: list[WavefrontPath], spread: Spread) -> LaunchTime:
     """Simulate the launch's first wavefronts, which take ``paths``, and extrapolate to all."""
     work = pack(paths, launch.shape.group_wavefronts)
-    outcome = run(work, launch.device, launch.active_wavefronts, bar)
+    outcome = run(work, launch.device, launch.active_wavefronts)
     return _extrapolate(launch, outcome, spread)
 
 

@@ -45,7 +45,6 @@ def simulate(
     flops: float | None = None,
     precision: str | None = None,
     exact: bool = False,
-    progress: bool = True,
     **unknown: Any,
 ) -> Report:
     """Time a kernel on a device.
@@ -83,8 +82,6 @@ def simulate(
         bound for the worst of thousands of launches; most are off by far less. A launch that takes
         at most about ten seconds is simulated whole if its error would be above 3 %, and any launch
         of which more than a quarter has to be simulated anyway.
-    progress
-        Whether a bar is shown if it takes more than two seconds.
 
     Returns
     -------
@@ -112,7 +109,6 @@ def simulate(
         flops=0.0 if flops is None else flops,
         precision="single" if precision is None else precision,
         exact=exact,
-        progress=progress,
     )
     _check(request, n, precision)
     if launch is not None:
@@ -146,7 +142,7 @@ def run_request(request: TimingRequest) -> Report:
     launch = request.launch()
     _check_shape(launch.shape, request.device)
     _check_work(launch.code, request.name)
-    compute = partial(time_launch, launch, exact=request.exact, progress=request.progress)
+    compute = partial(time_launch, launch, exact=request.exact)
     time = result_cache.load_or_compute("time", request, launch, compute)
     report = Report(
         **vars(time),

@@ -3,7 +3,7 @@
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -113,7 +113,7 @@ class TimingRequest:
         Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
     shape
         The launch of any other program.
-    device, system, flops, precision, exact, progress
+    device, system, flops, precision, exact
         As in ``simulate``.
     """
 
@@ -127,7 +127,6 @@ class TimingRequest:
     flops: float = 0.0
     precision: str = "single"
     exact: bool = False
-    progress: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:

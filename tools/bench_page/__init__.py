@@ -56,7 +56,7 @@ LEFT_OUT = "cli", "grading"  # packages that it doesn't need
 SOURCES = "page_python.py", "stand_ins.py", "cypresskit_native.py"
 SCRIPTS = "page.js", "worker.js", "python.js"
 #: Packages of Python's library that the page needs besides the standard library.
-PACKAGES = "numpy", "tqdm"
+PACKAGES = ("numpy",)
 #: Folders and modules of the library that a page doesn't need.
 UNUSED = """
     _pyio.pyc doctest.pyc ensurepip f2py idlelib imaplib.pyc mailbox.pyc multiprocessing

@@ -45,9 +45,6 @@ stand_in("fcntl", flock=lambda file, how: None, LOCK_EX=0, LOCK_UN=8, LOCK_SH=1,
 stand_in("resource")  # whose functions only processes call
 
 import numpy as np  # noqa: E402  # before there is a module ctypes
-import tqdm  # noqa: E402  # after the modules that it imports
-
-tqdm.tqdm.monitor_interval = 0  # else it starts a thread
 
 # The compiled engine's names are there while its modules are imported; what they do is below.
 NAMES = "c_char", "c_int32", "c_int64", "c_void_p"

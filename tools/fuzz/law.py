@@ -464,10 +464,8 @@ def timed(rng: random.Random) -> None:
     while True:
         try:
             options, shape = any_launch(rng)
-            report = simulate(**options, progress=False)
-            whole = (
-                simulate(**options, exact=True, progress=False) if report.simulated < 1 else None
-            )
+            report = simulate(**options)
+            whole = simulate(**options, exact=True) if report.simulated < 1 else None
         except (CompileError, DataDependentError, ValueError) as error:
             assert str(error), "an error without words"
             return
