@@ -206,29 +206,6 @@ class CodeLimits:
 
 
 @dataclass(frozen=True)
-class AccessGeometry:
-    """The numbers of a ``Device`` that determine the cache lines and unit clocks of an access.
-
-    The fields are those of ``Device``. Boards with equal geometry share traces of compiled code.
-    """
-
-    line_bytes: int
-    channel_bytes: int
-    memory_channels: int
-    memory_banks: int
-    memory_bytes: int
-    store_clocks: int
-    l1_bytes: int
-    texture_banks: int
-    quads_per_clock: int
-    lds_items_clock: int
-    lds_banks: int
-    texture_bank: tuple[Any, ...]
-    lds_bank: tuple[Any, ...]
-    name: str = field(compare=False)
-
-
-@dataclass(frozen=True)
 class Terms:
     """The names of a chip's parts, in its vendor's terms."""
 
@@ -526,11 +503,6 @@ class Device(Board):
             lds_bytes=self.lds_bytes,
             doubles=bool(self.double_fmas),
         )
-
-    @property
-    def geometry(self) -> AccessGeometry:
-        """The numbers that determine the cache lines and clocks of an access."""
-        return AccessGeometry(**{f.name: getattr(self, f.name) for f in fields(AccessGeometry)})
 
     def active_wavefronts(
         self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1

@@ -231,7 +231,7 @@ def texture_fetch(*kernels: str) -> Picture:
     waited: list[list[int]] = []
     for kernel in kernels:
         run = samples.record_traffic(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
-        layout = MemoryLayout(run.launch, ck.HD5870.geometry)
+        layout = MemoryLayout(run.launch, ck.HD5870)
         first: dict[int, int] = {}
         held: set[int] = set()
         own: list[Thing] = []

@@ -42,11 +42,11 @@ def schedule(result):
     return " | ".join(f"{int(r[0])} {KINDS[int(r[2])]} {r[3]:g}-{r[4]:g}" for r in result.timeline)
 
 
-def address_stream(addresses, active=None, geometry=HD5870.geometry, **more):
+def address_stream(addresses, active=None, device=HD5870, **more):
     """All work-items, and lines from 0 on in one phase, unless ``more`` says otherwise."""
     on = np.ones(addresses.shape, bool) if active is None else active
     how = {"base": 0, "phases": 1, "step": 0, "uncached": False} | more
-    return work.address_stream(addresses, on, geometry, **how)
+    return work.address_stream(addresses, on, device, **how)
 
 
 def fetch(addresses, wavefronts=1, **more):

@@ -43,10 +43,7 @@ def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
 
 def paths(of, code=None):
     code = code or compile(of.program)
-    tracing._traces.clear()
-    return tracing.trace_wavefronts(
-        code, MemoryLayout(of, HD5870.geometry), np.arange(of.wavefronts)
-    )
+    return tracing.trace_wavefronts(code, MemoryLayout(of, HD5870), np.arange(of.wavefronts))
 
 
 def streams(of):
@@ -177,27 +174,6 @@ def test_fetches_outside_a_texture_touch_no_line():
     assert int(fetch.ptr[-1]) == 8  # half the tile: a line for each row
 
 
-def test_traces_are_shared_by_boards_that_look_alike_to_them():
-    shape, code = (
-        KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.5, 1),
-        compile(KERNELS["sgemm_tn"].program),
-    )
-    beta = KERNELS["sgemm_tn"].shape(128, 128, 64, 1.0, 0.0, 1)
-    boards = (
-        HD5870,
-        replace(HD5870, dram_clocks=900),
-        replace(HD5870, texture_banks=8),
-        replace(HD5870, texture_bank=lambda x, y: x // 2 % 4),
-        HD5870,
-        HD5870,
-    )
-    one, *others = (
-        tracing.trace_wavefronts(code, MemoryLayout(of, board.geometry), np.arange(count))
-        for board, of, count in zip(boards, [shape] * 5 + [beta], (4, 4, 4, 4, 2, 4))
-    )
-    assert [other is one for other in others] == [True, False, False, False, False]
-
-
 class Divergent:
     """A random program whose branches and loops depend on the work-item's place."""
 
@@ -257,7 +233,7 @@ class Divergent:
 
 def test_rejects_a_trace_that_needs_too_much_memory(monkeypatch):
     of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
-    large = replace(HD5870.geometry, memory_bytes=1 << 40)
+    large = replace(HD5870, memory_bytes=1 << 40)
     memory_layout, code = MemoryLayout(of, large), compile(of.program)
     traced = []
     monkeypatch.setattr(tracing, "_traced", lambda *args: traced.append(args))
@@ -284,7 +260,7 @@ def by_wavefront(found):
 @pytest.mark.parametrize("seed", range(3))
 def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
-    code, memory_layout = compile(of.program), MemoryLayout(of, HD5870.geometry)
+    code, memory_layout = compile(of.program), MemoryLayout(of, HD5870)
     together = by_wavefront(tracing._traced(code, memory_layout, np.arange(of.wavefronts)))
     for n in range(of.wavefronts):
         assert by_wavefront(tracing._traced(code, memory_layout, np.array([n])))[n] == together[n]
@@ -415,7 +391,6 @@ def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
 
     def made(at_once):
         monkeypatch.setattr(memory_layout, "AT_ONCE", at_once)
-        tracing.clear_trace_cache()
         paths = of.trace(of.wavefronts)
         clauses = [clause for path in paths for body, _ in path.segments for clause in body]
         made_streams = [s for clause in clauses for s in clause.streams]

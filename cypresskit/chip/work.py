@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.chip.native import native
-from cypresskit.devices import AccessGeometry
+from cypresskit.devices import Device
 
 ALU, TEX, WRITE, BARRIER, WAIT = range(5)
 BANK_SHIFT = 4  # a bank of L1 delivers a word of 2**4 bytes per clock
@@ -240,7 +240,7 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
 def address_stream(
     addresses: np.ndarray,
     active: np.ndarray,
-    geometry: AccessGeometry,
+    device: Device,
     *,
     base: int,
     phases: int,
@@ -256,8 +256,8 @@ def address_stream(
         int64 of shape (entries, 64): work-items 4 q to 4 q + 3 are a quad.
     active
         Mask of the work-items that take part.
-    geometry
-        The device's. Without an L1, a line is requested once per quad, and not once per fetch.
+    device
+        The board. Without an L1, a line is requested once per quad, and not once per fetch.
     base
         Is added to line numbers.
     phases, step, uncached
@@ -267,12 +267,12 @@ def address_stream(
     """
     entries, items = addresses.shape
     if bank is None:
-        bank = addresses >> BANK_SHIFT & geometry.texture_banks - 1
+        bank = addresses >> BANK_SHIFT & device.texture_banks - 1
     cost, requests = np.zeros((2, entries), np.int32)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
-    merge = uncached or geometry.l1_bytes > 0
-    unit = geometry.line_bytes.bit_length() - 1, geometry.quads_per_clock
+    merge = uncached or device.l1_bytes > 0
+    unit = device.line_bytes.bit_length() - 1, device.quads_per_clock
     given = *map(np.ascontiguousarray, (addresses, bank)), active, *unit, merge
     _find_lines(*given, cost, requests, ptr, line, offset)
     amounts = np.zeros(entries, AMOUNT)

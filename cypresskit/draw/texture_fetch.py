@@ -141,7 +141,7 @@ class _Replay:
             )
 
         # All texels, row by row: their textures, places and banks, and their lines in L1.
-        layout = MemoryLayout(run.launch, device.geometry)
+        layout = MemoryLayout(run.launch, device)
         texels: list[np.ndarray] = []
         self.first: dict[int, int] = {}  # the first texel of each texture
         for resource, texture in self.textures.items():

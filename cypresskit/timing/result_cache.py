@@ -88,14 +88,16 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
     The numbers of a subclass of ``Device`` may come from its own properties and class attributes,
     which a key can't cover.
     """
-    program, device = request.program, request.device
+    program, device, shape = request.program, request.device, launch.shape
     if isinstance(request.kernel, Code) or type(device) is not Device:
         return None
     parts = (
         what,
         (program.mode, program.lines),
         [i for i in program.expanded if i.line < 1],  # from before the first line
-        (vars(device), launch.memory_layout.key),
+        vars(device),
+        (shape.domain, sorted(shape.textures.items()), sorted(shape.outputs.items())),
+        [(n, words.tobytes()) for n, words in sorted(shape.constants.items())],
         request.exact,
     )
     return hash_key(*parts)

@@ -8,7 +8,7 @@ accesses (``tracing``). The chip runs them (``engine``), all or as many as it ta
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,9 @@ from cypresskit.timing import result_cache
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimingRequest
-from cypresskit.trace.tracing import cache_result, clear_trace_cache
 
 MAX_VECTOR = 1 << 20  # elements
 CACHED_REPORTS = 64
-_reports: dict[TimingRequest, Report] = {}
 
 
 def simulate(
@@ -135,16 +133,17 @@ OPTIONS = tuple(simulate.__kwdefaults__ or ())
 
 def run_request(request: TimingRequest) -> Report:
     """Return the report on a launch. That on a GEMM kernel is cached."""
-    by_kernel = request.shape is None
-    cached = _reports.get(request) if by_kernel else None  # once: another thread may drop it
-    if cached is not None:
-        return cached
+    return _report(request) if request.shape is None else _report.__wrapped__(request)
+
+
+@lru_cache(maxsize=CACHED_REPORTS)
+def _report(request: TimingRequest) -> Report:
     launch = request.launch()
     _check_shape(launch.shape, request.device)
     _check_work(launch.code, request.name)
     compute = partial(time_launch, launch, exact=request.exact)
     time = result_cache.load_or_compute("time", request, launch, compute)
-    report = Report(
+    return Report(
         **vars(time),
         kernel=request.name,
         device=launch.device,
@@ -157,13 +156,11 @@ def run_request(request: TimingRequest) -> Report:
         request=request,
         launch=launch,
     )
-    return cache_result(_reports, request, report, CACHED_REPORTS) if by_kernel else report
 
 
 def forget_reports() -> None:
-    """Clear the caches of reports and traces, for processes that time many."""
-    _reports.clear()
-    clear_trace_cache()
+    """Clear the cache of reports, for processes that time many."""
+    _report.cache_clear()
 
 
 def _check(request: TimingRequest, n: Any, precision: Any) -> None:

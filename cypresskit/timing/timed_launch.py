@@ -76,7 +76,7 @@ class TimedLaunch:
     @cached_property
     def memory_layout(self) -> MemoryLayout:
         """Its memory."""
-        return MemoryLayout(self.shape, self.device.geometry)
+        return MemoryLayout(self.shape, self.device)
 
     def trace(self, count: int) -> list[WavefrontPath]:
         """Return the paths of the first ``count`` wavefronts."""

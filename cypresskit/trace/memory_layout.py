@@ -13,7 +13,7 @@ from cypresskit.chip.units.dram import GLOBAL
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.chip.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
 from cypresskit.compiler.assembly import Operation, StoreInstruction
-from cypresskit.devices import WAVEFRONT, AccessGeometry
+from cypresskit.devices import WAVEFRONT, Device
 from cypresskit.machine import addressing
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.trace.memory_requests import MemoryRequest
@@ -41,26 +41,19 @@ class Motion(NamedTuple):
 
 
 class MemoryLayout:
-    """The memory of a launch, on a device with this ``geometry`` (``Device.geometry``)."""
+    """The memory of a launch on a board."""
 
-    def __init__(self, shape: LaunchShape, geometry: AccessGeometry):
-        self.shape, self.geometry = shape, geometry
-        self.line = geometry.line_bytes
-        self.texture_bank = np.array(geometry.texture_bank or [[0]], np.int64)
+    def __init__(self, shape: LaunchShape, device: Device):
+        self.shape, self.device = shape, device
+        self.line = device.line_bytes
+        self.texture_bank = np.array(device.texture_bank or [[0]], np.int64)
         self.bases: dict[int, int] = {}
-        all_banks = geometry.channel_bytes * geometry.memory_channels * geometry.memory_banks
+        all_banks = device.channel_bytes * device.memory_channels * device.memory_banks
         start = 0
         for n, texture in sorted(shape.textures.items()):
             self.bases[n] = start
             size = self._pitch(texture.width, texture.texel) * (texture.height + GAP)
             start += -(-size // all_banks) * all_banks
-
-    @property
-    def key(self) -> tuple:
-        """A key, equal for launches of a program whose accesses request the same lines."""
-        sizes = *sorted(self.shape.textures.items()), *sorted(self.shape.outputs.items())
-        constants = ((n, words.tobytes()) for n, words in sorted(self.shape.constants.items()))
-        return self.shape.domain, sizes, *constants, self.geometry
 
     def address(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the byte at which each texel (x, y) of a texture begins."""
@@ -69,9 +62,9 @@ class MemoryLayout:
 
     def bank(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the bank of L1 that has each texel (x, y) of a texture."""
-        if self.geometry.texture_bank:
+        if self.device.texture_bank:
             return self._bank(x * self.shape.textures[resource].texel // TEXEL, y)
-        return self.address(resource, x, y) // TEXEL % self.geometry.texture_banks
+        return self.address(resource, x, y) // TEXEL % self.device.texture_banks
 
     def _bank(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return what the board's own rule says of texels of 16 bytes."""
@@ -104,14 +97,14 @@ class MemoryLayout:
             assert source.lds is not None
             if motion.x != motion.y and len(rows) > 1:
                 raise NotExtrapolable  # only equal steps keep the conflicts
-            if self.geometry.lds_bank and motion.x:
+            if self.device.lds_bank and motion.x:
                 raise NotExtrapolable
             requested = [row.astype(np.int64) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
                 requested.append(requested[0] + 4 * source.lds.offset)
             byte = np.stack(requested).reshape(len(requested), -1, WAVEFRONT).transpose(1, 0, 2)
             lanes = on.reshape(-1, WAVEFRONT)
-            return unit_stream(access_clocks(np.ascontiguousarray(byte), self.geometry, lanes))
+            return unit_stream(access_clocks(np.ascontiguousarray(byte), self.device, lanes))
         index = rows[0] if rows else None
         if isinstance(source, StoreInstruction):
             if source.name == "EXPORT":
@@ -121,7 +114,7 @@ class MemoryLayout:
             else:
                 x = addressing.element(source.offset, index, len(on))
                 made = self._element(x, on, motion)
-            made.amounts["cost"] = self.geometry.store_clocks
+            made.amounts["cost"] = self.device.store_clocks
             return made
         if source.name == "MEM_READ":
             x = addressing.element(source.offset[0], index, len(on))
@@ -158,15 +151,15 @@ class MemoryLayout:
         """Return the stream of accesses to elements ``x`` of global memory. Raise ``ValueError``
         for elements beyond the board's memory.
         """
-        most = self.geometry.memory_bytes // TEXEL
+        most = self.device.memory_bytes // TEXEL
         end = x + (motion.iterations - 1) * motion.x
         first = min(row[on].min(initial=most) for row in (x, end))
         last = max(row[on].max(initial=0) for row in (x, end))
         if first < 0 or last >= most:
             raise ValueError(
                 f"{self.shape.program.name}: it accesses g[{first if first < 0 else last}], and the"
-                f" memory of the {self.geometry.name} is g[0] to g[{most - 1}]"
-                f" ({self.geometry.memory_bytes:,} bytes)"
+                f" memory of the {self.device.name} is g[0] to g[{most - 1}]"
+                f" ({self.device.memory_bytes:,} bytes)"
             )
         return self._stream(lambda x, y: x * TEXEL, x, 0 * x, on, motion, GLOBAL, TEXEL)
 
@@ -203,12 +196,12 @@ class MemoryLayout:
             some = slice(first, first + size)
             at = [(x[some] + p * dx, y[some] + p * dy) for p in range(phases)]
             bank = None
-            if self.geometry.texture_bank:
+            if self.device.texture_bank:
                 bank = _in_order([self._bank(x * texel // TEXEL, y) for x, y in at])
             part = address_stream(
                 _in_order([address(x, y) for x, y in at]),
                 np.repeat(on[some].reshape(-1, WAVEFRONT), phases, axis=0),
-                self.geometry,
+                self.device,
                 base=base,
                 phases=phases,
                 step=int(address(dx * phases, dy * phases)) // self.line,

@@ -28,10 +28,8 @@ tests/test_timing_tracing.py holds the laws: wavefronts that are traced together
 alone; extrapolated loops are equal to loops that are run; infinite loops are found.
 """
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -55,16 +53,13 @@ from cypresskit.trace.symbolic import NotExtrapolable, SymbolicWords
 
 MAX_BYTES = 4 << 30  # of a trace, and what the simulation takes of it
 WAVEFRONT_BYTES = 64 * 256  # while it is traced, in addition to its accesses; measured
-MAX_CACHED_WAVEFRONTS = 1500  # of a trace that is cached: a few MB
-CACHED_TRACES = 4  # one launch needs several: its time, its costs and its lines
 CHECKED_ITERATIONS = 64  # of a loop, before it is checked for being infinite
-_traces: dict[tuple, list[WavefrontPath]] = {}
 
 
 def trace_wavefronts(
     code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray
 ) -> list[WavefrontPath]:
-    """Trace wavefronts. The latest small traces are cached; boards of one geometry share them.
+    """Trace wavefronts.
 
     Parameters
     ----------
@@ -84,12 +79,8 @@ def trace_wavefronts(
     ValueError
         For a trace that would take more than ``MAX_BYTES``.
     """
-    if len(wavefronts) > MAX_CACHED_WAVEFRONTS:
-        check_memory(code, memory_layout, wavefronts)
-        return _traced(code, memory_layout, wavefronts)
-    key = code.program, code.controls, memory_layout.key, wavefronts.tobytes()
-    paths = _traces.get(key) or _traced(code, memory_layout, wavefronts)
-    return cache_result(_traces, key, paths, CACHED_TRACES)
+    check_memory(code, memory_layout, wavefronts)
+    return _traced(code, memory_layout, wavefronts)
 
 
 def check_memory(code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray) -> None:
@@ -108,19 +99,6 @@ def check_memory(code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray
             f"{code.program.name}: to simulate all of its {len(wavefronts):,} wavefronts would take"
             f" {needed >> 20:,} MB: take a smaller launch, or leave out exact=True if it is given"
         )
-
-
-def clear_trace_cache() -> None:
-    """Clear the cache of traces."""
-    _traces.clear()
-
-
-def cache_result(cache: dict, key: Hashable, result: Any, most: int) -> Any:
-    """Add a result to a cache of the ``most`` results added last. Return it."""
-    cache[key] = result
-    while len(cache) > most:
-        cache.pop(next(iter([*cache])), None)  # a list, since other threads add theirs
-    return result
 
 
 def _traced(code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray) -> list[WavefrontPath]:

@@ -219,7 +219,7 @@ def check(
         return faults
     if report.simulated < 1 or charged(report)[1:].sum() > PATIENCE:
         raise Uncounted
-    memory_layout = MemoryLayout(shape, report.device.geometry)
+    memory_layout = MemoryLayout(shape, report.device)
     counted = Counting(code, memory_layout, report.device)
     paths = trace_wavefronts(code, memory_layout, np.arange(shape.wavefronts))
     found = traced(paths, report.device.bundle_clocks)

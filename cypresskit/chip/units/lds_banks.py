@@ -10,13 +10,13 @@ import numpy as np
 
 from cypresskit.chip.native import native
 from cypresskit.chip.work import busiest_bank
-from cypresskit.devices import AccessGeometry, Device
+from cypresskit.devices import Device
 
 WORD_SHIFT = 2  # a bank of the LDS delivers a word of 2**2 bytes
 
 
 def access_clocks(
-    addresses: np.ndarray, device: Device | AccessGeometry, active: np.ndarray | None = None
+    addresses: np.ndarray, device: Device, active: np.ndarray | None = None
 ) -> np.ndarray:
     """Count the clocks of LDS accesses.
 
