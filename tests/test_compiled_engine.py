@@ -26,7 +26,6 @@ from cypresskit.machine.compiled import execute, jit
 from cypresskit.machine.compiled.native_meaning import NATIVE
 from cypresskit.machine.compiled.processor import HostProcessor, this_host
 from cypresskit.machine.compiled.translate import translate
-from tools.check_imports import PACKAGE, find_imports, parse_sources
 from tools.fuzz.programs import random_program
 
 PROGRAMS = HERE / "programs"
@@ -287,35 +286,8 @@ def test_the_hosts_flush_mode_comes_back():
 def test_an_equal_program_is_compiled_once(monkeypatch):
     text = "il_ps_2_0\nmul r0, vWinCoord0, vWinCoord0\nadd r0, r0, r0\nend\n"
     ck.launch(ck.assemble(text, "one.il"), (2, 2))
-    monkeypatch.setattr(jit, "object_code", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(jit, "machine_code", lambda *_: pytest.fail("compiled again"))
     ck.launch(ck.assemble(text, "another.il"), (3, 2))
-
-
-def test_the_key_of_kept_kernels_covers_what_translation_reads():
-    needed, found = {"machine/compiled/host.py"}, set()
-    while needed:
-        found.add(path := needed.pop())
-        needed |= {
-            target
-            for target in find_imports(path, parse_sources()[path], parse_sources())
-            if target in parse_sources()
-        } - found
-    read = {PACKAGE / path for path in found | {"il/opcodes.txt"} if path != "tables.py"}
-    assert read <= set(jit.SOURCES.files())  # tables.py only shows programs
-
-
-def test_compiled_kernels_are_kept_as_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(jit, "FOLDER", tmp_path / "cache" / "cypresskit")
-    program = pixel("mov r0, vWinCoord0")
-    jit.compiled.cache_clear()
-    first = jit.compiled(program, this_host())
-    (file,) = jit.FOLDER.glob("kernel-*.bin")
-    monkeypatch.setattr(jit, "object_code", lambda *_: pytest.fail("compiled again"))
-    jit.compiled.cache_clear()
-    again = jit.compiled(program, this_host())
-    assert first.translation.places == again.translation.places
-    assert first.translation.literals == again.translation.literals
-    assert [file] == [*jit.FOLDER.glob("*")]
 
 
 def test_every_opcode_has_a_native_meaning_beside_numpys():
