@@ -85,9 +85,6 @@ class BlockScheduler:
     places, read_together
         The places at which each word is read: an operand of ``NEAR`` ops in a row is one place. And
         how often each place reads each channel.
-    held
-        For each op, how many of the ops that it waits for are fetches or stores, or are held
-        themselves.
     queue, draining
         LDS reads whose words are still queued, and whether they go first because the clause has to
         end.
@@ -106,7 +103,6 @@ class BlockScheduler:
         self.waits = list(map(len, graph.before))
         self.bundled = {n for n, op in enumerate(self.ops) if not (op.is_fetch or op.is_store)}
         self.texture_fetches = [n for n, op in enumerate(self.ops) if op.is_texture_fetch]
-        self.held = self._count_held()
         self.places: defaultdict[Word, set[tuple[int, int]]] = defaultdict(set)
         for n, op in enumerate(self.ops):
             for k, src in enumerate(op.srcs):
@@ -129,30 +125,14 @@ class BlockScheduler:
                 self.schedule_memory_access()
         return self.plans
 
-    def _count_held(self) -> list[int]:
-        """Return for each op how many fetches and stores it waits for, directly or not: it counts
-        the ops before it that are one, or that wait for one.
-        """
-        held = [0] * len(self.ops)
-        left = list(self.waits)
-        done = [n for n, count in enumerate(left) if not count]
-        for n in done:
-            holds = n not in self.bundled or held[n] > 0
-            for m in self.graph.after[n]:
-                held[m] += holds
-                left[m] -= 1
-                if not left[m]:
-                    done.append(m)
+    def held(self) -> set[int]:
+        """Return the open ops that wait for a fetch or a store, directly or not."""
+        held: set[int] = set()
+        for n in sorted(self.open):  # in program order, as no op waits for a later one
+            waits_for = (m for m in self.graph.before[n] if m in self.open)
+            if any(m not in self.bundled or m in held for m in waits_for):
+                held.add(n)
         return held
-
-    def _release(self, n: int) -> None:
-        """Release the ops that fetch or store ``n`` holds."""
-        stack = [n]
-        while stack:
-            for m in self.graph.after[stack.pop()]:
-                self.held[m] -= 1
-                if not self.held[m] and m in self.bundled:
-                    stack.append(m)
 
     # What comes next
 
@@ -160,8 +140,9 @@ class BlockScheduler:
         """Return the texture fetches that wait for arithmetic only, and that arithmetic."""
         batch: list[int] = []
         needed: set[int] = set()
+        held = self.held()
         for n in self.texture_fetches:
-            if n in self.open and not self.held[n]:
+            if n in self.open and n not in held:
                 batch.append(n)
                 needed |= self.ancestors(n, needed)
         return batch, needed
@@ -172,10 +153,11 @@ class BlockScheduler:
         """
         run: list[int] = []
         reads = False
+        held = self.held()
         for n in sorted(self.open):
             op = self.ops[n]
             reads |= op.name == "MEM_READ"
-            waits = op.is_fetch or self.held[n]
+            waits = op.is_fetch or n in held
             if op.is_store or (waits and reads and not op.is_fetch):
                 break
             if not waits:
@@ -250,8 +232,6 @@ class BlockScheduler:
     def mark_scheduled(self, n: int) -> None:
         """Mark op ``n`` as scheduled, and release what waited for it."""
         self.open.discard(n)
-        if n not in self.bundled:
-            self._release(n)
         for m, later in self.graph.after[n].items():
             if later and n in self.bundled:
                 self.later.append(m)
