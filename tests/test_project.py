@@ -441,14 +441,6 @@ def test_what_needs_a_home_says_so_where_none_is_known(tmp_path):
     assert all(re.fullmatch(r"ck\.[\w.]+ needs a home .*: set HOME, .*", line) for line in told)
 
 
-def test_a_launch_of_kept_code_loads_no_translator(tmp_path, monkeypatch):
-    launch = "import cypresskit as ck, numpy as np; ck.gemm(np.ones((8, 8)), np.ones((8, 8)))"
-    loaded = "import sys; print('cypresskit.machine.compiled.host' in sys.modules)"
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    first, second = (run(sys.executable, "-c", f"{launch}; {loaded}") for _ in range(2))
-    assert (first.stdout.strip(), second.stdout.strip()) == ("True", "False"), second.stderr
-
-
 @pytest.mark.slow
 def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
     files = run("git", "ls-files", "-z").stdout.split("\0")[:-1] or pytest.skip(

@@ -104,32 +104,11 @@ def check_options(caller: str, given: Iterable[str], taken: Iterable[str]) -> No
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return `` Did you mean `x`?`` for the known name that is most like ``word``, or "".
 
-    The first known name that begins with ``word`` (of at least four letters) wins. Otherwise, of
-    all names whose similarity is at least ``cutoff``, the one with the smallest edit distance; of
-    equals, a name of another length or with swapped letters.
+    The first known name that begins with ``word`` (of at least four letters) wins; otherwise the
+    one of the greatest similarity (``difflib``), which is at least ``cutoff``.
     """
     word = word.lower()[:64]
     names = list(known)
     begun = [name for name in names if len(word) > 3 and name.startswith(word)]
-    alike = begun[:1] or get_close_matches(word, names, n=len(names) or 1, cutoff=cutoff)
-
-    def far(name: str) -> tuple[int, bool]:
-        return edit_distance(word, name), len(name) == len(word) and sorted(name) != sorted(word)
-
-    return f" Did you mean `{min(alike, key=far)}`?" if alike else ""
-
-
-def edit_distance(word: str, name: str) -> int:
-    """Return the edit distance of two words: letters left out, added, changed, or exchanged with a
-    neighbor (Damerau-Levenshtein distance, with no letter edited twice).
-    """
-    before: list[int] = []
-    last = list(range(len(name) + 1))
-    for n, letter in enumerate(word):
-        row = [n + 1]
-        for m, other in enumerate(name):
-            row.append(min(last[m + 1] + 1, row[m] + 1, last[m] + (letter != other)))
-            if n and m and letter == name[m - 1] and word[n - 1] == other:
-                row[-1] = min(row[-1], before[m - 1] + 1)
-        before, last = last, row
-    return last[-1]
+    alike = begun or get_close_matches(word, names, n=1, cutoff=cutoff)
+    return f" Did you mean `{alike[0]}`?" if alike else ""

@@ -13,15 +13,14 @@ from cypresskit.il.meaning import flushed
 from cypresskit.machine.launch import Arrays, Launch
 from cypresskit.machine.shape import Extent
 
-NOWHERE = np.iinfo(np.int64).min  # the integer coordinate that a NaN becomes
-INFINITE = np.iinfo(np.int64).max  # what +infinity becomes; -infinity becomes -INFINITE
+NOWHERE = 1 << 62  # a coordinate that is NaN, or at least as large; negative, if its sign is
 
 
 def texel(
     rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the texel that a fetch reads: x and y (int64, see ``integers``), and whether they are
-    in the texture.
+    """Return the texel that a fetch reads: x and y (int64, at most +-``NOWHERE``), and whether they
+    are in the texture.
 
     Parameters
     ----------
@@ -32,23 +31,9 @@ def texel(
     offset
         Texels to add, for each dimension.
     """
-    x, y = (
-        integers(np.floor(flushed(bits)).astype(np.float64) + more)
-        for bits, more in zip(rows, offset)
-    )
+    floors = (np.floor(flushed(bits)) + np.float64(more) for bits, more in zip(rows, offset))
+    x, y = (np.where(abs(f) < NOWHERE, f, np.copysign(NOWHERE, f)).astype(np.int64) for f in floors)
     return x, y, texture.contains(x, y)
-
-
-def integers(place: np.ndarray) -> np.ndarray:
-    """Return coordinates as int64. Those too large become +-2^62, infinities +-``INFINITE``, NaN
-    ``NOWHERE``.
-    """
-    if (np.abs(place) < 2.0**62).all():
-        return place.astype(np.int64)
-    whole = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
-    return np.where(
-        np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(whole) * INFINITE, whole)
-    )
 
 
 def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.ndarray]:

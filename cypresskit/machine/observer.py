@@ -47,8 +47,8 @@ class WroteEvent(NamedTuple):
 
 
 class FetchEvent(NamedTuple):
-    """Texels were read. ``x``, ``y``: whole coordinates (int64; at most +-2^62, unless ``INFINITE``
-    or ``NOWHERE``). ``inside``: whether each is in the texture.
+    """Texels were read. ``x``, ``y``: whole coordinates (int64; +-``addressing.NOWHERE`` for
+    NaN and huge ones). ``inside``: whether each is in the texture.
     """
 
     at: int

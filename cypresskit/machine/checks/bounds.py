@@ -11,7 +11,7 @@ import numpy as np
 
 from cypresskit.il.bits import ALL
 from cypresskit.il.dataflow import components, read_positions
-from cypresskit.machine.addressing import INFINITE, NOWHERE
+from cypresskit.machine.addressing import NOWHERE
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 
@@ -89,15 +89,10 @@ class MemoryCheck(Check):
         surface = self.launch.textures[event.resource]
         width, height = surface.width, surface.height
         across, down = event.x[event.active], event.y[event.active]
-        if NOWHERE in (x, y):
+        if NOWHERE in (abs(x), abs(y)):
             return (
-                "The coordinate is NaN: look where its register was computed (an uninitialised"
-                " value, 0 / 0?)."
-            )
-        if INFINITE in (abs(x), abs(y)):
-            return (
-                "The coordinate is infinite: look where its register was computed (a division by"
-                " 0?)."
+                "The coordinate is NaN or huge: look where its register was computed (an"
+                " uninitialised value, a division by 0?)."
             )
         swapped = (
             down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height

@@ -14,7 +14,7 @@ import numpy as np
 from cypresskit.il.cursor import strip_comment
 from cypresskit.il.errors import point_at_column
 from cypresskit.il.program import LETTERS
-from cypresskit.machine.addressing import INFINITE, NOWHERE
+from cypresskit.machine.addressing import NOWHERE
 from cypresskit.machine.launch import Arrays, Launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.shape import wavefront
@@ -205,13 +205,9 @@ def _range(first: int, count: int) -> str:
 
 def coordinate(place: int) -> str:
     """Return a coordinate of an event as text, shortened if it is far from every texture."""
-    if abs(place) < FAR:
-        return str(place)
-    if abs(place) == 1 << 62:  # where events end
-        return f"{place:.2g} or beyond"
-    return {NOWHERE: "NaN", INFINITE: "infinity", -INFINITE: "-infinity"}.get(
-        place
-    ) or f"{place:.2g}"
+    if abs(place) == NOWHERE:
+        return "NaN or huge"
+    return str(place) if abs(place) < FAR else f"{place:.2g}"
 
 
 class Check(Observer):
