@@ -1,6 +1,5 @@
 """Import the names of a package when they are first used."""
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -15,40 +14,29 @@ EXTRAS = {"IPython", "anywidget", "bokeh", "ipywidgets", "traitlets"}
 class LazyPackage(ModuleType):
     """A package that imports a name's module at the first access to the name."""
 
-    later: Mapping[str, str]  #: the module of each name; "" if the name is itself a module, ".x" if
-    #: it is another name of the module ``x``
+    later: Mapping[str, str]  #: the module of each name; ".x" if it is the module ``x`` itself
     others: str  #: the module of all other names, or ""
 
     def __getattr__(self, name: str):
-        where = self.later.get(name)
-        if where == "":
-            return self._import(name, name)
-        if where and where.startswith("."):
-            return self._import(where[1:], name)
-        if where is None and not name.startswith("__"):  # Python itself looks up dunder names
-            where = self.others if name != self.others else ""
-        module = self._import(where, name) if where else None
+        where = self.later.get(name, "")
+        if not where and name != self.others and not name.startswith("__"):  # Python looks those up
+            where = self.others
+        module = self._import(where.removeprefix("."), name) if where else None
+        if where.startswith("."):
+            return module
         if hasattr(module, name):
             return getattr(module, name)
         guess = did_you_mean(name, dir(self))  # IPython doesn't show Python's own suggestion
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{guess}")
 
     def _import(self, module: str, name: str) -> ModuleType:
-        what = f"{self.__name__}.{name}".replace("cypresskit.", "ck.", 1)
         try:
             return import_module(f"{self.__name__}.{module}")
-        except RuntimeError as error:
-            if os.path.expanduser("~") != "~":
-                raise
-            message = f"{what} needs a home directory: set HOME, for example to /tmp"
-            raise ImportError(message) from error
         except ModuleNotFoundError as error:
             missing = str(error.name).partition(".")[0]
-            if missing in sys.stdlib_module_names:
-                advice = f"this Python lacks {missing}. It needs Linux: on Windows, use WSL"
-                raise ImportError(f"{what} doesn't work here: {advice}") from error
             if missing not in EXTRAS:
                 raise
+            what = f"{self.__name__}.{name}".replace("cypresskit.", "ck.", 1)
             message = f"{what} needs {missing}: pip install 'cypresskit[draw]'"
             raise ImportError(message) from error
 
@@ -76,8 +64,7 @@ def import_later(package: str, modules: Mapping[str, str], *, others: str = "") 
     package
         The package's full name.
     modules
-        The submodule of each name; "" if the name is itself a submodule, ".x" if it is another name
-        of the submodule ``x``.
+        The submodule of each name; ".x" if it is the submodule ``x`` itself.
     others
         The submodule of all other names; "" for none.
     """

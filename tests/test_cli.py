@@ -142,12 +142,8 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("output", ["closed", "full"])
-def test_output_that_nobody_takes_ends_the_command_with_a_line(output):
-    command = (
-        f"{sys.executable} -m cypresskit stats sgemm_tn"
-        f" {'>&-' if output == 'closed' else '>/dev/full'}"
-    )
+def test_output_that_nobody_takes_ends_the_command_with_a_line():
+    command = f"{sys.executable} -m cypresskit stats sgemm_tn >/dev/full"
     ended = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert ended.returncode == 1
     assert re.fullmatch(r"cypresskit stats: .*standard output.*\n", ended.stderr)

@@ -407,40 +407,6 @@ def test_what_needs_bokeh_says_so_where_it_is_missing():
     assert all(re.fullmatch(r"ck\.[\w.]+ needs \w+: pip install .+", line) for line in said)
 
 
-HOMELESS = """
-import os, pwd, sys
-os.environ.pop("HOME", None)
-def unknown(*_): raise KeyError("this user is in no list")
-pwd.getpwuid = pwd.getpwnam = unknown
-import numpy as np, cypresskit as ck
-ones = np.ones((4, 4))
-assert ck.simulate("sgemm_tn", 64).clocks > 0 and (ck.gemm(ones, ones) == 4).all()
-for room in (ck, ck.host, ck.today, ck.draw, ck.teach):
-    for name in dir(room):
-        try:
-            getattr(room, name)
-        except ImportError as error:
-            print(error)
-"""
-
-
-@pytest.mark.slow
-def test_what_needs_a_home_says_so_where_none_is_known(tmp_path):
-    """As in a container whose user nobody has named: the rest works."""
-    environment = {name: os.environ[name] for name in ("PATH",)} | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", HOMELESS],
-        env=environment,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    told = done.stdout.splitlines()
-    assert any(line.startswith("ck.draw.chip needs a home directory") for line in told), done.stdout
-    assert all(re.fullmatch(r"ck\.[\w.]+ needs a home .*: set HOME, .*", line) for line in told)
-
-
 @pytest.mark.slow
 def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
     files = run("git", "ls-files", "-z").stdout.split("\0")[:-1] or pytest.skip(

@@ -57,12 +57,12 @@ def rates(launches: Iterable[tuple[str, int]], boards: Collection[Device]) -> np
     return np.array([report.gflops for report in reports]).reshape(-1, len(boards))
 
 
-def sensitivity(device: Device = HD5870) -> list[dict]:
+def sensitivity() -> list[dict]:
     """Return rows of ``calibration``, ``value``, and the change of each kernel in percent."""
-    boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): device}
-    for c in calibrations(device):
+    boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): HD5870}
+    for c in calibrations(HD5870):
         for value in (type(c.value)(c.value / 2), c.value * 2):
-            boards[c.name, value] = calibrated(device, **{c.name: value})
+            boards[c.name, value] = calibrated(HD5870, **{c.name: value})
     gflops = rates(HEADLINES, boards.values())
     moved = (100 * (gflops / gflops[:, :1] - 1)).round(1) + 0.0
     names = [name for name, _ in HEADLINES]

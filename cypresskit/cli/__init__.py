@@ -23,7 +23,8 @@ from cypresskit.cli import (  # noqa: F401
     cmd_lab,
     cmd_time,
 )
-from cypresskit.cli.command import PARSER, CommandError, escape_controls
+from cypresskit.cli.command import PARSER, CommandError
+from cypresskit.tables import one_line
 
 __all__ = ["main"]
 
@@ -32,9 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv``, by default the shell's, and return its exit status."""
     args = _arguments(argv)
     try:
-        _check_output()
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A kernel's comments may have characters that the terminal's encoding lacks
+            sys.stdout.reconfigure(errors="backslashreplace")
         args.action(args)
-        sys.stdout.flush()
+        print(end="", flush=True)
         return 0
     except BrokenPipeError:  # the reading process, such as `head`, has ended
         _discard_output()
@@ -43,15 +46,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except CommandError as error:
         message = str(error)
-    except MemoryError as error:
-        message = f"this computer's memory is too small: {error}"
     except OSError as error:  # commands turn those of most files into CommandError
         where = f"use {error.filename}"
         if error.filename is None:  # writing to standard output failed
             where = "write to standard output"
             _discard_output()
         message = f"can't {where}: {error.strerror or error}"
-    print(f"cypresskit {args.command}: {escape_controls(message)}", file=sys.stderr)
+    shown = "\n".join(map(one_line, message.splitlines()))
+    print(f"cypresskit {args.command}: {shown}", file=sys.stderr)
     return 1
 
 
@@ -66,14 +68,6 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
             " --help`"
         )
     return args
-
-
-def _check_output() -> None:
-    if sys.stdout is None:
-        raise CommandError("standard output is closed: redirect it to /dev/null to discard it")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A kernel's comments may have characters that the terminal's encoding lacks
-        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:

@@ -86,10 +86,3 @@ def convert_errors(*kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         raise CommandError(str(error.args[0] if isinstance(error, KeyError) else error)) from None
-
-
-def escape_controls(text: str) -> str:
-    """Escape characters that would control a terminal; file names may contain any."""
-    return "".join(
-        char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text
-    )

@@ -75,15 +75,15 @@ def bandwidths(sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     }
 
 
-def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, list[Recording]]:
-    """Record all work-items of a product of n x n matrices for ``block_race``, with a block of each
+def block_runs(sizes: Sequence[int] = (1, 2, 4, 8)) -> dict[str, list[Recording]]:
+    """Record all work-items of a product of 8 x 8 matrices for ``block_race``, with a block of each
     of ``sizes``. Return the recordings by the block's name, "2 x 2".
     """
     runs = {}
-    ones = np.ones((n, n), np.float32)
+    ones = np.ones((8, 8), np.float32)
     for size in sizes:
         kernel = block_kernel(size, size)
-        recorders = [Recorder(item) for item in range((n // size) ** 2)]
+        recorders = [Recorder(item) for item in range((8 // size) ** 2)]
         launch(kernel.program, **kernel.arguments(ones, ones, None, 1, 0), observers=recorders)
         runs[f"{size} x {size}"] = [recorder.recording for recorder in recorders]
     return runs

@@ -25,6 +25,7 @@ dcl_output_generic o0
 """
 FEWEST = 16  # bundles that hold a step of an 8 x 8 block
 TERMS, BUDGET = 16, 5  # of exercise 3
+CHAINED = 32  # numbers that are added up in chains
 COMPARED = (
     "sgemm_tn",
     "sgemm_tn_37",
@@ -91,21 +92,21 @@ def compiler_table() -> str:
     return "\n".join(lines)
 
 
-def chains(count: int, terms: int = 32) -> Code:
-    """Compiled code that adds up ``terms`` numbers in ``count`` partial sums, and these in
+def chains(count: int) -> Code:
+    """Compiled code that adds up ``CHAINED`` numbers in ``count`` partial sums, and these in
     pairs.
     """
-    numbers = [f"r{1 + n // 4}.{'xyzw'[n % 4]}" for n in range(terms)]
+    numbers = [f"r{1 + n // 4}.{'xyzw'[n % 4]}" for n in range(CHAINED)]
     partial = [f"r{30 + n // 4}.{'xyzw'[n % 4]}" for n in range(count)]
     lines = [f"add {p}, {numbers[n]}, {numbers[n + count]}" for n, p in enumerate(partial)]
     lines += [
         f"add {partial[n % count]}, {partial[n % count]}, {numbers[n]}"
-        for n in range(2 * count, terms)
+        for n in range(2 * count, CHAINED)
     ]
     while count > 1:
         count //= 2
         lines += [f"add {partial[n]}, {partial[n]}, {partial[n + count]}" for n in range(count)]
-    return tiny("\n".join([*lines, f"mov r0, {partial[0]}"]), texels=terms // 4)
+    return tiny("\n".join([*lines, f"mov r0, {partial[0]}"]), texels=CHAINED // 4)
 
 
 def chain_bundles(count: int) -> int:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cypresskit.devices import ASHRAF, HD5870, Device
+from cypresskit.devices import ASHRAF, HD5870
 from cypresskit.diagnosis.verification import NAMES
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
@@ -32,7 +32,7 @@ def first_quad(name: str) -> list[tuple[int, int]]:
     return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]
 
 
-def measured_table(device: Device = HD5870) -> str:
+def measured_table() -> str:
     """Tabulate small products on Ashraf's system, alone and stacked, with his range; and SGEMV on
     the chip alone, with memory's ceiling.
     """
@@ -47,9 +47,9 @@ def measured_table(device: Device = HD5870) -> str:
             f" {four / alone:.2f} times"
         )
     low, high = row["gflops_range"]
-    best = simulate("sgemv_t_reduce4", 2048, device=device).gflops
-    share = device.dram_efficiency
-    ceiling = 2 * device.memory_gb_s * share / 4
+    best = simulate("sgemv_t_reduce4", 2048).gflops
+    share = HD5870.dram_efficiency
+    ceiling = 2 * HD5870.memory_gb_s * share / 4
     rows += [
         f"published (measured on an HD 5870), N = {row['n']}: {low} to {high} Gflop/s",
         f"SGEMV at N = 2048, modeled without a launch: {best:.1f} Gflop/s",

@@ -350,9 +350,10 @@ BANK_KERNELS = (
     "sgemm_64x64",
     "sgemm_64x64_lds",
 )
+BANK_N = 256  # rows and columns of their products
 
 
-def bank_table(bank: Callable[[int, int], int], n: int = 256) -> str:
+def bank_table(bank: Callable[[int, int], int]) -> str:
     """Tabulate the texture unit's clocks per iteration of a wavefront, for eight kernels, with
     texel (x, y) in the bank ``bank(x, y)``. Raises what a board with such banks raises.
     """
@@ -360,9 +361,9 @@ def bank_table(bank: Callable[[int, int], int], n: int = 256) -> str:
     rows: list[tuple[str, int]] = []
     least = 0
     for name in BANK_KERNELS:
-        report = time_kernel(KERNELS[name], n, chip)
+        report = time_kernel(KERNELS[name], BANK_N, chip)
         loop = {fetch.line for part in report.launch.code.main_loop for fetch in part.fetches}
-        iterations = report.wavefronts * n // KERNELS[name].k_step
+        iterations = report.wavefronts * BANK_N // KERNELS[name].k_step
         clocks = sum(work.clocks["texture"] for work in report.lines if work.line in loop)
         rows.append((name, round(clocks / iterations)))
         least += 16 * len(loop)

@@ -16,11 +16,11 @@ def gain(experiment: str, before: str, after: str) -> float:
     return then / now if experiment.startswith("bank") else now / then
 
 
-def iteration_clocks(gflops: float, side: int = 8) -> float:
+def iteration_clocks(gflops: float) -> float:
     """Return the clocks for which a warp's iteration keeps a multiprocessor of the record's GPU
-    busy. The warp adds ``side`` x ``side`` products in each of 32 threads.
+    busy. The warp adds 8 x 8 products in each of 32 threads.
     """
-    return 2 * 32 * side**2 * record()["multiprocessors"] * clock_ghz() / gflops
+    return 2 * 32 * 8**2 * record()["multiprocessors"] * clock_ghz() / gflops
 
 
 def load_clocks(words: list[int]) -> int:
