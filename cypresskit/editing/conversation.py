@@ -16,7 +16,7 @@ from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
-from cypresskit.editing.edit_history import UNWRITTEN, Edit
+from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
@@ -36,6 +36,7 @@ from cypresskit.editing.versions import NO_COSTS, side_by_side
 
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 #: Notes on texts, where they come from or what became of them.
+OPENED = "at the beginning"
 REPLACED = "replaced when another program changed the file"
 THEIRS = "written by another program"
 #: To a stuck reader, when there is no further line.
@@ -74,10 +75,11 @@ class Conversation:
         self.supervisor = Supervisor(self._take_answer, self.lock, start, clock)
         self.pages: list[Send] = []
         self.listeners: list[Callable[[], None]] = []  # called when the history has changed
-        self.text = file.text
+        self.text = file.read()
         self.edit = "file-0"
         self.shown: list[str] = []  # lines of the solution that a stuck reader was shown
-        self.note = ""  # where the text comes from, unless it was typed
+        #: Where the text comes from, unless it was typed.
+        self.note = "" if self.edits.known(self.text) else OPENED
         self.answers: dict[str, Message] = {}
         self.missing = [*PARTS]  # of the answer; none once there are no more
         self.costs: dict[str, Message] = {}  # of lines, by text
@@ -119,6 +121,7 @@ class Conversation:
         with self.lock:
             if page is not None and page not in self.pages:
                 self.connect(page)
+            self.look()
             try:
                 getattr(self, f"_hear_{message['type']}")(message, page)
             except Exception as error:  # a fault of the page, or of the package
@@ -126,7 +129,6 @@ class Conversation:
 
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
-        self.look()
         step = self.step
         state = {
             "type": "state",
@@ -168,7 +170,7 @@ class Conversation:
                 self._add_unjudged(
                     self.text, self.note or "replaced by a text typed at the same time"
                 )
-            self._write(text)
+            self.file.save(text)
             self._take(edit, text)
             self._answer_text()
 
@@ -180,7 +182,7 @@ class Conversation:
             if text == self.text:
                 return
             self._add_unjudged(self.text, "replaced by another text")
-            self._write(text)
+            self.file.save(text)
             self._take(f"put-{next(self.numbers)}", text, note)
 
     def _take(self, edit: str, text: str, note: str = "") -> None:
@@ -221,20 +223,6 @@ class Conversation:
 
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
-
-    def _write(self, text: str) -> None:
-        """Write a text into the file. One that can't be written goes into the history, and each
-        look tries again; so does another editor's text that it overwrites.
-        """
-        overwritten = self.file.save(text)
-        if self.file.problem:
-            self._add_unjudged(text, UNWRITTEN)
-        if overwritten is not None:
-            self._add_unjudged(overwritten, THEIRS)
-            message = (
-                "Another program changed the file at the same time. Its text is in the history."
-            )
-            self.say({"type": "trouble", "message": message})
 
     # -- answers
 
@@ -320,7 +308,8 @@ class Conversation:
         )
         self.note = ""
         self._read_history()
-        if not self.edits or self.edits[-1].figures != made.figures:
+        last = self.edits[-1] if self.edits else Edit(0, "")
+        if (last.text, last.judgement) != (made.text, made.judgement):
             self._add(made)
 
     def _add_unjudged(self, text: str, note: str) -> None:
@@ -366,7 +355,7 @@ class Conversation:
             self._read_history()
             text = self.file.news()
             if text is None and self.file.problem:
-                self._write(self.text)
+                self.file.save(self.text)
                 if not self.file.problem:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:

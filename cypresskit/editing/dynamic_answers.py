@@ -15,10 +15,9 @@ from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Part, last_line, written_line
 from cypresskit.editing.steps import reference_kernel, shown_speed
-from cypresskit.il import assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
-from cypresskit.kernels.statement import EXAMPLE, LaunchConventionError, find_statement
+from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.timing import DataDependentError
@@ -65,15 +64,7 @@ def judged_kernel(
 
     It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises.
     """
-    stated = find_statement(text)[0] or like is None
-    launched_like = None if stated else reference_kernel(str(like))
-    mode = assemble(text, name).mode
-    if launched_like and launched_like.mode != mode:
-        raise LaunchConventionError(
-            f"{name} is a {mode} kernel, as its first line says, and is launched here as a"
-            f" {launched_like.mode} kernel: change that line, or state a launch there, such as"
-            f" `{EXAMPLE}`"
-        )
+    launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
     seen = verify(load_kernel(text, like=launched_like, name=name.removesuffix(".il")))
     return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
 

@@ -2,8 +2,8 @@
 
 An edit is kept once it is checked and timed. Of edits that are judged alike, only the last is kept
 if they follow one another so fast that nobody has read the judgement. A text that another editor
-replaced, or that couldn't be written, is kept unchecked. All workbenches on a file share its
-history, also those of other processes: it is read again before each change.
+replaced is kept unchecked. All workbenches on a file share its history, also those of other
+processes: it is read again before each change.
 """
 
 import json
@@ -25,7 +25,6 @@ LARGEST = 64 << 20  # bytes of a history
 BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
 COUNTED = "bundle", "register", "wavefront"
 LETTERS = 48  # characters of a line that is quoted
-UNWRITTEN = "couldn't be written"
 LINKED = "came with a link"  # note on the text of another reader
 
 
@@ -45,11 +44,6 @@ class Edit:
     note: str = ""  # where it comes from, unless it was typed
     time: float = 0.0  # seconds since 1970
     change: str = ""  # from the edit before, in words
-
-    @property
-    def figures(self) -> tuple:
-        """What must differ between two edits for both to be kept."""
-        return self.text, self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
 
     @property
     def judgement(self) -> str:
@@ -111,21 +105,20 @@ class Edits(Sequence[Edit]):
 
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
-        isn't known to be correct, or was judged alike, too short a time ago to be read. Raises
-        ``OSError`` if the file can't be written; the edit is then written with the next one.
+        isn't known to be correct; or if it was typed, and judged alike too short a time ago to be
+        read. Raises ``OSError`` if the file can't be written; the edit is then written with the
+        next one.
         """
         self.news()
         rows = [*self.rows]
         last = rows[-1] if rows else Edit(0, "", right=True)
         now = round(edit.time or time.time(), 1)
-        is_same = last.text == edit.text
-        is_begun = last.right and last.number < 2  # the text that the reader began with
-        is_typed = edit.note in ("", UNWRITTEN)
-        is_alike = (last.judgement, last.note) == (edit.judgement, edit.note)
-        is_unread = is_alike and is_typed and now - last.time < BURST
-        if (is_same and not last.right) or (is_unread and not is_begun):
-            origin = last.note if is_same and last.note != UNWRITTEN else ""
-            edit = replace(edit, note=origin or edit.note)
+        are_typed = not (last.note or edit.note)
+        is_unread = last.judgement == edit.judgement and now - last.time < BURST
+        if last.text == edit.text and not last.right:
+            edit = replace(edit, note=last.note or edit.note)
+            rows.pop()
+        elif are_typed and is_unread and rows:
             rows.pop()
         before = rows[-1].text if rows else edit.text
         change = change_between(before, edit.text)

@@ -12,73 +12,56 @@ WRITABLE = 0o222  # bits of a file's mode
 
 
 class KernelFile:
-    """The file at ``path``; the text that it held when it was last read or written (``text``); and
-    its history (``edits``).
+    """The file at ``path``, and its history (``edits``).
 
     ``problem`` says why the last text couldn't be written, or is "".
-
-    Raises ``OSError`` if it can't be read, ``ValueError`` if it is too long or isn't text.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
-        self.stamp = file_stamp(self.path)
-        self.text = read_text(self.path)
+        self.stamp: object = None  # of the file when it was last read or written
         self.edits = Edits(history_path(self.path))
         self.problem = ""
 
-    def news(self) -> str | None:
-        """Return the text that another editor has written since the last look, or None; also None
-        while the file is missing or undecodable.
+    def read(self) -> str:
+        """Return the text. Raises ``OSError`` if it can't be read, ``ValueError`` if it is too long
+        or isn't text.
         """
         stamp = file_stamp(self.path)
-        if stamp is None or stamp == self.stamp:
-            return None
-        try:
-            text = read_text(self.path)
-        except (OSError, ValueError):
-            return None
+        text = read_text(self.path)
         self.stamp = stamp
-        if text == self.text:
-            return None
-        self.text = text
         return text
 
-    def save(self, text: str) -> str | None:
-        """Replace the file's text in one operation. Returns the text of another editor that this
-        overwrites, or None. If the file can't be written, ``problem`` says why; it then still holds
-        the other editor's text.
+    def news(self) -> str | None:
+        """Return the text that another editor has written since the last look, or None; also None
+        while the file is missing or can't be read.
         """
+        if file_stamp(self.path) in (None, self.stamp):
+            return None
+        try:
+            return self.read()
+        except (OSError, ValueError):
+            return None
+
+    def save(self, text: str) -> None:
+        """Replace the file's text in one operation. If that can't be done, ``problem`` says why."""
         self.problem = ""
         try:
-            return self._write(text)
+            if len(text.encode()) > MAX_TEXT:
+                raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes")
+            if self.path.exists() and not is_writable(self.path):
+                raise OSError(errno.EACCES, "it is read-only, or no plain file")
+            self.stamp = save_file(self.path, text)
         except OSError as error:
             self.problem = (
                 f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"
-                " this page and in the history, and is written as soon as that is possible."
+                " this page, and is written as soon as that is possible."
             )
-            return None
 
-    def _write(self, text: str) -> str | None:
-        if len(text.encode()) > MAX_TEXT:
-            raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes")
-        others = self.news()
-        if text == self.text and (others is not None or self.path.is_file()):
-            return None
-        if self.path.exists() and (obstacle := self._obstacle()):
-            raise OSError(errno.EACCES, obstacle)
-        late: list[str | None] = []  # written while ours was brought to the disk
-        stamp = save_file(self.path, text, lambda: late.append(self.news()))
-        self.text, self.stamp = text, stamp
-        return late[0] or others
 
-    def _obstacle(self) -> str:
-        """Why what is there must not be replaced, or ""."""
-        if not self.path.is_file() or not self.path.stat().st_mode & WRITABLE:
-            return "it is read-only, or no plain file"
-        if file_stamp(self.path) != self.stamp:  # changed, but not to a text
-            return "what it holds now is no text, or too long, and would be lost. Move it away"
-        return ""
+def is_writable(path: Path) -> bool:
+    """Return whether this is a plain file that its owner may replace."""
+    return path.is_file() and bool(path.stat().st_mode & WRITABLE)
 
 
 def whole_letters(text: str) -> str:

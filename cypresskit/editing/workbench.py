@@ -26,7 +26,7 @@ from cypresskit.editing.step_files import (
     saved_edit,
     submitted_edit,
 )
-from cypresskit.editing.steps import MIME, reference_kernel, starter_text, step_named
+from cypresskit.editing.steps import MIME, starter_text, step_named
 from cypresskit.files.atomic import save_file
 from cypresskit.il import ILError
 from cypresskit.il.errors import shorten
@@ -82,7 +82,7 @@ def workbench(
     Raises
     ------
     OSError
-        If the file can't be read, or is missing and ``like`` isn't given; if its folder is missing.
+        If the file can't be read or made, or is missing and ``like`` isn't given.
     ValueError
         For a file whose name doesn't end in ``.il``, an ``n`` out of range, or an unknown step.
     TypeError
@@ -108,34 +108,24 @@ def workbench(
         raise ValueError(f"n is the size of the matrices, a whole number from 8 to 8192, not {n!r}")
     if text is not None and not isinstance(text, str):
         raise TypeError(f"text is a kernel's text, not {shorten(text)}")
-    known = None if like is None else resolve(like, "like")
     if chosen is not None:
-        n = n or chosen.n
-        known = known or reference_kernel(chosen.like)
+        settings = {"like": chosen.like, "n": n or chosen.n, "step": step}
         text = text and starter_text(text)
-    if file is None:
-        path.parent.mkdir(exist_ok=True)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {path.parent} for {path.name}: make it, or put the file elsewhere"
-        )
-    start = text or (None if known is None else known.text)
-    if chosen is not None:
+        if file is None:
+            path.parent.mkdir(exist_ok=True)
         bring_back(path, chosen)
-        if text is None:
-            begin_step(path, chosen)
-    if not path.exists():
-        if start is None:
+        begin_step(path, chosen)
+    else:
+        known = None if like is None else resolve(like, "like")
+        settings = {"like": known and known.name, "n": n or REFERENCE, "step": None}
+        start = text or (known and known.text)
+        if start and not path.exists():
+            save_file(path, start)
+        if not path.exists():
             raise FileNotFoundError(
                 f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
                 f' ck.workbench("{path}", like="sgemm_naive")'
             )
-        save_file(path, start)
-    settings = {
-        "like": known.name if known is not None else None,
-        "n": n or REFERENCE,
-        "step": step,
-    }
     bench = Workbench(path.absolute(), settings)
     if text is not None:
         bench._conversation.put(text, "from the notebook's cell")

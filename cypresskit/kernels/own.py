@@ -55,9 +55,7 @@ def load_kernel(
         For a source that doesn't assemble.
     LaunchConventionError
         (a ``ValueError``) If no convention is given, and the source states none, or an incorrect
-        one. The message says what to write.
-    ValueError
-        For a ``like`` of the other mode.
+        one; and for a ``like`` of the other mode. The message says what to write.
     KeyError
         For an unknown name.
     OSError
@@ -186,10 +184,10 @@ def _launched(bare: Kernel, like: Kernel | None = None) -> Kernel:
     if like is None:
         convention = _stated(bare)
     elif like.mode != program.mode:
-        other = "pixel" if like.mode == "compute" else "compute"
-        raise ValueError(
-            f"like is {like.name}, a {like.mode} kernel, but {program.name} is a {other} kernel, as"
-            " its first line says: choose another kernel for like="
+        raise LaunchConventionError(
+            f"{program.name} is a {program.mode} kernel, as its first line says, and is launched"
+            f" like {like.name}, a {like.mode} kernel: change that line, or state a launch there,"
+            f" such as `{EXAMPLE}`"
         )
     else:
         convention = like.convention

@@ -122,7 +122,7 @@ class AnswerInPage(answering.AnswerHere):
 
 
 answer_process.AnswerProcess = AnswerInPage  # type: ignore[misc,assignment]
-kernel_file.KernelFile._obstacle = lambda self: ""  # type: ignore[method-assign]
+kernel_file.is_writable = lambda path: True
 
 
 def resume() -> None:
