@@ -15,7 +15,6 @@ from cypresskit.today.cuda_access import load_clocks
 from cypresskit.today.cuda_clock import launch_of, occupancy, simulate_code
 from cypresskit.today.cuda_kernels import as_written
 from cypresskit.today.cuda_report import report_on
-from cypresskit.today.gpus import H200
 from cypresskit.today.sass import SassCode, read_listing
 from cypresskit.today.sass_threads import (
     UNKNOWN,
@@ -35,7 +34,7 @@ def matrices(*shapes, dtype="float32"):
 
 def computed(text, **values):
     """Run instructions in a register file; a list of values is one for each thread."""
-    code = SassCode("k", 8, 0, "\n".join(f"1 {CONTROL} {line}" for line in text.split(";")))
+    code = SassCode(8, 0, "\n".join(f"1 {CONTROL} {line}" for line in text.split(";")))
     registers = Registers({})
     registers.values = {name: np.atleast_1d(np.array(value)) for name, value in values.items()}
     for one in code.instructions:
@@ -119,7 +118,7 @@ def test_a_store_and_a_load_of_shared_memory_take_the_clocks_that_were_measured(
 
 def traced(text):
     """Follow code for a warp, and return its segments and its registers."""
-    code = SassCode("k", 8, 0, "\n".join(f"1 {CONTROL} {line}" for line in text.split(";")))
+    code = SassCode(8, 0, "\n".join(f"1 {CONTROL} {line}" for line in text.split(";")))
     launch = launch_of(as_written, 1, 32, matrices((8, 8), (8, 8), (8, 8)))
     tracer = Tracer(code, launch, np.zeros((1, 3), int))
     return tracer.run(), tracer.registers
@@ -166,7 +165,7 @@ def test_blocks_whose_addresses_dont_grow_evenly_are_refused():
     assert changed != code.text
     launched = launch_of(as_written, (8, 16), (8, 4), arrays)
     with pytest.raises(NotTimed, match=r"line \d+ .*don't grow evenly along the grid"):
-        report_on(simulate_code(SassCode("k", 96, 0, changed), launched))
+        report_on(simulate_code(SassCode(96, 0, changed), launched))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +221,7 @@ def test_a_report_counts_the_products_and_states_what_the_compiler_does():
     report = simulated((8, 16), (8, 4), 512, 512, 512)
     assert report.flops == 2 * 512**3
     assert report.registers == 96
-    assert occupancy(H200, 96, 32, 0) == (20, "registers")
+    assert occupancy(96, 32, 0) == (20, "registers")
     assert "up to 20 at once, limited by registers" in str(report)
     assert "is too small" not in str(report)
     costs = str(ck.line_costs(report))
@@ -291,8 +290,8 @@ def test_a_listing_is_read():
         /*0010*/              @!P0 BRA `(.L_x_1) ;      /* 0x0000000c00bc8947 */
                                                         /* 0x001fea0003800000 */
 """
-    first, second = SassCode("k", 8, 0, read_listing(listing)).instructions
-    assert (first.name, first.line, first.sets, first.stall) == ("S2R", 7, 1, 1)
+    first, second = SassCode(8, 0, read_listing(listing)).instructions
+    assert (first.name, first.line, first.sets, first.stall) == ("S2R", 7, 0, 1)
     assert (second.target, second.waits, second.conditions) == (1, 1, [("!", "P0")])
 
 
@@ -307,7 +306,7 @@ def test_a_listing_is_read():
     ],
 )
 def test_an_instruction_writes_its_results_and_reads_the_rest(text, results, sources):
-    (one,) = SassCode("k", 8, 0, f"1 {CONTROL} {text}").instructions
+    (one,) = SassCode(8, 0, f"1 {CONTROL} {text}").instructions
     assert [each.value for each in one.results] == results.split()
     assert [each.value for each in one.sources] == sources.split()
 

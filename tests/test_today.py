@@ -67,7 +67,7 @@ def test_every_kernel_agrees_with_numpy_on_a_simulated_gpu():
             "a product of 16 x 16 in float32",
         ),
         (
-            "experiments.access_pitched = {(1, 32): lambda *_: None}",
+            "experiments.access_pitched = {(2, 32): lambda *_: None}",
             "pitches()",
             "at a pitch of 1 words",
         ),

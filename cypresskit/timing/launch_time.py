@@ -61,8 +61,6 @@ class ChipTime:
     ----------
     clocks
         Core clocks from the first wavefront's start to the last store's end.
-    simulated
-        The share of clauses that were simulated. The rest is extrapolated.
     bound
         The bottleneck.
 
@@ -77,27 +75,14 @@ class ChipTime:
         For "ALU", "texture", "LDS", "L2" and "DRAM" the share of the time in which such a unit
         works, averaged over all units of the kind. For "DRAM rows" the share in which a channel
         waits for a row and sends nothing.
-    hits
-        "L1": the share of hits among the lines that quads request from it. "L2": among the lines
-        that L1 requests. Reads of ``g[]`` bypass both.
-    bytes
-        "L1": texels delivered to work-items, as in ``LaunchCounters.fetch_bytes``. "L2": lines that
-        it sends to L1. "DRAM": lines read from memory, for ``g[]`` as well. "written": lines that
-        are stored.
     events
         Rows of ``Report.timeline``, as in ``engine.Outcome``.
-    use
-        What each part of the chip did during the simulated time.
     """
 
     clocks: float
-    simulated: float
     bound: str
     busy: Mapping[str, float]
-    hits: Mapping[str, float]
-    bytes: Mapping[str, float]
     events: np.ndarray = field(repr=False, compare=False)
-    use: Use = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +91,26 @@ class LaunchTime(ChipTime):
 
     Attributes
     ----------
+    simulated
+        The share of clauses that were simulated. The rest is extrapolated.
+    hits
+        "L1": the share of hits among the lines that quads request from it. "L2": among the lines
+        that L1 requests. Reads of ``g[]`` bypass both.
+    bytes
+        "L1": texels delivered to work-items, as in ``LaunchCounters.fetch_bytes``. "L2": lines that
+        it sends to L1. "DRAM": lines read from memory, for ``g[]`` as well. "written": lines that
+        are stored.
+    use
+        What each part of the chip did during the simulated time.
     error
         The share by which ``clocks`` may be off; 0 if all was simulated
         (``sampling.stated_error``).
     """
 
+    simulated: float
+    hits: Mapping[str, float]
+    bytes: Mapping[str, float]
+    use: Use = field(repr=False, compare=False)
     error: float
 
 

@@ -70,8 +70,8 @@ class ChipReport(ChipTime):
         The device's peak in the kernel's precision, in 10^9 flop/s.
     registers
         Registers per work-item.
-    active_wavefronts, wavefronts
-        Wavefronts that share a SIMD engine, and wavefronts of the launch.
+    active_wavefronts
+        Wavefronts that share a SIMD engine.
 
     Raises
     ------
@@ -87,7 +87,6 @@ class ChipReport(ChipTime):
     peak_gflops: float
     registers: int
     active_wavefronts: int
-    wavefronts: int
 
     def __post_init__(self) -> None:
         name = f"{self.kernel} on {self.device.name}"
@@ -104,14 +103,13 @@ class ChipReport(ChipTime):
         """Yield what can't be true of a time."""
         if not 0 < self.clocks < math.inf:
             yield f"{self.clocks} clocks"
-        shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
-        shares.append(("simulated", self.simulated))
-        for part, over_time in self.use.shares.items():
-            known = over_time[~np.isnan(over_time)]
-            shares += [(f"{part} over time", share) for share in known]
-        for part, share in shares:
+        for part, share in self._shares():
             if not -ROUNDING <= share <= 1 + ROUNDING:
                 yield f"{part} is {share:.4f}, a share"
+
+    def _shares(self) -> Iterator[tuple[str, float]]:
+        """Yield what is a share, from 0 to 1."""
+        yield from self.busy.items()
 
     @property
     def _why_above_peak(self) -> str:
@@ -165,23 +163,7 @@ class ChipReport(ChipTime):
 
     def _rows(self) -> list[str]:
         """Return the lines below the first."""
-        sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
-        launch = " with launch" if self.launch_overhead_us else ""
-        return [
-            f"{self.clocks:,.0f}{self.uncertainty} clocks, {self.seconds * 1e3:.3f} ms{launch}",
-            f"{quantity(self.wavefronts, 'wavefront')}{sampled if self.simulated < 1 else ''};"
-            f" {self.active_wavefronts} per SIMD engine, {quantity(self.registers, 'register')}",
-            *self._unit_rows(),
-        ]
-
-    def _unit_rows(self) -> list[str]:
-        """Return what the chip's units did."""
-        megabytes = (f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items())
-        return [
-            f"busy {_percents(self.busy)}",
-            f"hits {_percents(self.hits)}",
-            f"MB   {', '.join(megabytes)}",
-        ]
+        raise NotImplementedError
 
     @property
     def _launch_words(self) -> str:
@@ -198,6 +180,8 @@ class Report(ChipReport, LaunchTime):
 
     Attributes
     ----------
+    wavefronts
+        Wavefronts of the launch.
     size
         (m, n, k) of a GEMM kernel; None for another program.
     request
@@ -210,6 +194,7 @@ class Report(ChipReport, LaunchTime):
     """
 
     device: Device
+    wavefronts: int
     size: tuple[int, int, int] | None
     request: TimingRequest = field(repr=False, compare=False)
     launch: TimedLaunch = field(repr=False, compare=False)
@@ -226,6 +211,14 @@ class Report(ChipReport, LaunchTime):
         yield from super()._broken_laws()
         if not 0 <= self.error < math.inf:
             yield f"an error of {self.error}"
+
+    def _shares(self) -> Iterator[tuple[str, float]]:
+        yield from super()._shares()
+        yield "simulated", self.simulated
+        yield from ((f"{level} hits", share) for level, share in self.hits.items())
+        for part, over_time in self.use.shares.items():
+            for share in over_time[~np.isnan(over_time)]:
+                yield f"{part} over time", share
 
     @property
     def _why_above_peak(self) -> str:
@@ -259,6 +252,26 @@ class Report(ChipReport, LaunchTime):
     def _launch_words(self) -> str:
         size = "" if self.size is None else " " + " x ".join(map(str, self.size))
         return f"{self.kernel}{size}"
+
+    def _rows(self) -> list[str]:
+        """Return the lines below the first."""
+        sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
+        launch = " with launch" if self.launch_overhead_us else ""
+        return [
+            f"{self.clocks:,.0f}{self.uncertainty} clocks, {self.seconds * 1e3:.3f} ms{launch}",
+            f"{quantity(self.wavefronts, 'wavefront')}{sampled if self.simulated < 1 else ''};"
+            f" {self.active_wavefronts} per SIMD engine, {quantity(self.registers, 'register')}",
+            *self._unit_rows(),
+        ]
+
+    def _unit_rows(self) -> list[str]:
+        """Return what the chip's units did."""
+        megabytes = (f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items())
+        return [
+            f"busy {_percents(self.busy)}",
+            f"hits {_percents(self.hits)}",
+            f"MB   {', '.join(megabytes)}",
+        ]
 
 
 def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:

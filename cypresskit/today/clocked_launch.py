@@ -2,16 +2,17 @@
 the main loop, and for twice as many; the others are extrapolated from the difference.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from cypresskit.chip.engine import Outcome, run
-from cypresskit.chip.work import WavefrontPath, pack
-from cypresskit.timing.launch_time import Use, busy_shares, use_of
+from cypresskit.chip.work import Clause, WavefrontPath, pack
+from cypresskit.timing.launch_time import busy_shares
 from cypresskit.today.cuda_access import MAX_PHASES
-from cypresskit.today.gpus import SCHEDULERS, CudaGpu
+from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 from cypresskit.today.product import MatrixProduct
 from cypresskit.today.sass_trace import Segment
 from cypresskit.today.warps import NOTHING, Warps, What
@@ -43,6 +44,11 @@ class ClockedLaunch(Warps):
     together: int
     limit: str
 
+    @property
+    def slots(self) -> int:
+        """The warps that a multiprocessor holds."""
+        return self.together * self.block_warps
+
     @cached_property
     def main(self) -> Segment:
         """The loop in which most of the work is."""
@@ -53,46 +59,51 @@ class ClockedLaunch(Warps):
         """The share of the board that is run, in quarters of a clock. It has no memory if L2 holds
         A and B, and has room for C's lines, as after an earlier launch.
         """
-        board = self.board
         changed = {
             name: type(value)(value * factor)
             for factor, names in SCALED
             for name in names.split()
-            for value in [getattr(board, name)]
+            for value in [getattr(H200, name)]
         }
-        share = replace(board, **changed)
+        share = replace(H200, **changed)
         sizes = [end - begin for begin, end in self.launch.bounds]
-        if sum(sizes) - sizes[self.product.result] < board.l2_bytes:
+        if sum(sizes) - sizes[self.product.result] < H200.l2_bytes:
             share = replace(share, dram_clocks=share.l2_clocks, memory_gb_s=1e6)
         return share
 
     @cached_property
-    def rounds(self) -> list[tuple[int, int]]:
-        """(times, blocks): how many blocks run at once on the share, and how often."""
+    def rounds(self) -> list[tuple[int, int, float, Outcome]]:
+        """(times, blocks, clocks, simulation): how often so many blocks run at once on the share,
+        the clocks, and a simulation of some iterations.
+        """
         full = self.together * self.share.simd_engines
         whole, rest = divmod(-(-self.launch.blocks // SHARES), full)
-        return [(n, some) for n, some in ((whole, full), (1, rest)) if n * some]
+        rounds = (whole, full), (1, rest)
+        return [(times, some, *self.run(some)) for times, some in rounds if times * some]
+
+    def paths_of(
+        self, blocks: int, free: What = NOTHING
+    ) -> Iterator[tuple[np.ndarray, list[tuple[Clause, ...]]]]:
+        """Yield warps on the same path, and their clauses in each segment of the trace."""
+        for warps in self.paths:
+            yield warps, [self.clauses(segment, warps, blocks, free) for segment in self.trace]
 
     def run(self, blocks: int, free: What = NOTHING) -> tuple[float, Outcome]:
         """Return the clocks of the first ``blocks`` blocks at once, and a simulation of some
         iterations of the main loop.
         """
-        paths = [
-            (
-                (np.arange(blocks)[:, np.newaxis] * self.block_warps + warps).ravel(),
-                [self.clauses(segment, warps, blocks, free) for segment in self.trace],
-            )
-            for warps in self.paths
-        ]
+        paths = [*self.paths_of(blocks, free)]
 
         def run_iterations(some: int) -> Outcome:
             counts = [some if one is self.main else one.count for one in self.trace]
             made = [
-                WavefrontPath(warps, tuple((some, n) for some, n in zip(clauses, counts) if some))
+                WavefrontPath(
+                    (np.arange(blocks)[:, np.newaxis] * self.block_warps + warps).ravel(),
+                    tuple((some, n) for some, n in zip(clauses, counts) if some),
+                )
                 for warps, clauses in paths
             ]
-            slots = self.together * self.block_warps
-            return run(pack(made, self.block_warps), self.share, slots)
+            return run(pack(made, self.block_warps), self.share, self.slots)
 
         count = self.main.count
         long = run_iterations(min(count, 2 * MAX_PHASES))
@@ -102,28 +113,15 @@ class ClockedLaunch(Warps):
             clocks += slope * (count - 2 * MAX_PHASES)
         return clocks / SCHEDULERS, long
 
-    @cached_property
-    def _runs(self) -> list[tuple[float, Outcome]]:
-        return [self.run(blocks) for _, blocks in self.rounds]
-
     @property
     def clocks(self) -> float:
         """Its clocks."""
-        return sum(times * clocks for (times, _), (clocks, _) in zip(self.rounds, self._runs))
+        return sum(times * clocks for times, _, clocks, _ in self.rounds)
 
     @property
     def out(self) -> Outcome:
         """The simulation of some iterations of a full round of blocks."""
-        return self._runs[0][1]
-
-    @property
-    def pictured(self) -> tuple[np.ndarray, Use]:
-        """The simulation's events, and what each part of the chip did, in clocks."""
-        events = self.out.timeline.copy()
-        events[:, 3:] /= SCHEDULERS
-        use = use_of(self.out, self.share)
-        wavefronts = use.wavefronts / (1, SCHEDULERS, SCHEDULERS)
-        return events, replace(use, clocks=use.clocks / SCHEDULERS, wavefronts=wavefronts)
+        return self.rounds[0][3]
 
     @cached_property
     def busy(self) -> dict[str, float]:

@@ -5,12 +5,13 @@ import math
 import numpy as np
 
 from cypresskit.chip.work import Stream, cost_amounts
-from cypresskit.today.gpus import SCHEDULERS, CudaGpu
+from cypresskit.today.gpus import H200, SCHEDULERS
 
 BANKS = 32
 WORD = 4  # bytes of a bank
 LINE = 128  # bytes
 LINES_PER_CLOCK = 4
+SECTOR = H200.line_bytes
 MAX_PHASES = 8  # iterations after which addresses have moved by whole sectors
 
 
@@ -40,17 +41,15 @@ def _sort(numbers: np.ndarray) -> np.ndarray:
     return np.diff(numbers, axis=1, prepend=-1) != 0
 
 
-def memory_stream(
-    address: np.ndarray, on: np.ndarray, size: int, move: int, board: CudaGpu
-) -> Stream:
+def memory_stream(address: np.ndarray, on: np.ndarray, size: int, move: int) -> Stream:
     """Return what warps request from memory, in quarters of clocks, if addresses move by some bytes
     with each iteration.
     """
-    phases = min(board.line_bytes // math.gcd(board.line_bytes, move), MAX_PHASES)
+    phases = min(SECTOR // math.gcd(SECTOR, move), MAX_PHASES)
     moves = move * np.arange(phases)[:, np.newaxis]
     moved = (address[:, np.newaxis] + moves).reshape(-1, 32)
     on = np.repeat(on, phases, axis=0)
-    sectors = np.where(on, moved // board.line_bytes, -1)
+    sectors = np.where(on, moved // SECTOR, -1)
     is_new = _sort(sectors)
     sectors, counts = sectors[is_new], is_new.sum(axis=1)
     bounds = np.concatenate(([0], np.cumsum(counts)))
@@ -59,7 +58,7 @@ def memory_stream(
     # A warp's sectors are requested one after the other in its clocks.
     within = np.arange(len(sectors)) - np.repeat(bounds[:-1], counts)
     offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-    step = move * phases // board.line_bytes
+    step = move * phases // SECTOR
     return Stream(amounts, bounds, sectors, offset, phases, step)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from cypresskit.today.clocked_launch import ClockedLaunch
 from cypresskit.today.cuda_report import CudaReport, report_on
-from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
+from cypresskit.today.gpus import H200, SCHEDULERS
 from cypresskit.today.grid_launch import GridLaunch, launch_of
 from cypresskit.today.product import corners, find_product
 from cypresskit.today.sass import SassCode
@@ -28,7 +28,7 @@ RESERVED_BYTES = 1024  # of shared memory, for each block
 REGISTER_UNIT = 8  # registers that a thread gets at once
 
 
-def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> tuple[int, str]:
+def occupancy(registers: int, threads: int, shared: int) -> tuple[int, str]:
     """Return how many blocks a multiprocessor holds, and what limits them. Each scheduler has a
     quarter of the registers.
 
@@ -37,16 +37,16 @@ def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> tupl
     warps = -(-threads // WARP)
     per_thread = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
     fits = {
-        f"its {board.max_wavefronts} warps": board.max_wavefronts // warps,
-        "registers": SCHEDULERS * (board.register_pool // SCHEDULERS // per_thread) // warps,
-        f"its {board.max_workgroups} blocks": board.max_workgroups,
-        "shared memory": board.lds_bytes // (shared + RESERVED_BYTES),
+        f"its {H200.max_wavefronts} warps": H200.max_wavefronts // warps,
+        "registers": SCHEDULERS * (H200.register_pool // SCHEDULERS // per_thread) // warps,
+        f"its {H200.max_workgroups} blocks": H200.max_workgroups,
+        "shared memory": H200.lds_bytes // (shared + RESERVED_BYTES),
     }
     limit = min(fits, key=lambda name: fits[name])
     if not fits[limit]:
         raise ValueError(
             f"a block of {threads:,} threads, with {registers} registers each and {shared:,} bytes"
-            f" of shared memory, doesn't fit on a multiprocessor of the {board.name}"
+            f" of shared memory, doesn't fit on a multiprocessor of the {H200.name}"
         )
     return fits[limit], limit
 
@@ -54,13 +54,13 @@ def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> tupl
 def simulate_code(code: SassCode, launch: GridLaunch) -> ClockedLaunch:
     """Follow a launch's machine code. Raises ``ValueError`` for what isn't timed."""
     shared = code.shared_bytes + launch.shared
-    together, limit = occupancy(H200, code.registers, launch.group, shared)
+    together, limit = occupancy(code.registers, launch.group, shared)
     try:
         trace = Tracer(code, launch, corners(launch)).run()
         product = find_product(launch, trace)
     except NotTimed as error:
         raise NotTimed(f"this clock times matrix products; in {launch.name}, {error}") from None
-    return ClockedLaunch(launch, code, H200, trace, product, together, limit)
+    return ClockedLaunch(launch, code, trace, product, together, limit)
 
 
 def simulate(

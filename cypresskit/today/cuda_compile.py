@@ -14,14 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numba import typeof
+from numba import from_dtype, typeof, types
 
 from cypresskit.today.grid_launch import function_of, without_elements
 from cypresskit.today.sass import SassCode, read_listing
 
 INSTALL = "pip install 'cypresskit[cuda]' brings them, and needs no GPU"
 ARCHITECTURE = 9, 0
-OPTIONS = "fastmath", "opt"
 
 
 class NoTools(RuntimeError):
@@ -50,11 +49,13 @@ def code_of(kernel: Any, arguments: Iterable) -> SassCode:
         raise NoTools(f"numba-cuda is missing: {INSTALL}") from error
     function = function_of(kernel)
     options = getattr(kernel, "targetoptions", {})
-    wanted = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+    is_fast = options.get("fastmath") or False
     limit = [f"-maxrregcount={most}" for most in [options.get("max_registers")] if most]
-    types = tuple(map(_type_of, arguments))
+    signature = tuple(map(_type_of, arguments))
     try:
-        ptx, _ = cuda.compile_ptx(function, types, cc=ARCHITECTURE, lineinfo=True, **wanted)
+        ptx, _ = cuda.compile_ptx(
+            function, signature, cc=ARCHITECTURE, lineinfo=True, fastmath=is_fast
+        )
     except Exception as error:  # numba-cuda has several kinds
         lines = re.sub(r"\x1b\[\d+m", "", str(error)).splitlines()
         why = next((line for line in lines if line.strip() and "Failed in" not in line), "")
@@ -68,15 +69,14 @@ def code_of(kernel: Any, arguments: Iterable) -> SassCode:
         sum(map(int, re.findall(pattern, about)))
         for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem")
     )
-    entry = ptx.split(".entry ")[1].split("(")[0].strip()
-    return SassCode(entry, registers, shared, read_listing(listing))
+    return SassCode(registers, shared, read_listing(listing))
 
 
 def _type_of(argument: Any) -> Any:
     """Return numba's type of an argument."""
     plain = without_elements(argument)
     if isinstance(plain, np.ndarray):
-        plain = np.empty((0,) * plain.ndim, plain.dtype)
+        return types.Array(from_dtype(plain.dtype), plain.ndim, "C")
     return typeof(plain)
 
 

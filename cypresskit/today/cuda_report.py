@@ -14,7 +14,7 @@ from cypresskit.timing.launch_time import bound, read_only
 from cypresskit.timing.report import ChipReport
 from cypresskit.today.clocked_launch import ClockedLaunch
 from cypresskit.today.cuda_access import WORD
-from cypresskit.today.gpus import SCHEDULERS, CudaGpu
+from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 from cypresskit.today.sass_trace import steps_of
 from cypresskit.today.warps import OTHER, What
 
@@ -36,7 +36,7 @@ ACCURACY = {
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CudaReport(ChipReport):
     """A timed launch of a CUDA kernel: ``ChipReport`` with warps for wavefronts, and the units
-    "issue", "L1", "L2" and "DRAM". It has neither hit rates nor bytes: they aren't known well.
+    "issue", "L1", "L2" and "DRAM".
 
     Attributes
     ----------
@@ -81,12 +81,7 @@ class CudaReport(ChipReport):
         """
         launch = self.launch
         found: dict[str, float] = defaultdict(float)
-        every = [
-            clause
-            for warps in launch.paths
-            for segment in launch.trace
-            for clause in launch.clauses(segment, warps, 1)
-        ]
+        every = [one for _, bodies in launch.paths_of(1) for body in bodies for one in body]
         for clause, waited in zip(every, launch.out.waited.tolist()):
             lines = sorted(set(clause.sources))
             loads = f"the loads of {plural('line', len(lines))} {' and '.join(map(str, lines))}"
@@ -97,8 +92,7 @@ class CudaReport(ChipReport):
     def line_costs(self) -> "CudaLineCosts":
         """What ``ck.line_costs`` returns."""
         launch = self.launch
-        blocks = launch.rounds[0][1]
-        whole = launch.run(blocks)[0]
+        _, blocks, whole, _ = launch.rounds[0]
         kinds = {launch.what_of(step) for step in launch.main.steps if step.one.name != "BAR"}
         costs = {what: 1 - launch.run(blocks, what)[0] / whole for what in sorted(kinds)}
         return CudaLineCosts(self, costs)
@@ -178,27 +172,21 @@ class CudaLineCosts:
 
 def report_on(launch: ClockedLaunch) -> CudaReport:
     """Run a launch, and report on it."""
-    board, out = launch.board, launch.out
-    events, use = launch.pictured
-    slots = launch.together * launch.block_warps
-    occupied = out.resident_clocks / (out.end_clock * slots * launch.share.simd_engines)
-    rounds = launch.launch.blocks / (launch.together * board.simd_engines)
-    repeats = launch.clocks * SCHEDULERS / out.end_clock
+    out = launch.out
+    events = out.timeline.copy()
+    events[:, 3:] /= SCHEDULERS
+    occupied = out.resident_clocks / (out.end_clock * launch.slots * launch.share.simd_engines)
+    rounds = launch.launch.blocks / (launch.together * H200.simd_engines)
     return CudaReport(
         kernel=launch.launch.name,
-        device=board,
+        device=H200,
         clocks=launch.clocks,
         flops=launch.product.flops,
-        peak_gflops=board.peak_gflops(8 if launch.product.is_double else 4),
+        peak_gflops=H200.peak_gflops(8 if launch.product.is_double else 4),
         bound=bound(launch.busy, occupied, rounds, wavefront="warp"),
         registers=launch.code.registers,
-        active_wavefronts=slots,
-        wavefronts=launch.launch.blocks * launch.block_warps,
-        simulated=min(1.0, 1 / repeats),
+        active_wavefronts=launch.slots,
         busy=read_only(launch.busy),
-        hits=read_only({}),
-        bytes=read_only({}),
         events=events,
-        use=use,
         launch=launch,
     )

@@ -7,22 +7,20 @@ C++ Programming Guide; "data sheet", the board's. What is assumed says so. One s
 every kernel.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cypresskit.devices import Board, Terms, _amount, _count, _positive, _power, check_numbers
 
 SCHEDULERS = 4  # of a multiprocessor
-#: Clocks of a scheduler for an instruction, by its kind (``sass``). Calibrated on 152 compiled
-#: loops without their loads, on an H200: within 13 to 16 %.
+#: Clocks of a scheduler for an instruction. Calibrated on 152 compiled loops without their loads,
+#: on an H200: within 13 to 16 %.
 ISSUE_CLOCKS = {
-    "single": 1.48,
-    "double": 2.31,
-    "integer": 1.54,
-    "product": 0.74,
-    "wide product": 3.97,
+    "FFMA FMUL FADD": 1.48,
+    "DFMA DMUL DADD": 2.31,
+    "IADD3 LOP3 LEA SHF SEL ISETP MOV PLOP3": 1.54,
+    "IMAD VIADD": 0.74,
+    "IMAD.WIDE": 3.97,
     "uniform": 1.28,
-    "barrier": 0.57,
     "other": 0.57,
 }
 
@@ -46,7 +44,6 @@ class CudaGpu(Board):
     alu_latency_clocks = SCHEDULERS
 
     name: str
-    issue_clocks: Mapping[str, float] = field(default_factory=ISSUE_CLOCKS.copy, hash=False)
     simd_engines: int = _count("multiprocessors", "data sheet", 132)
     thread_processors: int = _count("lanes of a multiprocessor", "NVIDIA", 128)
     double_fmas: float = _positive("double multiply-adds per lane and clock", "NVIDIA", 0.5)

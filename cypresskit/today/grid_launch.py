@@ -16,7 +16,6 @@ ALIGNMENT = 512  # bytes to which arrays in memory are aligned
 FIRST_BYTE = 1 << 20  # of memory
 MAX_BYTES = 1 << 32  # of all arrays
 MAX_THREADS = 1024  # of a block
-MAX_DOWN = 65_535  # blocks of a grid in y and z
 
 Sizes = tuple[int, int, int]
 
@@ -128,8 +127,6 @@ def launch_of(
     )
     if launch.group > MAX_THREADS:
         raise ValueError(f"a block has at most {MAX_THREADS:,} threads, not {launch.group:,}")
-    if max(launch.grid[1:]) > MAX_DOWN:
-        raise ValueError(f"a grid has at most {MAX_DOWN:,} blocks in y and in z")
     return launch
 
 

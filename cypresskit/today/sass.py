@@ -7,27 +7,26 @@ waits for (bits 11 to 16): Z. Jia and colleagues, "Dissecting the NVIDIA Volta G
 microbenchmarking", 2018.
 """
 
-import operator
 import re
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import takewhile
 from string import digits
 from typing import NamedTuple
 
+from cypresskit.today.gpus import ISSUE_CLOCKS
+
 CONTROL = 41  # bits of an instruction's second word below its control code
+#: What a listing has: a label, a line of the source, or an instruction with its second word.
+LISTED = (
+    r"^\s*([.$]\S+):$"
+    r'|//## File ".*", line (\d+)'
+    r"|/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;?\s*/\* 0x\w+ \*/\s*/\* 0x([0-9a-f]{16}) \*/"
+)
 BYTES = {"64": 8, "WIDE": 8, "CS2R": 8, "128": 16}  # of an access or a result, if not 4
 SCOREBOARDS = 6
 NAMES = r"U?R\d+|U?RZ|U?P\d|U?PT|PR|SR_[\w.]+|SRZ"
-#: Kinds of instructions, by which a scheduler's clocks differ (``gpus``); any other is "other".
-KINDS = {
-    "single": "FFMA FMUL FADD",
-    "double": "DFMA DMUL DADD",
-    "integer": "IADD3 LOP3 LEA SHF SEL ISETP PRMT MOV IABS IMNMX VIMNMX FSETP FSEL PLOP3",
-    "product": "IMAD VIADD",
-    "barrier": "BAR",
-}
-KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
+CLOCKS_OF = {name: clocks for names, clocks in ISSUE_CLOCKS.items() for name in names.split()}
 CONTROL_FLOW = "BRA", "BSSY", "BSYNC", "BAR", "NOP", "WARPSYNC", "EXIT"
 LOADS, STORES = ("LDG", "LDS"), ("STG", "STS")
 SHARED = "LDS", "STS"
@@ -68,7 +67,7 @@ class SassInstruction:
     stall
         Clocks until the warp's next instruction.
     sets
-        A mask of the scoreboard that it sets.
+        The scoreboard that it sets; 7 is none.
     waits
         A mask of the scoreboards that it waits for.
     text
@@ -89,12 +88,12 @@ class SassInstruction:
     text: str
 
     @property
-    def kind(self) -> str:
-        """What its clocks of a scheduler depend on."""
+    def issue_clocks(self) -> float:
+        """Clocks that it takes a scheduler."""
         if self.name == "IMAD" and "WIDE" in self.modifiers:
-            return "wide product"
+            return CLOCKS_OF["IMAD.WIDE"]
         is_uniform = self.name[0] == "U" and self.name != "ULDC"
-        return KIND_OF.get(self.name, "uniform" if is_uniform else "other")
+        return CLOCKS_OF.get(self.name, CLOCKS_OF["uniform" if is_uniform else "other"])
 
     @property
     def is_load(self) -> bool:
@@ -121,15 +120,12 @@ class SassCode:
 
     Attributes
     ----------
-    entry
-        What the kernel is called in it.
     registers, shared_bytes
         Of a thread, and of a block.
     text
         A line for each instruction, as the module says.
     """
 
-    entry: str
     registers: int
     shared_bytes: int
     text: str
@@ -140,20 +136,15 @@ class SassCode:
 
     @cached_property
     def scoreboards(self) -> dict[int, int]:
-        """The mask of the scoreboard that each load sets. Loads of shared memory arrive in order:
-        one without a scoreboard has that of the load after it.
+        """The scoreboard that each load sets. Loads of shared memory arrive in order: one without a
+        scoreboard has that of the load after it.
         """
         found = {}
         last = 0
         for one in reversed(self.instructions):
             if one.is_load:
-                last = found[one.index] = one.sets or last
+                last = found[one.index] = one.sets if one.sets < SCOREBOARDS else last
         return found
-
-    @cached_property
-    def set_by_loads(self) -> int:
-        """The mask of all these scoreboards."""
-        return reduce(operator.or_, self.scoreboards.values(), 0)
 
     @cached_property
     def loops(self) -> dict[int, int]:
@@ -176,7 +167,6 @@ def _instruction(index: int, line: str) -> SassInstruction:
     name, *modifiers = name.split(".")
     size = max(BYTES.get(word, 4) for word in (name, *modifiers))
     results, sources = _split(name, modifiers, size // 4, _operands(rest))
-    scoreboard = bits >> 5 & 7
     return SassInstruction(
         index=index,
         line=int(number),
@@ -187,7 +177,7 @@ def _instruction(index: int, line: str) -> SassInstruction:
         sources=sources,
         size=size,
         stall=bits & 15,
-        sets=1 << scoreboard if scoreboard < SCOREBOARDS else 0,
+        sets=bits >> 5 & 7,
         waits=bits >> 11 & (1 << SCOREBOARDS) - 1,
         text=text,
     )
@@ -238,20 +228,16 @@ def _operands(text: str) -> list[Operand]:
 
 def read_listing(listing: str) -> str:
     """Return the text of a ``SassCode``, given a listing by `nvdisasm -hex -g -c`."""
-    rows: list[list[str]] = []
-    labels: dict[str, int] = {}
+    rows: list[str] = []
+    labels: dict[str, str] = {}
     line = "0"
-    for row in listing.splitlines():
-        if label := re.match(r"\s*([.$]\S+):$", row):
-            labels[label[1]] = len(rows)
-        elif found := re.search(r'//## File ".*", line (\d+)', row):
-            line = found[1]
-        elif found := re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;?\s*/\* 0x\w+ \*/", row):
-            text = re.sub(r"\s+", " ", found[1].removesuffix(" ;")).replace(".reuse", "")
-            rows.append([line, "", text])
-        elif found := re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/", row):
-            rows[-1][1] = f"{int(found[1], 16) >> CONTROL:x}"
-    for words in rows:
-        words[2] = re.sub(r"`\(([^)]*)\)", lambda found: str(labels.get(found[1], 0)), words[2])
-    last = max((n for n, row in enumerate(rows) if not row[2].startswith("NOP")), default=-1)
-    return "\n".join(" ".join(row) for row in rows[: last + 1])
+    for label, number, code, word in re.findall(LISTED, listing, re.MULTILINE):
+        if label:
+            labels[label] = str(len(rows))
+        elif number:
+            line = number
+        else:
+            rows.append(f"{line} {int(word, 16) >> CONTROL:x} {' '.join(code.split())}")
+    text = "\n".join(rows).replace(".reuse", "")
+    text = re.sub(r"`\(([^)]*)\)", lambda found: labels.get(found[1], "0"), text)
+    return re.sub(r"(\n.* NOP)+$", "", text)

@@ -14,7 +14,7 @@ import numpy as np
 from cypresskit.chip.units.state import SCOREBOARDS
 from cypresskit.chip.work import ALU, BARRIER, TEX, WAIT, Clause, Stream, unit_stream
 from cypresskit.today.cuda_access import load_clocks, memory_stream, quarters
-from cypresskit.today.gpus import SCHEDULERS, CudaGpu
+from cypresskit.today.gpus import SCHEDULERS
 from cypresskit.today.grid_launch import GridLaunch
 from cypresskit.today.product import corners
 from cypresskit.today.sass import PRODUCTS, SassCode
@@ -75,15 +75,14 @@ class Warps:
 
     Attributes
     ----------
-    launch, code, board
-        The launch, its machine code, and the board.
+    launch, code
+        The launch, and its machine code.
     trace
         What the threads of its ``corners`` do.
     """
 
     launch: GridLaunch
     code: SassCode
-    board: CudaGpu
     trace: list[Segment]
 
     @property
@@ -119,11 +118,12 @@ class Warps:
         """
         moves = [each for each in segment.moves() if each[0].active[0, warps[0]].any()]
         scoreboards = self.code.scoreboards
+        set_by_loads = sum({1 << number for number in scoreboards.values()})
         made = _ClauseList()
         for n, (step, move) in enumerate(moves):
             one = step.one
             is_free = self.what_of(step) == free
-            if mask := one.waits & self.code.set_by_loads:
+            if mask := one.waits & set_by_loads:
                 made.wait(mask)
             if one.name == "BAR":
                 made.wait(1 << STORED)
@@ -131,10 +131,9 @@ class Warps:
             elif (one.is_load or one.is_shared) and not is_free:
                 if step.on[0, warps].any():
                     stream = self._stream(step, move, warps, blocks)
-                    mask = scoreboards.get(one.index, 1 << STORED)
-                    made.load(max(mask.bit_length() - 1, 0), one.line, stream)
+                    made.load(scoreboards.get(one.index, STORED), one.line, stream)
             if one.is_access or not is_free:
-                issue = self.board.issue_clocks[one.kind]
+                issue = one.issue_clocks
                 is_taken = moves[(n + 1) % len(moves)][0].one.index != one.index + 1
                 made.issue += issue
                 made.alone += max(issue, one.stall, 1)
@@ -153,7 +152,7 @@ class Warps:
             return unit_stream(np.tile(quarters(self.load_clocks(step, warps)), blocks))
         address = self._addresses(step, blocks)[:, warps].reshape(-1, WARP)
         on = np.tile(step.on[0, warps], (blocks, 1))
-        return memory_stream(address, on, step.one.size, move, self.board)
+        return memory_stream(address, on, step.one.size, move)
 
     def _addresses(self, step: TraceStep, blocks: int) -> np.ndarray:
         """Return the addresses of the first blocks. Raises ``NotTimed`` if they grow unevenly."""

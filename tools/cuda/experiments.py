@@ -214,28 +214,21 @@ class Experiments:
         self.add("double-double", "1 x 1", "Gflop/s", 2e-9 * n**3, work)
 
     def pitches(self) -> None:
-        """Time a store and a load of shared memory by a warp: alone, and on average of 32 on each
+        """Time a store and a load of shared memory by a warp, on average of 32 on each
         multiprocessor.
         """
         iterations = self.iterations
-        many = self.warps * attribute(COUNT)
-        for name, warps, at_once in (
-            ("bank, one warp", 1, 1),
-            ("bank, 32 warps", many, self.warps),
-        ):
-            out = cuda.to_device(np.empty(32 * warps, np.float32))
-            for pitch in (1, 2, 4, 8, 16, 32, 33, 34, 36):
-                self.add(
-                    name,
-                    pitch,
-                    "ns",
-                    1e9 / iterations / at_once,
-                    lambda: access_pitched[warps, 32](out, pitch, iterations),  # noqa: B023
-                )
-                if not np.array_equal(out.copy_to_host(), (np.arange(out.size) + iterations) % 32):
-                    raise ArithmeticError(
-                        f"at a pitch of {pitch} words, numbers didn't go round the warp"
-                    )
+        out = cuda.to_device(np.empty(32 * self.warps * attribute(COUNT), np.float32))
+        for pitch in (1, 2, 4, 8, 16, 32, 33, 34, 36):
+            self.add(
+                "bank, 32 warps",
+                pitch,
+                "ns",
+                1e9 / iterations / self.warps,
+                lambda: access_pitched[out.size // 32, 32](out, pitch, iterations),  # noqa: B023
+            )
+            passed_on = (np.arange(out.size) + iterations) % 32
+            require_equal(out, passed_on, f"shared memory at a pitch of {pitch} words")
 
     def loads_of_l1(self) -> None:
         """Time a warp's load from L1, on average of 32 warps on each multiprocessor: 32 words, or 8

@@ -24,6 +24,7 @@ from cypresskit.teach.formula import formula_exercise
 from cypresskit.today import clock_errors, cuda_compile, figures, record, stored_code
 from cypresskit.today.sass_threads import NotTimed
 
+SIZE = 4096
 NOTED_LAUNCHES = "cypresskit.isolated.noted_launches"
 
 
@@ -142,8 +143,8 @@ def check_numbers(across):
     return 8 * across + 8 * 32 / across
 
 
-def launched(product: Callable, n: int = 64) -> tuple:
-    """Return the last launch by ``product(a, b)`` for n x n numbers, without running it: the kernel
+def launched(product: Callable) -> tuple:
+    """Return the last launch by ``product(a, b)`` for N = 4096, without running it: the kernel
     (compiled with ``@cuda.jit`` or ``@cuda.jit(...)``), grid, threads, bytes of shared memory, and
     arguments. Raises ``ValueError`` if there is none.
     """
@@ -156,7 +157,7 @@ def launched(product: Callable, n: int = 64) -> tuple:
         launches.append((kernel, grid, threads, shared, *given))
 
     with compiled(note):
-        product(np.empty((n, n), np.float32), np.empty((n, n), np.float32))
+        product(*_matrices(2))
     if not launches:
         raise ValueError(
             "product launched no kernel: it should have one inside, below @cuda.jit, and launch it"
@@ -164,22 +165,24 @@ def launched(product: Callable, n: int = 64) -> tuple:
     return launches[-1]
 
 
-def simulate_cuda(product: Callable, n: int = 4096) -> Any:
-    """Simulate ``product``'s kernel, as it is launched for N = ``n``, on an H200
+def _matrices(count: int) -> list[np.ndarray]:
+    return [np.empty((SIZE, SIZE), np.float32)] * count
+
+
+def simulate_cuda(product: Callable) -> Any:
+    """Simulate ``product``'s kernel, as it is launched for N = 4096, on an H200
     (``ck.today.simulate``). If it is no product yet, or NVIDIA's tools are missing for a kernel of
     one's own, simulate the reference kernel instead, and print so.
     """
     from cypresskit.today import cuda_clock, cuda_kernels  # isort: skip
 
-    own, grid, threads, shared, *arguments = launched(product, n)
+    own, grid, threads, shared, *arguments = launched(product)
     try:
         return cuda_clock.simulate(own, grid, threads, *arguments, shared=shared)
-    except NotTimed as error:
-        print(f"{error}.\nThis is the reference kernel:")
-    except cuda_compile.NoTools as error:
+    except (NotTimed, cuda_compile.NoTools) as error:
         print(f"Your kernel wasn't timed: {error}.\nThis is the reference kernel:")
-    matrices = [np.empty((n, n), np.float32)] * 3
-    return cuda_clock.simulate(cuda_kernels.as_written, (n // 64, n // 32), (8, 4), *matrices)
+    grid = SIZE // 64, SIZE // 32
+    return cuda_clock.simulate(cuda_kernels.as_written, grid, (8, 4), *_matrices(3))
 
 
 def clock_table(*experiments: str) -> str:
