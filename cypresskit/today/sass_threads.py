@@ -125,9 +125,8 @@ def _lea(modifiers: Modifiers, value: Values, base: Values, *rest: Values) -> Re
         upper = signed(value) >> 31
     elif "HI" in modifiers:
         upper = terms.pop(0)
-    both = (upper << 32 | value) << terms[0]
-    word = both >> 32 if "HI" in modifiers else both
-    return _add(modifiers, word & MASK, base, *terms[1:])
+    (shifted,) = _shift(("L", *modifiers), value, terms[0], upper)
+    return _add(modifiers, shifted, base, *terms[1:])
 
 
 def _shift(modifiers: Modifiers, value: Values, count: Values, upper: Values) -> Results:
@@ -174,10 +173,10 @@ def _compare(
     """Compare, and combine with a predicate. EX continues a comparison of 64 bits."""
     if "U32" not in modifiers:
         first, second = signed(first), signed(second)
-    names = [name.lower() for name in modifiers if name not in ("U32", "EX")]
-    order, combine = (getattr(operator, f"__{name}__") for name in names)
-    truth = order(first, second)
-    if "EX" in modifiers:
+    names = [f"__{name.lower()}__" for name in modifiers if name != "EX"]
+    compare, combine = (getattr(operator, name) for name in (names[0], names[-1]))
+    truth = compare(first, second)
+    if lower:
         truth = np.where(first == second, lower[0] > 0, truth)
     return combine(truth, other > 0), combine(~truth, other > 0)
 

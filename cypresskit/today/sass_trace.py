@@ -28,7 +28,6 @@ WARP = 32
 SHARED_BASE = 1024  # the first byte of a block's shared memory
 MAX_STEPS = 15_000  # instructions of a loop that are followed
 MAX_SKIPPED = 1 << 20  # iterations
-AXES = "XYZ"
 
 
 @dataclass(eq=False)
@@ -132,11 +131,10 @@ class Tracer:
         numbers = np.arange(-(-launch.group // WARP) * WARP, dtype=np.int64).reshape(-1, WARP)
         given = {f"c{n}": np.array([word], np.int64) for n, word in launch.constants.items()}
         given["SR_CgaCtaId"] = np.array([0], np.int64)
-        across, down, _ = launch.threads
-        places = numbers % across, numbers // across % down, numbers // (across * down)
-        for n, axis in enumerate(AXES):
-            given[f"SR_TID.{axis}"] = places[n]
-            given[f"SR_CTAID.{axis}"] = blocks[:, n, np.newaxis, np.newaxis]
+        places = np.unravel_index(numbers % launch.group, launch.threads, order="F")
+        for axis, place, block in zip("XYZ", places, blocks.T):
+            given[f"SR_TID.{axis}"] = place.astype(np.int64)
+            given[f"SR_CTAID.{axis}"] = block[:, np.newaxis, np.newaxis]
         self.registers = Registers(given)
         everyone = np.tile(numbers < launch.group, (len(blocks), 1, 1))
         self.pending = {0: everyone}  # the threads that go on at each instruction
