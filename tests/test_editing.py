@@ -212,7 +212,7 @@ def test_a_product_that_is_done_in_part_is_not_timed(name):
 def test_why_an_element_has_no_terms_is_said_in_a_line(row, added, problem):
     text = ck.kernels["sgemm_naive"].text.replace("endmain", f"{added}endmain")
     seen = ck.verify(ck.load_kernel(text, like="sgemm_naive"))
-    answer = dynamic_answers.replay_answer(seen, None, row, 0)
+    answer = dynamic_answers.replay_answer(seen, None, (row, 0), lambda _: [])
     assert problem in answer["problem"] and len(answer["problem"].splitlines()) == 1
 
 

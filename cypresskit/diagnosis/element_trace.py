@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from operator import index
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from cypresskit.diagnosis.slices import (
     Addend,
     Elements,
     MatrixElement,
-    ReadElement,
+    Reading,
     Slice,
     StoreRecorder,
     TracedElement,
@@ -36,29 +37,38 @@ from cypresskit.machine import KernelError
 from cypresskit.tables import listed, quantity
 
 SHOWN = 40  # most terms printed
-OTHER = "The stored value isn't a sum of products of two elements: another operation changed it."
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A factor of a term: an element that was read.
+class Note(NamedTuple):
+    """What is wrong with a term, or with a whole sum.
 
     Attributes
     ----------
-    element
-        The element.
+    text
+        A sentence: what was found, not what should be done.
     line
-        The line that read it.
-    path
-        The lines that then moved it (``mov``, stores to and loads from the LDS).
+        The line to look at first; 0 if none is.
+    lines
+        All lines that the sentence names.
+    kind
+        "factor": a line has an element in place of another; "unread": no line reads an element;
+        "store": the sum of another element is stored; "no store"; "" for the rest.
     """
 
-    element: MatrixElement
-    line: int
-    path: tuple[int, ...] = ()
+    text: str = ""
+    line: int = 0
+    lines: tuple[int, ...] = ()
+    kind: str = ""
 
-    def __str__(self) -> str:
-        return f"{self.element}"
+
+RIGHT = Note()
+NOWHERE = Note(
+    "No work-item stores this element: check the addresses, and the size of the domain.",
+    kind="no store",
+)
+OTHER = Note(
+    "The stored value isn't a sum of products of two elements: another operation changed it."
+)
 
 
 @dataclass(frozen=True)
@@ -79,11 +89,9 @@ class Term:
     k
         Its index in the correct sum, or None.
     note
-        The fault, as a sentence.
-    blame
-        The line to fix.
+        The fault; its text is "" for a correct term.
     lines
-        All lines that computed the term, ``blame`` first.
+        All lines that computed the term, the note's first.
     step
         Index of ``line`` among the executed instructions.
     """
@@ -93,8 +101,7 @@ class Term:
     factors: tuple[Reading, ...]
     times: float
     k: int | None
-    note: str
-    blame: int
+    note: Note
     lines: tuple[int, ...]
     step: int = -1
 
@@ -103,11 +110,13 @@ class Term:
         return self.kind == "right"
 
     def __str__(self) -> str:
-        product = _product(self.factors)
+        product = _product(reading.element for reading in self.factors)
         times = "" if self.times == 1 else f"{self.times:g} · "
         at = f"line {self.line}" if self.line else "nowhere"
         prefix = "  " if self.right else "! "
-        return f"{prefix}{at:>9}  {times}{product}" + (f"    {self.note}" if self.note else "")
+        return f"{prefix}{at:>9}  {times}{product}" + (
+            f"    {self.note.text}" if self.note.text else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -120,8 +129,8 @@ class ElementTrace:
         The kernel, the element, and m, n and k of the product.
     terms
         The terms in the order in which they were added, missing ones last.
-    notes
-        The faults, each in a sentence.
+    faults
+        What is wrong with the sum.
     work_item, line
         The work-item that stored the element, at ``line``; None if none did.
     got, expected
@@ -135,7 +144,7 @@ class ElementTrace:
     column: int
     size: Size
     terms: tuple[Term, ...]
-    notes: tuple[str, ...]
+    faults: tuple[Note, ...]
     work_item: tuple[int, int] | int | None
     line: int
     got: float
@@ -146,7 +155,12 @@ class ElementTrace:
     @property
     def right(self) -> bool:
         """Whether the sum has all of its terms and no others."""
-        return not self.notes
+        return not self.faults
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The sentences of the faults."""
+        return tuple(fault.text for fault in self.faults)
 
     def __str__(self) -> str:
         head = f"C[{self.row}, {self.column}] of {self.kernel.name}"
@@ -189,7 +203,7 @@ def trace_element(
     Returns
     -------
     ElementTrace
-        The ``terms``, and ``notes`` on the faults.
+        The ``terms``, and the ``faults``, with their sentences in ``notes``.
 
     Raises
     ------
@@ -204,7 +218,7 @@ def trace_element(
     >>> text = ck.kernels["sgemm_tn"].text.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
     >>> mine = ck.load_kernel(text, like="sgemm_tn")
     >>> print(ck.trace_element(mine, 0, 3).notes[0])
-    Line 54 multiplies A[0, 1]; it should multiply A[0, 0]. The same fault affects 1 more term.
+    Line 54 multiplies A[0, 1] in place of A[0, 0]. The same fault affects 1 more term.
     """
     known = resolve(kernel)
     _check_place(row, column)
@@ -240,25 +254,23 @@ def _traced(traced: TracedElement) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
-        notes = [
-            "No work-item stores this element: check the addresses, and the size of the domain."
-        ]
+        faults = [NOWHERE]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
         sliced = Slice(traced, item)
         place = sliced.whole.place(item)
-        terms, notes = _Judge(traced, sliced).judged()
+        terms, faults = _Judge(traced, sliced).judged()
         is_sum = not any(UNKNOWN in elements for elements in sliced.terms)
-        if got != expected and not (is_sum and notes):
-            notes.append(OTHER)
+        if got != expected and not (is_sum and faults):
+            faults.append(OTHER)
     return ElementTrace(
         kernel,
         row,
         column,
         given.size,
         tuple(terms),
-        tuple(notes),
+        tuple(faults),
         place,
         line,
         got,
@@ -295,8 +307,8 @@ class _Judge:
         if self.given.beta:
             self.right[self.old] = None
 
-    def judged(self) -> tuple[list[Term], list[str]]:
-        """Return the terms in the order in which they were added, missing ones last; and notes."""
+    def judged(self) -> tuple[list[Term], list[Note]]:
+        """Return the terms in the order in which they were added, missing ones last; and faults."""
         terms: list[Term] = []
         missing: list[Elements] = []
         for elements in self.right:
@@ -305,20 +317,18 @@ class _Judge:
             else:
                 missing.append(elements)
         extra = [elements for elements in self.terms if elements not in self.right]
-        note = self._note_on_halves() or self._another_element(extra, missing)
+        whole = self._note_on_halves() or self._another_element(extra, missing)
         terms += self._extra_terms(extra, missing)
         terms += [self._missing(elements) for elements in missing]
         terms.sort(key=lambda term: (term.kind == "missing", term.step))
-        if note:  # one fault affects the whole sum
-            line, _ = min(self.slice.singles, default=(self.line, ""))
-            terms = [replace(term, note="", blame=line) for term in terms]
-            return [replace(t, kind="wrong") if t.right else t for t in terms], [note]
-        notes = _notes(terms)
+        if whole:  # one fault affects the whole sum
+            terms = [replace(term, note=Note(line=whole.line)) for term in terms]
+            return [replace(t, kind="wrong") if t.right else t for t in terms], [whole]
+        faults = _faults(terms)
         if number := self.slice.number:
-            notes.append(
-                f"The sum includes {number:g}, which is from no matrix. Does the sum start at 0?"
-            )
-        return terms, notes
+            text = f"The sum includes {number:g}, which is from no matrix. Does the sum start at 0?"
+            faults.append(Note(text))
+        return terms, faults
 
     def _name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
@@ -331,18 +341,19 @@ class _Judge:
         given = self.given
         return ("beta", given.beta) if elements == self.old else ("alpha", given.alpha)
 
-    def _note_on_halves(self) -> str:
-        """Return a note if a line computes with halves of doubles, else ""."""
+    def _note_on_halves(self) -> Note | None:
+        """Return a note if a line computes with halves of doubles."""
         if not self.slice.singles:
-            return ""
+            return None
         line, name = min(self.slice.singles)
-        return (
+        text = (
             f"Line {line} multiplies with {name}, which takes its operands as floats. These are"
             f" halves of doubles: use d{name.replace('f', '')}."
         )
+        return Note(text, line, (line,))
 
-    def _another_element(self, extra: list[Elements], missing: list[Elements]) -> str:
-        """Return a note if the whole sum belongs to another element, else "".
+    def _another_element(self, extra: list[Elements], missing: list[Elements]) -> Note | None:
+        """Return a note if the whole sum belongs to another element.
 
         An element of the same block counts only if the correct sum was computed, too, or if another
         line stores the same number.
@@ -351,24 +362,25 @@ class _Judge:
         olds = [elements for elements in extra if len(elements) == 1]
         first = min(products, default=())
         if len(missing) < len(self.right) or _letters(first) != "AB":
-            return ""
+            return None
         a, b = first
         row = a.column if self.kernel.trans_a else a.row
         column = b.row if self.kernel.trans_b else b.column
         others = {*correct_products(self.kernel, row, column, self.given.size[2])}
         old = [(MatrixElement("C", row, column),)] if self.given.beta else []
         if products != others or olds != old:
-            return ""
+            return None
         other = f"the sum of C[{row}, {column}]"
         is_near = self._block(row, column) == self._block(*self.old[0][1:])
         if is_near and not self._is_stored_twice():
             if not any(elements in self.slice.products for elements in self.right):
-                return ""
-        if not self.kernel.convention.streams:
-            return f"Line {self.line} stores {other} here: check its address and its register."
-        if is_near:
-            return f"Line {self.line} stores {other} here: check its register."
-        return f"This is {other}: check the coordinates of its fetches."
+                return None
+        streams = self.kernel.convention.streams
+        if streams and not is_near:
+            return Note(f"This is {other}: check the coordinates of its fetches.")
+        check = "its register" if streams else "its address and its register"
+        text = f"Line {self.line} stores {other} in this place. Check {check}."
+        return Note(text, self.line, (self.line,), "store")
 
     def _is_stored_twice(self) -> bool:
         """Return whether another line, too, stores the register that is stored here."""
@@ -398,17 +410,17 @@ class _Judge:
         if first.times == value:
             terms = [self._term("right", first, k)]
         else:
-            times = f"multiplied by {first.times:g}, not by {scalar} = {value:g}"
-            lines = [self.slice.line(step) for step in first.scaled]
-            blame = lines[-1] if lines else self.line
-            times += f": see line {blame}." if lines and first.times != -value else "."
-            terms = [self._term("scaled", first, k, f"{self._name(elements)} is {times}", blame)]
+            text = f"{self._name(elements)} is multiplied by {first.times:g}, not by {scalar} ="
+            lines = [self.slice.line(step) for step in first.scaled[-1:]]
+            see = f": see line {lines[0]}" if lines and first.times != -value else ""
+            note = Note(f"{text} {value:g}{see}.", (*lines, self.line)[0], (*lines,))
+            terms = [self._term("scaled", first, k, note)]
         again = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
-            line = self._line(addend)
-            also = "" if line == self._line(first) else f", and at line {terms[0].line}"
-            note = f"Term k = {k} is added {again}: at line {line}{also}."
-            terms.append(self._term("repeated", addend, k, note, line))
+            line, also = self._line(addend), self._line(first)
+            where = f"at line {line}" + ("" if line == also else f", and at line {also}")
+            note = Note(f"Term k = {k} is added {again}: {where}.", line, (line, also))
+            terms.append(self._term("repeated", addend, k, note))
         return terms
 
     # Terms that don't belong in the sum
@@ -420,7 +432,7 @@ class _Judge:
         """
         result = []
         nowhere = [elements for elements in missing if elements not in self.slice.products]
-        for added in sorted(extra, key=lambda elements: self._when(self.terms[elements][0])):
+        for added in sorted(extra, key=lambda elements: self.terms[elements][0].made):
             addend = self.terms[added][0]
             alike = [elements for elements in nowhere if _letters(elements) == _letters(added)]
             shared = [elements for elements in alike or nowhere if set(elements) & set(added)]
@@ -431,90 +443,85 @@ class _Judge:
                 result.append(self._replacing(addend, instead[0]))
                 continue
             line = self._line(addend)
-            note = f"Line {line} adds {_product(added)}, which doesn't belong in this sum."
+            text = f"Line {line} adds {_product(added)}, which doesn't belong in this sum."
             if len(added) == 1 and added[0].matrix != "C":
-                line = self.slice.line(addend.factors[0].step)
-                note = f"{added[0]} is in this sum without a second factor; line {line} reads it."
-            result.append(self._term("wrong", addend, None, note, line))
+                text = f"Line {line} adds {added[0]} without a second factor."
+            result.append(self._term("wrong", addend, None, Note(text, line, (line,))))
         return result
 
     def _replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""
-        k = self.right[wanted]
         line = self._line(addend)
         alike = _letters(addend.elements) == _letters(wanted)
         element = next((e for e in addend.elements if alike and e not in wanted), NO_ELEMENT)
         belongs = next((w for w in wanted if w.matrix == element.matrix), None)
+        kind = "factor"
         if belongs is None:
-            product = _product(addend.elements)
-            note = f"Line {line} adds {product}; it should add {_product(wanted)}."
-            return self._term("wrong", addend, k, note, line)
-        read = next(r for r in addend.factors if r.element == element)
-        at = self.slice.line(read.step)
-        blame = line if self._was_read(belongs, addend) else at
-        does, should = ("multiplies", "multiply") if blame == line else ("reads", "read")
-        note = f"Line {blame} {does} {element}; it should {should} {belongs}."
-        if blame != line and self.slice.is_multiplied_elsewhere(addend):
-            blame = line
-            note = f"Line {line} multiplies {element}; no line reads {belongs}, which belongs here."
-        return self._term("wrong", addend, k, note, blame)
+            text = f"adds {_product(addend.elements)} in place of {_product(wanted)}"
+        elif self._was_read(belongs, addend):
+            text = f"multiplies {element} in place of {belongs}"
+        elif self.slice.is_multiplied_elsewhere(addend):
+            text = f"multiplies {element}; no line reads {belongs}, which belongs here"
+            kind = "unread"
+        else:
+            line = next(read.line for read in addend.factors if read.element == element)
+            text = f"reads {element} in place of {belongs}"
+        note = Note(f"Line {line} {text}.", line, (line,), kind)
+        return self._term("wrong", addend, self.right[wanted], note)
 
     def _was_read(self, element: MatrixElement, addend: Addend) -> bool:
         """Return whether the work-item had read an element before it added a term."""
         own = [step for step, item in self.slice.reads.get(element, ()) if item == self.slice.item]
-        return any(step < self._when(addend) for step in own)
+        return any(step < addend.made for step in own)
 
     # Missing terms
 
     def _missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
         readings = tuple(Reading(e, self._read_at(e)) for e in elements)
-        reason, blame = self._reason(elements, readings)
+        reason = self._reason(elements, readings)
         product = "" if elements == self.old else f", {_product(elements)},"
-        note = f"{self._name(elements)}{product} is missing{reason}."
-        lines = [blame, *(reading.line for reading in readings)]
-        k = self.right[elements]
-        times = self._scalar(elements)[1]
-        touched = tuple(dict.fromkeys(line for line in lines if line))
-        return Term("missing", 0, readings, times, k, note, blame, touched)
+        note = reason._replace(text=f"{self._name(elements)}{product} is missing: {reason.text}.")
+        touched = dict.fromkeys([reason.line, *(reading.line for reading in readings)])
+        lines = tuple(line for line in touched if line)
+        return Term(
+            "missing", 0, readings, self._scalar(elements)[1], self.right[elements], note, lines
+        )
 
-    def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> tuple[str, int]:
-        """Return why a term is missing, as the end of a sentence, and the line to blame, or 0."""
+    def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> Note:
+        """Return why a term is missing; the text is the end of a sentence."""
         sliced = self.slice
+        readers = [*dict.fromkeys(reading.line for reading in readings if reading.line)]
+        first = readers[0] if readers else 0
         if elements == self.old:
-            (reading,) = readings
-            add = f"add it, times beta = {self.given.beta:g}"
-            where = f"{_readers([reading.line])} it; " if reading.line else ""
-            return f": {where}{add}", reading.line
+            where = f"{_readers(readers)} it; " if readers else ""
+            return Note(f"{where}add it, times beta = {self.given.beta:g}", first, (*readers,))
         if made := sliced.products.get(elements):
             return self._lost(*made[-1])
-        readers = list(dict.fromkeys(reading.line for reading in readings if reading.line))
         if all(reading.line for reading in readings):
-            lost = "but no line multiplies them in that iteration"
-            return f": {_readers(readers)} its factors, {lost}", readers[-1]
+            text = f"{_readers(readers)} its factors, but no line multiplies them in that iteration"
+            return Note(text, 0, (*readers,))
         absent = next(reading.element for reading in readings if not reading.line)
-        lines = list(dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix))))
-        if not lines:
-            return f": no line reads {absent}", 0
-        others = f"{_readers(lines)} other elements of {absent.matrix}"
-        return f": no line reads {absent}; {others}", lines[0]
+        lines = [*dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix)))]
+        others = f"; {_readers(lines)} other elements of {absent.matrix}" if lines else ""
+        line = lines[0] if lines else 0
+        return Note(f"no line reads {absent}{others}", line, (*lines,), "unread")
 
-    def _lost(self, step: int, register: int, component: int) -> tuple[str, int]:
-        """Return where a product that was made at a step was lost, and the line to fix.
-
-        The place is the end of a sentence.
+    def _lost(self, step: int, register: int, component: int) -> Note:
+        """Return where a product that was made at a step was lost; the text is the end of a
+        sentence.
         """
         sliced = self.slice
         line = sliced.line(step)
-        left = f": line {line} puts it into r{register}.{LETTERS[component]}, which"
+        left = f"line {line} puts it into r{register}.{LETTERS[component]}, which"
         for later in range(step + 1, len(sliced.steps)):
             i = sliced.instruction(later)
             writes = (register, component) in defines(i) and sliced.steps[later].active[sliced.item]
             keeps = any((s.register.kind, s.register.index) == ("r", register) for s in i.sources)
             if writes and not keeps:
                 again = "the next iteration" if i.line == line else f"line {i.line}"
-                return f"{left} {again} overwrites", i.line
-        return f"{left} isn't stored to this element", line
+                return Note(f"{left} {again} overwrites", i.line, (line, i.line))
+        return Note(f"{left} isn't stored to this element", line, (line,))
 
     def _steps_of(self, matrix: str) -> list[int]:
         """Return the steps in which the work-item read a matrix's elements of the sum."""
@@ -538,38 +545,21 @@ class _Judge:
 
     # Terms
 
-    def _when(self, addend: Addend) -> int:
-        """Return the step that added a term."""
-        if addend.made is not None:
-            return addend.made
-        return addend.scaled[0] if addend.scaled else max(read.step for read in addend.factors)
-
     def _line(self, addend: Addend) -> int:
         """Return the line that added a term."""
-        return self.slice.line(self._when(addend))
+        return self.slice.line(addend.made)
 
-    def _reading(self, read: ReadElement) -> Reading:
-        """Return where an element was read, and its path to a product."""
-        line = self.slice.line
-        path = dict.fromkeys(line(step) for step in read.path)
-        path.pop(line(read.step), None)
-        return Reading(read.element, line(read.step), tuple(path))
-
-    def _term(
-        self, kind: str, addend: Addend, k: int | None, note: str = "", blame: int = 0
-    ) -> Term:
-        readings = tuple(map(self._reading, addend.factors))
-        step = self._when(addend)
-        line = self.slice.line(step)
+    def _term(self, kind: str, addend: Addend, k: int | None, note: Note = RIGHT) -> Term:
+        line = self._line(addend)
         touched = [
-            *([blame] if blame else []),
+            *([note.line] if note.line else []),
             line,
-            *(at for reading in readings for at in (reading.line, *reading.path)),
+            *(at for reading in addend.factors for at in (reading.line, *reading.path)),
             *map(self.slice.line, addend.scaled),
             self.line,
         ]
         lines = tuple(dict.fromkeys(touched))
-        return Term(kind, line, readings, addend.times, k, note, blame, lines, step)
+        return Term(kind, line, addend.factors, addend.times, k, note, lines, addend.made)
 
 
 def _readers(lines: list[int]) -> str:
@@ -577,7 +567,7 @@ def _readers(lines: list[int]) -> str:
     return f"lines {listed(lines)} read" if lines[1:] else f"line {lines[0]} reads"
 
 
-def _product(factors: Iterable[MatrixElement | Reading]) -> str:
+def _product(factors: Iterable[MatrixElement]) -> str:
     """Return a product as text, such as "A[0, 1] · B[1, 0]"."""
     return " · ".join(map(str, factors))
 
@@ -587,14 +577,14 @@ def _letters(elements: Elements) -> str:
     return "".join(element.matrix for element in elements).upper()
 
 
-def _notes(terms: list[Term]) -> list[str]:
-    """Return a sentence per fault. Terms of one kind that blame one line share a sentence."""
-    alike: dict[tuple[str, int], list[str]] = defaultdict(list)
+def _faults(terms: list[Term]) -> list[Note]:
+    """Return the terms' notes. Terms of one kind whose notes name the same lines share one."""
+    alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
-        if term.note:
-            alike[term.kind, term.blame].append(term.note)
-    notes = []
-    for note, *others in alike.values():
-        more = f" The same fault affects {quantity(len(others), 'more term')}."
-        notes.append(note + (more if others else ""))
-    return notes
+        if term.note.text:
+            alike[term.kind, term.note.line, term.note.lines].append(term.note)
+    faults = []
+    for first, *others in alike.values():
+        more = f" The same fault affects {quantity(len(others), 'more term')}." if others else ""
+        faults.append(first._replace(text=first.text + more))
+    return faults

@@ -59,26 +59,39 @@ Node = tuple[int, int, int]  # a step, a work-item, and a component of the resul
 
 
 @dataclass(frozen=True)
-class ReadElement:
-    """An element that was read at a step by a work-item, and the steps that then moved it."""
+class Reading:
+    """A factor of a term: an element that was read.
+
+    Attributes
+    ----------
+    element
+        The element.
+    line, step
+        The line that read it, and its step; 0 and -1 if none did.
+    path
+        The lines that then moved it (``mov``, stores to and loads from the LDS).
+    """
 
     element: MatrixElement
-    step: int
-    item: int
+    line: int = 0
+    step: int = -1
     path: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.element}"
 
 
 @dataclass(frozen=True)
 class Addend:
     """A term of a sum: the product of ``factors`` and a number.
 
-    ``made`` is the step that multiplied two factors, and ``scaled`` the steps that multiplied by a
-    number.
+    ``made`` is the step that multiplied two factors, or took a single one; ``scaled`` has the steps
+    that multiplied by a number.
     """
 
-    factors: tuple[ReadElement, ...]
+    factors: tuple[Reading, ...]
     times: float
-    made: int | None = None
+    made: int = -1
     scaled: tuple[int, ...] = ()
 
     @property
@@ -86,7 +99,7 @@ class Addend:
         return tuple(factor.element for factor in self.factors)
 
 
-OPAQUE = Addend((ReadElement(UNKNOWN, 0, 0),), 1.0)
+OPAQUE = Addend((Reading(UNKNOWN),), 1.0)
 
 
 class StoredAt(NamedTuple):
@@ -452,7 +465,7 @@ class Slice:
             return
         sign = self._signed(at)
         if self.element(at) != NO_ELEMENT:
-            self._add_term(Addend((self._read(at),), sign * times, None, scaled))
+            self._add_term(Addend((self._read(at),), sign * times, at.step, scaled))
         else:
             yield self._writer(at), sign * times, scaled
 
@@ -483,8 +496,8 @@ class Slice:
 
     # Where elements are
 
-    def _read(self, at: ReadWord) -> ReadElement:
-        """Return where the element of an operand was read, and the steps that moved it."""
+    def _read(self, at: ReadWord) -> Reading:
+        """Return where the element of an operand was read, and the lines that moved it."""
         element = self.element(at)
         path: list[int] = []
         node = self._writer(at)
@@ -492,7 +505,7 @@ class Slice:
             step, item, c = node
             i = self.instruction(step)
             if i.op.kind == "fetch":
-                return ReadElement(element, step, item, tuple(reversed(path)))
+                return self._reading(element, step, path)
             path.append(step)
             if i.op.kind == "lds" and not i.op.store:
                 node = self._loaded(node)
@@ -501,9 +514,13 @@ class Slice:
                 (at for at in self.operands(step, item, c) if self.element(at) == element), at
             )
             node = self._writer(at) if at.step == step else None
-        if path and at.step == path[-1]:  # an operand of g[]
-            path.pop()
-        return ReadElement(element, at.step, at.item, tuple(reversed(path)))
+        return self._reading(element, at.step, path)
+
+    def _reading(self, element: MatrixElement, step: int, path: list[int]) -> Reading:
+        """Return an element that was read at a step; ``path`` has the steps from its use back."""
+        line = self.line(step)
+        moved = [at for at in dict.fromkeys(map(self.line, reversed(path))) if at != line]
+        return Reading(element, line, step, tuple(moved))
 
     @cached_property
     def reads(self) -> dict[MatrixElement, list[tuple[int, int]]]:
@@ -529,9 +546,9 @@ class Slice:
         """Return whether another line, too, multiplies the registers of a term: for another element
         of C.
         """
-        own = self.instruction(term.made or 0)
+        own = self.instruction(term.made)
         lines = {i.line for i in self.program.body if i.sources[:2] == own.sources[:2]}
-        return term.made is not None and len(lines) > 1
+        return len(term.factors) > 1 and len(lines) > 1
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
+from cypresskit.diagnosis.element_trace import ElementTrace, Note
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import LineFault, find_changed_fault, lead_to_fault
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
@@ -50,7 +51,7 @@ class Case:
         return dynamic_answers.judged_kernel(job["text"], job["name"], job.get("like"), old_c)
 
     @cached_property
-    def fault(self) -> LineFault | None:
+    def fault(self) -> Note | None:
         """The fault among the lines that were changed since the known text."""
         return find_changed_fault(self.seen, self.known)
 
@@ -76,8 +77,9 @@ class Case:
             self.parts.clear()
             return unknown_launch(error)
         if self.seen.findings and self.fault:
-            named = {"kind": "changed", **self.fault._asdict()}
-            answer |= {"message": self.fault.message, "findings": [named, *answer["findings"]]}
+            text, line, *_ = self.fault
+            named = {"kind": "changed", "line": line, "message": text}
+            answer |= {"message": text, "findings": [named, *answer["findings"]]}
         if self.leads:
             answer |= {"message": self.leads}
         return answer | {"small": self.small and self.small.answer()}
@@ -95,25 +97,25 @@ class Case:
         return (self.small and self.small.wrong) or self.seen.wrong[:2]
 
     def replay(self) -> Part | None:
-        """The terms of this element; first of its notes, the fault among the changed lines. If a
-        value was never set, that is said first.
-        """
+        """The terms of this element."""
         place = self.replay_place()
         if place is None:
             return None
-        answer = dynamic_answers.replay_answer(self.seen, self.small, *place)
-        notes = answer.get("notes", ())
+        return dynamic_answers.replay_answer(self.seen, self.small, place, self.explain)
+
+    def explain(self, trace: ElementTrace) -> list[Note]:
+        """Return what is wrong with an element: first what an incomplete kernel doesn't do yet;
+        then the fault among the changed lines, or a value that was never set.
+        """
+        if trace.right:
+            return []
+        notes = lead_to_fault(self.fault, trace, self.known)
         unset = [each for each in self.seen.findings if each.kind == "uninitialised"]
-        if notes and unset and not self.fault:
-            first = unset[0]
-            notes = [f"Line {first.line} uses {first.element}, which was never set. {first.advice}"]
-        if notes and (not self.leads or "correct" in self.leads):
-            terms = [(term["right"], term["lines"]) for term in answer["terms"]]
-            found = lead_to_fault(self.fault, notes, terms, self.known, self.seen.kernel)
-            notes, answer["line"] = found
-        if self.leads:
-            notes = [self.leads, *notes]
-        return answer | ({"notes": notes} if notes else {})
+        if unset and not self.fault:
+            line, name = unset[0].line, unset[0].element
+            text = f"Line {line} uses {name}, which was never set. {unset[0].advice}"
+            notes = [Note(text, line)]
+        return [Note(self.leads), *notes] if self.leads else notes
 
     def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only, after a pause."""

@@ -1,10 +1,11 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
-The last correct text is known, or the given one that a step starts from. The trace of an incorrect
-element tells which changed lines are part of its sum. Each variant of the text is one repair of one
-mistake there: a change undone, another opcode, component or register. A variant counts as the
-repair if each element of C that it changes becomes correct, with the one that is shown; and if C is
-correct, if the checks find nothing. So a sentence never blames a line without a run that shows it.
+The last correct text is known, or the given one that a step starts from. Each variant of the text
+is one repair of one mistake: a change undone; a line moved into the loop, or out of it; or a word
+of a line replaced by one that other lines have there, in one line or in several alike. A variant
+counts as the repair if each element of C that it changes becomes correct, with the one that is
+shown; and if C is correct, if the checks find nothing. So a sentence never blames a line without a
+run that shows it.
 
 Limitations
 -----------
@@ -13,7 +14,8 @@ a sentence names the changed line that is part of the sum.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -23,11 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
+from cypresskit.diagnosis.element_trace import ElementTrace, Note, trace_element
 from cypresskit.diagnosis.verification import Verification, verify
-from cypresskit.il import ILError
+from cypresskit.il import ILError, Program
 from cypresskit.il.cursor import bare_line
-from cypresskit.kernels import Kernel
+from cypresskit.il.dataflow import defines, is_address, keys, uses
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
 from cypresskit.tables import listed
@@ -36,29 +38,18 @@ FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't b
 SECONDS = 1.5  # of processor time for all variants of a text
 MAX_UNDONE = 12  # of more new lines, none is tried without: most of a kernel is new
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
-#: Tests of a loop, and their opposites.
-TESTS = {"ge": "lt", "lt": "ge", "break_logicalz": "break_logicalnz"}
-TESTS |= {opposite: op for op, opposite in TESTS.items()}
 PRODUCTS = "mad", "dmad", "mul", "dmul"
 ARITHMETIC = *PRODUCTS, "add", "dadd"
 DOTS = "dp2", "dp3", "dp4"
+#: Opcodes that are taken for each other. Of them, the tests of a loop.
+CONFUSED = ("ge", "lt"), ("break_logicalz", "break_logicalnz"), ("add", "sub", "iadd", "mul")
+TESTS = "ge", "lt", "break"
 TRACED = "sample", *PRODUCTS[:2]  # lines that the trace of an element names
-SHOULD = re.compile(r"Line (\d+) (\w+) ([^;]+); it should \w+ ([^.]+)\.")
-HOLDS = r"This sum has \3 in place of \4: line \1 \2 it."
-Terms = Iterable[tuple[bool, Collection[int]]]  # of a sum: whether each is right, and its lines
-#: In such a sentence.
-STORES = "stores the sum of"
-UNREAD, NOWHERE = "no line reads", "No work-item stores"
+#: Lines of which each changes some elements of C: one may be right though others aren't.
+SEPARATE = "sample", "lds_", *ARITHMETIC, *DOTS, "sub", "mov"
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
 REGISTER = re.compile(r"r\d")
 FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
-
-
-class LineFault(NamedTuple):
-    """A line of the text, and what is wrong with it, in a sentence."""
-
-    line: int
-    message: str
 
 
 class LineChange(NamedTuple):
@@ -72,29 +63,24 @@ class LineChange(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A text, and the fault that it would repair: the line, and a sentence."""
+    """The changes that are undone in a variant of the text, and the fault that it would repair.
 
-    text: str
-    fault: LineFault
-
-
-def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
-    """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
-    or None if no repair of one line is found.
+    It counts only for a ``whole`` C, or also for a part.
     """
-    lines = seen.kernel.text.splitlines()
-    changes = _changes(known.splitlines(), lines)
+
+    undone: tuple[LineChange, ...]
+    fault: Note
+    whole: bool = True
+
+
+def find_changed_fault(seen: Verification, known: str) -> Note | None:
+    """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
+    or None if no repair is found.
+    """
     endless = any(finding.kind == "endless loop" for finding in seen.findings)
     if seen.right or seen.size is None or endless or not known:
         return None
-    trace = trace_wrong(seen)
-    notes, terms = (trace.notes, trace.terms) if trace else ((), ())
-    wrong = {line for term in terms if not term.right for line in term.lines}
-    own = {change.at + 1 for change in changes if change.new}
-    if any(STORES in note and _numbers(note) & own for note in notes):
-        return None
-    traced = wrong.union(*map(_numbers, notes))
-    return _Search(seen, lines).fault(changes, traced, " ".join(notes))
+    return _Search(seen, known, trace_wrong(seen)).fault()
 
 
 def trace_wrong(seen: Verification) -> ElementTrace | None:
@@ -111,36 +97,32 @@ def trace_wrong(seen: Verification) -> ElementTrace | None:
     return None
 
 
-def lead_to_fault(
-    fault: LineFault | None, notes: Sequence[str], terms: Terms, known: str, made: Kernel
-) -> tuple[list[str], int]:
-    """Return the notes of an element's trace, first of them the fault, and its line; 0 if that note
-    is the trace's own. A fault leaves only the notes that name its line; and of a line that is as
-    in the ``known`` text none says what it should do.
+def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) -> list[Note]:
+    """Return the notes of an element's trace, first of them the fault. It leaves only the notes
+    that name its line. Without one, the first note also names the changed lines of the sum.
     """
+    faults = trace.faults if trace else ()
     if fault:
-        notes = [fault.message, *(note for note in notes if fault.line in _numbers(note))]
-        if "another" in fault.message:  # a note may say which
-            notes.sort(key=lambda note: not SHOULD.match(note))
-        return notes, fault.line
-    changes = _changes(known.splitlines(), made.text.splitlines()) if known else ()
-    own = {change.at + 1 for change in changes if change.new}
-    if own:
-        notes = [note if _numbers(note) & own else SHOULD.sub(HOLDS, note) for note in notes]
-    right = {line for is_right, lines in terms if is_right for line in lines}
-    red = next((lines for is_right, lines in terms if not is_right), ())
-    mine = sorted(own.intersection(red) - right)
-    named = _numbers(notes[0])
-    if not mine or not named or named & own or UNREAD in notes[0]:
-        return [*notes], 0
-    said = notes[0].partition(": check")[0].removesuffix(".")
-    return [f"{said}. Your lines in that sum: {listed(mine)}.", *notes[1:]], mine[-1]
+        notes = [fault, *(note for note in faults if fault.line in note.lines)]
+        if "another" in fault.text:  # a note may say which
+            notes.sort(key=lambda note: note.kind != "factor")
+        return notes
+    if not trace or not faults:
+        return []
+    first, *others = faults
+    own = _own_lines(_changes(known.splitlines(), trace.kernel.text.splitlines()))
+    right = {line for term in trace.terms if term.right for line in term.lines}
+    red = next((term.lines for term in trace.terms if not term.right), ())
+    mine = sorted(own.intersection(red) - right) if known else []
+    if mine and first.kind != "unread" and first.lines and not own.intersection(first.lines):
+        which = f"lines {listed(mine)} are" if mine[1:] else f"line {mine[0]} is"
+        said = f"{first.text[0].lower()}{first.text[1:]}"
+        first = Note(f"Your {which} in this sum: {said}", mine[-1])
+    return [first, *others]
 
 
-def _numbers(sentence: str) -> set[int]:
-    """Return the numbers of lines that a sentence names."""
-    found = re.findall(r"\b[Ll]ines? (\d+)(?: and (\d+))?", sentence)
-    return {int(number) for pair in found for number in pair if number}
+def _own_lines(changes: Iterable[LineChange]) -> set[int]:
+    return {change.at + 1 for change in changes if change.new}
 
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
@@ -160,69 +142,78 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
 
 
 class _Search:
-    """The search for a variant of ``lines`` that repairs the product."""
+    """The search for a variant of a text that repairs the product."""
 
-    def __init__(self, seen: Verification, lines: list[str]) -> None:
+    def __init__(self, seen: Verification, known: str, trace: ElementTrace | None) -> None:
         assert seen.size is not None
-        self.seen, self.lines = seen, lines
+        self.seen, self.lines = seen, seen.kernel.text.splitlines()
+        self.words = [*map(_parts, self.lines)]
+        self.known = [*map(_parts, known.splitlines())]
+        self.changes = _changes(known.splitlines(), self.lines)
+        self.notes = trace.faults if trace else ()
+        wrong = [term.lines for term in trace.terms if not term.right] if trace else []
+        self.places = [
+            (finding.line, finding.kind, _lines_before(seen.kernel.program, finding.line))
+            for finding in seen.findings
+            if finding.kind.endswith(("outside", "race"))
+        ]
+        self.near = {*sum([*wrong, *(note.lines for note in self.notes)], ())}
+        self.near = self.near.union(*({line, *before} for line, _, before in self.places))
         self.end = process_time() + SECONDS
         self.given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, SEED, LARGEST)
         self.before = _result(self.given, seen.kernel.text)
         self.wrong = self.given.wrong(self.before)
 
-    def fault(
-        self, changes: Sequence[LineChange], traced: set[int], notes: str
-    ) -> LineFault | None:
+    def fault(self) -> Note | None:
         """Return the fault that a variant repairs, or None. First, moved lines are put back, and
-        each change is undone; then a word of a changed line is replaced, of those first that the
-        trace of an incorrect element names. By its ``notes``, a product isn't at fault if an
-        element isn't read; if it isn't stored, only a whole C tells which of the lines that compute
-        its address is wrong. Nor is a part of C enough if one line alone was changed. If C is
-        correct, tests of a loop are repaired.
+        each change is undone; then changed lines are repaired. By the notes of an incorrect
+        element, a product isn't at fault if an element isn't read. If C is correct, tests of a loop
+        are repaired.
         """
-        own = [change.at for change in changes if change.new]
-        is_alone = len(changes) == 1
-        suspects = {at for at in own if at + 1 in traced or not self._starts(at, TRACED)}
-        if UNREAD in notes:
+        own = [change.at for change in self.changes if change.new]
+        if any(note.kind == "unread" for note in self.notes):
             own = [at for at in own if not self._starts(at, PRODUCTS)]
-            suspects = {*own}
-        few = suspects if len(own) <= MAX_UNDONE else ()
-        changes = [each for each in reversed(changes) if each.old or each.at in few]
+        few = own if len(own) <= MAX_UNDONE else ()
+        changes = [each for each in reversed(self.changes) if each.old or each.at in few]
         moves = [pair for pair in permutations(changes, 2) if few and self._said(*pair)]
-        likely = [self._undo(*some) for some in (*moves, *zip(changes))]
-        found = self._best(likely, whole=True)
+        found = self._best(
+            Variant(some, self._undone(*some), whole=not self._said(*some))
+            for some in (*moves, *zip(changes))
+        )
         if not self.wrong.any():
-            own = [at for at in own if self._starts(at, (*TESTS,))]
-            suspects = {*own}
-        for part in suspects, {*own} - suspects:
-            repairs = [self._repairs(at) for at in sorted(part)]
-            in_turn = (each for turn in zip_longest(*repairs) for each in turn if each)
-            found = found or self._best(in_turn, whole=is_alone or NOWHERE in notes)
-        return found and found.fault
+            own = [at for at in own if self._starts(at, TESTS)]
+        found = found or self._best(self._repairs(own))
+        return found.fault if found else self._placed()
+
+    def _placed(self) -> Note | None:
+        """Return the changed lines that compute the place of an access outside, or of a race;
+        None if a note says which of them has another element.
+        """
+        own = _own_lines(self.changes)
+        for line, kind, before in self.places:
+            mine = sorted(before & own)
+            if mine and not any(n.kind == "factor" and own & {*n.lines} for n in self.notes):
+                who = f"lines {listed(mine)} compute" if mine[1:] else f"line {mine[0]} computes"
+                return Note(f"Line {line}, {kind}: your {who} its place.", mine[0])
+        return None
 
     def _starts(self, at: int, opcodes: tuple[str, ...]) -> bool:
-        return self.lines[at].strip().startswith(opcodes)
+        return self.words[at][0].startswith(opcodes)
 
-    def _undo(self, first: LineChange, *others: LineChange) -> Variant:
-        """Return the text without a change, or with a moved line put back."""
-        slots = [*([line] for line in self.lines), []]
-        for change in first, *others:
-            slot = slots[change.at]
-            if change.new:
-                slot[-1:] = change.old
-            else:
-                slot[:0] = self._lost(change) or change.old
-        text = "\n".join(line for slot in slots for line in slot)
+    # Changes undone
+
+    def _undone(self, first: LineChange, *others: LineChange) -> Note:
+        """Return the fault if the product is correct without a change, or with a moved line put
+        back.
+        """
         number = first.at + 1
         if said := self._said(first, *others):
-            message = f"Line {number}{said}"
-        elif not first.new:
+            return Note(f"Line {number}{said}", number)
+        if not first.new:
             line = (*self._lost(first), *first.old)[0]
-            message = f"A line is missing before line {number}: {line}"
-        else:
-            what = "the change in this line" if first.old else "this line"
-            message = f"Line {number}: the kernel is correct without {what}."
-        return Variant(text, LineFault(number, message))
+            return Note(f"A line is missing before line {number}: {line}", number)
+        what = "the change in this line" if first.old else "this line"
+        return Note(f"Line {number}: the kernel is correct without {what}.", number)
 
     def _lost(self, change: LineChange) -> list[str]:
         """Return the lines that a change deleted and that stand nowhere else."""
@@ -234,37 +225,77 @@ class _Search:
         old = [line for change in (new, *others) for line in change.old]
         if not new.new or len(old) != 1 or any(change.new for change in others):
             return ""
-        line = self.lines[new.at]
-        if bare_line(line) != old[0]:
-            return _mistake(_parts(line), _parts(old[0]))
-        place = f"right before line {others[0].at + 1}"
-        return f" is in the wrong place: the kernel is correct if it comes {place}."
+        if bare_line(self.lines[new.at]) != old[0]:
+            return _mistake(self.words[new.at], _parts(old[0]))
+        return _misplaced(others[0].at)
 
-    def _repairs(self, at: int) -> Iterator[Variant]:
-        """Yield the text with a word of a line replaced, the likeliest first."""
-        words = _parts(self.lines[at])
-        for right in _repaired_words(words, [*map(_parts, self.lines)]):
-            if right == words:
-                continue
-            text = f"{right[0]} {', '.join(right[1:])}"
-            lines = [*self.lines[:at], text, *self.lines[at + 1 :]]
-            message = f"Line {at + 1}{_mistake(words, right)}"
-            yield Variant("\n".join(lines), LineFault(at + 1, message))
+    def _text(self, undone: Iterable[LineChange]) -> str:
+        """Return the text with changes undone."""
+        slots = [*([line] for line in self.lines), []]
+        for change in undone:
+            slot = slots[change.at]
+            if change.new:
+                slot[-1:] = change.old
+            else:
+                slot[:0] = self._lost(change) or change.old
+        return "\n".join(line for slot in slots for line in slot)
 
-    def _best(self, variants: Iterable[Variant], whole: bool = False) -> Variant | None:
-        """Return the variant that makes C correct or, unless only a ``whole`` C counts, most of
-        it.
+    # Lines repaired
+
+    def _repairs(self, places: Sequence[int]) -> Iterator[Variant]:
+        """Yield the variants with one line repaired, or with several in the same way: first the
+        lines that lead to what was found, and each line's likeliest repair. Where the sum is stored
+        elsewhere, or nowhere, or if one line alone was changed, only a whole C tells which line is
+        wrong.
         """
+        is_elsewhere = any("store" in note.kind for note in self.notes)
+        alike: dict[Hashable, dict[int, Variant]] = defaultdict(dict)
+        near: list[list[Variant]] = []
+        others: list[list[Variant]] = []
+        for at in places:
+            whole = is_elsewhere or len(self.changes) == 1 or not self._starts(at, SEPARATE)
+            single: list[Variant] = []
+            for kind, undone, said in self._line_repairs(at):
+                fault = Note(f"Line {at + 1}{said}", at + 1)
+                old = undone[0].old[:1]
+                is_other = old and _name(_parts(old[0])[1]) != _name(self.words[at][1])
+                single.append(Variant(undone, fault, whole or bool(is_other)))
+                if self._starts(at, SEPARATE):
+                    alike[kind].setdefault(at, single[-1])
+            (near if at + 1 in self.near else others).append(single)
+        several = [_together([*some.values()]) for some in alike.values() if len(some) > 1]
+        for turn in (*zip_longest(several, *near), *zip_longest(*others)):
+            yield from filter(None, turn)
+
+    def _line_repairs(self, at: int) -> Iterator[tuple[Hashable, tuple[LineChange, ...], str]]:
+        """Yield the repairs of a line: how they change it, what they undo, and what is wrong."""
+        words = self.words[at]
+        loop = [n for n, (op, *_) in enumerate(self.words) if op in ("whileloop", "endloop")]
+        place = max((n for n in loop if n < at), default=-1)
+        if place >= 0 and (place == loop[-1] or not self._starts(at, TRACED)):
+            moved = LineChange(at, (), 1), LineChange(place, (self.lines[at],), 0)
+            yield place, moved, _misplaced(place)
+        for right in _repaired_words(words, [*self.words, *self.known]):
+            if right != words:
+                text = f"{right[0]} {', '.join(right[1:])}"
+                undone = (LineChange(at, (text,), 1),)
+                yield _difference(words, right), undone, _mistake(words, right)
+
+    # Variants tried
+
+    def _best(self, variants: Iterable[Variant]) -> Variant | None:
+        """Return the variant that makes C correct or, unless only a whole C counts, most of it."""
         best, most = None, 0 if self.wrong.any() else -1
         for variant in variants:
             if process_time() > self.end:
                 break
-            repaired, left = self._repaired(variant.text)
+            text = self._text(variant.undone)
+            repaired, left = self._repaired(text)
             if repaired <= most:
                 continue
-            if left and not whole:
+            if left and not variant.whole:
                 best, most = variant, repaired
-            elif not left and self._is_right(variant.text):
+            elif not left and self._is_right(text):
                 return variant
         return best
 
@@ -288,12 +319,34 @@ class _Search:
         return int((self.wrong & ~wrong).sum()), int(wrong.sum())
 
 
+def _lines_before(program: Program, line: int) -> set[int]:
+    """Return the lines from which the address of a line's access is computed."""
+    there = [i for i in program.body if i.line == line]
+    used = keys(use for i in there for use in uses(program, i) if is_address(i, use[0]))
+    lines: set[int] = set()
+    while True:
+        writers = [i for i in program.body if i.line not in lines and used & {*defines(i)}]
+        if not writers:
+            return lines
+        lines.update(i.line for i in writers)
+        used = used.union(*(keys(uses(program, i)) for i in writers))
+
+
 def _result(given: Product, text: str) -> np.ndarray:
     """Return the C of a text; NaN if it can't be run."""
     with suppress(*FAILURES):
         made = replace(given.kernel, text=text, given=None)
         return replace(given, kernel=made).run(engine="interpreter")
     return np.full(given.expected.shape, np.nan)
+
+
+def _together(variants: Sequence[Variant]) -> Variant:
+    """Return the variant that repairs several lines in the same way."""
+    first, *others = (variant.fault for variant in variants)
+    lines = listed([fault.line for fault in others])
+    text = f"{first.text} The same is wrong in line{'s' * (len(others) > 1)} {lines}."
+    undone = tuple(change for variant in variants for change in variant.undone)
+    return Variant(undone, Note(text, first.line))
 
 
 # -- words of a line
@@ -326,59 +379,75 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     is_double = op.startswith("d") and op not in DOTS
     letters = ("xy", "zw") if is_double else ("x", "y", "z", "w")
     own = to if is_double else _name(to)
-    alike = [other for other in lines if other[0] == op and len(other) == len(words)]
-
-    def put(place: int, word: str) -> Words:
-        return [*words[:place], word, *words[place + 1 :]]
-
-    if op == "sub":
-        yield put(0, "add")
+    is_product = op in ARITHMETIC and _name(to) not in map(_name, sources[:2])
+    fetch = FETCH.match(op)
+    writes = not op.startswith("lds_store")
+    kind = "sample" if fetch else op
+    alike = [other for other in lines if other[0].startswith(kind) and len(other) == len(words)]
     if op in DOTS:
         first, second = map(_name, sources)
         yield from (["mad", to, f"{first}.{some}", second, own] for some in letters)
-    for place, source in enumerate(sources, 2):
-        name, components = _split(source)
-        if len(components) > 1:
-            yield put(place, f"{name}.{components[1::-1]}{components[2:]}")
-    if op in TESTS:
-        for test, operands in product((TESTS[op], op), (sources, sources[::-1])):
-            yield [test, to, *operands]
-    if fetch := FETCH.match(op):
-        factors = {_name(source) for line in lines if line[0] in PRODUCTS for source in line[2:4]}
-        yield from (put(1, name) for name in sorted(factors - {_name(line[1]) for line in lines}))
-        other = "10"[int(fetch[1])]
-        yield put(0, op.replace(fetch[0], f"sample_resource({other})_sampler({other})"))
-        for offset in OFFSETS:
-            yield put(0, fetch[0] + offset)
-    is_product = op in ARITHMETIC and _name(to) not in map(_name, sources[:2])
     if is_product:
         yield ["dmad" if is_double else "mad", to, *sources[:2], own]
-        masks = {_split(other[1])[1] for other in alike} | {*_split(to)[1]}
-        for mask in sorted(masks - {"_"}):
-            yield put(1, f"{_name(to)}.{mask}".rstrip("."))
-    for place, source in enumerate(sources[:2], 2):
-        if source == to:
-            continue  # it counts
-        name, components = _split(source)
-        for some in (*letters, *[""] * is_product):
-            if len(components) <= len(letters[0]):
-                yield put(place, f"{name}.{some}".rstrip("."))
-        others = sorted({_name(other[place]) for other in alike})
-        for other in others if name[0] != "r" else filter(REGISTER.match, others):
-            yield put(place, source.replace(name, other))
-            if is_product:
-                yield put(place, other)
-    if is_product and len(sources) == 3:
+    opcodes = [other for group in CONFUSED if op in group for other in group]
+    if op.startswith(TESTS):
+        yield from ([test, to, *some] for test in opcodes for some in (sources, sources[::-1]))
+    if fetch:
+        textures = (f"sample_resource({n})_sampler({n})" for n in range(2))
+        opcodes = [f"{texture}{offset}" for texture, offset in product(textures, OFFSETS)]
+    if is_product and len(sources) == 3 and (is_double or "." not in sources[1]):
         first, second = map(_name, sources[:2])
-        for some in letters:
-            yield [op, to, f"{second}.{some}", first, sources[2]]
+        yield from ([op, to, f"{second}.{some}", first, sources[2]] for some in letters)
+    found = []
+    for place in (*range(2, len(words)), 1):
+        name, components = _split(words[place])
+        if place > 1 and words[place] == to:
+            continue  # it counts, or is a sum
+        names = {_name(other[place]) for other in alike} - {name}
+        if name.startswith("r"):
+            names = {*filter(REGISTER.match, names)}
+        if fetch and place == 1:
+            names |= {_name(some) for other in lines if other[0] in PRODUCTS for some in other[2:4]}
+        some = [components, *sorted({_split(other[place])[1] for other in alike})]
+        if len(components) > 1:
+            some[1:1] = [components[1::-1] + components[2:]]
+        if writes and place == 1:
+            some += [*components.replace("_", ""), ""]
+        elif len(components) <= len(letters[0]):
+            some[1:1] = letters
+            some += [""] * (is_product and not is_double)
+        for n, (other, put) in enumerate(product([name, *sorted(names)], dict.fromkeys(some))):
+            changed = (other != name) + (put != components)
+            found.append((changed, n, place, f"{other}.{put}".rstrip(".")))
+    found += [(1, len(alike), 0, other) for other in opcodes]
+    for *_, place, word in sorted(found, key=lambda each: each[:2]):
+        yield [*words[:place], word, *words[place + 1 :]]
+
+
+def _difference(words: Words, right: Words) -> Hashable:
+    """Return how a line is repaired, in terms that are the same for other lines."""
+    if len(words) != len(right):
+        return right[0]
+    places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
+    (name, letters), (other, others) = (_split(line[places[0]]) for line in (words, right))
+    changed = () if letters == others else (letters, others)
+    if len(places) > 1 or other == _name(words[1]):
+        return (*places, *changed)
+    return (*places, *changed) if name == other else (*places, name, other, others)
+
+
+def _misplaced(place: int) -> str:
+    """Return what is wrong in a line that belongs before another."""
+    return (
+        f" is in the wrong place: the kernel is correct if it comes right before line {place + 1}."
+    )
 
 
 def _mistake(words: Words, right: Words) -> str:
     """Return what is wrong in a line whose words should be others, or "" if much is."""
     op = words[0]
     places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
-    if op in TESTS and right[0] in TESTS and {*words[1:]} == {*right[1:]}:
+    if op.startswith(TESTS) and {*words[1:]} == {*right[1:]}:
         late = places[0] == 0 and len(places) > 1
         how = "true too late, or too early, by one iteration" if late else "the wrong way round"
         return f": the test is {how}."
@@ -409,7 +478,7 @@ def _mistake(words: Words, right: Words) -> str:
         what = "another component belongs here"
         if held != wanted:
             what = f"its mask has too {'few' if held < wanted else 'many'} components"
-    if place == 1:
+    if place == 1 and not op.startswith("lds_store"):
         return f" writes {wrong}; {what}."
     if place == 4 and op in ARITHMETIC and other == _name(words[1]):
         return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."

@@ -6,11 +6,11 @@ why.
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError
-from cypresskit.diagnosis.element_trace import ElementTrace, Term, trace_element
+from cypresskit.diagnosis.element_trace import ElementTrace, Note, Term, trace_element
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Part, last_line, written_line
@@ -111,18 +111,25 @@ def _finding_row(finding: Finding) -> Part:
     return {field: getattr(finding, field) for field in fields}
 
 
-def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Part:
-    """Return the part "replay": the terms of an element of C.
+def replay_answer(
+    seen: Verification,
+    small: SmallProduct | None,
+    place: Sequence[int],
+    explain: Callable[[ElementTrace], Sequence[Note]],
+) -> Part:
+    """Return the part "replay": the terms of the element of C at a place.
 
     It is an element of the ``small`` product, unless that doesn't show the fault.
 
-    The answer holds a ``message`` with the element's place and value; ``notes``, what is wrong;
-    ``terms``, each with ``text``, whether it is ``right``, a ``note``, the ``line`` to go to, and
-    the ``lines`` that changed it; or a ``problem``, why there are no terms.
+    The answer holds a ``message`` with the element's place and value; ``notes``, what is wrong as
+    ``explain`` says it, and the ``line`` to go to; ``terms``, each with ``text``, whether it is
+    ``right``, a ``note``, its ``line``, and the ``lines`` that changed it; or a ``problem``, why
+    there are no terms.
     """
     if small is not None and not (seen.right or small.wrong):
         small = None
     of = small.given if small else seen
+    row, column = place
     try:
         trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
     except (ValueError, KernelError) as error:
@@ -135,9 +142,11 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
         message = small.in_words(row, column)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
+    notes = explain(trace)
     return {
         "message": message,
-        "notes": trace.notes,
+        "notes": [note.text for note in notes],
+        "line": notes[0].line if notes else 0,
         "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
         "more": max(0, len(trace.terms) - TERMS),
     }
@@ -150,8 +159,8 @@ def _term_row(term: Term, trace: ElementTrace) -> Part:
     return {
         "text": ("" if term.times == 1 else times) + " · ".join(map(str, term.factors)),
         "right": term.right,
-        "note": term.note,
-        "line": term.blame or term.line,
+        "note": term.note.text,
+        "line": term.note.line or term.line,
         "lines": list(term.lines),
     }
 

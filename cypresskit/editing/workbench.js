@@ -417,10 +417,8 @@ export class Workbench {
     const others = findings.filter(({kind}) => kind !== "answer")
     if (!notes.length || others.length === findings.length) return
     const sentence = notes[0].split(/(?<=\.) /)[0]
-    const term = terms.find(({right, note}) => !right && notes[0].startsWith(note))
-    const line = answer.line || term?.line
-    const fault = {line, message: notes[0]}
-    if (line) this.editor.paintFaults([fault])
+    const fault = {line: answer.line, message: notes[0]}
+    if (fault.line) this.editor.paintFaults([fault])
     this.headline("wrong", sentence, [fault, ...others], spoken)
   }
 

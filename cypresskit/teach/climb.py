@@ -83,7 +83,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     if seen.launch_hint:
         return Verdict(False, f"{seen.launch_hint}.", "say in line 1 what a work-item computes.")
     if not seen.right:
-        return explain_wrong_product(seen.kernel, seen, step.starter)
+        return explain_wrong_product(seen, step.starter)
     mine = seen.kernel
     gflops = time_kernel(mine, step.n).gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
@@ -92,7 +92,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     return Verdict(True, f"{message}.")
 
 
-def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> Verdict:
+def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     """Return the verdict on a wrong product: what the checks found; or the wrong element, with the
     fault among the lines that differ from the ``known`` text, or its wrong term, as the hint.
     """
@@ -100,14 +100,10 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
     if found and not _is_wrong_address(seen.findings[0]):
         return found
     fault = find_changed_fault(seen, known)
-    notes = [fault.message] if fault else []
-    if trace := trace_wrong(seen):
-        terms = [(term.right, term.lines) for term in trace.terms]
-        notes, _ = lead_to_fault(fault, trace.notes, terms, known, mine)
+    notes = lead_to_fault(fault, trace_wrong(seen), known)
     if found:
-        names_line = notes and notes[0].startswith(("Line ", "A line ", "This sum has "))
-        return replace(found, hint=notes[0]) if names_line else found
-    hint = " ".join(notes[:2]) or "what goes into this element, term by term?"
+        return replace(found, hint=notes[0].text) if notes and notes[0].line else found
+    hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
     return Verdict(False, f"{seen.wrong or seen.error}.", hint)
 
 

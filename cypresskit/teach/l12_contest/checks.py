@@ -185,7 +185,7 @@ def _check_entry(kernel: Kernel, full: int) -> Verdict | None:
     """
     small = verify(kernel, alpha=2.0, beta=-1.0)
     if not small.right:
-        return explain_wrong_product(kernel, small)
+        return explain_wrong_product(small)
     if unset := liveness(kernel.program)[0]:
         number, component = min(unset)
         message = (
