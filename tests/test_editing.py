@@ -1,11 +1,13 @@
 """The workbench in Python: what a text becomes, the order of answers, the history."""
 
 import json
+import os
 import random
 import re
 import threading
 import warnings
 from functools import partial
+from pathlib import Path
 
 import pytest
 from random_edits import random_edits
@@ -425,6 +427,28 @@ def test_the_script_is_below_80_kb_and_names_nothing_twice():
 def test_lines_have_the_colours_of_all_series():
     found = re.findall(r"--ckw-\d: (#\w+);", page_files.style())
     assert tuple(found) == theme.SERIES
+
+
+@pytest.mark.parametrize("name", ["fsync", "replace"])
+def test_a_text_written_while_another_is_saved_is_overwritten_and_known_or_news(
+    name, tmp_path, monkeypatch
+):
+    """However long the disk takes: before the old file is replaced, and just after it."""
+    path = tmp_path / "my.il"
+    path.write_text(NAIVE)
+    file = KernelFile(path)
+    place = os if name == "fsync" else Path
+    real = getattr(place, name)
+
+    def slow(*given):
+        done = real(*given)
+        path.write_text("theirs")
+        return done
+
+    file.read()
+    monkeypatch.setattr(place, name, slow)
+    assert file.save("mine") == ["theirs"] or file.news() == "theirs"
+    assert not file.problem
 
 
 def test_an_edits_words_count_and_name_a_line_of_the_kernel():

@@ -362,14 +362,14 @@ def test_in_jupyterlab_the_file_holds_what_a_person_did_last(lab, page):
         if kind in ("outside", "turn"):
             page.evaluate(TURN_TO, [path, words])
         new = []
+        if typing:
+            new.append(books.type_in(path, "endmain", f"; {number} "))
         if kind == "outside":
             books.path.write_text(theirs)
         elif kind == "both":  # in one operation: what is half written when it is replaced is lost
             save_file(books.path, theirs)
         if kind in ("outside", "both"):
             new.append(theirs)
-        if typing:
-            new.append(books.type_in(path, "endmain", f"; {number} "))
         texts += new
         last = books.show(*new or [last])  # of two, which came first is open
         page.wait_for_timeout(rng.choice([0, 400]))

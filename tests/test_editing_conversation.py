@@ -403,6 +403,11 @@ def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
     assert {"type": "text", "text": OTHER, "edit": "file-1"} in talk.said
     assert talk.talk.text == OTHER
     assert talk.talk.edits[-1].text == NAIVE + "; typed\n"
+    talk.path.write_text(NAIVE + "; theirs\n")
+    talk.type("a-2", NAIVE + "; mine\n")  # before anything has looked
+    assert talk.path.read_text() == NAIVE + "; mine\n"
+    assert talk.talk.edits.known(NAIVE + "; theirs\n")
+    assert NAIVE + "; theirs\n" not in [message.get("text") for message in talk.said]
 
 
 def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):

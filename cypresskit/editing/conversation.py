@@ -121,7 +121,6 @@ class Conversation:
         with self.lock:
             if page is not None and page not in self.pages:
                 self.connect(page)
-            self.look()
             try:
                 getattr(self, f"_hear_{message['type']}")(message, page)
             except Exception as error:  # a fault of the page, or of the package
@@ -129,6 +128,7 @@ class Conversation:
 
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
+        self.look()
         step = self.step
         state = {
             "type": "state",
@@ -170,7 +170,7 @@ class Conversation:
                 self._add_unjudged(
                     self.text, self.note or "replaced by a text typed at the same time"
                 )
-            self.file.save(text)
+            self._save(text)
             self._take(edit, text)
             self._answer_text()
 
@@ -182,7 +182,7 @@ class Conversation:
             if text == self.text:
                 return
             self._add_unjudged(self.text, "replaced by another text")
-            self.file.save(text)
+            self._save(text)
             self._take(f"put-{next(self.numbers)}", text, note)
 
     def _take(self, edit: str, text: str, note: str = "") -> None:
@@ -223,6 +223,11 @@ class Conversation:
 
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
+
+    def _save(self, text: str) -> None:
+        """Write a text into the file. What another program has just written is in the history."""
+        for theirs in self.file.save(text):
+            self._add_unjudged(theirs, THEIRS)
 
     # -- answers
 
@@ -355,7 +360,7 @@ class Conversation:
             self._read_history()
             text = self.file.news()
             if text is None and self.file.problem:
-                self.file.save(self.text)
+                self._save(self.text)
                 if not self.file.problem:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:

@@ -43,20 +43,24 @@ class KernelFile:
         except (OSError, ValueError):
             return None
 
-    def save(self, text: str) -> None:
-        """Replace the file's text in one operation. If that can't be done, ``problem`` says why."""
+    def save(self, text: str) -> list[str]:
+        """Replace the file's text in one operation. If that can't be done, ``problem`` says why.
+        Returns what another editor has written meanwhile: a text, or none.
+        """
         self.problem = ""
+        theirs: list[str | None] = []
         try:
             if len(text.encode()) > MAX_TEXT:
                 raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes")
             if self.path.exists() and not is_writable(self.path):
                 raise OSError(errno.EACCES, "it is read-only, or no plain file")
-            self.stamp = save_file(self.path, text)
+            self.stamp = save_file(self.path, text, lambda: theirs.append(self.news()))
         except OSError as error:
             self.problem = (
                 f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"
                 " this page, and is written as soon as that is possible."
             )
+        return [*filter(None, theirs)]
 
 
 def is_writable(path: Path) -> bool:

@@ -6,6 +6,7 @@ old file is unchanged.
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,10 +15,13 @@ from cypresskit.tables import one_line
 Stamp = tuple[int, int, int]
 
 
-def save_file(path: str | Path, data: str | bytes) -> Stamp | None:
+def save_file(
+    path: str | Path, data: str | bytes, look: Callable[[], object] = lambda: None
+) -> Stamp | None:
     """Write a file; text is encoded as UTF-8. Symbolic links are followed, not replaced.
 
-    Returns the stamp of what was written; None for a pipe or a device.
+    ``look`` is called just before the old file is replaced. Returns the stamp of what was written;
+    None for a pipe or a device.
 
     Raises
     ------
@@ -40,6 +44,7 @@ def save_file(path: str | Path, data: str | bytes) -> Stamp | None:
         if target.exists():
             beside.chmod(stat.S_IMODE(target.stat().st_mode))
         stamp = file_stamp(beside)
+        look()
         beside.replace(target)
         return stamp
     except OSError as error:
