@@ -4,7 +4,6 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
-import pytest
 from pages import frames, view
 
 import cypresskit as ck
@@ -49,11 +48,3 @@ def test_digits_end_where_the_bits_of_a_format_do():
             wrong = np.flatnonzero(state[frame] == 2)
             error = abs(value - exact)
             assert len(wrong) == 0 or 1 <= error / Fraction(10) ** (HIGH - int(wrong[0])) < 10
-
-
-def test_matrices_that_dont_fit_are_rejected():
-    a, b = ck.teach.double_double.hilbert(4)
-    with pytest.raises(ValueError, match="needs"):
-        ck.teach.double_double.digits(a, b[:3], (0, 0))
-    with pytest.raises(ValueError, match="isn't in a product"):
-        ck.teach.double_double.digits(a, b, (4, 0))

@@ -49,20 +49,25 @@ def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
     return filled(lambda i, j: Fraction(1, i + j + 1)), filled(inverse)
 
 
+def products(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
+    """Return A B by precision, as fractions: exactly what each precision has."""
+    given: dict[str, tuple] = {
+        "single": (a.astype(np.float32), b.astype(np.float32)),
+        "double": (a.astype(np.float64), b.astype(np.float64)),
+        "double-double": (DD(a), DD(b)),
+    }
+    found = {}
+    for name, matrices in given.items():
+        c = gemm(*matrices)
+        exact = c.fractions() if isinstance(c, DD) else np.vectorize(Fraction)(c.astype(float))
+        found[name] = exact
+    return found
+
+
 def errors(n: int) -> dict[str, float]:
     """Return the largest error in Hilbert's n x n matrix times its inverse, by precision."""
-    matrix, inverse = hilbert(n)
-    given: dict[str, tuple] = {
-        "single": (matrix.astype(np.float32), inverse.astype(np.float32)),
-        "double": (matrix.astype(np.float64), inverse.astype(np.float64)),
-        "double-double": (DD(matrix), DD(inverse)),
-    }
-    worst = {}
-    for name, (a, b) in given.items():
-        c = gemm(a, b)
-        exact = c.fractions() if isinstance(c, DD) else np.vectorize(Fraction)(c.astype(float))
-        worst[name] = float(np.abs(exact - np.eye(n, dtype=int)).max())
-    return worst
+    exact = np.eye(n, dtype=int)
+    return {name: float(np.abs(c - exact).max()) for name, c in products(*hilbert(n)).items()}
 
 
 KERNEL_NAMES = ("dgemm_tn", "ddgemm_tn_fma", "ddgemm_tn_nofma")

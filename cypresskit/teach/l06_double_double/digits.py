@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.blas import DD, gemm
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
+from cypresskit.teach.l06_double_double.checks import products
 
 FORMATS = {"single": 24, "double": 53, "double-double": 106}  # the bits of each
 WIDE, LEFT, RIGHT = 1120, 186, 1024  # the stage, and where the digits begin and end
@@ -57,21 +57,12 @@ def digits(a, b, element: tuple[int, int]) -> Player:
     element
         Row and column.
 
-    Raises
-    ------
-    ValueError
-        For matrices that don't fit together, an element outside, and a sum that isn't finite.
-
     Examples
     --------
         ck.teach.double_double.digits(a, b, (2, 4))
     """
     a, b = np.asarray(a, object), np.asarray(b, object)
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.shape[1]:
-        raise ValueError(f"A is {a.shape} and B {b.shape}: A B needs (m, k) and (k, n)")
     row, column = element
-    if not (0 <= row < a.shape[0] and 0 <= column < b.shape[1]):
-        raise ValueError(f"element {element} isn't in a product of {a.shape[0]} x {b.shape[1]}")
     exact = np.cumsum([Fraction(x) * Fraction(y) for x, y in zip(a[row], b[:, column])])
     sums = _partial_sums(a, b, row, column)
     ruler = _ruler(exact, sums)
@@ -95,22 +86,8 @@ def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[s
     """Return the sum of the first product, of the first two, and so on, exactly as each precision
     has it.
     """
-    given: dict[str, tuple] = {
-        "single": (a.astype(np.float32), b.astype(np.float32)),
-        "double": (a.astype(np.float64), b.astype(np.float64)),
-        "double-double": (DD(a), DD(b)),
-    }
-    sums: dict[str, np.ndarray] = {}
-    for name, (x, y) in given.items():
-        parts = []
-        for k in range(1, a.shape[1] + 1):
-            c = gemm(x[:, :k], y[:k])
-            if not np.isfinite(np.asarray(c.hi if isinstance(c, DD) else c)).all():
-                raise ValueError(f"in {name} precision the sum isn't finite")
-            number = c.fractions()[row, column] if isinstance(c, DD) else float(c[row, column])
-            parts.append(Fraction(number))
-        sums[name] = np.array(parts, object)
-    return sums
+    parts = [products(a[:, :k], b[:k]) for k in range(1, a.shape[1] + 1)]
+    return {name: np.array([c[name][row, column] for c in parts]) for name in FORMATS}
 
 
 def _first(value: Fraction) -> int:
