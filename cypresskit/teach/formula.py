@@ -178,7 +178,7 @@ class Formula:
     def result(self, answer: Callable, case: tuple) -> float:
         """Return the answer's result for a case; anything but a number stops the check."""
         whether = isinstance(self.right(*case), bool)
-        return _result(self.call(case), answer, case, self.hint, whether)
+        return result_of(self.call(case), answer, case, self.hint, whether)
 
     def call(self, case: tuple) -> str:
         """Return a call of the student's function, as it would be written."""
@@ -201,7 +201,7 @@ def draw_case(cases: Sequence[tuple]) -> tuple:
     return tuple(case)
 
 
-def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) -> float:
+def result_of(call: str, answer: Callable, case: tuple, hint: str, whether: bool = False) -> float:
     """Return the number that a call returns or, if ``whether``, True or False. Anything else stops
     the check.
     """

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache
 from itertools import combinations
-from numbers import Real
 
 import numpy as np
 
@@ -18,14 +17,12 @@ from cypresskit.published import AS_MEASURED, conditions
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import (
     Verdict,
-    call_answer,
     check_rng,
     exercise,
     require,
-    type_with_article,
 )
 from cypresskit.teach.climb import climb_exercise
-from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.formula import formula_exercise, result_of
 from cypresskit.timing.simulate import simulate
 
 Texel = tuple[int, int]  # column and row
@@ -63,10 +60,7 @@ def check_bank(bank: Callable) -> Verdict:
     for y in range(PERIOD):
         for x in range(PERIOD):
             call = f"bank({x}, {y})"
-            answer = call_answer(call, bank, x, y, hint=kind)
-            number = answer[()] if isinstance(answer, np.ndarray) else answer
-            is_number = isinstance(number, Real) and not isinstance(number, bool)
-            require(is_number, f"{call} returns {type_with_article(number)}, not a number.", kind)
+            number = result_of(call, bank, (x, y), kind)
             whole = "use // and %: a bank is a whole number." if number % 1 else kind
             is_bank = number in range(count)
             require(is_bank, f"{call} returns {number:g}; the banks are 0 to {count - 1}.", whole)

@@ -1,7 +1,6 @@
 """Lesson 07: five layouts of the local data share, and the checks of its exercises."""
 
 from collections.abc import Callable
-from numbers import Real
 
 import numpy as np
 
@@ -12,14 +11,12 @@ from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import (
     Verdict,
-    call_answer,
     check_rng,
     exercise,
     require,
-    type_with_article,
 )
 from cypresskit.teach.climb import climb_exercise
-from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.formula import formula_exercise, result_of
 from cypresskit.teach.l05_texture_cache.checks import unit_clocks
 from cypresskit.timing.simulate import simulate
 
@@ -168,20 +165,12 @@ def check_place(place: Callable) -> Verdict:
     that neither storing rows nor loading a block's rows has a bank conflict.
     """
     hint = "it is called with rows 0 to 63 and should give a whole number."
-    places = [call_answer(f"place({row})", place, row, hint=hint) for row in range(64)]
-    # A number in an array counts as a number
-    places = [word[()] if isinstance(word, np.ndarray) else word for word in places]
-    for row, word in enumerate(places):
-        require(
-            isinstance(word, Real),
-            f"place({row}) returns {type_with_article(word)}, not a number.",
-            hint,
-        )
-        require(
-            word % 1 == 0,
-            "place gives parts of a word.",
-            "words are counted in whole numbers: // instead of /.",
-        )
+    places = [result_of(f"place({row})", place, (row,), hint) for row in range(64)]
+    require(
+        all(word % 1 == 0 for word in places),
+        "place gives parts of a word.",
+        "words are counted in whole numbers: // instead of /.",
+    )
     first = np.array([int(word) for word in places])
     words = first[:, np.newaxis] + np.arange(4)
     taken = f"The tile takes words {words.min()} to {words.max()}; there are {WORDS}, from 0."
