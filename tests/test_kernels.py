@@ -100,7 +100,6 @@ def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
                 trans_a=flags[0],
                 trans_b=flags[1],
                 kernel=kernel,
-                engine="compiled",
             )
             check(got, ab, c, alpha, beta)
 

@@ -118,6 +118,8 @@ def workbench(
     else:
         known = None if like is None else resolve(like, "like")
         settings = {"like": known and known.name, "n": n or REFERENCE, "step": None}
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}: make it")
         start = text or (known and known.text)
         if start and not path.exists():
             save_file(path, start)
