@@ -137,11 +137,10 @@ class Experiments:
             cuda.to_device(b),
             cuda.to_device(np.full((n, n), np.nan, precision)),
         )
-        shape = [min(along, n // (block or n)) for along in (threads, down or threads)]
-        grid = [n // ((block or n) * along) for along in shape]
+        grid, shape = launch_shape(n, block or n, threads, down or threads)
 
         def work() -> None:
-            (kernel[tuple(grid), tuple(shape), 0, shared] if block else kernel)(*arrays)
+            (kernel[grid, shape, 0, shared] if block else kernel)(*arrays)
 
         work()
         require_product(arrays[2].copy_to_host(), a, b, transposed)
@@ -368,6 +367,14 @@ def query_driver() -> dict[str, str]:
     about = f"--query-gpu={','.join(QUERY.values())}", "--format=csv,noheader", f"--id={uuid}"
     done = subprocess.run(["nvidia-smi", *about], check=True, capture_output=True, text=True)
     return dict(zip(QUERY, done.stdout.strip().split(", "), strict=True))
+
+
+def launch_shape(n: int, block: int, *threads: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the grid and the thread blocks of a product of n x n numbers, ``block`` x ``block`` of
+    C for each thread, with so many threads along each axis or as many as C has blocks.
+    """
+    shape = tuple(min(along, n // block) for along in threads)
+    return tuple(n // (block * along) for along in shape), shape
 
 
 def attribute(name: str) -> int:

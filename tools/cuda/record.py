@@ -12,8 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
 from cypresskit import today
 from cypresskit.today import record, stored_code
 from cypresskit.today.cuda_clock import simulate
@@ -26,7 +24,7 @@ FOLDER = Path(today.__file__).parent
 
 
 class Modeled(experiments.Experiments):
-    """The record's products, simulated."""
+    """The record's products, simulated: their modeled speeds go into its rows."""
 
     def product(
         self,
@@ -42,16 +40,17 @@ class Modeled(experiments.Experiments):
         shared: int = 0,
         **_: Any,
     ) -> None:
-        shape = [min(along, n // block) for along in (threads, down or threads)]
-        grid = [n // (block * along) for along in shape]
-        matrices = [SimpleNamespace(shape=(n, n), dtype=np.dtype(precision))] * 3
-        report = simulate(kernel, tuple(grid), tuple(shape), *matrices, shared=shared)
-        self.rows.append({"name": f"{experiment}, {case}", "modeled": round(report.gflops, 1)})
+        matrices = [SimpleNamespace(shape=(n, n), dtype=precision)] * 3
+        launch = experiments.launch_shape(n, block, threads, down or threads)
+        report = simulate(kernel, *launch, *matrices, shared=shared)
+        for row in record()["rows"]:
+            if (row["experiment"], row["case"]) == (experiment, str(case)):
+                row["modeled"] = round(report.gflops, 1)
 
 
 def write_code() -> None:
     """Write the code of lesson 14's kernel, with each line's place among its lines."""
-    matrices = (SimpleNamespace(shape=(64, 64), dtype=np.dtype(np.float32)),) * 3
+    matrices = (SimpleNamespace(shape=(64, 64), dtype="float32"),) * 3
     code = code_of(as_written, matrices)
     used = sorted({line for line, _ in stored_code.operations_of(as_written.py_func)})
     lines = {line: number for number, line in enumerate(used)} | {used[0] + 1: 0}  # of `def`
@@ -67,11 +66,6 @@ def main() -> None:
         bench.products()
         bench.tiles_and_warps()
         bench.exercise()
-    modeled = {row["name"]: row["modeled"] for row in bench.rows}
-    for row in record()["rows"]:
-        name = f"{row['experiment']}, {row['case']}"
-        if name in modeled:
-            row["modeled"] = modeled[name]
     text = json.dumps(record(), indent=1) + "\n"
     (FOLDER / "record.json").write_text(text, encoding="utf-8")
 
