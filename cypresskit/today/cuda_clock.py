@@ -35,7 +35,7 @@ def occupancy(registers: int, threads: int, shared: int) -> tuple[int, str]:
     Raises ``ValueError`` for a block that doesn't fit.
     """
     warps = -(-threads // WARP)
-    per_thread = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
+    per_thread = -(-registers // REGISTER_UNIT) * REGISTER_UNIT
     fits = {
         f"its {H200.max_wavefronts} warps": H200.max_wavefronts // warps,
         "registers": SCHEDULERS * (H200.register_pool // SCHEDULERS // per_thread) // warps,

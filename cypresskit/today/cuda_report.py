@@ -177,12 +177,13 @@ def report_on(launch: ClockedLaunch) -> CudaReport:
     events[:, 3:] /= SCHEDULERS
     occupied = out.resident_clocks / (out.end_clock * launch.slots * launch.share.simd_engines)
     rounds = launch.launch.blocks / (launch.together * H200.simd_engines)
+    c = launch.launch.arguments[launch.product.result]
     return CudaReport(
         kernel=launch.launch.name,
         device=H200,
         clocks=launch.clocks,
         flops=launch.product.flops,
-        peak_gflops=H200.peak_gflops(8 if launch.product.is_double else 4),
+        peak_gflops=H200.peak_gflops(c.itemsize),
         bound=bound(launch.busy, occupied, rounds, wavefront="warp"),
         registers=launch.code.registers,
         active_wavefronts=launch.slots,

@@ -25,8 +25,6 @@ class MatrixProduct:
     ----------
     result
         The number of the argument that is C.
-    is_double
-        Whether it is in double precision.
     covered
         The share of C that the launch stores.
     flops
@@ -34,7 +32,6 @@ class MatrixProduct:
     """
 
     result: int
-    is_double: bool
     covered: float
     flops: float
 
@@ -53,7 +50,7 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
     else.
     """
     loops = [step for segment in trace if segment.is_loop for step in segment.steps]
-    products = {step.one.name for step in loops if step.one.name in PRODUCTS}
+    products = [step for step in loops if step.one.name in PRODUCTS]
     sums = [step.one for step in loops if step.one.name in SUMS]
     stores = [step for step, _ in steps_of(trace) if step.one.name == "STG"]
     if not products or not stores or any("-" in one.text for one in sums):
@@ -80,7 +77,7 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
     elements = first * math.prod(n - 1 + last / first for last, n in zip(lasts, launch.grid))
     adds = sum(n * step.on[0].sum() for step, n in steps_of(trace) if step.one.name in PRODUCTS)
     flops = _flops(launch, (*factors, result), elements, elements * float(adds) / first)
-    return MatrixProduct(result, "DFMA" in products, elements / c.size, flops)
+    return MatrixProduct(result, elements / c.size, flops)
 
 
 def _flops(launch: GridLaunch, numbers: tuple[int, ...], elements: float, adds: float) -> float:

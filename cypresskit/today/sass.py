@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from string import digits
-from typing import NamedTuple
 
 from cypresskit.today.gpus import ISSUE_CLOCKS
 
@@ -34,15 +33,6 @@ PRODUCTS = "FFMA", "FMUL", "DFMA", "DMUL"
 SUMS = "FADD", "DADD"
 
 
-class Operand(NamedTuple):
-    """An operand: the ``sign`` before it ("-", "~", "!" or ""), and the name of a register or
-    predicate, or digits.
-    """
-
-    sign: str
-    value: str
-
-
 @dataclass(frozen=True, eq=False)
 class SassInstruction:
     """An instruction.
@@ -60,8 +50,8 @@ class SassInstruction:
     results
         The registers and predicates that it writes, two registers for 64 bits.
     sources
-        What it reads: of an access, its address; of a branch, at last the instruction that it
-        goes to.
+        The registers, predicates and numbers that it reads, with their signs: "-R2", "!P0". Of an
+        access, they are the address; of a branch, the last is the instruction that it goes to.
     size
         Bytes of an access, or of a result, for a thread.
     stall
@@ -78,9 +68,9 @@ class SassInstruction:
     line: int
     name: str
     modifiers: tuple[str, ...]
-    conditions: list[Operand]
-    results: list[Operand]
-    sources: list[Operand]
+    conditions: list[str]
+    results: list[str]
+    sources: list[str]
     size: int
     stall: int
     sets: int
@@ -111,7 +101,7 @@ class SassInstruction:
     @property
     def target(self) -> int:
         """The instruction that a branch goes to."""
-        return int(self.sources[-1].value)
+        return int(self.sources[-1])
 
 
 @dataclass(frozen=True)
@@ -184,8 +174,8 @@ def _instruction(index: int, line: str) -> SassInstruction:
 
 
 def _split(
-    name: str, modifiers: list[str], words: int, operands: list[Operand]
-) -> tuple[list[Operand], list[Operand]]:
+    name: str, modifiers: list[str], words: int, operands: list[str]
+) -> tuple[list[str], list[str]]:
     """Return an instruction's results, a register with the predicates before it or after it, and
     what it reads.
     """
@@ -201,29 +191,26 @@ def _split(
     return _words(operands[:1], words) + flags, sources
 
 
-def _is_predicate(operand: Operand) -> bool:
-    return re.fullmatch(r"U?P[T\d]", str(operand.value)) is not None
+def _is_predicate(operand: str) -> bool:
+    return re.fullmatch(r"U?P[T\d]", operand) is not None
 
 
-def _words(operands: list[Operand], count: int) -> list[Operand]:
+def _words(operands: list[str], count: int) -> list[str]:
     """Return operands, each with the registers, or words of the constant bank, that follow it."""
     found = []
-    for sign, name in operands:
+    for name in operands:
         letters = name.rstrip(digits)
         first = name.removeprefix(letters)
-        found += [
-            Operand(sign, f"{letters}{int(first) + n}" if first else name) for n in range(count)
-        ]
+        found += [f"{letters}{int(first) + n}" if first else name for n in range(count)]
     return found
 
 
-def _operands(text: str) -> list[Operand]:
+def _operands(text: str) -> list[str]:
     """Return the operands of an instruction. Word n of the constant bank is named "c" + n."""
     text = re.sub(r"desc\[\w+\]|(?<=[\dZ])\.(64|reuse)", "", text)
     text = text.replace("c[0x0][RZ]", "c0")
     text = re.sub(r"c\[0x0\]\[(0x\w+)\]", lambda found: f"c{int(found[1], 16) // 4}", text)
-    found = re.findall(rf"([-~!|]?)({NAMES}|c\d+|0x[0-9a-f]+|[\d.]+(?:e[-+]\d+)?)", text)
-    return [Operand(sign, value) for sign, value in found]
+    return re.findall(rf"[-~!|]?(?:{NAMES}|c\d+|0x[0-9a-f]+|[\d.]+(?:e[-+]\d+)?)", text)
 
 
 def read_listing(listing: str) -> str:

@@ -15,7 +15,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from cypresskit.today.sass import LOADS, PRODUCTS, SUMS, Operand, SassInstruction
+from cypresskit.today.sass import LOADS, PRODUCTS, SUMS, SassInstruction
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000
@@ -44,42 +44,35 @@ def signed(value: Values) -> Values:
     return (value & MASK ^ SIGN) - SIGN
 
 
-class Registers:
+class Registers(dict[str, Values]):
     """The registers and predicates of some threads, words of the constant bank ("c132"), and what
-    `S2R` reads.
-
-    Attributes
-    ----------
-    values
-        By name. Any other is unknown.
+    `S2R` reads, by name. Any other is unknown.
     """
 
-    def __init__(self, values: dict[str, Values]):
-        self.values = values
-
-    def word(self, name: str) -> Values:
+    def word(self, operand: str) -> Values:
         """Return a register, a predicate, a constant or a number, without the sign before it."""
-        if name in self.values:
-            return self.values[name]
+        name = operand.lstrip("-~!|")
+        if name in self:
+            return self[name]
         is_number = re.fullmatch(r"0x\w+|\d+", name)
         return np.array([int(name, 0) if is_number else FIXED.get(name, UNKNOWN)], np.int64)
 
-    def read(self, operand: Operand) -> Values:
+    def read(self, operand: str) -> Values:
         """Return an operand's 32 bits, or its truth. The negative of a number has 33 bits: its
         carry is that of a subtraction.
         """
-        value = self.word(operand.value)
-        if operand.sign == "!":
+        value = self.word(operand)
+        if operand[0] == "!":
             return 1 - value
-        if operand.sign == "~":
+        if operand[0] == "~":
             return MASK ^ value
-        return (MASK ^ value) + 1 if operand.sign == "-" else value
+        return (MASK ^ value) + 1 if operand[0] == "-" else value
 
-    def known(self, operand: Operand, on: np.ndarray, line: int) -> Values:
+    def known(self, operand: str, on: np.ndarray, line: int) -> Values:
         """Return an operand that doesn't depend on data in the threads of a mask. Raises
         ``NotTimed``.
         """
-        if (on & (self.word(operand.value) < 0)).any():
+        if (on & (self.word(operand) < 0)).any():
             raise NotTimed(
                 f"line {line} has a branch or an index that depends on data: let these depend on"
                 " sizes and thread numbers alone"
@@ -89,7 +82,7 @@ class Registers:
     def write(self, name: str, value: Values, on: np.ndarray) -> None:
         """Set a register of the threads in a mask."""
         if name not in FIXED:
-            self.values[name] = value if on.all() else np.where(on, value, self.word(name))
+            self[name] = value if on.all() else np.where(on, value, self.word(name))
 
 
 def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
@@ -101,11 +94,11 @@ def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
         cure = next(cures, "write sums of products in single or double precision alone")
         written = ".".join((one.name, *one.modifiers))
         raise NotTimed(f"line {one.line} becomes `{written}`, which isn't followed: {cure}")
-    least = reduce(np.minimum, [registers.word(source.value) for source in one.sources])
+    least = reduce(np.minimum, [*map(registers.word, one.sources)])
     found = MEANING[one.name](one.modifiers, *map(registers.read, one.sources))
     values: Iterable[Values] = chain(found, repeat(UNKNOWN))
     for result, value in zip(one.results, values):
-        registers.write(result.value, np.where(least < 0, UNKNOWN, value), on)
+        registers.write(result, np.where(least < 0, UNKNOWN, value), on)
 
 
 Modifiers = tuple[str, ...]

@@ -163,7 +163,7 @@ class Tracer:
 
     def _follow_loop(self, header: int, end: int) -> None:
         """Follow a loop until no thread is in it."""
-        values = self.registers.values
+        values = self.registers
         followed = 0
         segment = None
         growth: dict[str, Values] = {}  # of registers in the last iteration
