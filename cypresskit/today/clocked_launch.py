@@ -1,5 +1,8 @@
 """``ClockedLaunch``: the warps that a share of the chip holds at once run for some iterations of
 the main loop, and for twice as many; the others are extrapolated from the difference.
+
+All blocks do what the first one does, at addresses that grow evenly along the grid; guards at C's
+edges are ignored. Warps that take other paths have clauses of their own.
 """
 
 from collections.abc import Iterator
@@ -9,14 +12,21 @@ from functools import cached_property
 import numpy as np
 
 from cypresskit.chip.engine import Outcome, run
-from cypresskit.chip.work import Clause, WavefrontPath, pack
+from cypresskit.chip.units.state import SCOREBOARDS
+from cypresskit.chip.work import BARRIER, Clause, Stream, WavefrontPath, pack, unit_stream
 from cypresskit.timing.launch_time import busy_shares
-from cypresskit.today.cuda_access import MAX_PHASES
+from cypresskit.today.clause_list import ClauseList
+from cypresskit.today.cuda_access import MAX_PHASES, load_clocks, memory_stream, quarters
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
-from cypresskit.today.product import MatrixProduct
-from cypresskit.today.sass_trace import Segment
-from cypresskit.today.warps import NOTHING, Warps, What
+from cypresskit.today.grid_launch import GridLaunch
+from cypresskit.today.product import MatrixProduct, corners
+from cypresskit.today.sass import PRODUCTS, SassCode
+from cypresskit.today.sass_threads import NotTimed
+from cypresskit.today.sass_trace import WARP, Segment, TraceStep
 
+BRANCH = 15  # clocks of a warp's branch to a label: calibrated on single warps
+STORED = SCOREBOARDS - 1  # set by stores to shared memory, for which barriers wait
+OTHER = "other instructions"
 SHARES = 4  # of the board, of which one is run
 #: How numbers of the board change in a share of it, in quarters of a clock.
 SCALED = (
@@ -27,22 +37,45 @@ SCALED = (
 #: The units of a report on a kernel in CUDA, and the engine's names for them.
 UNITS = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
 
+What = tuple[int, str]  # a line, and "loads of" or "stores of" an array, or kinds of instructions
+NOTHING: What = 0, ""
+
 
 @dataclass(frozen=True, eq=False)
-class ClockedLaunch(Warps):
+class ClockedLaunch:
     """A launch whose blocks were followed. It is run when its clocks are needed.
 
     Attributes
     ----------
+    launch, code
+        The launch, and its machine code.
+    trace
+        What the threads of its ``corners`` do.
     product
         What it computes.
     together, limit
         How many blocks a multiprocessor holds, and what limits them.
     """
 
+    launch: GridLaunch
+    code: SassCode
+    trace: list[Segment]
     product: MatrixProduct
     together: int
     limit: str
+
+    @property
+    def block_warps(self) -> int:
+        """The warps of a block."""
+        return -(-self.launch.group // WARP)
+
+    def what_of(self, step: TraceStep) -> What:
+        """Return what a step's cost is given for."""
+        one = step.one
+        if not one.is_access:
+            return one.line, "multiply-adds" if one.name in PRODUCTS else OTHER
+        array = "shared memory" if one.is_shared else self.launch.names[step.array]
+        return one.line, f"{'loads' if one.is_load else 'stores'} of {array}"
 
     @property
     def slots(self) -> int:
@@ -84,8 +117,16 @@ class ClockedLaunch(Warps):
     def paths_of(
         self, blocks: int, free: What = NOTHING
     ) -> Iterator[tuple[np.ndarray, list[tuple[Clause, ...]]]]:
-        """Yield warps on the same path, and their clauses in each segment of the trace."""
-        for warps in self.paths:
+        """Yield the warps of a block on the same path, and their clauses in each segment."""
+        masks = [
+            mask[0].any(axis=1)
+            for segment in self.trace
+            for step in segment.steps
+            for mask in (step.active, step.on)
+        ]
+        _, path = np.unique(np.transpose(masks), axis=0, return_inverse=True)
+        for n in range(int(path.max()) + 1):
+            warps = np.flatnonzero(path == n)
             yield warps, [self.clauses(segment, warps, blocks, free) for segment in self.trace]
 
     def run(self, blocks: int, free: What = NOTHING) -> tuple[float, Outcome]:
@@ -128,3 +169,62 @@ class ClockedLaunch(Warps):
         """The share of the time for which each unit is busy."""
         shares = busy_shares(self.out.counts, self.out.end_clock, self.share)
         return {unit: min(shares[name], 1.0) for unit, name in UNITS.items()}
+
+    # -- what warps do
+
+    def clauses(
+        self, segment: Segment, warps: np.ndarray, blocks: int, free: What = NOTHING
+    ) -> tuple[Clause, ...]:
+        """Return the clauses of an iteration of a segment by some warps on the same path, of the
+        first blocks, without what is ``free``.
+        """
+        moves = [each for each in segment.moves() if each[0].active[0, warps[0]].any()]
+        scoreboards = self.code.scoreboards
+        set_by_loads = sum({1 << number for number in scoreboards.values()})
+        made = ClauseList()
+        for n, (step, move) in enumerate(moves):
+            one = step.one
+            is_free = self.what_of(step) == free
+            if mask := one.waits & set_by_loads:
+                made.wait(mask)
+            if one.name == "BAR":
+                made.wait(1 << STORED)
+                made.clauses.append(Clause(BARRIER))
+            elif (one.is_load or one.is_shared) and not is_free:
+                if step.on[0, warps].any():
+                    stream = self._stream(step, move, warps, blocks)
+                    made.load(scoreboards.get(one.index, STORED), one.line, stream)
+            if one.is_access or not is_free:
+                issue = one.issue_clocks
+                is_taken = moves[(n + 1) % len(moves)][0].one.index != one.index + 1
+                made.issue += issue
+                made.alone += max(issue, one.stall, 1)
+                made.alone += BRANCH * (one.name == "BRA" and is_taken)
+        made.flush()
+        return tuple(made.clauses)
+
+    def load_clocks(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Return the clocks of the load unit for some warps of the first block."""
+        one = step.one
+        return load_clocks(step.value[0, warps], step.on[0, warps], one.size, one.is_shared)
+
+    def _stream(self, step: TraceStep, move: int, warps: np.ndarray, blocks: int) -> Stream:
+        """Return what a load, or an access of shared memory, requests."""
+        if step.one.is_shared:
+            return unit_stream(np.tile(quarters(self.load_clocks(step, warps)), blocks))
+        address = self._addresses(step, blocks)[:, warps].reshape(-1, WARP)
+        on = np.tile(step.on[0, warps], (blocks, 1))
+        return memory_stream(address, on, step.one.size, move)
+
+    def _addresses(self, step: TraceStep, blocks: int) -> np.ndarray:
+        """Return the addresses of the first blocks. Raises ``NotTimed`` if they grow unevenly."""
+        first = step.value[0]
+        growth = step.value[4:7] - first
+        even = first + np.tensordot(corners(self.launch), growth, 1)
+        if np.any((step.value != even)[7:] & step.on[7:]):
+            raise NotTimed(
+                f"line {step.one.line} loads from addresses that don't grow evenly along the grid:"
+                " let each block begin at its number times a size"
+            )
+        places = np.stack(np.unravel_index(np.arange(blocks), self.launch.grid, order="F"), axis=1)
+        return np.asarray(first + np.tensordot(places, growth, 1))

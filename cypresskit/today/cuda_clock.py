@@ -2,8 +2,8 @@
 
 ``simulate`` compiles the kernel (``cuda_compile``), follows its machine code for a few blocks
 (``sass_trace``), refuses what is no matrix product (``product``), and runs
-their warps (``warps``). Full rounds of blocks are alike; the last one, which fills the chip in
-part, is run by itself.
+their warps (``clocked_launch``). Full rounds of blocks are alike; the last one, which fills the
+chip in part, is run by itself.
 
 - An access takes the load unit a clock for each word that the busiest of 32 banks delivers, or for
   four lines of 128 bytes; for each half of a warp if the source requests 8 bytes, for each quarter

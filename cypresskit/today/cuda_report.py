@@ -12,11 +12,10 @@ from cypresskit.chip.work import ALU, BARRIER, WAIT
 from cypresskit.tables import aligned, duration, plural, quantity
 from cypresskit.timing.launch_time import bound, read_only
 from cypresskit.timing.report import ChipReport
-from cypresskit.today.clocked_launch import ClockedLaunch
+from cypresskit.today.clocked_launch import OTHER, ClockedLaunch, What
 from cypresskit.today.cuda_access import WORD
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 from cypresskit.today.sass_trace import steps_of
-from cypresskit.today.warps import OTHER, What
 
 WAITS = {ALU: "a free scheduler", BARRIER: "a barrier", WAIT: "loads of the previous iteration"}
 SHOWN_WAIT = 0.02  # of a warp's time
