@@ -107,4 +107,4 @@ def simulate(
     >>> ck.today.simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
     launch = launch_of(kernel, grid, threads, arguments, shared)
-    return report_on(simulate_code(machine_code(kernel, arguments), launch))
+    return report_on(simulate_code(machine_code(kernel, launch.arguments), launch))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import from_dtype, typeof, types
 
-from cypresskit.today.grid_launch import function_of, without_elements
+from cypresskit.today.grid_launch import function_of
 from cypresskit.today.sass import SassCode, read_listing
 
 INSTALL = "pip install 'cypresskit[cuda]' brings them, and needs no GPU"
@@ -74,10 +74,9 @@ def code_of(kernel: Any, arguments: Iterable) -> SassCode:
 
 def _type_of(argument: Any) -> Any:
     """Return numba's type of an argument."""
-    plain = without_elements(argument)
-    if isinstance(plain, np.ndarray):
-        return types.Array(from_dtype(plain.dtype), plain.ndim, "C")
-    return typeof(plain)
+    if isinstance(argument, np.ndarray):
+        return types.Array(from_dtype(argument.dtype), argument.ndim, "C")
+    return typeof(argument)
 
 
 def _run(tool: str, *arguments: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.devices import is_whole
 from cypresskit.il.errors import shorten
 
 PARAMETERS = 0x210 // 4  # the first word of the arguments in the constant bank
@@ -154,8 +155,7 @@ def without_elements(argument: Any) -> Any:
 def _sizes(name: str, given: Any) -> Sizes:
     """Return ``grid`` or ``threads`` as (x, y, z). Raises ``ValueError``."""
     sizes = tuple(given) if isinstance(given, tuple | list) else (given,)
-    are_sizes = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
-    if not are_sizes or not 1 <= len(sizes) <= 3:
+    if not all(map(is_whole, sizes)) or not 1 <= len(sizes) <= 3:
         found = shorten(given)
         raise ValueError(f"{name} must be one to three whole numbers from 1 on, not {found}")
     x, y, z = (*map(int, sizes), 1, 1)[:3]

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from cypresskit import today
 from cypresskit.today import record, stored_code
 from cypresskit.today.cuda_clock import simulate
@@ -50,8 +52,7 @@ class Modeled(experiments.Experiments):
 
 def write_code() -> None:
     """Write the code of lesson 14's kernel, with each line's place among its lines."""
-    matrices = (SimpleNamespace(shape=(64, 64), dtype="float32"),) * 3
-    code = code_of(as_written, matrices)
+    code = code_of(as_written, [np.empty((64, 64), np.float32)] * 3)
     used = sorted({line for line, _ in stored_code.operations_of(as_written.py_func)})
     lines = {line: number for number, line in enumerate(used)} | {used[0] + 1: 0}  # of `def`
     found = asdict(code) | {"text": stored_code.renumbered(code.text, lines)}
