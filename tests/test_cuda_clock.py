@@ -1,6 +1,7 @@
 """The clock of matrix products in CUDA: laws on stored machine code, which needs no tools."""
 
 import inspect
+import operator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -70,14 +71,7 @@ def test_comparisons_of_64_bits_are_pythons(a, b, c, d, order):
         R0=a, R1=[b], R2=c, R3=d,
     )  # fmt: skip
     first, second = (np.uint64(lo | hi << 32).view(np.int64) for lo, hi in ((a, b), (c, d)))
-    compare = {
-        "LT": np.less,
-        "LE": np.less_equal,
-        "GT": np.greater,
-        "GE": np.greater_equal,
-        "EQ": np.equal,
-        "NE": np.not_equal,
-    }[order]
+    compare = getattr(operator, order.lower())
     assert bool(np.all(got.word("P1"))) == bool(compare(first, second))
 
 
