@@ -10,6 +10,7 @@ from cypresskit.editing import changed_lines
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.changed_lines import find_changed_fault
 from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.line_repairs import line_repairs, words_of
 from cypresskit.editing.steps import STEPS, reference_kernel
 
 GAP = "your line"  # in the comment below which a step's reader writes
@@ -297,12 +298,12 @@ def test_a_line_that_counts_or_scales_is_no_product():
     """Whatever else a kernel has wrong, `add r0.z, r0.z, l0.x` isn't told to be a multiply-add."""
     counted = 0
     for step in STEPS.values():
-        lines = [changed_lines._parts(line) for line in step.starter.splitlines()]
+        lines = [words_of(line) for line in step.starter.splitlines()]
         for words in lines:
             op, *names = (word.partition(".")[0] for word in words)
             if op in ("add", "mul", "dadd", "dmul") and names[0] in names[1:]:
-                repairs = changed_lines._repaired_words(words, lines)
-                assert all(len(repair) == len(words) for repair in repairs), words
+                repaired = [words_of(repair.text) for repair in line_repairs(words, lines)]
+                assert all(len(repair) == len(words) for repair in repaired), words
                 counted += 1
     assert counted > 20
 

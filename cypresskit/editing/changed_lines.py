@@ -13,13 +13,12 @@ One mistake is found, or several that affect different elements of C; not two in
 a sentence names the changed line that is part of the sum.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import permutations, product, zip_longest
+from itertools import permutations, zip_longest
 from time import process_time
 from typing import NamedTuple
 
@@ -27,6 +26,16 @@ import numpy as np
 
 from cypresskit.diagnosis.element_trace import ElementTrace, Note, trace_element
 from cypresskit.diagnosis.verification import Verification, verify
+from cypresskit.editing.line_repairs import (
+    ARITHMETIC,
+    DOTS,
+    PRODUCTS,
+    TESTS,
+    line_repairs,
+    misplaced,
+    mistake,
+    words_of,
+)
 from cypresskit.il import ILError, Program
 from cypresskit.il.cursor import bare_line
 from cypresskit.il.dataflow import defines, is_address, keys, uses
@@ -38,18 +47,10 @@ FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't b
 SECONDS = 1.5  # of processor time for all variants of a text
 MAX_UNDONE = 12  # of more new lines, none is tried without: most of a kernel is new
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
-PRODUCTS = "mad", "dmad", "mul", "dmul"
-ARITHMETIC = *PRODUCTS, "add", "dadd"
-DOTS = "dp2", "dp3", "dp4"
-#: Opcodes that are taken for each other. Of them, the tests of a loop.
-CONFUSED = ("ge", "lt"), ("break_logicalz", "break_logicalnz"), ("add", "sub", "iadd", "mul")
-TESTS = "ge", "lt", "break"
-TRACED = "sample", *PRODUCTS[:2]  # lines that the trace of an element names
+#: Lines that the trace of an element names.
+TRACED = "sample", "mad", "dmad"
 #: Lines of which each changes some elements of C: one may be right though others aren't.
-SEPARATE = "sample", "lds_", *ARITHMETIC, *DOTS, "sub", "mov"
-OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
-REGISTER = re.compile(r"r\d")
-FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
+SEPARATE = "sample", "lds_", "mov", *ARITHMETIC, *DOTS, "sub"
 
 
 class LineChange(NamedTuple):
@@ -147,8 +148,8 @@ class _Search:
     def __init__(self, seen: Verification, known: str, trace: ElementTrace | None) -> None:
         assert seen.size is not None
         self.seen, self.lines = seen, seen.kernel.text.splitlines()
-        self.words = [*map(_parts, self.lines)]
-        self.known = [*map(_parts, known.splitlines())]
+        self.words = [*map(words_of, self.lines)]
+        self.known = [*map(words_of, known.splitlines())]
         self.changes = _changes(known.splitlines(), self.lines)
         self.notes = trace.faults if trace else ()
         wrong = [term.lines for term in trace.terms if not term.right] if trace else []
@@ -226,8 +227,8 @@ class _Search:
         if not new.new or len(old) != 1 or any(change.new for change in others):
             return ""
         if bare_line(self.lines[new.at]) != old[0]:
-            return _mistake(self.words[new.at], _parts(old[0]))
-        return _misplaced(others[0].at)
+            return mistake(self.words[new.at], words_of(old[0]))
+        return misplaced(others[0].at)
 
     def _text(self, undone: Iterable[LineChange]) -> str:
         """Return the text with changes undone."""
@@ -250,16 +251,19 @@ class _Search:
         """
         is_elsewhere = any("store" in note.kind for note in self.notes)
         alike: dict[Hashable, dict[int, Variant]] = defaultdict(dict)
+        known = [*self.words, *self.known]
         near: list[list[Variant]] = []
         others: list[list[Variant]] = []
         for at in places:
             whole = is_elsewhere or len(self.changes) == 1 or not self._starts(at, SEPARATE)
             single: list[Variant] = []
-            for kind, undone, said in self._line_repairs(at):
+            if moved := self._moved(at):
+                alike["moved"].setdefault(at, moved)
+                single.append(moved)
+            for text, kind, said, elsewhere in line_repairs(self.words[at], known):
                 fault = Note(f"Line {at + 1}{said}", at + 1)
-                old = undone[0].old[:1]
-                is_other = old and _name(_parts(old[0])[1]) != _name(self.words[at][1])
-                single.append(Variant(undone, fault, whole or bool(is_other)))
+                undone = (LineChange(at, (text,), 1),)
+                single.append(Variant(undone, fault, whole or elsewhere))
                 if self._starts(at, SEPARATE):
                     alike[kind].setdefault(at, single[-1])
             (near if at + 1 in self.near else others).append(single)
@@ -267,19 +271,15 @@ class _Search:
         for turn in (*zip_longest(several, *near), *zip_longest(*others)):
             yield from filter(None, turn)
 
-    def _line_repairs(self, at: int) -> Iterator[tuple[Hashable, tuple[LineChange, ...], str]]:
-        """Yield the repairs of a line: how they change it, what they undo, and what is wrong."""
-        words = self.words[at]
+    def _moved(self, at: int) -> Variant | None:
+        """Return the variant with a line moved to the loop's end, or out of the loop."""
         loop = [n for n, (op, *_) in enumerate(self.words) if op in ("whileloop", "endloop")]
         place = max((n for n in loop if n < at), default=-1)
-        if place >= 0 and (place == loop[-1] or not self._starts(at, TRACED)):
-            moved = LineChange(at, (), 1), LineChange(place, (self.lines[at],), 0)
-            yield place, moved, _misplaced(place)
-        for right in _repaired_words(words, [*self.words, *self.known]):
-            if right != words:
-                text = f"{right[0]} {', '.join(right[1:])}"
-                undone = (LineChange(at, (text,), 1),)
-                yield _difference(words, right), undone, _mistake(words, right)
+        if place < 0 or (place != loop[-1] and self._starts(at, TRACED)):
+            return None
+        moved = LineChange(at, (), 1), LineChange(place, (self.lines[at],), 0)
+        whole = not self._starts(at, SEPARATE)
+        return Variant(moved, Note(f"Line {at + 1}{misplaced(place)}", at + 1), whole)
 
     # Variants tried
 
@@ -347,145 +347,3 @@ def _together(variants: Sequence[Variant]) -> Variant:
     text = f"{first.text} The same is wrong in line{'s' * (len(others) > 1)} {lines}."
     undone = tuple(change for variant in variants for change in variant.undone)
     return Variant(undone, Note(text, first.line))
-
-
-# -- words of a line
-
-Words = list[str]  # the opcode, the result, and the sources
-
-
-def _parts(line: str) -> Words:
-    """Return the words of a line."""
-    op, _, operands = bare_line(line).partition(" ")
-    return [op, *(operand.strip() for operand in operands.split(","))]
-
-
-def _split(operand: str) -> tuple[str, str]:
-    """Return a register, or an element of memory such as ``g[r1.x]``, and its components."""
-    closed = operand.rfind("]") + 1
-    name, _, components = operand[closed:].partition(".")
-    return operand[:closed] + name, components
-
-
-def _name(operand: str) -> str:
-    return _split(operand)[0]
-
-
-def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
-    """Yield the words of a line with one replaced by what such lines have there, or two exchanged,
-    the likeliest first.
-    """
-    op, to, *sources = words
-    is_double = op.startswith("d") and op not in DOTS
-    letters = ("xy", "zw") if is_double else ("x", "y", "z", "w")
-    own = to if is_double else _name(to)
-    is_product = op in ARITHMETIC and _name(to) not in map(_name, sources[:2])
-    fetch = FETCH.match(op)
-    writes = not op.startswith("lds_store")
-    kind = "sample" if fetch else op
-    alike = [other for other in lines if other[0].startswith(kind) and len(other) == len(words)]
-    if op in DOTS:
-        first, second = map(_name, sources)
-        yield from (["mad", to, f"{first}.{some}", second, own] for some in letters)
-    if is_product:
-        yield ["dmad" if is_double else "mad", to, *sources[:2], own]
-    opcodes = [other for group in CONFUSED if op in group for other in group]
-    if op.startswith(TESTS):
-        yield from ([test, to, *some] for test in opcodes for some in (sources, sources[::-1]))
-    if fetch:
-        textures = (f"sample_resource({n})_sampler({n})" for n in range(2))
-        opcodes = [f"{texture}{offset}" for texture, offset in product(textures, OFFSETS)]
-    if is_product and len(sources) == 3 and (is_double or "." not in sources[1]):
-        first, second = map(_name, sources[:2])
-        yield from ([op, to, f"{second}.{some}", first, sources[2]] for some in letters)
-    found = []
-    for place in (*range(2, len(words)), 1):
-        name, components = _split(words[place])
-        if place > 1 and words[place] == to:
-            continue  # it counts, or is a sum
-        names = {_name(other[place]) for other in alike} - {name}
-        if name.startswith("r"):
-            names = {*filter(REGISTER.match, names)}
-        if fetch and place == 1:
-            names |= {_name(some) for other in lines if other[0] in PRODUCTS for some in other[2:4]}
-        some = [components, *sorted({_split(other[place])[1] for other in alike})]
-        if len(components) > 1:
-            some[1:1] = [components[1::-1] + components[2:]]
-        if writes and place == 1:
-            some += [*components.replace("_", ""), ""]
-        elif len(components) <= len(letters[0]):
-            some[1:1] = letters
-            some += [""] * (is_product and not is_double)
-        for n, (other, put) in enumerate(product([name, *sorted(names)], dict.fromkeys(some))):
-            changed = (other != name) + (put != components)
-            found.append((changed, n, place, f"{other}.{put}".rstrip(".")))
-    found += [(1, len(alike), 0, other) for other in opcodes]
-    for *_, place, word in sorted(found, key=lambda each: each[:2]):
-        yield [*words[:place], word, *words[place + 1 :]]
-
-
-def _difference(words: Words, right: Words) -> Hashable:
-    """Return how a line is repaired, in terms that are the same for other lines."""
-    if len(words) != len(right):
-        return right[0]
-    places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
-    (name, letters), (other, others) = (_split(line[places[0]]) for line in (words, right))
-    changed = () if letters == others else (letters, others)
-    if len(places) > 1 or other == _name(words[1]):
-        return (*places, *changed)
-    return (*places, *changed) if name == other else (*places, name, other, others)
-
-
-def _misplaced(place: int) -> str:
-    """Return what is wrong in a line that belongs before another."""
-    return (
-        f" is in the wrong place: the kernel is correct if it comes right before line {place + 1}."
-    )
-
-
-def _mistake(words: Words, right: Words) -> str:
-    """Return what is wrong in a line whose words should be others, or "" if much is."""
-    op = words[0]
-    places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
-    if op.startswith(TESTS) and {*words[1:]} == {*right[1:]}:
-        late = places[0] == 0 and len(places) > 1
-        how = "true too late, or too early, by one iteration" if late else "the wrong way round"
-        return f": the test is {how}."
-    if op in (*ARITHMETIC, *DOTS) and len(words) < len(right):
-        what = "adds its operands" if op.endswith("add") else "only multiplies"
-        if op in DOTS:
-            what = "adds up the products of components"
-        return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
-    if len(words) != len(right) or op.startswith("dcl"):
-        return ""
-    if places == [2, 3] and _name(words[2]) == _name(right[3]):
-        return ": the factors of A and B are exchanged."
-    if len(places) > 1:
-        return ""
-    (place,) = places
-    wrong, good = words[place], right[place]
-    name, letters = _split(wrong)
-    other, others = _split(good)
-    what = f"another {'address' if '[' in wrong else 'register'} belongs here"
-    if place == 0 and (fetch := FETCH.match(op)):
-        if good.startswith(fetch[0]):
-            return " fetches another texel than belongs here: look at its offset."
-        return f" fetches from texture {fetch[1]}; texture 0 is A, 1 is B."
-    if place == 0:
-        return f": another opcode than `{op}` belongs here."
-    if place == 1 and name == other:
-        held, wanted = (len(mask.replace("_", "")) or len("xyzw") for mask in (letters, others))
-        what = "another component belongs here"
-        if held != wanted:
-            what = f"its mask has too {'few' if held < wanted else 'many'} components"
-    if place == 1 and not op.startswith("lds_store"):
-        return f" writes {wrong}; {what}."
-    if place == 4 and op in ARITHMETIC and other == _name(words[1]):
-        return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
-    if name == other and sorted(letters) == sorted(others):
-        what = "its components are exchanged"
-    elif name == other:
-        what = "all components belong here"
-        if others:
-            what = f"{'another' if letters else 'one'} component belongs here"
-    return f" reads {wrong}; {what}."

@@ -1,0 +1,183 @@
+"""The words of a line of IL, the repairs of one of them, and sentences on what was wrong.
+
+A repair replaces a word by one that such lines have there, another component, or an opcode that is
+taken for it; or it exchanges two words, or makes a product of a sum. No text is run here:
+``changed_lines`` tries the repairs.
+"""
+
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from cypresskit.il.cursor import bare_line
+
+Words = list[str]  # the opcode, the result, and the sources
+PRODUCTS = "mad", "dmad", "mul", "dmul"
+ARITHMETIC = *PRODUCTS, "add", "dadd"
+DOTS = "dp2", "dp3", "dp4"
+#: Opcodes that are taken for each other. Of them, the tests of a loop.
+CONFUSED = ("ge", "lt"), ("break_logicalz", "break_logicalnz"), ("add", "sub", "iadd", "mul")
+TESTS = "ge", "lt", "break"
+READERS = "lds_store", "break"  # their first word is read, not written
+OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
+REGISTER = re.compile(r"r\d")
+FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
+
+
+def words_of(line: str) -> Words:
+    """Return the words of a line."""
+    op, _, operands = bare_line(line).partition(" ")
+    return [op, *(operand.strip() for operand in operands.split(","))]
+
+
+def _split(operand: str) -> tuple[str, str]:
+    """Return a register, or an element of memory such as ``g[r1.x]``, and its components."""
+    closed = operand.rfind("]") + 1
+    name, _, components = operand[closed:].partition(".")
+    return operand[:closed] + name, components
+
+
+def _register(operand: str) -> str:
+    return _split(operand)[0]
+
+
+class LineRepair(NamedTuple):
+    """A repaired line; how it was repaired, in terms that are the same for other lines; what was
+    wrong, as the end of a sentence; and whether another register is written.
+    """
+
+    text: str
+    kind: Hashable
+    said: str
+    elsewhere: bool
+
+
+def line_repairs(words: Words, lines: Sequence[Words]) -> Iterator[LineRepair]:
+    """Yield the repairs of a line, the likeliest first; ``lines`` has the words of all lines."""
+    for right in _repaired_words(words, lines):
+        if right != words:
+            text = f"{right[0]} {', '.join(right[1:])}"
+            elsewhere = _register(right[1]) != _register(words[1])
+            yield LineRepair(text, _difference(words, right), mistake(words, right), elsewhere)
+
+
+def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
+    """Yield the words of a line with one replaced by what such lines have there, or two exchanged,
+    the likeliest first.
+    """
+    op, to, *sources = words
+    is_double = op.startswith("d") and op not in DOTS
+    letters = ("xy", "zw") if is_double else ("x", "y", "z", "w")
+    own = to if is_double else _register(to)
+    is_product = op in ARITHMETIC and _register(to) not in map(_register, sources[:2])
+    fetch = FETCH.match(op)
+    kind = "sample" if fetch else op
+    alike = [other for other in lines if other[0].startswith(kind) and len(other) == len(words)]
+    if op in DOTS:
+        first, second = map(_register, sources)
+        yield from (["mad", to, f"{first}.{some}", second, own] for some in letters)
+    if is_product:
+        yield ["dmad" if is_double else "mad", to, *sources[:2], own]
+    opcodes = [other for group in CONFUSED if op in group for other in group]
+    if op.startswith(TESTS):
+        yield from ([test, to, *some] for test in opcodes for some in (sources, sources[::-1]))
+    if fetch:
+        textures = (f"sample_resource({n})_sampler({n})" for n in range(2))
+        opcodes = [f"{texture}{offset}" for texture, offset in product(textures, OFFSETS)]
+    if is_product and len(sources) == 3 and (is_double or "." not in sources[1]):
+        first, second = map(_register, sources[:2])
+        yield from ([op, to, f"{second}.{some}", first, sources[2]] for some in letters)
+    found = []
+    for place in (*range(2, len(words)), 1):
+        name, components = _split(words[place])
+        if place > 1 and words[place] == to:
+            continue  # it counts, or is a sum
+        names = {_register(other[place]) for other in alike} - {name}
+        if name.startswith("r"):
+            names = {*filter(REGISTER.match, names)}
+        if fetch and place == 1:
+            names |= {
+                _register(some) for other in lines if other[0] in PRODUCTS for some in other[2:4]
+            }
+        some = [components, *sorted({_split(other[place])[1] for other in alike})]
+        if len(components) > 1:
+            some[1:1] = [components[1::-1] + components[2:]]
+        if place == 1 and not op.startswith(READERS):
+            some += [*components.replace("_", ""), ""]
+        elif len(components) <= len(letters[0]):
+            some[1:1] = letters
+            some += [""] * (is_product and not is_double)
+        for n, (other, put) in enumerate(product([name, *sorted(names)], dict.fromkeys(some))):
+            changed = (other != name) + (put != components)
+            found.append((changed, n, place, f"{other}.{put}".rstrip(".")))
+    found += [(1, len(alike), 0, other) for other in opcodes]
+    for *_, place, word in sorted(found, key=lambda each: each[:2]):
+        yield [*words[:place], word, *words[place + 1 :]]
+
+
+def _difference(words: Words, right: Words) -> Hashable:
+    """Return how a line is repaired, in terms that are the same for other lines."""
+    if len(words) != len(right):
+        return right[0]
+    places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
+    (name, letters), (other, others) = (_split(line[places[0]]) for line in (words, right))
+    changed = () if letters == others else (letters, others)
+    if len(places) > 1 or other == _register(words[1]):
+        return (*places, *changed)
+    return (*places, *changed) if name == other else (*places, name, other, others)
+
+
+def misplaced(place: int) -> str:
+    """Return what is wrong in a line that belongs before another."""
+    return (
+        f" is in the wrong place: the kernel is correct if it comes right before line {place + 1}."
+    )
+
+
+def mistake(words: Words, right: Words) -> str:
+    """Return what is wrong in a line whose words should be others, or "" if much is."""
+    op = words[0]
+    places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
+    if op.startswith(TESTS) and {*words[1:]} == {*right[1:]}:
+        late = places[0] == 0 and len(places) > 1
+        how = "true too late, or too early, by one iteration" if late else "the wrong way round"
+        return f": the test is {how}."
+    if op in (*ARITHMETIC, *DOTS) and len(words) < len(right):
+        what = "adds its operands" if op.endswith("add") else "only multiplies"
+        if op in DOTS:
+            what = "adds up the products of components"
+        return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
+    if len(words) != len(right) or op.startswith("dcl"):
+        return ""
+    if places == [2, 3] and _register(words[2]) == _register(right[3]):
+        return ": the factors of A and B are exchanged."
+    if len(places) > 1:
+        return ""
+    (place,) = places
+    wrong, good = words[place], right[place]
+    name, letters = _split(wrong)
+    other, others = _split(good)
+    what = f"another {'address' if '[' in wrong else 'register'} belongs here"
+    if place == 0 and (fetch := FETCH.match(op)):
+        if good.startswith(fetch[0]):
+            return " fetches another texel than belongs here: look at its offset."
+        return f" fetches from texture {fetch[1]}; texture 0 is A, 1 is B."
+    if place == 0:
+        return f": another opcode than `{op}` belongs here."
+    if place == 1 and name == other:
+        held, wanted = (len(mask.replace("_", "")) or len("xyzw") for mask in (letters, others))
+        what = "another component belongs here"
+        if held != wanted:
+            what = f"its mask has too {'few' if held < wanted else 'many'} components"
+    if place == 1 and not op.startswith(READERS):
+        return f" writes {wrong}; {what}."
+    if place == 4 and op in ARITHMETIC and other == _register(words[1]):
+        return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
+    if name == other and sorted(letters) == sorted(others):
+        what = "its components are exchanged"
+    elif name == other:
+        what = "all components belong here"
+        if others:
+            what = f"{'another' if letters else 'one'} component belongs here"
+    return f" reads {wrong}; {what}."
