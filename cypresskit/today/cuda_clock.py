@@ -12,6 +12,7 @@ chip in part, is run by itself.
 - Memory sends what L2 lacks. L2 serves a launch whose A and B it holds, as after an earlier launch.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from cypresskit.today.clocked_launch import ClockedLaunch
@@ -53,8 +54,7 @@ def occupancy(registers: int, threads: int, shared: int) -> tuple[int, str]:
 
 def simulate_code(code: SassCode, launch: GridLaunch) -> ClockedLaunch:
     """Follow a launch's machine code. Raises ``ValueError`` for what isn't timed."""
-    shared = code.shared_bytes + launch.shared
-    together, limit = occupancy(code.registers, launch.group, shared)
+    together, limit = occupancy(code.registers, launch.group, code.shared_bytes)
     try:
         trace = Tracer(code, launch, corners(launch)).run()
         product = find_product(launch, trace)
@@ -106,5 +106,7 @@ def simulate(
     --------
     >>> ck.today.simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
-    launch = launch_of(kernel, grid, threads, arguments, shared)
-    return report_on(simulate_code(machine_code(kernel, launch.arguments), launch))
+    launch = launch_of(kernel, grid, threads, arguments)
+    code = machine_code(kernel, launch.arguments)
+    requested = replace(code, shared_bytes=code.shared_bytes + shared)
+    return report_on(simulate_code(requested, launch))

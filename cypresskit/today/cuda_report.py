@@ -104,7 +104,6 @@ class CudaReport(ChipReport):
             for name, share in self.waits.items()
             if share > SHOWN_WAIT
         ]
-        shared = timed.code.shared_bytes + launch.shared
         return [
             f"time {duration(self.seconds)}: {self.clocks:,.0f} clocks at {board.clock_ghz:g} GHz,"
             f" and {duration(board.launch_overhead_us * 1e-6)} to launch",
@@ -113,7 +112,7 @@ class CudaReport(ChipReport):
             f" multiprocessors holds up to {timed.together} at once, limited by {timed.limit}",
             *self._remarks(),
             f"code as compiled: {quantity(self.registers, 'register')} per thread,"
-            f" {shared:,} bytes of shared memory per block",
+            f" {timed.code.shared_bytes:,} bytes of shared memory per block",
             "busy " + ", ".join(f"{unit} {100 * share:.0f} %" for unit, share in self.busy.items()),
             f"wait (% of a warp's time) {', '.join(waits) or 0}",
             f"error {self.accuracy}",

@@ -33,8 +33,6 @@ class GridLaunch:
         The blocks of the launch, and the threads of a block: (x, y, z).
     arguments
         Numbers, and arrays, of which only shape and dtype matter.
-    shared
-        Bytes of shared memory that the launch requests.
     """
 
     name: str
@@ -43,7 +41,6 @@ class GridLaunch:
     grid: Sizes
     threads: Sizes
     arguments: tuple[Any, ...]
-    shared: int = 0
 
     @property
     def blocks(self) -> int:
@@ -103,9 +100,7 @@ def _parameters(argument: Any, begin: int) -> Iterator[int]:
         yield from (0, 0, argument.size, size, begin, *argument.shape, *strides)
 
 
-def launch_of(
-    kernel: Any, grid: Any, threads: Any, arguments: tuple, shared: int = 0
-) -> GridLaunch:
+def launch_of(kernel: Any, grid: Any, threads: Any, arguments: tuple) -> GridLaunch:
     """Return a launch of a kernel. Raises ``ValueError`` for one that CUDA rejects."""
     function = function_of(kernel)
     if not isfunction(function):
@@ -124,7 +119,6 @@ def launch_of(
         grid=_sizes("grid", grid),
         threads=_sizes("threads", threads),
         arguments=tuple(map(without_elements, arguments)),
-        shared=shared,
     )
     if launch.group > MAX_THREADS:
         raise ValueError(f"a block has at most {MAX_THREADS:,} threads, not {launch.group:,}")

@@ -111,7 +111,7 @@ class SassCode:
     Attributes
     ----------
     registers, shared_bytes
-        Of a thread, and of a block.
+        Of a thread, and of a block, with those that its launch requests.
     text
         A line for each instruction, as the module says.
     """

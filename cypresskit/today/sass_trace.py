@@ -139,7 +139,6 @@ class Tracer:
         everyone = np.tile(numbers < launch.group, (len(blocks), 1, 1))
         self.pending = {0: everyone}  # the threads that go on at each instruction
         self.segments: list[Segment] = []
-        self.shared_bytes = code.shared_bytes + launch.shared
 
     def run(self) -> list[Segment]:
         """Return the trace. Raises ``NotTimed``."""
@@ -230,5 +229,5 @@ class Tracer:
         last = int(some.max()) + one.size
         if not one.is_shared:
             step.array = self.launch.array_at(one.line, first, last)
-        elif first < SHARED_BASE or last > SHARED_BASE + self.shared_bytes:
+        elif first < SHARED_BASE or last > SHARED_BASE + self.code.shared_bytes:
             raise NotTimed(f"line {one.line} accesses an element outside its shared array")
