@@ -24,7 +24,7 @@ LISTED = (
 )
 BYTES = {"64": 8, "WIDE": 8, "CS2R": 8, "128": 16}  # of an access or a result, if not 4
 SCOREBOARDS = 6
-NAMES = r"U?R\d+|U?RZ|U?P\d|U?PT|PR|SR_[\w.]+|SRZ"
+NAMES = r"U?R\d+|U?RZ|U?P\d|U?PT|SR_[\w.]+|SRZ"
 CLOCKS_OF = {name: clocks for names, clocks in ISSUE_CLOCKS.items() for name in names.split()}
 CONTROL_FLOW = "BRA", "BSSY", "BSYNC", "BAR", "NOP", "WARPSYNC", "EXIT"
 LOADS, STORES = ("LDG", "LDS"), ("STG", "STS")
@@ -210,7 +210,7 @@ def _operands(text: str) -> list[str]:
     text = re.sub(r"desc\[\w+\]|(?<=[\dZ])\.(64|reuse)", "", text)
     text = text.replace("c[0x0][RZ]", "c0")
     text = re.sub(r"c\[0x0\]\[(0x\w+)\]", lambda found: f"c{int(found[1], 16) // 4}", text)
-    return re.findall(rf"[-~!|]?(?:{NAMES}|c\d+|0x[0-9a-f]+|[\d.]+(?:e[-+]\d+)?)", text)
+    return re.findall(rf"[-~!]?(?:{NAMES}|c\d+|0x[0-9a-f]+|[\d.]+(?:e[-+]\d+)?)", text)
 
 
 def read_listing(listing: str) -> str:

@@ -51,7 +51,7 @@ class Registers(dict[str, Values]):
 
     def word(self, operand: str) -> Values:
         """Return a register, a predicate, a constant or a number, without the sign before it."""
-        name = operand.lstrip("-~!|")
+        name = operand.lstrip("-~!")
         if name in self:
             return self[name]
         is_number = re.fullmatch(r"0x\w+|\d+", name)
@@ -94,7 +94,7 @@ def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
         cure = next(cures, "write sums of products in single or double precision alone")
         written = ".".join((one.name, *one.modifiers))
         raise NotTimed(f"line {one.line} becomes `{written}`, which isn't followed: {cure}")
-    least = reduce(np.minimum, [*map(registers.word, one.sources)])
+    least = reduce(np.minimum, map(registers.word, one.sources))
     found = MEANING[one.name](one.modifiers, *map(registers.read, one.sources))
     values: Iterable[Values] = chain(found, repeat(UNKNOWN))
     for result, value in zip(one.results, values):
