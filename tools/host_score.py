@@ -12,7 +12,8 @@ from typing import Any
 
 from cypresskit import published
 from cypresskit.devices import HD5870, HD5970
-from cypresskit.host.blocked import blocked_timeline, largest_block
+from cypresskit.draw.published_charts import stored
+from cypresskit.host.blocked import largest_block
 from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import BLOCK, adapt_cpu_share, five_stage, four_stage
 from cypresskit.host.rates import kernel_rate
@@ -52,9 +53,8 @@ def host_rows() -> list[dict[str, Any]]:
         rate_with_transfers(2048, 10e9, kernel) / 1e9,
         300,
     )
-    block = largest_block(HD5870)
-    row("blocked_mma", "block", block)
-    for quantity, least_most in mma_gains(block).items():
+    row("blocked_mma", "block", largest_block(HD5870))
+    for quantity, least_most in mma_gains().items():
         row("blocked_mma", quantity, least_most)
     hybrid = published.host("hybrid")
     machine = Machine(HD5970)
@@ -74,21 +74,21 @@ def host_rows() -> list[dict[str, Any]]:
     return rows
 
 
-def mma_gains(block: int) -> dict[str, list[float]]:
-    """Return the minimum and maximum speedup of the blocked multiply-add by each improvement.
+def mma_gains() -> dict[str, list[float]]:
+    """Return the minimum and maximum speedup of the blocked multiply-add by each improvement, from
+    the stored curves of both of their figures.
 
-    ``overlap_gain``: by overlap, at multiples of ``block``, as in their first figure.
-    ``padding_gain``: by less padding, halfway between multiples, as in their second figure.
+    ``overlap_gain``: by overlap, at multiples of the block. ``padding_gain``: by less padding,
+    halfway between multiples.
     """
+    curves = {name: curve for chart in stored().values() for name, curve in chart.items()}
 
-    def gflops(n: int, **options: Any) -> float:
-        return blocked_timeline(n, n, n, Machine(HD5870), **options).gflops
+    def gains(name: str, slow: str, first: int = 0, step: int = 1) -> list[float]:
+        pairs = list(zip(curves[name], curves[slow], strict=True))[first::step]
+        ratios = [fast / slower for (_, fast, _), (_, slower, _) in pairs]
+        return [min(ratios), max(ratios)]
 
-    multiples = [block * number for number in range(1, 9)]
-    between = [n + block // 2 for n in multiples]
-    overlap = [gflops(n, block=block) / gflops(n, block=block, overlap=False) for n in multiples]
-    padding = [gflops(n) / gflops(n, block=block) for n in between]
     return {
-        "overlap_gain": [min(overlap), max(overlap)],
-        "padding_gain": [min(padding), max(padding)],
+        "overlap_gain": gains("overlap", "no overlap"),
+        "padding_gain": gains("padded to multiples of 128", "padded to 1792", 2, 2),
     }
