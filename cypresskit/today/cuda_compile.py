@@ -41,8 +41,7 @@ def find_tool(name: str) -> str:
 
 def code_of(kernel: Any, arguments: Iterable) -> SassCode:
     """Return the machine code of a kernel for arguments."""
-    for name in ("ptxas", "nvdisasm"):
-        find_tool(name)
+    assembler, disassembler = map(find_tool, ("ptxas", "nvdisasm"))
     try:
         from cypresskit.today.cuda_kernels import cuda
     except ImportError as error:
@@ -63,8 +62,8 @@ def code_of(kernel: Any, arguments: Iterable) -> SassCode:
     with TemporaryDirectory() as folder:
         source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
         source.write_text(ptx, encoding="utf-8")
-        about = _run("ptxas", "-v", "-lineinfo", "-arch=sm_90", *limit, source, "-o", made)
-        listing = _run("nvdisasm", "-hex", "-g", "-c", made)
+        about = _run(assembler, "-v", "-lineinfo", "-arch=sm_90", *limit, source, "-o", made)
+        listing = _run(disassembler, "-hex", "-g", "-c", made)
     registers, shared = (
         sum(map(int, re.findall(pattern, about)))
         for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem")
@@ -79,7 +78,6 @@ def _type_of(argument: Any) -> Any:
     return typeof(argument)
 
 
-def _run(tool: str, *arguments: Any) -> str:
-    command = [find_tool(tool), *map(str, arguments)]
+def _run(*command: str | Path) -> str:
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return done.stdout + done.stderr
