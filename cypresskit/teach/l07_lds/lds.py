@@ -47,7 +47,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     work-item 9. Raises ``ValueError`` for runs without LDS accesses.
     """
     runs = map(record_traffic, layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"))
-    panels = [Layout(run, ITEM_SHOWN) for run in runs]
+    panels = [Layout(run) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
     most = max(panel.clocks for panel in panels)
     parts = "registers, 32 banks with stacks of requests, what arrives"
@@ -110,7 +110,7 @@ class Request:
     later.
     """
 
-    access: int
+    line: int
     store: bool
     begin: int
     layer: int
@@ -133,14 +133,13 @@ class Layout:
     clock.
     """
 
-    def __init__(self, run: Traffic, item: int) -> None:
+    def __init__(self, run: Traffic) -> None:
         self.name = run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
-        self.run, self.item = run, item
-        self.accesses = _first_iteration(run)
+        self.body = run.launch.program.body
         self.requests: list[Request] = []
         self.clocks = 0
         held: dict[int, int] = {}  # the element in each word
-        for number, access in enumerate(self.accesses):
+        for access in _first_iteration(run):
             assert access.addresses is not None
             places = access.addresses // 4
             if access.kind == "store":
@@ -149,27 +148,26 @@ class Layout:
                 for lane in range(0, ITEMS, TOGETHER):
                     lanes = range(lane, lane + TOGETHER)
                     requested = _requested(access, places[first : first + 2], lanes)
-                    self._serve(number, access.kind == "store", requested, held)
+                    self._serve(access, requested, held)
         self.rows = -(-(1 + max(held)) // BANKS)
 
     def _stored(self, access: Access, places: np.ndarray) -> dict[int, int]:
         """Return the element that a store puts into each word; each work-item has a row of A."""
-        source = self.run.launch.program.body[access.at].sources[-1]
+        source = self.body[access.at].sources[-1]
         stored: dict[int, int] = {}
         for words, component in zip(places, source.swizzle):
             elements = STEPS * np.arange(ITEMS) + "xyzw".index(component)
             stored |= dict(zip(words.tolist(), elements.tolist()))
         return stored
 
-    def _serve(
-        self, access: int, store: bool, requested: dict[int, list[int]], held: dict[int, int]
-    ) -> None:
+    def _serve(self, access: Access, requested: dict[int, list[int]], held: dict[int, int]) -> None:
         """Add requests that work-items make together; each bank serves one per clock."""
+        line, store = self.body[access.at].line, access.kind == "store"
         depth: Counter[int] = Counter()
         for word, items in requested.items():
             bank = word % BANKS
             self.requests.append(
-                Request(access, store, self.clocks, depth[bank], word, held[word], tuple(items))
+                Request(line, store, self.clocks, depth[bank], word, held[word], tuple(items))
             )
             depth[bank] += 1
         self.clocks += max(depth.values(), default=0)
@@ -191,13 +189,12 @@ class Layout:
         begin = max(request.begin for request in self.requests if request.begin <= clock)
         requests = [request for request in self.requests if request.begin == begin]
         first = requests[0]
-        line = self.run.launch.program.body[self.accesses[first.access].at].line
         items = _span(sorted({item for request in requests for item in request.items}))
         words = f"{len(requests)} different {plural('word', len(requests))}"
         depth = 1 + max(request.layer for request in requests)
         return (
-            f"line {line}: work-items {items} {'store' if first.store else 'load'} {words}, up to"
-            f" {depth} per bank"
+            f"line {first.line}: work-items {items} {'store' if first.store else 'load'} {words},"
+            f" up to {depth} per bank"
         )
 
     def draw(self, sheet: Sheet, left: float, most: int) -> None:
@@ -258,24 +255,25 @@ class Layout:
 
     def _draw_arrived(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw the eight numbers that the chosen work-item loads in each step."""
-        first = 8 * (self.item // 8)  # of its rows of A
+        first = 8 * (ITEM_SHOWN // 8)  # of its rows of A
         row = np.tile(first + np.arange(8), STEPS)
         step = np.repeat(np.arange(STEPS), 8)
         element = STEPS * row + step
         color = np.full((frames, 8 * STEPS), NOTHING)
-        loads = [r for r in reversed(self.requests) if not r.store and self.item in r.items]
+        loads = [r for r in reversed(self.requests) if not r.store and ITEM_SHOWN in r.items]
         arrived = {load.element: load.clock + 2 for load in loads}
         for loaded, frame in arrived.items():
             color[frame:, element == loaded] = loaded // STEPS % NOTHING
 
-        sheet.text(left, BELOW + 12, f"Work-item {self.item} gets columns", size=12)
+        sheet.text(left, BELOW + 12, f"Work-item {ITEM_SHOWN} gets columns", size=12)
         x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
         y = BELOW + 32 + step * 17.0
         sheet.text(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft", size=12)
         look: dict = {
             "key": element,
             "words": [
-                f"A[{a}, k = {k}] in a register of work-item {self.item}" for a, k in zip(row, step)
+                f"A[{a}, k = {k}] in a register of work-item {ITEM_SHOWN}"
+                for a, k in zip(row, step)
             ],
             "fill": (COLORS, color),
         }
