@@ -9,7 +9,6 @@ import pytest
 import cypresskit as ck
 from cypresskit.chip.engine import run
 from cypresskit.chip.work import pack
-from cypresskit.compiler import compile
 from cypresskit.devices import CHIP_ALONE
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import costs as line_costs_module
@@ -65,7 +64,7 @@ def random_line_costs(seed):
         n, k = rng.randint(64, 400), rng.randint(8, 200)
         return ck.line_costs(ck.simulate(block, n, k=k))
     shape = write(rng)
-    return ck.line_costs(ck.simulate(compile(shape.program), launch=shape))
+    return ck.line_costs(ck.simulate(shape))
 
 
 def starting(costs, text):
@@ -107,7 +106,7 @@ def test_each_target_is_ablated_once(name, limit, monkeypatch):
 def test_a_line_that_never_runs_costs_nothing():
     program = ck.assemble(NEVER)
     shape = ck.LaunchShape(program, (128, 128), {0: (128, 128)}, {0: [64.0, 1000.0]})
-    costs = ck.line_costs(ck.simulate(program, launch=shape))
+    costs = ck.line_costs(ck.simulate(shape))
     (fetch,) = [line for line in costs.lines if line.text.endswith("vWinCoord0.yx")]
     assert fetch.runs == 0
     assert (fetch.cost, fetch.low, fetch.high, fetch.share) == (0, 0, 0, 0)

@@ -10,7 +10,6 @@ from conftest import SIX, TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.chip.units.dram import GLOBAL
-from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import Observer, interpreter, prepare, shape
 from cypresskit.timing import simulate
@@ -73,7 +72,7 @@ def timed(program, arguments, monkeypatch):
     monkeypatch.setattr(memory_layout, "address_stream", stream)
     monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     launch = prepare(program, **arguments)
-    simulate(compile(program), launch=launch.shape, exact=True)
+    simulate(launch.shape, exact=True)
     memory_of = dict(zip(sorted(base for base in calls if base != GLOBAL), sorted(launch.textures)))
     return {memory_of.get(base, "g"): rows for base, rows in calls.items() if rows}
 

@@ -63,7 +63,7 @@ def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, chan
 def test_so_they_are_in_a_program_of_any_accesses(seed):
     shape = law.accesses(random.Random(seed))
     code = compile(shape.program, HD5850)
-    report = simulate(code, launch=shape, device=HD5850)
+    report = simulate(shape, device=HD5850)
     assert law.check(code, shape, report) == []
 
 

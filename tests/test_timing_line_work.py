@@ -41,7 +41,7 @@ def test_the_account_balances_for_every_kernel(name):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_account_balances_for_a_program_of_any_accesses(seed):
     shape = law.accesses(random.Random(seed))
-    check_account(ck.simulate(shape.program, launch=shape, exact=True))
+    check_account(ck.simulate(shape, exact=True))
 
 
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: f"{board.name} {board.lds_banks}")

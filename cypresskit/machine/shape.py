@@ -57,7 +57,7 @@ class LaunchShape:
     ``launch``.
 
         shape = ck.LaunchShape(program, (64, 64), {0: (64, 512), 1: (64, 512)}, {0: [512.0]})
-        ck.simulate(program, launch=shape)
+        ck.simulate(shape)
     """
 
     program: Program

@@ -222,10 +222,7 @@ class Report(ChipReport, LaunchTime):
 
     @property
     def _why_above_peak(self) -> str:
-        whole = 2.0 * math.prod(self.size) * self.request.count if self.size else 0.0
-        if self.flops == whole:
-            return "it leaves out some of the products that C is made of"
-        return "are flops and precision correct?"
+        return "it leaves out some of the products that C is made of"
 
     @cached_property
     def lines(self) -> tuple[LineWork, ...]:

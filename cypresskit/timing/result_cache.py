@@ -4,7 +4,7 @@ They lie on the user's disk. The hash covers the files of the model as they were
 imported, the versions of numpy and numba, the processor, the program's source, the board, the
 launch, and how much is simulated. Nothing is cached
 
-- for code that is given in compiled form, or for a subclass of ``Device``;
+- for a subclass of ``Device``;
 - while ``CYPRESSKIT_KEEP`` is 0, as in tests and judges;
 - once a source file was edited.
 
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cypresskit.chip.native import compiler
-from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
@@ -89,7 +88,7 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
     which a key can't cover.
     """
     program, device, shape = request.program, request.device, launch.shape
-    if isinstance(request.kernel, Code) or type(device) is not Device:
+    if type(device) is not Device:
         return None
     parts = (
         what,

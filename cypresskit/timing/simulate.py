@@ -7,15 +7,11 @@ accesses (``tracing``). The chip runs them (``engine``), all or as many as it ta
 """
 
 import math
-from dataclasses import replace
 from functools import lru_cache, partial
-from numbers import Real
-from pathlib import Path
 from typing import Any
 
 from cypresskit.compiler import Code
-from cypresskit.devices import CHIP_ALONE, HD5870, Device, System, check_device, is_whole
-from cypresskit.il import Program
+from cypresskit.devices import CHIP_ALONE, HD5870, Device, Range, System, check_device, is_whole
 from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -30,18 +26,15 @@ CACHED_REPORTS = 64
 
 
 def simulate(
-    kernel: Source | Code,
+    kernel: Source | LaunchShape,
     n: int | None = None,
     *,
     m: int | None = None,
     k: int | None = None,
     device: Device = HD5870,
     system: System = CHIP_ALONE,
-    launch: LaunchShape | None = None,
     beta: float = 0.0,
     count: int = 1,
-    flops: float | None = None,
-    precision: str | None = None,
     exact: bool = False,
     **unknown: Any,
 ) -> Report:
@@ -51,8 +44,8 @@ def simulate(
     ----------
     kernel
         A GEMM kernel with its ``n``: a kernel of the catalog or its name, or your own
-        (``ck.load_kernel``, its source, file or program). Or any program, assembled or compiled,
-        with its ``launch``.
+        (``ck.load_kernel``, its source, file or program). Or the launch of any other program:
+        ``ck.LaunchShape(program, domain, textures, constants)``.
     n, m, k
         Of a GEMM kernel: C is m x n, and k products are summed for each element. m and k are n by
         default.
@@ -62,18 +55,10 @@ def simulate(
         The computer whose launch overhead is added to the time: ``ck.NAKASATO`` or ``ck.ASHRAF``,
         on which kernels were measured, or your own ``System``. By default nothing is added: the
         time is the chip's, from the first wavefront's start to the last store's end.
-    launch
-        Of any other program: ``ck.LaunchShape(program, domain, textures, constants)``.
     beta
         If it isn't 0, C is read as well.
     count
         The number of products in one launch, for a packed kernel.
-    flops
-        Floating-point operations of the launch, for Gflop/s. 2 m n k times ``count`` for a GEMM
-        kernel by default.
-    precision
-        Of a program's flops: "single" (the default), "double" or "double-double". A GEMM kernel has
-        its own.
     exact
         Whether all iterations of all wavefronts are simulated. By default, a long launch is
         simulated in part, and its report states by how much it may be off: ``Report.error``, a
@@ -98,33 +83,27 @@ def simulate(
     >>> ck.simulate("sgemm_tn", 2048).gflops  # doctest: +SKIP
     """
     check_options("simulate", unknown, ["n", *OPTIONS])
-    request = TimingRequest(
-        kernel,  # type: ignore[arg-type]
-        shape=launch,
-        device=device,
-        system=system,
-        beta=beta,
-        flops=0.0 if flops is None else flops,
-        precision="single" if precision is None else precision,
-        exact=exact,
-    )
-    _check(request, n, precision)
-    if launch is not None:
-        _check_left_out({"n": n, "m": m, "k": k, "count": count, "beta": beta})
-        return run_request(request)
-    own = resolve(kernel)  # now, since its file may change before another board is timed
-    size = _size(own, device, m, n, k, count)
-    count = int(count)
-    return run_request(
-        replace(
-            request,
-            kernel=own,
-            size=size,
-            count=count,
-            flops=2.0 * count * math.prod(size) if flops is None else flops,
-            precision=own.precision,
+    check_device(device)
+    if not isinstance(system, System):
+        raise TypeError(
+            f"system is a computer with a launch overhead, such as ck.NAKASATO, not {system!r}"
         )
-    )
+    if isinstance(kernel, LaunchShape):
+        if (n, m, k, beta, count) != (None, None, None, 0.0, 1):
+            raise ValueError(
+                "a launch has its sizes and constants: leave out n, m and k, count and beta"
+            )
+        return run_request(TimingRequest(kernel, device=device, system=system, exact=exact))
+    if n is None:
+        raise ValueError(
+            "pass n, the matrices' size (and m and k if they differ); for a program that doesn't"
+            " multiply matrices, pass ck.LaunchShape(program, domain, textures, constants) alone"
+        )
+    own = resolve(kernel)  # now, since its file may change before another board is timed
+    if not Range(least=-math.inf).has(beta, whole=False):
+        raise ValueError(f"beta {beta} has to be a finite number")
+    size = _size(own, device, m, n, k, count)
+    return run_request(TimingRequest(own, size, device, system, beta, int(count), exact))
 
 
 #: The options that ``simulate`` takes by name.
@@ -133,7 +112,7 @@ OPTIONS = tuple(simulate.__kwdefaults__ or ())
 
 def run_request(request: TimingRequest) -> Report:
     """Return the report on a launch. That on a GEMM kernel is cached."""
-    return _report(request) if request.shape is None else _report.__wrapped__(request)
+    return _report(request) if request.size else _report.__wrapped__(request)
 
 
 @lru_cache(maxsize=CACHED_REPORTS)
@@ -163,61 +142,6 @@ def forget_reports() -> None:
     _report.cache_clear()
 
 
-def _check(request: TimingRequest, n: Any, precision: Any) -> None:
-    """Raise an error for arguments that make no sense; ``precision`` as it was given."""
-    kernel: Any = request.kernel
-    launch = request.shape
-    beta: Any = request.beta
-    flops: Any = request.flops
-    if not isinstance(kernel, (str, Path, Kernel, Program, Code)):
-        raise TypeError(
-            f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, IL text, a"
-            " file FILE.il, or a Program"
-        )
-    check_device(request.device)
-    if not isinstance(request.system, System):
-        raise TypeError(
-            f"system is a computer with a launch overhead, such as ck.NAKASATO, not"
-            f" {request.system!r}"
-        )
-    numbers = isinstance(beta, Real) and isinstance(flops, Real)
-    if not numbers or not math.isfinite(beta) or not 0 <= flops < math.inf:
-        raise ValueError(
-            f"beta {beta} and flops {flops} have to be finite numbers, flops not below 0"
-        )
-    request.device.peak_gflops(request.precision)  # raises ValueError for an unknown one
-    if not isinstance(kernel, (Program, Code)) or (
-        isinstance(kernel, Program) and launch is None and n is not None
-    ):
-        if precision is not None:
-            raise ValueError("a GEMM kernel has its own precision: leave it out")
-        if launch is not None:
-            raise ValueError("a GEMM kernel has its own launch: pass n, or its program")
-        return
-    if not isinstance(launch, LaunchShape):
-        raise ValueError(
-            "a program needs its launch: pass launch=ck.LaunchShape(program, domain, textures,"
-            " constants), or n if it is a GEMM kernel"
-        )
-    program = request.program
-    of_launch = launch.program
-    if (of_launch.mode, of_launch.expanded) != (program.mode, program.expanded):
-        raise ValueError(
-            f"the launch is for {of_launch.name}, the code for {program.name}: two programs"
-        )
-
-
-def _check_left_out(given: dict[str, object]) -> None:
-    """Raise ``ValueError`` for arguments of a GEMM kernel in addition to a program's launch."""
-    usual = simulate.__kwdefaults__ or {}  # without n, which is None
-    extra = [f"{name} = {value!r}" for name, value in given.items() if value != usual.get(name)]
-    if extra:
-        raise ValueError(
-            "a program has its sizes and constants from its launch: leave out n, m and k, count"
-            f" and beta; found {', '.join(extra)}"
-        )
-
-
 def _check_shape(shape: LaunchShape, device: Device) -> None:
     """Raise ``ValueError`` for an empty domain, or a texture that is too large for the device."""
     most = device.texture_side
@@ -245,8 +169,6 @@ def _size(
     """Return m, n and k, checked. A row or column has at most as many elements as a row of the
     largest texture.
     """
-    if n is None:
-        raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
     if not is_whole(count):
         raise ValueError(f"{kernel.name}: count = {count!r} has to be a whole number of at least 1")
     size = tuple(n if s is None else s for s in (m, 1 if kernel.is_vector else n, k))

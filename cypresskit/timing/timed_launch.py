@@ -108,24 +108,19 @@ class TimingRequest:
     Attributes
     ----------
     kernel
-        A GEMM kernel, or any other program, assembled or compiled.
+        A GEMM kernel, or the launch of any other program.
     size, beta, count
         Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
-    shape
-        The launch of any other program.
-    device, system, flops, precision, exact
+    device, system, exact
         As in ``simulate``.
     """
 
-    kernel: Kernel | Program | Code
+    kernel: Kernel | LaunchShape
     size: tuple[int, int, int] | None = None
-    shape: LaunchShape | None = None
     device: Device = HD5870
     system: System = CHIP_ALONE
     beta: float = 0.0
     count: int = 1
-    flops: float = 0.0
-    precision: str = "single"
     exact: bool = False
 
     @property
@@ -136,14 +131,23 @@ class TimingRequest:
     @property
     def program(self) -> Program:
         """The kernel's program."""
-        return self.kernel if isinstance(self.kernel, Program) else self.kernel.program
+        return self.kernel.program
+
+    @property
+    def precision(self) -> str:
+        """The precision whose peak is meant; single, for another program than a GEMM kernel."""
+        return self.kernel.precision if isinstance(self.kernel, Kernel) else "single"
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of a GEMM kernel; 0 for another program."""
+        return 2.0 * self.count * math.prod(self.size) if self.size else 0.0
 
     def launch(self) -> TimedLaunch:
         """Return the compiled kernel with its launch."""
-        kernel, shape = self.kernel, self.shape
-        code = kernel if isinstance(kernel, Code) else compile(self.program, self.device)
-        if isinstance(kernel, Kernel):
+        code = compile(self.program, self.device)
+        shape = self.kernel
+        if isinstance(shape, Kernel):
             assert self.size is not None
-            shape = kernel.shape(*self.size, 1.0, self.beta, self.count)
-        assert shape is not None
+            shape = shape.shape(*self.size, 1.0, self.beta, self.count)
         return TimedLaunch(code, shape, self.device)

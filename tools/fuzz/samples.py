@@ -84,11 +84,11 @@ def _question(rng: random.Random) -> TimingRequest:
         shape = groups(
             rng, iterations=(1, 8, 30, 100, 300, 1000), counts=(3, 20, 60, 150, 500, 2000)
         )
-        return TimingRequest(shape.program, shape=shape, device=board)
+        return TimingRequest(shape, device=board)
     kernel = rng.choice([*ck.kernels.values(), generate_kernel(*rng.choice(ENTRIES))])
     n = 1 if kernel.is_vector else rng.randint(64, 1500)
     size = rng.randint(64, 1500), n, rng.randint(64, 1500)
-    return TimingRequest(kernel, size=size, device=board, precision=kernel.precision)
+    return TimingRequest(kernel, size, board)
 
 
 def faults_of(tried: Trial) -> list[str]:
