@@ -112,7 +112,7 @@ def test_rejects_scalars_beyond_the_precision(dtype):
 def test_double_double_matrices_and_scalars():
     third = Fraction(1, 3)
     a = ck.DD([[third, 2], [3, Fraction("0.1")]])
-    got = ck.gemm(a, a, a, alpha=ck.DD(third), beta=ck.DD(-third), trans_b=True)
+    got = ck.gemm(a, a, a, alpha=third, beta=-third, trans_b=True)
     exact = a.fractions()
     want = (exact.dot(exact.T) - exact) * third
     assert (abs(got.fractions() - want) < 1e-29).all()

@@ -5,6 +5,7 @@ the result's padding is removed. C is not read if beta is 0, and A and B are not
 is 0, so NaNs in them have no effect. ``gemv`` multiplies by a vector.
 """
 
+import math
 import numbers
 from typing import Any, TypeVar, cast
 
@@ -31,8 +32,8 @@ def gemm(
     b: Matrix,
     c: Matrix | None = None,
     *,
-    alpha: float | DD = 1.0,
-    beta: float | DD = 0.0,
+    alpha: float = 1.0,
+    beta: float = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
     kernel: Source | None = None,
@@ -52,7 +53,7 @@ def gemm(
     c
         (m, n), of the type of ``a``; required unless beta is 0. It isn't changed.
     alpha, beta
-        Numbers; with double-doubles also a single ``DD``.
+        Numbers; with double-doubles also a ``Fraction``.
     trans_a, trans_b
         Whether ``a`` and ``b`` are stored transposed.
     kernel
@@ -223,24 +224,18 @@ def _kind(name: str, array: Any) -> str:
 
 def _scalar(name: str, value: Any, precision: str) -> Pair:
     """Return a scalar as a (high, low) pair."""
-    if isinstance(value, DD) and precision == "double-double" and not value.shape:
-        return float(value.hi), float(value.lo)
-    zero_d = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
-    if zero_d or isinstance(value, numbers.Real):
-        try:
-            high, low = (
-                DD(value).pairs.tolist() if precision == "double-double" else (float(value), 0.0)
-            )
-        except OverflowError:
-            high = float("-inf" if value < 0 else "inf")
-            low = 0.0
-        if abs(high) > MAX_SIDE[precision] and abs(value) != float("inf"):
-            raise ValueError(
-                f"{name} is beyond the largest number of {precision} precision,"
-                f" {MAX_SIDE[precision]:.3g}"
-            )
-        return high, low
-    raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
+    try:
+        high, low = DD(value).pairs if precision == "double-double" else (float(value), 0.0)
+    except OverflowError:
+        high, low = math.inf, 0.0
+    if abs(high) > MAX_SIDE[precision] and abs(value) != math.inf:
+        raise ValueError(
+            f"{name} is beyond the largest number of {precision} precision,"
+            f" {MAX_SIDE[precision]:.3g}"
+        )
+    return float(high), float(low)
 
 
 def _stored(matrix: Any, transposed: bool) -> np.ndarray:

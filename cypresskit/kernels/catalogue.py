@@ -134,17 +134,13 @@ class Kernel:
             raise ValueError(
                 f"{self.name} computes one product per launch, not {count}: take a packed kernel"
             )
-        m, n, k, count = map(index, (m, n, k, count))  # numpy's integers would wrap
-        return self._shape(m, n, k, to_scalars(alpha, beta).tobytes(), count)
-
-    @lru_cache(maxsize=64)  # noqa: B019
-    def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> LaunchShape:
         if self.is_vector and n > 1:
             raise ValueError(
                 f"the kernel {self.name} multiplies a matrix by one vector; there are {n} columns"
             )
         how = self.convention
         m, n, k = how.padded(m, n, k)
+        count = index(count)  # numpy's integers would wrap
         a, b = how.stored(m, n, k)
         size = BYTES[self.precision]
         x, y, z = (*how.domain(m, n, count), 1, 1)[:3]
@@ -159,10 +155,7 @@ class Kernel:
                 textures[i] = Extent(columns * size // how.texel, count * rows, how.texel)
             outputs = dict.fromkeys(range(how.streams), Extent(x, y, how.texel))
         blocks = m // how.multiple[0], n // how.multiple[1]
-        cb0 = pack_constants(
-            np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places
-        )
-        cb0.flags.writeable = False
+        cb0 = pack_constants(to_scalars(alpha, beta), k, n * size // 16, blocks, places)
         return LaunchShape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
     def arguments(

@@ -17,9 +17,7 @@ SIDES = f"rows and columns are multiples of 4 (one texel), up to {MAX_SIDE}"
 STEPS = f"steps are 1 to {MAX_STEPS}, the range of a fetch's offset"
 
 
-def block_kernel(
-    rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
-) -> Kernel:
+def block_kernel(rows: int, columns: int, steps: int = 1, *, scaled: bool = False) -> Kernel:
     """Return an SGEMM TN kernel like ``sgemm_tn.il`` with another block.
 
     A texel holds as many numbers as the block is wide, up to four. Blocks of 1 x 1 and 2 x 2 store
@@ -34,8 +32,6 @@ def block_kernel(
         Values of k per iteration, 1 to 8.
     scaled
         Whether it has alpha and beta.
-    name
-        The kernel's name.
 
     Raises
     ------
@@ -45,7 +41,7 @@ def block_kernel(
     small = (rows, columns) in ((1, 1), (2, 2))
     if not (small or _in_texels(rows, columns)) or not is_whole(steps, MAX_STEPS):
         raise ValueError(
-            f"block_kernel({rows!r}, {columns!r}, {steps!r}): a block is 1 x 1, 2 x 2, or its"
+            f"block {rows!r} x {columns!r}, steps {steps!r}: a block is 1 x 1, 2 x 2, or its"
             f" {SIDES}; {STEPS}"
         )
     rows, columns, steps = int(rows), int(columns), int(steps)
@@ -95,7 +91,7 @@ def block_kernel(
     ]
     lines += ["whileloop", "ge r1.x, r0.z, cb0[0].z", "break_logicalnz r1.x", *fetches, *products]
     lines += ["add r0.z, r0.z, l0.y", "endloop", *stores, "endmain", "end"]
-    name = name or f"block_{rows}x{columns}"
+    name = f"{rows} x {columns}, {quantity(steps, 'step')}"
     convention = Convention(
         block=(rows, columns), k_step=steps, trans_a=True, streams=streams, texel=4 * width
     )
@@ -132,23 +128,13 @@ def make_entry(
 
 
 def generate_kernel(rows: int, columns: int, steps: int) -> Kernel:
-    """Return a generated entry.
+    """Return a generated entry: ``block_kernel`` with alpha and beta.
 
     Parameters
     ----------
     rows, columns
-        The block: multiples of 4 up to 32, with at most 256 elements.
+        The block: multiples of 4 up to 32.
     steps
         Values of k per iteration, 1 to 8.
-
-    Raises
-    ------
-    ValueError
-        For other sizes.
     """
-    whole = _in_texels(rows, columns) and is_whole(steps, MAX_STEPS)
-    if not whole or int(rows) * int(columns) > 256:
-        limits = f"{SIDES}, for at most 256 elements; {STEPS}"
-        raise ValueError(f"generate_kernel({rows!r}, {columns!r}, {steps!r}): {limits}")
-    name = f"{rows} x {columns}, {quantity(int(steps), 'step')}"
-    return block_kernel(rows, columns, steps, scaled=True, name=name)
+    return block_kernel(rows, columns, steps, scaled=True)

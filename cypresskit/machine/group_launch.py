@@ -1,12 +1,12 @@
 """A launch of one work-item, or of its workgroup, alone: nothing that others store is seen."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from cypresskit.machine.launch import Arrays, Launch, fitting
-from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
+from cypresskit.machine.launch import Arrays, Launch, prepare
+from cypresskit.machine.shape import LaunchShape, coordinates, input_registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +32,16 @@ def launch_of_group(
     a launch of shape ``whole``. It has ``textures`` by number, and global ``memory``.
     """
     size = whole.group_items
-    results = {n: Extent(1, 1, extent.texel) for n, extent in whole.outputs.items()}
-    launch = fitting(
-        replace(whole, domain=(size, 1, 1), outputs=results),
-        max_instructions,
+    outputs = {n: np.zeros((1, 1, e.texel // 4), np.float32) for n, e in whole.outputs.items()}
+    launch = prepare(
+        whole.program,
+        (size, 1, 1),
         inputs=textures,
-        outputs={n: np.zeros((1, 1, e.texel // 4), np.float32) for n, e in results.items()},
+        constants=whole.constants,
+        outputs=outputs,
         global_memory=memory,
+        max_instructions=max_instructions,
+        in_place=True,
     )
     members = item // size * size + np.arange(size)
     return GroupLaunch(**vars(launch), whole=whole, members=members)

@@ -255,24 +255,6 @@ def prepare(
     )
 
 
-def fitting(
-    shape: LaunchShape,
-    max_instructions: int,
-    *,
-    inputs: Arrays,
-    outputs: Arrays | None = None,
-    global_memory: np.ndarray | None = None,
-) -> Launch:
-    """Return a launch of this shape, in place, on arrays that were made to fit it: C-contiguous,
-    without shared memory, textures and outputs of shape (height, width, numbers per texel).
-    """
-    textures = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in inputs.items()}
-    streams = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in (outputs or {}).items()}
-    words = NO_ELEMENTS if global_memory is None else global_memory.view(np.uint32)
-    limit = _limit(max_instructions)
-    return Launch(shape, textures, streams, words.reshape(-1, 4), limit, in_place=True)
-
-
 def _limit(given: Any) -> int:
     """Return ``max_instructions`` as a whole number."""
     if not Range(least=1).has(given, whole=False):
