@@ -192,20 +192,6 @@ def check_numbers(board: Any) -> None:
 
 
 @dataclass(frozen=True)
-class CodeLimits:
-    """The limits of a kernel's code: everything that the compiler's passes read of a ``Device``."""
-
-    chip: str  #: its name, for errors
-    registers: int  #: per work-item
-    clause_temporaries: int
-    tex_clause_fetches: int
-    alu_clause_slots: int
-    wavefront: int  #: work-items
-    lds_bytes: int  #: per workgroup
-    doubles: bool  #: whether the chip computes in double precision
-
-
-@dataclass(frozen=True)
 class Terms:
     """The names of a chip's parts, in its vendor's terms."""
 
@@ -489,20 +475,6 @@ class Device(Board):
     def texture_gb_s(self) -> float:
         """Peak of all texture units, GB/s: 16 bytes per bank and clock (1088 on the HD 5870)."""
         return self.simd_engines * self.quads_per_clock * 16 * self.texture_banks * self.clock_ghz
-
-    @property
-    def limits(self) -> CodeLimits:
-        """The limits that the compiler obeys."""
-        return CodeLimits(
-            chip=self.name,
-            registers=min(self.gpr_limit, TEMPORARY),
-            clause_temporaries=self.clause_temporaries,
-            tex_clause_fetches=self.tex_clause_fetches,
-            alu_clause_slots=self.alu_clause_slots,
-            wavefront=self.wavefront,
-            lds_bytes=self.lds_bytes,
-            doubles=bool(self.double_fmas),
-        )
 
     def active_wavefronts(
         self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1

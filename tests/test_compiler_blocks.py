@@ -78,16 +78,9 @@ def test_a_word_lies_in_its_component():
             assert operation.dest is not None and operation.dest[1] == operation.channel
 
 
-def test_boards_that_share_their_limits_share_their_code():
-    program = ck.kernels["sgemm_tn"].program
-    faster = replace(
-        ck.HD5870, name="HD 5870", clock_ghz=1.0, clause_switch_clocks=1, l1_bytes=16384
-    )
-    fastest = replace(faster, clock_ghz=1.1)
-    assert faster.limits == fastest.limits == ck.HD5870.limits
-    made, other = compile(program, fastest), compile(program, faster)
-    assert other.controls is made.controls and other.device is faster
+def test_a_board_s_clauses_are_as_long_as_it_allows():
     narrow = replace(ck.HD5870, tex_clause_fetches=4)
+    program = ck.kernels["sgemm_tn"].program
     assert clauses(compile(program, narrow).main_loop)[1:3] == ["T4", "T4"]
 
 

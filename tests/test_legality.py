@@ -17,10 +17,9 @@ from cypresskit.compiler.assembly import (
     Read,
     StoreInstruction,
 )
-from cypresskit.compiler.code import MachineCode
+from cypresskit.compiler.code import Code
 from tools.legality import check, violations
 
-LIMITS = ck.HD5870.limits
 GPRS = 8  # registers of every code below
 
 # Code in small: operations, bundles, clauses
@@ -199,13 +198,13 @@ FAULTS: dict[str, list[Control]] = {
 }
 
 
-def code_of(controls: list[Control]) -> MachineCode:
-    return MachineCode((*controls, Control("END")), GPRS, 0)
+def code_of(controls: list[Control]) -> Code:
+    return Code((*controls, Control("END")), GPRS, 0, ck.kernels["sgemm_tn"].program, ck.HD5870)
 
 
 @pytest.mark.parametrize("words", FAULTS)
 def test_a_fault_is_reported(words):
-    found = list(violations(code_of(FAULTS[words]), LIMITS))
+    found = list(violations(code_of(FAULTS[words])))
     assert any(words in report for report in found), found
 
 

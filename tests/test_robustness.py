@@ -78,10 +78,6 @@ BODIES = {
     ),
     "deep macros": (macros(500, 1), "nest deeper"),
     "macros that double": (macros(30, 2), "more than 2,000 instructions"),
-    "deep blocks": (
-        "if_logicalnz r0.x\n" * 257 + "endif\n" * 257,
-        "258:1: loops and ifs nest deeper",
-    ),
     "unclosed": ("if_logicalnz r0.x\n" * 1_000, "never closed"),
 }
 TEXTS = NO_HEAD | {name: (f"{HEAD}{body}\nend", said) for name, (body, said) in BODIES.items()}

@@ -27,9 +27,9 @@ from cypresskit.compiler.assembly import (
     Read,
     StoreInstruction,
 )
-from cypresskit.compiler.code import Code, MachineCode
+from cypresskit.compiler.code import Code
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
-from cypresskit.devices import CodeLimits
+from cypresskit.devices import Device
 
 CONSTANTS = ("constant", "literal", "inline")
 SLOT_SETS = {  # by ``HardwareOp.slots``: the alternatives, sets of slots
@@ -47,22 +47,24 @@ Violations = Iterator[str]
 
 def check(code: Code) -> list[str]:
     """Return all violations in ``code``, each with its place."""
-    return list(violations(code, code.device.limits))
+    return list(violations(code))
 
 
-def violations(code: Code | MachineCode, limits: CodeLimits) -> Violations:
+def violations(code: Code) -> Violations:
     """Yield the violations in ``code``, each with its place."""
-    if code.gprs > limits.registers:
-        yield f"{code.gprs} registers, {limits.registers} exist"
+    device = code.device
+    most = min(device.gpr_limit, TEMPORARY)
+    if code.gprs > most:
+        yield f"{code.gprs} registers, {most} exist"
 
     for n, control in enumerate(code.controls):
         where = f"{n:02d} {control.name}"
         if control.store is not None:
             faults = _store(control.store, code.gprs)
         elif control.name == "TEX":
-            faults = _fetch_clause(control, code.gprs, limits)
+            faults = _fetch_clause(control, code.gprs, device)
         elif control.name.startswith("ALU"):
-            faults = _alu_clause(control, code.gprs, limits)
+            faults = _alu_clause(control, code.gprs, device)
         else:
             continue
         for fault in faults:
@@ -86,9 +88,9 @@ def _store(store: StoreInstruction, gprs: int) -> Violations:
 # Fetch clauses
 
 
-def _fetch_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
+def _fetch_clause(clause: Control, gprs: int, device: Device) -> Violations:
     count = len(clause.fetches)
-    if not 0 < count <= limits.tex_clause_fetches:
+    if not 0 < count <= device.tex_clause_fetches:
         yield f"{count} fetches"
     written: set[tuple[int, str]] = set()
     for fetch in clause.fetches:
@@ -117,25 +119,25 @@ def _fetch(f: FetchInstruction, written: set[tuple[int, str]]) -> Violations:
 # ALU clauses
 
 
-def _alu_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
-    if not 0 < clause.slots <= limits.alu_clause_slots:
+def _alu_clause(clause: Control, gprs: int, device: Device) -> Violations:
+    if not 0 < clause.slots <= device.alu_clause_slots:
         yield f"{clause.slots} slots"
     if len(clause.windows) > 2:
         yield f"{len(clause.windows)} constant windows"
 
     for n, bundle in enumerate(clause.bundles):
-        for what in _bundle(bundle, gprs, limits):
+        for what in _bundle(bundle, gprs, device):
             yield f" bundle {n}: {what}"
 
 
-def _bundle(bundle: Bundle, gprs: int, limits: CodeLimits) -> Violations:
+def _bundle(bundle: Bundle, gprs: int, device: Device) -> Violations:
     """Check a bundle."""
     yield from _shape(bundle)
     yield from _ports(bundle)
     yield from _constants(bundle)
     for operation in bundle.operations:
         yield from _operands(operation, gprs)
-        yield from _result(operation, gprs, limits)
+        yield from _result(operation, gprs, device)
     writes = [o.dest for o in bundle.operations if o.dest is not None]
     if len(set(writes)) < len(writes):
         yield "two slots write the same word"
@@ -252,9 +254,9 @@ def _operands(o: Operation, gprs: int) -> Violations:
             yield f"{o.name} can't negate operands"
 
 
-def _result(o: Operation, gprs: int, limits: CodeLimits) -> Violations:
+def _result(o: Operation, gprs: int, device: Device) -> Violations:
     if o.dest is not None:
         if not o.row.words:
             yield f"{o.name} writes nothing"
-        if not TEMPORARY <= o.dest[0] < TEMPORARY + limits.clause_temporaries:
+        if not TEMPORARY <= o.dest[0] < TEMPORARY + device.clause_temporaries:
             yield from _registers((o.dest[0],), gprs)

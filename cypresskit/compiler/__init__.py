@@ -27,14 +27,14 @@ from cypresskit.compiler.assembly import (
     Read,
     StoreInstruction,
 )
-from cypresskit.compiler.code import Code, KernelStats, MachineCode
+from cypresskit.compiler.code import Code, KernelStats
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.schedule import schedule
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.vregs import assign_vregs
-from cypresskit.devices import HD5870, CodeLimits, Device, check_device
+from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il import Program
 
 __all__ = [
@@ -75,20 +75,16 @@ def compile(program: Program, device: Device = HD5870) -> Code:
             " text, or a kernel's .program, such as ck.kernels['sgemm_tn'].program"
         )
     check_device(device)
-    machine_code = _compiled(program, device.limits, program.lines)
-    return Code(**vars(machine_code), program=program, device=device)
+    return _compiled(program, device, program.name, program.lines)
 
 
 @lru_cache(maxsize=128)
-def _compiled(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
-    """Compile for all boards with the same limits.
-
-    Equal programs may differ in their lines, which the code has. Errors aren't cached.
-    """
-    function = lower(program, limits)
+def _compiled(program: Program, device: Device, _name: str, _lines: tuple[str, ...]) -> Code:
+    """Compile. Equal programs may differ in their names and lines, which the code has."""
+    function = lower(program, device)
     simplify(function)
     assign_vregs(function)
-    plans = schedule(function, limits)
-    allocation = allocate(function, plans, limits)
+    plans = schedule(function, device)
+    allocation = allocate(function, plans, device)
     controls = emit(function, plans, allocation)
-    return MachineCode(controls, allocation.registers, allocation.temporaries)
+    return Code(controls, allocation.registers, allocation.temporaries, program, device)

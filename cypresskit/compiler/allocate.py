@@ -19,7 +19,7 @@ from cypresskit.compiler.assembly import TEMPORARY
 from cypresskit.compiler.ir import Function, VirtualRegister, Word, error_at
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import ClausePlan, Plans
-from cypresskit.devices import CodeLimits
+from cypresskit.devices import Device
 
 Unit = tuple[VirtualRegister, ...]
 RegisterTable = list[list[int]]  # by register and channel: the points at which it is in use
@@ -44,7 +44,7 @@ class Allocation(NamedTuple):
     written: set[Word]
 
 
-def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation:
+def allocate(function: Function, plans: Plans, device: Device) -> Allocation:
     """Give every unit a register.
 
     Preloaded units keep theirs. The others follow in the order in which their live ranges begin;
@@ -57,7 +57,7 @@ def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation
     """
     lives = Lifetimes(function, plans)
     registers: RegisterTable = []
-    temporaries: RegisterTable = [[0] * 4 for _ in range(limits.clause_temporaries)]
+    temporaries: RegisterTable = [[0] * 4 for _ in range(device.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
 
     def key(unit: Unit) -> tuple:
@@ -76,10 +76,11 @@ def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation
             table[number][vreg.channel or 0] |= vreg.mask
             numbers[vreg] = number + (TEMPORARY if table is temporaries else 0)
 
-    if len(registers) > limits.registers:
+    most = min(device.gpr_limit, TEMPORARY)
+    if len(registers) > most:
         what = (
             f"the kernel needs {len(registers)} registers, most of them alive here; the chip has"
-            f" {limits.registers} for a work-item. Keep fewer values alive at once: a smaller"
+            f" {most} for a work-item. Keep fewer values alive at once: a smaller"
             " block, or fetches closer to their uses."
         )
         raise error_at(function.program, lives.crowded_at(), what)

@@ -10,7 +10,7 @@ from collections import Counter
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
 from cypresskit.compiler.isa import CHANNELS
 from cypresskit.compiler.register_channels import choose_channel, find_free_channels
-from cypresskit.devices import CodeLimits
+from cypresskit.devices import Device
 
 
 class DependenceGraph:
@@ -33,10 +33,10 @@ class DependenceGraph:
         block: BasicBlock,
         live_in: set[VirtualRegister],
         live_out: set[VirtualRegister],
-        limits: CodeLimits,
+        device: Device,
     ):
         self.ops = block.ops
-        self.limits = limits
+        self.device = device
         self.live_in = live_in
         self.defined = {r for op in self.ops for r in op.results}
         last = {r.vreg: r for op in self.ops for r in op.results}

@@ -123,8 +123,8 @@ def clocks_by_limit(
 
 
 @dataclass(frozen=True, eq=False)
-class MachineCode:
-    """What the passes make of a program.
+class Code:
+    """A compiled kernel.
 
     Attributes
     ----------
@@ -132,23 +132,13 @@ class MachineCode:
         Its control-flow instructions.
     gprs, temporaries
         Registers and clause temporaries per work-item.
+    program, device
+        The kernel, and the board that it was compiled for.
     """
 
     controls: tuple[Control, ...]
     gprs: int
     temporaries: int
-
-
-@dataclass(frozen=True, eq=False)
-class Code(MachineCode):
-    """A compiled kernel.
-
-    Attributes
-    ----------
-    program, device
-        The kernel, and the board that it was compiled for.
-    """
-
     program: Program
     device: Device
 

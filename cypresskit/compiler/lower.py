@@ -21,16 +21,16 @@ from cypresskit.compiler.ir import (
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import Sources
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.devices import CodeLimits
+from cypresskit.devices import Device
 from cypresskit.il import Dest, Instruction, Program
 from cypresskit.il.dataflow import lds_words
 
 
-def lower(program: Program, limits: CodeLimits) -> Function:
+def lower(program: Program, device: Device) -> Function:
     """Return a program's scalar form. A workgroup of one wavefront runs in step and needs no
     barrier.
     """
-    return _Lowering(program, limits).run()
+    return _Lowering(program, device).run()
 
 
 class _Lowering:
@@ -49,15 +49,15 @@ class _Lowering:
         The first byte of each LDS array, and the bytes of all.
     """
 
-    def __init__(self, program: Program, limits: CodeLimits):
+    def __init__(self, program: Program, device: Device):
         self.program = program
         self.body = program.body
-        self.limits = limits
+        self.device = device
         self.builder = OpBuilder()
         self.sources = Sources(self.builder, program)
         self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
         self.loops: list[tuple[BasicBlock, BasicBlock]] = []
-        self.barriers = program.group > limits.wavefront
+        self.barriers = program.group > device.wavefront
         self.lds_base = {}
         self.lds_bytes = 0
         for n, size in sorted(program.lds.items()):
@@ -165,10 +165,10 @@ class _Lowering:
 
     def check_chip(self, i: Instruction) -> None:
         """Raise ``CompileError`` for an instruction that the chip can't do."""
-        name = self.limits.chip
-        most = self.limits.lds_bytes
+        name = self.device.name
+        most = self.device.lds_bytes
         what = ""
-        if i.op.double and not self.limits.doubles:
+        if i.op.double and not self.device.double_fmas:
             what = (
                 f"{i.op.name} works on doubles, and the {name} has none: compute in single"
                 " precision"

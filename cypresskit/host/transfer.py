@@ -24,13 +24,13 @@ from cypresskit.host.tasks import Task, Timeline, run_tasks
 from cypresskit.kernels.convention import BYTES
 
 
-def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:
-    """Return the seconds to move four n x n matrices at ``bandwidth`` byte/s (equation 4): 32 n^2 /
-    B in double precision.
+def transfer_seconds(n: int, bandwidth: float) -> float:
+    """Return the seconds to move four n x n matrices of doubles at ``bandwidth`` byte/s (equation
+    4): 32 n^2 / B.
     """
     n = check_whole(n=n)
     bandwidth = check_positive(bandwidth=bandwidth)
-    return 4 * _bytes(precision) * n**2 / bandwidth
+    return 4 * BYTES["double"] * n**2 / bandwidth
 
 
 def kernel_seconds(n: int, rate: float) -> float:
@@ -40,10 +40,10 @@ def kernel_seconds(n: int, rate: float) -> float:
     return 2 * n**3 / rate
 
 
-def rate_with_transfers(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
+def rate_with_transfers(n: int, bandwidth: float, rate: float) -> float:
     """Return the flop/s with transfers, 2 n^3 / T. At ``n_balance`` it is half of ``rate``."""
     n = check_whole(n=n)
-    seconds = transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate)
+    seconds = transfer_seconds(n, bandwidth) + kernel_seconds(n, rate)
     return 2 * n**3 / seconds
 
 
@@ -52,15 +52,12 @@ def n_balance(bandwidth: float, rate: float, precision: str = "double") -> float
     double precision.
     """
     bandwidth, rate = check_positive(bandwidth=bandwidth, rate=rate)
-    return 2 * _bytes(precision) * rate / bandwidth
+    check_precision(precision)
+    return 2 * BYTES[precision] * rate / bandwidth
 
 
 def round_trip_timeline(
-    n: int,
-    bandwidth: float,
-    rate: float,
-    precision: str = "double",
-    matrices: Matrices | None = None,
+    n: int, bandwidth: float, rate: float, matrices: Matrices | None = None
 ) -> Timeline:
     """Return the timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after
     another. Its ``execute`` does the same with ``matrices``, which are n x n.
@@ -72,7 +69,7 @@ def round_trip_timeline(
         if set(matrices.size) != {n}:
             m, columns, k = matrices.size
             raise ValueError(f"n is {n}, but the matrices are {m} x {k} and {k} x {columns}")
-    size = _bytes(precision) * n**2
+    size = float(BYTES["double"] * n**2)
     card: dict[str, np.ndarray] = {}  # what its memory holds
     resources = {bus: Resource(bus, bandwidth, "bytes") for bus in (TO_CARD, TO_HOST)}
     resources["chip 0"] = Resource("chip 0", rate, "flops")
@@ -129,8 +126,3 @@ def round_trip_timeline(
         resources,
         2.0 * n**3,
     )
-
-
-def _bytes(precision: str) -> int:
-    check_precision(precision)
-    return BYTES[precision]

@@ -35,9 +35,6 @@ from cypresskit.il.unsupported import ADVICE, FORM, explain_unknown, explain_uns
 MAX_TEXT = 4_000_000
 MAX_LINE = 2_000  # most characters of a line
 MAX_FAULTS = 100  # most faults recorded
-#: Most nested loops and ifs: far more than the chip's branch stack holds. Time here grows with the
-#: square of the depth.
-MAX_NESTING = 256
 OFFSETS = range(-8, 8)  # texels that a fetch can add to a coordinate: five bits (ISA 5)
 #: Opcodes that read only the last component of their source (IL specification, 7.11).
 SCALAR = ("rcp", "rsq", "sqrt")
@@ -274,8 +271,6 @@ class _Assembler:
                 stack.pop()
             if flow in ("loop", "if", "else"):
                 stack.append(i)
-                if len(stack) == MAX_NESTING + 1 and flow != "else":
-                    self._fault(i.line, f"loops and ifs nest deeper than {MAX_NESTING}")
             if flow == "break" and not any(s.op.flow == "loop" for s in stack):
                 self._fault(i.line, f"`{i.opcode}` outside a loop")
         for i in stack:

@@ -24,15 +24,6 @@ LANE_NUMBERS = np.arange(WAVEFRONT)
 TEXEL_BYTES = 4, 8, 16
 
 
-def wavefronts(domain: Sequence[int], group: int) -> int:
-    """Return the number of wavefronts of a domain. ``group``: work-items of a workgroup; 0 in pixel
-    mode.
-    """
-    if not group:
-        return -(-domain[0] // TILE) * -(-domain[1] // TILE)
-    return math.prod(domain) // group * -(-group // WAVEFRONT)
-
-
 @dataclass(frozen=True)
 class Extent:
     """The size of a texture or an output: ``texel`` counts bytes."""
@@ -134,7 +125,9 @@ class LaunchShape:
     @property
     def wavefronts(self) -> int:
         """Wavefronts dispatched."""
-        return wavefronts(self.domain, 0 if self.pixels else self.group_items)
+        if self.pixels:
+            return -(-self.domain[0] // TILE) * -(-self.domain[1] // TILE)
+        return self.group_count * self.group_wavefronts
 
     def place(self, item: int) -> Any:
         """Return the place of work-item number ``item``: (x, y) in a pixel domain, its number in a
