@@ -75,7 +75,6 @@ TRANSFER = {
     "n": (64, WHOLE),
     "bandwidth": (1e9, POSITIVE),
     "rate": (1e9, POSITIVE),
-    "precision": ("double", OBJECT),
 }
 HOST = {name: (getattr(XEON, name), POSITIVE[:-2]) for name in vars(XEON) if name != "name"}
 TABLE = {  # function: argument: (a good value, bad ones)
@@ -126,10 +125,11 @@ TABLE = {  # function: argument: (a good value, bad ones)
     },
     host.static_cpu_share: {"machine": (MACHINE, OBJECT)},
     host.balanced_cpu_share: {"timeline": (COPY, OBJECT), "share": (0.5, SHARE)},
-    host.transfer_seconds: {name: TRANSFER[name] for name in ("n", "bandwidth", "precision")},
+    host.transfer_seconds: {name: TRANSFER[name] for name in ("n", "bandwidth")},
     host.kernel_seconds: {name: TRANSFER[name] for name in ("n", "rate")},
     host.rate_with_transfers: TRANSFER,
-    host.n_balance: {name: TRANSFER[name] for name in ("bandwidth", "rate", "precision")},
+    host.n_balance: {name: TRANSFER[name] for name in ("bandwidth", "rate")}
+    | {"precision": ("double", OBJECT)},
     host.round_trip_timeline: TRANSFER | {"matrices": (None, [3, "a"])},
     lambda capacity: Resource("bus", capacity, "bytes"): {"capacity": (1.0, POSITIVE)},
     lambda uses: run_tasks([Task("a", "a", "a", {"bus": uses})], BUS): {

@@ -78,6 +78,12 @@ def test_a_word_lies_in_its_component():
             assert operation.dest is not None and operation.dest[1] == operation.channel
 
 
+def test_equal_programs_have_code_with_their_own_names():
+    text = ck.kernels["sgemm_tn"].text
+    for name in ("one.il", "another.il"):
+        assert compile(ck.assemble(text, name)).program.name == name
+
+
 def test_a_board_s_clauses_are_as_long_as_it_allows():
     narrow = replace(ck.HD5870, tex_clause_fetches=4)
     program = ck.kernels["sgemm_tn"].program

@@ -263,12 +263,9 @@ def _limit(given: Any) -> int:
 
 
 def _surface(array: Any, name: str, written: bool = False) -> Surface:
-    return _of_words(arguments.texel_words(array, name, written), array.dtype)
-
-
-def _of_words(words: np.ndarray, dtype: np.dtype) -> Surface:
+    words = arguments.texel_words(array, name, written)
     height, width, count = words.shape
-    return Surface(width, height, 4 * count, words, dtype == np.float32)
+    return Surface(width, height, 4 * count, words, array.dtype == np.float32)
 
 
 def _output(array: Any, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:

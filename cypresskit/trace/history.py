@@ -24,26 +24,16 @@ class _Entry:
 
 
 class History:
-    """The clauses of a number of wavefronts.
-
-    Attributes
-    ----------
-    bytes
-        About how much memory the clauses take.
-    """
+    """The clauses of a number of wavefronts."""
 
     def __init__(self, wavefronts: int):
         self.wavefronts = wavefronts
-        self.bytes = 0
         self.entries: list[_Entry] = []
 
     def add(self, members: np.ndarray, clauses: list[Clause]) -> None:
         """Record clauses, if any, whose streams have an entry for each of the members."""
         if clauses:
             self.entries.append(_Entry(members, tuple(clauses)))
-        for clause in clauses:
-            for s in clause.streams:
-                self.bytes += s.amounts.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
 
     def end_segment(self, members: np.ndarray, iterations: int = 1) -> None:
         """End the members' segment; they run it for these iterations, once by default."""
@@ -72,15 +62,9 @@ class History:
 
     def _kinds(self) -> np.ndarray:
         """Return a number for each wavefront, equal for those that ran the same."""
-        columns = {
-            id(entry.members): entry.members.astype(np.uint8)[:, None] for entry in self.entries
-        }
-        varied = [column for column in columns.values() if (column != column[0]).any()]
-        if not varied:
-            return np.zeros(self.wavefronts, np.int64)
-        table = np.ascontiguousarray(np.concatenate(varied, axis=1))
-        rows = table.view(np.dtype((np.void, table.shape[1]))).ravel()
-        _, first, kind = np.unique(rows, return_index=True, return_inverse=True)
+        masks = {id(entry.members): entry.members for entry in self.entries}
+        table = np.stack([*masks.values()], axis=1)
+        _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(np.argsort(first))  # kinds in the order of their first wavefronts
         return order[kind.ravel()]
 

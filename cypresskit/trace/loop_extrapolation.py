@@ -68,6 +68,9 @@ EXTRAPOLABLE_BODY = re.compile(
 RegisterComponent = tuple[int, int]  # register number, channel
 Registers = dict[RegisterComponent, Value]
 Extrapolated = Callable[[int], Value]  # a value by an iteration number
+#: The memory accesses of the first iteration, by the index of their control-flow instruction, each
+#: with its motion from one iteration to the next.
+Accesses = dict[int, list[tuple[MemoryRequest, Motion]]]
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
@@ -79,23 +82,6 @@ def can_extrapolate(code: Code, start: int) -> bool:
     """Return whether a loop body consists only of clauses, stores and breaks."""
     names = "".join(f"{control.name} " for control in loop_body(code, start))
     return EXTRAPOLABLE_BODY.fullmatch(names) is not None
-
-
-@dataclass(frozen=True, eq=False)
-class LoopSummary:
-    """The iterations of a loop that were fast-forwarded.
-
-    Attributes
-    ----------
-    trip_count
-        The number of iterations that were fast-forwarded.
-    accesses
-        The memory accesses of the first iteration, by the index of their control-flow instruction,
-        each with its motion from one iteration to the next.
-    """
-
-    trip_count: int
-    accesses: dict[int, list[tuple[MemoryRequest, Motion]]]
 
 
 @dataclass(eq=False)
@@ -153,7 +139,7 @@ class ExtrapolatedLoop:
         self.before = dict(processor.registers)
         self.entry_mask = processor.masks.active
 
-    def run(self) -> LoopSummary | None:
+    def run(self) -> tuple[int, Accesses] | None:
         """Fast-forward all iterations that every lane completes.
 
         Afterwards the processor's registers are those at the end of the last of them. The active
@@ -161,13 +147,13 @@ class ExtrapolatedLoop:
 
         Returns
         -------
-        LoopSummary or None
-            None if the loop can't be fast-forwarded; the processor is then unchanged.
+        How many iterations were fast-forwarded, and their accesses. None if the loop can't be
+        fast-forwarded; the processor is then unchanged.
         """
         masks = self.processor.masks
         self.processor.masked = False
         try:
-            summary, after = self._fast_forward()
+            accesses, after = self._fast_forward()
         except NotExtrapolable:
             return None
         finally:
@@ -181,11 +167,11 @@ class ExtrapolatedLoop:
             if value is not old:
                 value = value if all_active else self.words.merge(value, old, active)
                 self.processor.registers[component] = value
-        return summary
+        return self.trip_count, accesses
 
-    def _fast_forward(self) -> tuple[LoopSummary, Registers]:
+    def _fast_forward(self) -> tuple[Accesses, Registers]:
         """Extrapolate the loop from its first two iterations, and verify the result. Return its
-        summary, and the registers after the last fast-forwarded iteration.
+        accesses, and the registers after the last fast-forwarded iteration.
 
         Raises
         ------
@@ -212,13 +198,13 @@ class ExtrapolatedLoop:
             for control, of_control in first.accesses.items()
         }
         if trip_count <= 2:  # these were run
-            return LoopSummary(trip_count, accesses), (first, second)[trip_count - 1].registers
+            return accesses, (first, second)[trip_count - 1].registers
         self.moving = [*chain.from_iterable(accesses.values())]
         sampled = {int(trip_count * fraction) for fraction in SAMPLED_FRACTIONS}
         sampled |= {n for n in self._crossings()[:MAX_EXIT_CANDIDATES] if n < trip_count}
         for iteration in sampled:
             self._verify(iteration)
-        return LoopSummary(trip_count, accesses), self._verify(trip_count - 1).registers
+        return accesses, self._verify(trip_count - 1).registers
 
     def _registers_at(self, iteration: int) -> Registers:
         """Return the registers at the start of an iteration, extrapolated."""

@@ -51,8 +51,7 @@ from cypresskit.trace.memory_layout import MemoryLayout, Motion
 from cypresskit.trace.memory_requests import RequestRecorder
 from cypresskit.trace.symbolic import NotExtrapolable, SymbolicWords
 
-MAX_BYTES = 4 << 30  # of a trace, and what the simulation takes of it
-WAVEFRONT_BYTES = 64 * 256  # while it is traced, in addition to its accesses; measured
+MAX_WAVEFRONTS = 1 << 18  # of a trace: they take 4 GB
 CHECKED_ITERATIONS = 64  # of a loop, before it is checked for being infinite
 
 
@@ -77,28 +76,14 @@ def trace_wavefronts(
     Raises
     ------
     ValueError
-        For a trace that would take more than ``MAX_BYTES``.
+        For more than ``MAX_WAVEFRONTS``.
     """
-    check_memory(code, memory_layout, wavefronts)
-    return _traced(code, memory_layout, wavefronts)
-
-
-def check_memory(code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray) -> None:
-    """Raise ``ValueError`` for a trace that would take more than ``MAX_BYTES``, estimated from a
-    few of its wavefronts.
-    """
-    if len(wavefronts) * WAVEFRONT_BYTES * 8 < MAX_BYTES:
-        return
-    numbers = np.unique(np.linspace(0, len(wavefronts) - 1, 64).astype(np.int64))
-    with np.errstate(all="ignore"):
-        sample = _Tracer(code, memory_layout, wavefronts[numbers], frozenset())
-        sample.run()
-    needed = len(wavefronts) * (WAVEFRONT_BYTES + 2 * sample.history.bytes // len(numbers))
-    if needed > MAX_BYTES:
+    if len(wavefronts) > MAX_WAVEFRONTS:
         raise ValueError(
             f"{code.program.name}: to simulate all of its {len(wavefronts):,} wavefronts would take"
-            f" {needed >> 20:,} MB: take a smaller launch, or leave out exact=True if it is given"
+            " too much memory: take a smaller launch, or leave out exact=True if it is given"
         )
+    return _traced(code, memory_layout, wavefronts)
 
 
 def _traced(code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray) -> list[WavefrontPath]:
@@ -222,16 +207,17 @@ class _Tracer:
 
     def _extrapolate(self, at: int) -> None:
         """Fast-forward the loop at ``at``, and record its iterations."""
-        summary = ExtrapolatedLoop(self.processor, at).run()
-        if summary is None:
+        fast_forwarded = ExtrapolatedLoop(self.processor, at).run()
+        if fast_forwarded is None:
             return
+        trip_count, accesses_of = fast_forwarded
         self.extrapolated |= {at}
         active = self.processor.masks.active
         members = self.members(active)
-        for n, accesses in summary.accesses.items():
+        for n, accesses in accesses_of.items():
             clauses = self.clause_maker.clauses(n, accesses, active, members)
             self.history.add(members, clauses)
-        self.history.end_segment(members, summary.trip_count)
+        self.history.end_segment(members, trip_count)
 
     def _end_iteration(self, at: int) -> int:
         """End an iteration of the innermost loop, at its LOOP_END. Return the index of the next
