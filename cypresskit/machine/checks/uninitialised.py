@@ -62,10 +62,7 @@ class Needs:
             )
         needed: list[Use] = []
         matters = self.writes[at] or not written
-        # The result is 0 for any operands, an idiom that clears a register
-        clears = i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1]
-        clears = clears and i.sources[0].register.kind == "r"
-        operands = uses(self.program, i) if matters and not clears else ()
+        operands = uses(self.program, i) if matters else ()
         for n, source, positions in operands:
             if n != ADDRESS and i.op.kind == "alu" and not i.op.vector and i.dest:
                 positions = tuple(p for p in positions if p in self.writes[at])
