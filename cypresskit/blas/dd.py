@@ -89,6 +89,11 @@ class DD:
     def reshape(self, *shape: int) -> "DD":
         return DD.wrap(self.pairs.reshape(*shape, 2))
 
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a single double-double has no length")
+        return len(self.pairs)
+
     def __getitem__(self, index: Any) -> "DD":
         index = index if isinstance(index, tuple) else (index,)
         if not any(part is Ellipsis for part in index):
