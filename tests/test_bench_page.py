@@ -394,7 +394,7 @@ def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     assert "Saved as" not in page.locator(".ckw-targets").inner_text()
     assert page.locator("#next").is_hidden()
     type_at_end(page, "\n; newer")
-    page.wait_for_selector(".ckw-targets:has-text('Saved as your step 01a')")
+    page.wait_for_selector(".ckw-targets:has-text('Saved: ')")
     assert page.locator("#next").inner_text() == "Next step: 01b Four by four"
     assert_shown(page, page.url, f"{reference}\n; newer")
 

@@ -394,7 +394,7 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
     page.wait_for_selector(".ckw-area")
     page.evaluate("() => document.querySelector('.ckw-area').select()")
     page.keyboard.insert_text(text)
-    page.locator(".ckw", has_text="Saved as your step 00: 45").wait_for()
+    page.locator(".ckw", has_text="Saved: 45").wait_for()
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     notebook = json.loads((lab.root / "step.ipynb").read_text())
     assert step_texts(notebook["cells"][0]["outputs"]) == {"00": (text, True, 0)}

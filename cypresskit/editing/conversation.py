@@ -148,7 +148,7 @@ class Conversation:
         if self.step is None or (kept := saved_edit(self.edits, self.step)) is None:
             return None
         origin = f", {BROUGHT}" if kept.note == BROUGHT else ""
-        words = f"Saved as your step {self.step.name}: {kept.gflops:,.0f} Gflop/s{origin}"
+        words = f"Saved: {kept.gflops:,.0f} Gflop/s{origin}"
         return {"gflops": kept.gflops, "words": words}
 
     # -- texts

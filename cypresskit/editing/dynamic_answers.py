@@ -14,7 +14,7 @@ from cypresskit.diagnosis.element_trace import ElementTrace, Note, Term, trace_e
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Part, last_line, written_line
-from cypresskit.editing.steps import reference_kernel, shown_speed
+from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import find_statement
@@ -65,7 +65,7 @@ def judged_kernel(
     It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises.
     """
     launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
-    seen = verify(load_kernel(text, like=launched_like, name=name.removesuffix(".il")))
+    seen = verify(load_kernel(text, like=launched_like, name=kernel_name(name)))
     return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
 
 
@@ -246,10 +246,8 @@ def _cost_row(line: int, cost: CostEstimate, instructions: Sequence[LineCost]) -
     for one in instructions:
         work[one.unit] += one.share
     unit, share = max(work.items(), key=lambda each: each[1])
-    text = (
-        f"Cost {cost}: the kernel would finish that much sooner if this line took no time."
-        f" The {UNIT_NAMES.get(unit, unit)} works on it {percent(share)} of the time."
-    )
+    name = UNIT_NAMES.get(unit, unit)
+    text = f"Cost {cost}. The {name} works on this line {percent(share)} of the time."
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
     same_everywhere = round(cost.cost, 5)  # also in the page's Python, whose last digits differ
     return {"line": line, "cost": same_everywhere, "shown": shown, "text": text}

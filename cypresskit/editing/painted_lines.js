@@ -8,6 +8,7 @@ import {make} from "../draw/shell.js"
 
 const BEYOND = 12 // lines painted above and below the visible ones
 const LINE_HIGH = 16 // pixels, of a line
+const HELP_HIGH = 80 // pixels, of a long line of help
 const LETTER_WIDE = 7 // pixels, about
 const COLORS = 8
 
@@ -77,13 +78,21 @@ export class PaintedLines {
     const onscroll = () => this.draw()
     /** @type {HTMLTextAreaElement} */
     this.area = make(code, "textarea", {...attributes, onscroll})
-    this.sized = new ResizeObserver(() => this.draw())
+    this.sized = new ResizeObserver(() => this.resize())
     this.sized.observe(this.area)
   }
 
   end() {
     this.sized.disconnect()
     for (const row of this.rows) unhighlight(row)
+  }
+
+  /** Draw at another size. The caret's line isn't lost to a longer line of help. */
+  resize() {
+    const {scrollTop, clientHeight} = this.area
+    const hidden = this.here * LINE_HIGH - scrollTop - clientHeight
+    if (hidden > 0 && hidden < HELP_HIGH) this.area.scrollTop += hidden
+    this.draw()
   }
 
   /** Show a text. What is known about a line moves with it; a changed line loses its cost. */

@@ -15,6 +15,7 @@ export class StepHead {
   constructor(parent, below, step, owner) {
     this.step = step
     this.speed = 0 // of a correct kernel
+    this.isBegun = false // the reader has typed
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
     const {title, idea, name, hint} = step
@@ -65,11 +66,15 @@ export class StepHead {
     this.fastest = Math.max(gflops, this.fastest ?? 0)
     const passes = (target) => !reaches(before, target) && reaches(gflops, target)
     const passed = this.targets.findLast(passes)
-    return passed ? `${inWhole(gflops)}: ${passed[2]}` : ""
+    if (!passed) return ""
+    const [, target, reached, faster] = passed
+    const isFaster = faster && inWhole(gflops) !== inWhole(target)
+    return `${inWhole(gflops)}: ${isFaster ? faster : reached}`
   }
 
   /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
+    this.isBegun = true
     this.fastest ??= this.step.kept?.gflops ?? 0
     this.markChecks()
   }
@@ -82,16 +87,16 @@ export class StepHead {
       else if (bench?.contains(this.box)) one.setAttribute("data-cypresskit-check", "old")
   }
 
-  /** [name, Gflop/s, message when it is reached, whether it must be passed] of each target, the
-   * lowest first */
+  /** [name, Gflop/s, message when it is reached, message when it is passed] of each target, the
+   * lowest first; a record must be passed */
   get targets() {
-    const {targets, record, name} = this.step
+    const {targets, record} = this.step
     const {minimum, reference, published} = targets
-    /** @type {[string, number, string, boolean][]} */
+    /** @type {[string, number, string, string][]} */
     const all = [
-      ["to pass", minimum, `saved as your step ${name}`, false],
-      ["our solution", reference, "as fast as our solution", false],
-      [`${record}'s record`, published, `past ${record}'s ${inWhole(published)}`, true],
+      ["to pass", minimum, "saved", ""],
+      ["our solution", reference, "as fast as our solution", "faster than our solution"],
+      [`${record}'s record`, published, "", `past ${record}'s ${inWhole(published)}`],
     ]
     return all
       .filter(([, target], at) => target && !(at === 1 && target < minimum))
@@ -107,8 +112,8 @@ export class StepHead {
       make(this.targetsLine, tag, {class: kind}, words)
     for (const each of this.targets) {
       const [words, target] = each
-      const near = speed >= target * (1 - WITHIN)
       const reached = reaches(speed, each)
+      const near = reached || (this.isBegun && speed >= target * (1 - WITHIN))
       const more = near && !reached ? ", almost reached" : ""
       say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}${more}`, near ? "ckw-reached" : "")
     }
@@ -131,8 +136,10 @@ export class StepHead {
   }
 }
 
-/** Return whether a speed reaches a target, or passes a record, as both are shown. */
-function reaches(gflops, [, target, , isRecord]) {
+/** Return whether a speed reaches a target, or passes a record, as both are shown.
+ * @param {number} gflops
+ * @param {any[]} target */
+function reaches(gflops, [, target, reached]) {
   const above = Math.round(gflops) - Math.round(target)
-  return isRecord ? above > 0 : above >= 0
+  return reached ? above >= 0 : above > 0
 }

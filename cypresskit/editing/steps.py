@@ -152,6 +152,14 @@ def starter_text(name: str) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
 
 
+def kernel_name(file: str) -> str:
+    """Return what the kernel in a file is called, such as "your step 05" in that step's."""
+    name = file.removesuffix(".il")
+    if name in STEPS:
+        return f"your step {name}" if name[0].isdigit() else "your kernel"
+    return name
+
+
 def shown_speed(gflops: float) -> float:
     """Return a speed in the four digits in which it is shown, saved and compared with targets."""
     return float(f"{gflops:.4g}")

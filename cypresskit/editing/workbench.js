@@ -117,7 +117,7 @@ export class Workbench {
       this.ask({part: "replay", element: [row, column]})
     })
     const row = make(page, "div", {class: "ckw-open"})
-    this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-costs", role: "status", hidden: ""})
+    this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-clocks", role: "status", hidden: ""})
     const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
     this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
     this.panels = new Panels(row, make(page, "div", {class: "ckw-panels"}))
@@ -205,7 +205,8 @@ export class Workbench {
     this.answers = {}
     this.figures.works("")
     this.step?.forget()
-    if (this.guessed) this.prompt.hidden = true
+    this.prompt.hidden = true
+    this.wanted = 0 // the line that was guessed before there are costs
     if (this.help.querySelector(".ckw-bad")) this.help.replaceChildren()
     clearTimeout(this.timers.speaking)
     this.spoken.textContent = ""
@@ -370,6 +371,7 @@ export class Workbench {
     if (inDigits(gflops - change) !== shown)
       make(this.speed, "span", {class: kind}, ` ${sign}${inDigits(Math.abs(change))}`)
     this.gflops = gflops
+    this.askGuess()
     this.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
   }
 
@@ -378,7 +380,14 @@ export class Workbench {
     this.editor.lines.know("cost", cellsOf(rows, 0.01))
     this.figures.costs(answer)
     this.explain()
-    if (!this.state.step?.guess || this.guessed || !answer.costliest) return
+    if (!answer.costliest) this.prompt.hidden = true
+    if (this.wanted) this.guess(this.wanted)
+  }
+
+  /** Ask for the most expensive line, until the reader has guessed. */
+  askGuess() {
+    this.wanted = 0
+    if (!this.state.step?.guess || this.guessed) return
     this.prompt.hidden = false
     this.prompt.textContent = GUESS
     const onclick = () => {
@@ -392,10 +401,15 @@ export class Workbench {
   /** Take a line as the reader's guess, if the page asks for one. */
   guess(line) {
     const {costs} = this.answers
-    if (this.prompt.hidden || this.guessed || !costs) return
+    if (this.prompt.hidden || this.guessed) return
+    if (!costs) {
+      this.wanted = line
+      this.prompt.textContent = `Your guess is line ${line}: its cost comes soon.`
+      return
+    }
     if (!costs.lines.some((row) => row.line === line)) {
       this.note(`Line ${line} takes no time by itself.`)
-      return
+      return this.askGuess()
     }
     this.guessed = true
     const verdict = line === costs.costliest ? "correct" : "incorrect"

@@ -226,7 +226,7 @@ class Workbench:
             lines = sum(each.note == SHOWN for each in edits)
             held = {"step": step.name, "text": edit.text, "kept": edit == kept}
             held |= {"lines_shown": lines} if lines else {}
-            saved = f"Saved as your step {step.name}." if edit == kept else ""
+            saved = "Saved." if edit == kept else ""
             return {MIME: held, HTML: "", PLAIN: saved}
 
         shown = display(bundle(), raw=True, display_id=True)
