@@ -96,9 +96,11 @@ assert state() == after, "once"
         assert done.returncode == 0, done.stderr
 
 
-def test_what_an_answer_displays_is_printed(ipython, capsys):
-    run(ipython(), "def peak(e, p, u, g):\n    display(42)\n    return 2 * e * p * u * g", CHECK)
-    assert capsys.readouterr().out.count("42\n") == 4 + formula.N_RANDOM_CASES
+def test_what_an_answer_displays_is_printed_and_what_its_cell_does_is_not_again(ipython, capsys):
+    cell = "def peak(e, p, u, g):\n    display(42)\n    return 2 * e * p * u * g\nprint('made')"
+    run(ipython(), cell, CHECK)
+    out = capsys.readouterr().out
+    assert out.count("42\n") == 4 + formula.N_RANDOM_CASES and out.count("made") == 1
 
 
 PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"

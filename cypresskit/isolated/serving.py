@@ -152,11 +152,11 @@ class Server:
         self.guarded(lambda: function(*map(decode, how["arguments"])))
 
     def guarded(self, work: Callable, made: bool = False) -> None:
-        """Do some work, and send the outcome."""
+        """Do some work, and send the outcome. What cells print that make an answer isn't shown."""
+        output = FirstLines(lambda _: None) if made else self.output
         try:
-            with refuse_input(), redirect_stdout(self.output):
-                with redirect_stderr(self.output):
-                    value = work()
+            with refuse_input(), redirect_stdout(output), redirect_stderr(output):
+                value = work()
                 if made:
                     self.answer = value
                     what = "function" if callable(value) else {"value": encode(value)}

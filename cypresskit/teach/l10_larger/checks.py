@@ -56,14 +56,13 @@ def blocks_table() -> str:
     return "\n".join(rows)
 
 
-def simulate_padded(n: int) -> str:
-    """Simulate a square product in blocks of the published size, and in those that the program
-    chooses. Return what is wasted, and the speeds.
+def simulate_padded(n: int = 1920, block: int = 1792) -> str:
+    """Simulate a square product in blocks of a size, and in those that the program chooses. Return
+    what is wasted, and the speeds.
     """
     machine = Machine(HD5870)
     rows = []
-    sizes = {"block": published("blocked_mma")["block"], "chosen": choose_block(n, n, n, machine)}
-    for name, size in sizes.items():
+    for name, size in {"block": block, "chosen": choose_block(n, n, n, machine)}.items():
         timeline = blocked_timeline(n, n, n, machine, block=size)
         whole = -(-n // size) * size
         rows.append(
