@@ -557,7 +557,6 @@ def published(name: str) -> Picture:
 TWO = ("sgemm_tn", "sgemm_tn_37")
 PICTURES: dict[str, Callable[[], Picture]] = {
     "chip": lambda: chip("sgemm_tn", 128, 1024, 2048),
-    "chip of a vector": lambda: chip("sgemv_n_reduce4", 256),
     "wavefronts": lambda: wavefronts(*(simulate(kernel, 256) for kernel in TWO)),
     "bundles": lambda: bundles("ddgemm_tn_fma"),
     "bundles with the LDS": lambda: bundles("sgemm_64x64_lds"),

@@ -9,13 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cypresskit.draw.chip_scene import (
-    FRAMES,
-    HIDDEN,
-    ChipLayout,
-    Scene,
-    engine_key,
-)
+from cypresskit.draw.chip_scene import ENGINE_KEYS, FRAMES, HIDDEN, ChipLayout, Scene
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, require_nonempty
 from cypresskit.kernels.own import Source, resolve
@@ -57,7 +51,7 @@ def chip(
     scenes = _scenes(drawn)
 
     device = drawn[0].device
-    layout = ChipLayout.of(device)
+    layout = ChipLayout(device)
     names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
     sheet = Sheet(f"The chip at work: {names}")
     parts = f"{device.simd_engines} SIMD engines, {device.l2_slices} L2 slices"
@@ -100,15 +94,7 @@ def _scenes(reports: Sequence[Report]) -> list[Scene]:
             " same number of SIMD engines, L2 slices and memory channels"
         )
     is_one_kernel = len({report.kernel for report in reports}) == 1
-    scenes = []
-    for number, report in enumerate(reports):
-        if not report.use:
-            raise ValueError(
-                f"{report.kernel}: this report doesn't say when each unit was busy: pass one that"
-                " ck.simulate returned"
-            )
-        scenes.append(Scene(report, report.use, number, is_one_kernel))
-    return scenes
+    return [Scene(report, number, is_one_kernel) for number, report in enumerate(reports)]
 
 
 def _by_frame(values: Sequence) -> np.ndarray:
@@ -133,12 +119,10 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None
         if scene.has_a_tile_each:
             sheet.about |= scene.stories()
 
-    is_vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
-    counts = [scene.grid.per_tile for scene in scenes]
+    counts = [scene.per_tile for scene in scenes]
     tiles = ["wavefront" if count == 1 else f"{count} wavefronts" for count in counts]
-    result = "y" if is_vector else "C"
     heads = [
-        f"{'Simulated' if scene.skipped else result}: one tile per {wavefronts}"
+        f"{'Simulated' if scene.skipped else 'C'}: one tile per {wavefronts}"
         for scene, wavefronts in zip(scenes, tiles)
     ]
     which = _by_frame(range(len(scenes)))
@@ -163,10 +147,11 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     """Draw the engines and their bars. Returns the centers of all slots: (engines, slots, 2)."""
     engines = scenes[0].report.device.simd_engines
     number = np.arange(engines)
-    x, y = layout.engine_corners(number)
+    x, y = layout.engine_x, layout.engine_y
     width, height = layout.engine_size
-    for scene in scenes:
-        sheet.about |= {engine_key(scene.number, n): scene.story(n) for n in range(engines)}
+    keys = [scene.first_key + ENGINE_KEYS + number for scene in scenes]
+    for scene, of_scene in zip(scenes, keys):
+        sheet.about |= {key: scene.story(n) for n, key in enumerate(of_scene.tolist())}
 
     used = (
         scene.wavefronts[running, 0].astype(int) for scene in scenes for running in scene.running
@@ -182,7 +167,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         words=[f"SIMD engine {n}" for n in number],
         line="line",
         columns={"busy": busy},
-        key=_by_frame([engine_key(scene.number, number) for scene in scenes]),
+        key=_by_frame(keys),
         tip="@words: @busy wavefronts",
     )
     names = [f"engine {n}" if layout.across == 5 else str(n) for n in number]
@@ -197,9 +182,7 @@ def _draw_bars(
     sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout, unit: str, color: str, x: np.ndarray
 ) -> None:
     """Draw how busy a unit of each engine is, as a bar at ``x``."""
-    number = np.arange(len(x))
-    _, y = layout.engine_corners(number)
-    height = layout.engine_size[1]
+    y, height = layout.engine_y, layout.engine_size[1]
     room = height - 14
     foot = y + height - 7
     share = _concatenate([scene.share(unit) for scene in scenes], 0)
@@ -214,20 +197,19 @@ def _draw_bars(
         color=color,
         moves=("y", "h"),
         columns={"percent": share},
-        words=[f"SIMD engine {n}, {unit}" for n in number],
+        words=[f"SIMD engine {n}, {unit}" for n in range(len(x))],
         tip="@words: busy @percent %",
     )
 
 
 def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
     """Draw the wavefront slots of each engine. Returns their centers: (engines, slots, 2)."""
-    x, y = layout.engine_corners(np.arange(scenes[0].report.device.simd_engines))
     slots = max(scene.report.active_wavefronts for scene in scenes)
     beside = -(-slots // 2) if slots > 4 else slots
     step = min(22.0, (layout.engine_size[0] - 44) / beside)
     row, column = np.divmod(np.arange(slots), beside)
-    across = x[:, np.newaxis] + 14 + column * step
-    down = y[:, np.newaxis] + 30 + row * min(20.0, step + 4)
+    across = layout.engine_x[:, np.newaxis] + 14 + column * step
+    down = layout.engine_y[:, np.newaxis] + 30 + row * min(20.0, step + 4)
     places = np.stack(np.broadcast_arrays(across, down), -1)
     side = min(14.0, max(step - 3, step / 2))
     centers = places.reshape(-1, 2).T

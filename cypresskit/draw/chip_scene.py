@@ -4,171 +4,108 @@ Of a long launch, a report may have simulated only some rounds of wavefronts. Th
 after the other, and the caption says how many were skipped.
 """
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, TypeVar
-
 import numpy as np
 
 from cypresskit.devices import Device
 from cypresskit.tables import plural
 from cypresskit.timing import Report
-from cypresskit.timing.launch_time import Use
 
 FRAMES = 120  # of a report
 MAX_TILES = 1024  # with more wavefronts, a tile represents several
 LARGEST_TILE = 40.0  # pixels
 HIDDEN = 0.05  # pixels: the width of a hidden dot
 LISTED = 12  # wavefronts of an engine that are listed
-# Keys of a scene: first its wavefronts, by number, then its engines.
+# The keys of a scene begin at SCENE_KEYS times its number: its wavefronts, by number, and from
+# ENGINE_KEYS on its engines.
 SCENE_KEYS, ENGINE_KEYS = 100_000, 50_000
 
-Number = TypeVar("Number", int, np.ndarray)
 
-
-def wavefront_key(scene: int, wavefront: Number) -> Number:
-    """Return the key of a wavefront in a scene, or the keys of several."""
-    return SCENE_KEYS * scene + wavefront
-
-
-def engine_key(scene: int, engine: Number) -> Number:
-    """Return the key of a SIMD engine in a scene, or the keys of several."""
-    return SCENE_KEYS * scene + ENGINE_KEYS + engine
-
-
-@dataclass(frozen=True)
 class ChipLayout:
-    """Positions on the stage, in pixels."""
+    """Positions on the stage, in pixels: five by four engines for the HD 5870, smaller ones for
+    more.
+    """
 
-    across: int  #: engines side by side
-    rows: int  #: rows of engines
-    width: int = 1250
-    map_left: int = 12
-    map_side: int = 224
-    top: int = 46  # of the map
-    left: int = 268  # of the engines
-    engines_width: int = 974
-    engine_height: int = 72
-    gap: int = 6  # between two engines
-    memory_height: int = 54  # between the rows of engines
-    dot: int = 12  # a wavefront's width
+    width = 1250
+    map_left, map_side, map_top = 12, 224, 46
+    left, engines_width, engines_top = 268, 974, 26
 
-    @classmethod
-    def of(cls, device: Device) -> "ChipLayout":
-        """Return the layout for a device: five by four engines for the HD 5870, smaller ones for
-        more.
-        """
-        across = 5 if device.simd_engines <= 20 else 10
-        rows = -(-device.simd_engines // across)
-        return cls(across, rows) if rows <= 6 else cls(across, rows, engine_height=52, dot=4)
+    def __init__(self, device: Device) -> None:
+        gap = 6  # between two engines
+        memory_height = 54  # between the rows of engines
+        self.across = 5 if device.simd_engines <= 20 else 10  # engines side by side
+        rows = -(-device.simd_engines // self.across)
+        rows_above = (rows + 1) // 2  # the L2 slices and memory channels
+        row_height, self.dot = (72, 12) if rows <= 6 else (52, 4)  # dot: a wavefront's width
+        self.height = 424 + max(rows - 4, 0) * row_height
+        self.memory_top = self.engines_top + rows_above * row_height
+        self.running_top = self.height - 46  # the chart of running wavefronts
 
-    @property
-    def height(self) -> int:
-        return 424 + max(self.rows - 4, 0) * self.engine_height
-
-    @property
-    def engines_top(self) -> int:
-        return self.top - 20
-
-    @property
-    def rows_above(self) -> int:
-        """The rows of engines above the L2 slices and memory channels."""
-        return (self.rows + 1) // 2
-
-    @property
-    def memory_top(self) -> float:
-        return self.engines_top + self.rows_above * self.engine_height
-
-    @property
-    def engine_size(self) -> tuple[int, int]:
-        """Width and height of an engine."""
-        width = (self.engines_width + self.gap) // self.across - self.gap
-        return width, self.engine_height - self.gap
-
-    def engine_corners(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return x and y of the engines' upper left corners."""
-        row, column = np.divmod(number, self.across)
-        x = self.left + column * (self.engine_size[0] + self.gap)
-        is_below = row >= self.rows_above
-        y = self.engines_top + row * self.engine_height + self.memory_height * is_below
-        return x, y
-
-    @property
-    def running_top(self) -> int:
-        """The top of the chart of running wavefronts."""
-        return self.height - 46
+        column_width = (self.engines_width + gap) // self.across
+        self.engine_size = column_width - gap, row_height - gap
+        row, column = np.divmod(np.arange(device.simd_engines), self.across)
+        # The engines' upper left corners.
+        self.engine_x = self.left + column * column_width
+        self.engine_y = self.engines_top + row * row_height + memory_height * (row >= rows_above)
 
 
-class Grid(NamedTuple):
-    """The map of C: tiles across and down, and wavefronts per tile."""
-
-    across: int
-    down: int
-    per_tile: int
-
-
-class Tiles(NamedTuple):
-    """The tiles of the map, each array of shape (frames, tiles)."""
-
-    x: np.ndarray
-    y: np.ndarray
-    size: np.ndarray
-    state: np.ndarray  # 0 not started, 1 running, 2 done
-    key: np.ndarray
-
-
-class Dots(NamedTuple):
-    """The running wavefronts, each array of shape (frames, dots)."""
-
-    x: np.ndarray
-    y: np.ndarray
-    width: np.ndarray
-    key: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
 class Scene:
-    """One report in the picture of the chip."""
+    """One report in the picture of the chip.
 
-    report: Report
-    use: Use  #: the report's record of the units
-    number: int
-    is_one_kernel: bool  #: whether all scenes show the same kernel
+    Attributes
+    ----------
+    first_key
+        Its first wavefront's key.
+    wavefronts
+        Engine, start and end of each simulated wavefront, in clocks; shape (wavefronts, 3).
+    skipped
+        The number of wavefronts that weren't simulated.
+    clocks
+        The simulated clock of each frame.
+    running
+        Whether each simulated wavefront is running; shape (frames, wavefronts).
+    done
+        The number of finished wavefronts in each frame.
+    across, down, per_tile
+        The map of C: tiles across and down, and wavefronts per tile.
+    has_a_tile_each
+        Whether each wavefront of the launch has its own tile.
+    """
 
-    @property
-    def name(self) -> str:
-        size = self.report.size
-        if size is None or not self.is_one_kernel:
-            return self.report.kernel
-        return f"N = {size[0]}" if len(set(size)) == 1 else " x ".join(map(str, size))
+    def __init__(self, report: Report, number: int, is_one_kernel: bool) -> None:
+        if not report.use:
+            raise ValueError(
+                f"{report.kernel}: this report doesn't say when each unit was busy: pass one that"
+                " ck.simulate returned"
+            )
+        self.report, self.use = report, report.use
+        self.first_key = SCENE_KEYS * number
+        self.name = report.kernel
+        if report.size and is_one_kernel:  # all scenes show the same kernel
+            m, n, k = report.size
+            self.name = f"N = {n}" if m == n == k else f"{m} x {n} x {k}"
 
-    @property
-    def wavefronts(self) -> np.ndarray:
-        """Engine, start and end of each simulated wavefront, in clocks; shape (wavefronts, 3)."""
-        return self.use.wavefronts
-
-    # -- time
-
-    @property
-    def clocks(self) -> np.ndarray:
-        """The simulated clock of each frame."""
-        return np.linspace(0, self.use.clocks[-1], FRAMES)
-
-    @property
-    def skipped(self) -> int:
-        """The number of wavefronts that weren't simulated."""
-        return self.report.wavefronts - len(self.wavefronts)
-
-    @cached_property
-    def running(self) -> np.ndarray:
-        """Whether each simulated wavefront is running; shape (frames, wavefronts)."""
+        self.wavefronts = self.use.wavefronts
+        self.skipped = report.wavefronts - len(self.wavefronts)
+        self.clocks = np.linspace(0, self.use.clocks[-1], FRAMES)
         _, start, end = self.wavefronts.T
-        return (start < self.clocks[:, np.newaxis]) & (end > self.clocks[:, np.newaxis])
+        now = self.clocks[:, np.newaxis]
+        self.running = (start < now) & (end > now)
+        self.done = (end <= now).sum(axis=1)
 
-    @cached_property
-    def done(self) -> np.ndarray:
-        """The number of finished wavefronts in each frame."""
-        return (self.wavefronts[:, 2] <= self.clocks[:, np.newaxis]).sum(axis=1)
+        self.per_tile = -(-len(self.wavefronts) // MAX_TILES)
+        self.has_a_tile_each = self.per_tile == 1 and not self.skipped
+        tiles = -(-len(self.wavefronts) // self.per_tile)
+        self.across = self._blocks_across() if self.has_a_tile_each else 0
+        if not 0 < self.across <= tiles:
+            self.across = int(np.ceil(np.sqrt(tiles)))
+        self.down = -(-tiles // self.across)
+
+    def _blocks_across(self) -> int:
+        """Return how many wavefronts of 8 x 8 work-items are side by side in C; 0 if that isn't
+        known, or C is a vector.
+        """
+        kernel, size = self.report.gemm_kernel, self.report.size
+        return -(-size[1] // (8 * kernel.block[1])) if kernel and size and size[1] > 1 else 0
 
     # -- how busy each part is
 
@@ -197,52 +134,27 @@ class Scene:
 
     # -- the map
 
-    @cached_property
-    def grid(self) -> Grid:
-        """How the map is divided into tiles."""
-        count = len(self.wavefronts)
-        per_tile = -(-count // MAX_TILES)
-        tiles = -(-count // per_tile)
-        across = self._blocks_across() if per_tile == 1 else 0
-        if not 0 < across <= tiles:
-            across = int(np.ceil(np.sqrt(tiles)))
-        return Grid(across, -(-tiles // across), per_tile)
-
-    def _blocks_across(self) -> int:
-        """Return how many wavefronts of 8 x 8 work-items are side by side in C.
-
-        0 if that isn't known: if only some were simulated, or C is a vector.
-        """
-        kernel, size = self.report.gemm_kernel, self.report.size
-        if self.skipped or not kernel or not size or size[1] == 1:
-            return 0
-        return -(-size[1] // (8 * kernel.block[1]))
-
-    @property
-    def has_a_tile_each(self) -> bool:
-        """Whether each wavefront of the launch has its own tile."""
-        return self.grid.per_tile == 1 and not self.skipped
-
     def tile(
         self, wavefront: np.ndarray, layout: ChipLayout
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Return center x, center y and size of the tile of each wavefront."""
-        across, down, per_tile = self.grid
-        size = min(layout.map_side / across, layout.map_side / down, LARGEST_TILE)
-        row, column = np.divmod(wavefront // per_tile, across)
-        return layout.map_left + (column + 0.5) * size, layout.top + (row + 0.5) * size, size
+        size = min(layout.map_side / max(self.across, self.down), LARGEST_TILE)
+        row, column = np.divmod(wavefront // self.per_tile, self.across)
+        return layout.map_left + (column + 0.5) * size, layout.map_top + (row + 0.5) * size, size
 
-    def tiles(self, layout: ChipLayout) -> Tiles:
-        """Return the tiles of the map in each frame."""
+    def tiles(self, layout: ChipLayout) -> list[np.ndarray]:
+        """Return the tiles of the map in each frame: x, y, size, state and key, each array of shape
+        (frames, tiles).
+        """
         state = self._tile_states()
         number = np.arange(state.shape[1])
-        x, y, size = self.tile(number * self.grid.per_tile, layout)
-        key = wavefront_key(self.number, number) if self.has_a_tile_each else -1
-        return Tiles(*(np.broadcast_to(part, state.shape) for part in (x, y, size - 1, state, key)))
+        x, y, size = self.tile(number * self.per_tile, layout)
+        key = self.first_key + number if self.has_a_tile_each else -1
+        return [np.broadcast_to(part, state.shape) for part in (x, y, size - 1, state, key)]
 
     def _tile_states(self) -> np.ndarray:
         """Return each tile's state: 0 not started, 1 running, 2 done. Shape (frames, tiles)."""
-        tile = np.arange(len(self.wavefronts)) // self.grid.per_tile
+        tile = np.arange(len(self.wavefronts)) // self.per_tile
         whole = np.bincount(tile)
         _, start, end = self.wavefronts.T
         state = np.empty((FRAMES, len(whole)), int)
@@ -254,9 +166,9 @@ class Scene:
 
     # -- the dots
 
-    def dots(self, places: np.ndarray, layout: ChipLayout) -> Dots:
+    def dots(self, places: np.ndarray, layout: ChipLayout) -> tuple[np.ndarray, ...]:
         """Return the dots of the wavefronts, which move from their tile to a slot of their engine
-        and back.
+        and back: x, y, width and key, each array of shape (frames, dots).
 
         Two dots alternate in a slot, so that one can arrive while the other leaves. ``places``
         (engines, slots, 2) are the centers of the slots.
@@ -284,9 +196,9 @@ class Scene:
             xy[:, rests, dot] = homes[:, [wavefront]]
             width[runs, dot] = layout.dot
             if self.has_a_tile_each:
-                key[runs, dot] = wavefront_key(self.number, wavefront)
+                key[runs, dot] = self.first_key + wavefront
         xy[:, -1] = np.nan  # all are done
-        return Dots(xy[0], xy[1], width, key)
+        return *xy, width, key
 
     def _frames_between(self, start: float, end: float) -> tuple[int, int]:
         """Return the first frame after a clock, and the first one from another on (at most the
@@ -300,7 +212,7 @@ class Scene:
     def stories(self) -> dict[int, str]:
         """Return a sentence on each wavefront, by its key."""
         return {
-            wavefront_key(self.number, number): f"**Wavefront {number}** of {self.name}: runs on"
+            self.first_key + number: f"**Wavefront {number}** of {self.name}: runs on"
             f" SIMD engine {engine:.0f} from clock {start:,.0f} to {end:,.0f}."
             for number, (engine, start, end) in enumerate(self.wavefronts)
         }
@@ -322,7 +234,7 @@ class Scene:
         size = ""
         if report.size:
             m, n, k = report.size
-            size = f" {m} x {k}" if n == 1 else f" {m} x {n} x {k}"
+            size = f" {m} x {n} x {k}"
         simulated = ""
         if report.simulated < 1:
             simulated = f" ({_percent(report.simulated)} of its work simulated)"

@@ -15,7 +15,7 @@ import numpy as np
 from cypresskit.compiler import Code, compile
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import chip
-from cypresskit.draw.chip_scene import engine_key, wavefront_key
+from cypresskit.draw.chip_scene import ENGINE_KEYS
 from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.player import Player
 from cypresskit.draw.register_block import register_block
@@ -122,8 +122,8 @@ def _chip_level(report: Report, engine: Player) -> Level:
     on_engine = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
     drawn = [int(wavefront) for wavefront in on_engine if wavefront in engine.about]
     last = len(engine) - 1
-    links = {engine_key(0, 0): Link(last, drawn[0] if drawn else 0)}
-    links |= {wavefront_key(0, wavefront): Link(last, wavefront) for wavefront in drawn}
+    links = {ENGINE_KEYS: Link(last, drawn[0] if drawn else 0)}
+    links |= {wavefront: Link(last, wavefront) for wavefront in drawn}
     return Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report), links)
 
 
