@@ -23,10 +23,6 @@ FLOW = {
     ("if", True): "is true: runs the following lines",
     ("if", False): "is false: skips the following lines",
 }
-#: The accesses of a step in ``BlockSteps.marks``.
-FETCHED = slice(0, 2)
-READ = slice(2, 4)
-WRITTEN = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +42,8 @@ class BlockSteps:
     k
         The k of A's columns, then of B's rows, after each step; -1 where none is complete.
     marks
-        Row and column of what a step fetches of A and B, reads of A and B, and writes of C; NaN for
-        none. Shape (steps, 5, 2).
+        What a step fetches of A and B, reads of A and B, and writes of C: first row, first column,
+        rows, columns; NaN for none. Shape (steps, 5, 4).
     groups
         The cells of the block, of B's rows and of A's columns.
     captions
@@ -102,15 +98,22 @@ class BlockSteps:
         return read
 
     def _marks(self) -> np.ndarray:
-        """Return row and column of each step's accesses to the matrices."""
-        marks = np.full((self.steps, 5, 2), np.nan, np.float32)
+        """Return each step's accesses to the matrices."""
+        marks = np.full((self.steps, 5, 4), np.nan, np.float32)
         for step, (resource, x, y, _) in self.fetched.items():
             if resource in MATRICES:
-                marks[step, FETCHED][resource] = y, x
-        for step, (first, *_) in self.updates.items():
-            operands = first.from_a, first.from_b
-            marks[step, READ] = [(origin.row, origin.column) for origin in operands]
-            marks[step, WRITTEN] = self.block.place(first)
+                wide = self.recording.textures[resource][2] // self.block.words
+                marks[step, resource] = y, x * wide, 1, wide
+        for step, updates in self.updates.items():
+            parts: list[list] = [
+                [update.from_a for update in updates],
+                [update.from_b for update in updates],
+                [self.block.place(update) for update in updates],
+            ]
+            for mark, places in zip(marks[step, 2:], parts):
+                rows, columns = ([place[axis] for place in places] for axis in (0, 1))
+                first = min(rows), min(columns)
+                mark[:] = *first, max(rows) + 1 - first[0], max(columns) + 1 - first[1]
         return marks
 
     def _cells(self, cells: list[tuple[int, int]], wrote: np.ndarray, read: np.ndarray) -> Cells:

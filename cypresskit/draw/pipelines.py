@@ -7,15 +7,13 @@ share is drawn as its average.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, require_nonempty
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, choose_ticks, require_nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 # In pixels:
@@ -79,16 +77,14 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     sheet = Sheet("Timeline: " + " and ".join(names))
     label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
     sheet.stage(label, STAGE, foot + 18, most=min(1.06, 430 / (foot + 18)))
-    bands = [band for chart in charts for band in chart.bands.values()]
-    sheet.ticks((LEFT, RIGHT), 1e3 * charts[0].end, bands, foot + 9)
-    sheet.text(LEFT - 24, foot + 9, "milliseconds:", "soft", align="right", size=12)
+    _draw_ticks(sheet, charts)
     any_full = False
     for chart in charts:
         any_full |= _draw_chart(sheet, chart)
 
-    moments = charts[0].moments
     captions = [
-        f"At {1e3 * t:.1f} ms. " + "\n".join(chart.say(t) for chart in charts) for t in moments
+        f"At {1e3 * t:.1f} ms. " + "\n".join(chart.say(t) for chart in charts)
+        for t in charts[0].axis.moments
     ]
     # Runs that compute the same product can be compared.
     if len(timelines) > 1 and len({run.flops for run in timelines}) == 1:
@@ -208,54 +204,46 @@ def _pace(run: Timeline) -> float:
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _Chart:
-    """One timeline in the picture: positions, and texts on its tasks."""
+    """One timeline in the picture: positions, and texts on its tasks.
 
-    number: int
-    name: str
-    run: Timeline
-    slower: float  #: time per flop relative to the fastest timeline; 0 if it isn't slower
-    end: float  #: of the longest timeline, in seconds
-    together: set[str]  #: resources that are shared in some timeline
-    top: float
-    rows: dict[str, float]  #: height of each visible resource; shared ones come last
+    Attributes
+    ----------
+    slower
+        Time per flop relative to the fastest timeline; 0 if it isn't slower.
+    end
+        Of the longest timeline, in seconds.
+    together
+        Resources that are shared in some timeline.
+    rows
+        The height of each visible resource; shared ones come last.
+    bands, place
+        Upper and lower y of each row, and its center.
+    keys
+        The key of each task.
+    """
 
-    @property
-    def foot(self) -> float:
-        return self.top + HEAD + sum(self.rows.values())
-
-    @cached_property
-    def bands(self) -> dict[str, tuple[float, float]]:
-        """Upper and lower y of each row."""
-        ends = self.top + HEAD - 4 + np.cumsum([0, *self.rows.values()])
-        return dict(zip(self.rows, pairwise(ends.tolist())))
-
-    @cached_property
-    def place(self) -> dict[str, float]:
-        """The center y of each row."""
-        return {name: (high + low) / 2 for name, (high, low) in self.bands.items()}
-
-    @cached_property
-    def keys(self) -> np.ndarray:
-        """The key of each task."""
-        return 10_000 * self.number + np.arange(len(self.run.spans))
-
-    @property
-    def moments(self) -> np.ndarray:
-        return np.linspace(0, self.end, FRAMES)
-
-    @property
-    def is_over(self) -> np.ndarray:
-        """Whether the run has ended, in each frame."""
-        return self.moments >= self.run.seconds - 1e-12
-
-    @property
-    def axis(self) -> TimeAxis:
-        return TimeAxis(self.moments, self.to_x)
-
-    def to_x(self, seconds):
-        return LEFT + np.asarray(seconds) / self.end * WIDE
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        run: Timeline,
+        slower: float,
+        end: float,
+        together: set[str],
+        top: float,
+        rows: dict[str, float],
+    ) -> None:
+        self.name, self.run, self.slower, self.end = name, run, slower, end
+        self.together, self.top, self.rows = together, top, rows
+        ends = top + HEAD + np.cumsum([0, *rows.values()])
+        self.foot = ends[-1]
+        self.bands = dict(zip(rows, pairwise((ends - 4).tolist())))
+        self.place = {row: (high + low) / 2 for row, (high, low) in self.bands.items()}
+        self.keys = 10_000 * number + np.arange(len(run.spans))
+        self.axis = TimeAxis(
+            np.linspace(0, end, FRAMES), lambda seconds: LEFT + np.asarray(seconds) / end * WIDE
+        )
 
     def row(self, task: Task) -> str:
         """Return the resource that names a task: its queue's or, in a serial program, the one it
@@ -308,12 +296,27 @@ class _Chart:
         return ", ".join(f"{stage} {_percent(s / self.run.seconds):.0f} %" for stage, s in longest)
 
 
+def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
+    """Draw the milliseconds through all rows."""
+    last, foot = 1e3 * charts[0].end, charts[-1].foot + 9
+    ticks = choose_ticks(0, last)
+    x = LEFT + np.array(ticks) / last * WIDE
+    y, high = np.array(
+        [((top + low) / 2, low - top) for chart in charts for top, low in chart.bands.values()]
+    ).T
+    across, down = np.tile(x, len(y)), np.repeat(y, len(x))
+    sheet.boxes("ticks", across, down, 1, np.repeat(high, len(x)), color="line", alpha=0.6)
+    words = sheet.source("tick names", x=x, y=np.full(len(x), foot), text=[f"{t:g}" for t in ticks])
+    sheet.text("x", "y", "text", "soft", source=words, align="center", size=12)
+    sheet.text(LEFT - 24, foot, "milliseconds:", "soft", align="right", size=12)
+
+
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
     """Draw a timeline. Returns whether a shared resource is ever full."""
     sheet.text(4, chart.top + 12, chart.name, bold=True, size=14)
     sheet.play_head(
         f"head {chart.name}",
-        np.tile(chart.to_x(chart.moments)[:, np.newaxis], len(chart.rows)),
+        np.tile(chart.axis.to_x(chart.axis.moments)[:, np.newaxis], len(chart.rows)),
         np.array(list(chart.place.values())),
         np.array(list(chart.rows.values())),
     )
@@ -356,7 +359,7 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
         words=words[numbers],
         key=chart.keys[numbers],
     )
-    left, right, middle = (chart.to_x(seconds) for seconds in (start, end, (start + end) / 2))
+    left, right, middle = (chart.axis.to_x(seconds) for seconds in (start, end, (start + end) / 2))
     names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
     sheet.text(middle, y, names, size=12, align="center")
 
@@ -414,7 +417,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     sheet.text(LEFT - 8, y, called, align="right", size=12)
     sheet.text(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right", size=12)
 
-    moments = chart.moments
+    moments = chart.axis.moments
     capacity = {row: run.resources[row].capacity for row in chart.rows}
     uses = [[s.task.uses.get(row, 0) / capacity[row] for row in chart.rows] for s in run.spans]
     part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in run.spans]
@@ -432,7 +435,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
         f"finish {chart.name}",
         RIGHT,
         chart.top + 10,
-        chart.is_over.astype(int),
+        (moments >= run.seconds - 1e-12).astype(int),
         names=["", answer],
         align="right",
         bold=True,
@@ -463,7 +466,7 @@ def _draw_path(sheet: Sheet, chart: _Chart) -> None:
     if not path:
         return
     y = np.array([chart.y(span) for span in path])
-    left, right = chart.to_x([[span.start for span in path], [span.end for span in path]])
+    left, right = chart.axis.to_x(np.array([(span.start, span.end) for span in path]).T)
     last = np.full((FRAMES, 1), np.nan, np.float32)
     last[-1] = 0
     high = min(chart.rows.values()) - 3

@@ -285,25 +285,11 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
 
 def _draw_marks(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
     """Draw frames around what a step fetches of A and B, reads of A and B, and writes of C."""
-    recording, block = scenes[0].recording, scenes[0].block
-    texels = [recording.textures[n][2] // block.words for n in MATRICES]
-    updates = max(scenes[0].updates.values(), key=len)
-    from_a, from_b = [update.from_a for update in updates], [update.from_b for update in updates]
-    read_widths = [len({origin.column for origin in origins}) for origins in (from_a, from_b)]
-    read_heights = [len({origin.row for origin in origins}) for origins in (from_a, from_b)]
-    k_of_a, k_of_b = block.k_axis
-    written_width = len({origin[1 - k_of_b] for origin in from_b})
-    written_height = len({origin[1 - k_of_a] for origin in from_a})
-    width = np.array([*texels, *read_widths, written_width], np.float32)
-    height = np.array([1, 1, *read_heights, written_height], np.float32)
-
-    place = np.concatenate([scene.marks for scene in scenes])
+    row, column, high, wide = np.moveaxis(np.concatenate([scene.marks for scene in scenes]), -1, 0)
     left = np.array([maps.left[name] for name in "ABABC"], np.float32)
-    unit = np.array([*texels, 1, 1, 1], np.float32)  # columns of a fetch are texels
-    x = left + place[:, :, 1] * unit + width / 2
-    y = place[:, :, 0] + height / 2
     frames: dict = {"wrote": [3, 3, 0, 0, 3], "read": [0, 0, 2, 2, 0]}
-    marks = sheet.source("marks", x=x, y=y, w=width, h=height, **frames)
+    x, y = left + column + wide / 2, row + high / 2
+    marks = sheet.source("marks", x=x, y=y, w=wide, h=high, **frames)
     _draw_frames(sheet, marks, "w", "h")
 
 

@@ -122,37 +122,6 @@ class Sheet(Parts):
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
         self._staged = True
 
-    def ticks(
-        self,
-        ends: tuple[float, float],
-        last: float,
-        bands: Sequence[tuple[float, float]],
-        foot: float,
-    ) -> None:
-        """Draw an axis from 0 to ``last``.
-
-        Parameters
-        ----------
-        ends
-            The x of its two ends.
-        last
-            The number at the right end.
-        bands
-            Upper and lower y of each row that the ticks cross.
-        foot
-            The y of the labels.
-        """
-        left, right = ends
-        ticks = choose_ticks(0, last)
-        x = left + np.array(ticks) / last * (right - left)
-        y, high = np.array([((top + low) / 2, low - top) for top, low in bands]).T
-        across, down = np.tile(x, len(y)), np.repeat(y, len(x))
-        tall = np.repeat(high, len(x))
-        self.boxes("ticks", across, down, 1, tall, color="line", alpha=0.6)
-        texts = [f"{tick:g}" for tick in ticks]
-        words = self.source("tick names", x=x, y=np.full(len(x), foot), text=texts)
-        self.text("x", "y", "text", "soft", source=words, align="center", size=12)
-
     def plot(
         self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options
     ) -> Plot:
