@@ -34,20 +34,26 @@ class Prediction:
         self.question, self.unit = theme.make_readable(question), theme.make_readable(unit)
         self.choices, self.curve, self.top = choices, curve, top
         self._widget: Any = None
-        self._entries: list = []
+        self._entry: Any = None
 
     @property
     def value(self):
         """The guess: a choice, a number, or a dict from x to height. None before anything is
         entered.
         """
-        entered = [entry.value for entry in self._entries]
+        if self._entry is None:
+            return None
+        entered = self._entry.value
         if self.curve:
-            heights = entered[0] if entered else []
-            return dict(zip(self.curve, heights)) if any(heights) else None
-        if self.choices or not entered:
-            return entered[0] if entered else None
-        return read_number(entered[0], self.unit)
+            return dict(zip(self.curve, entered)) if any(entered) else None
+        return entered if self.choices else read_number(entered, self.unit)
+
+    @property
+    def _typed(self) -> str:
+        """The text in the field of a number."""
+        if self._entry is None or self.curve or self.choices:
+            return ""
+        return self._entry.value.strip()[:40]
 
     def reveal(self, truth) -> str:
         """Return the question, the guess and the result as a line of text.
@@ -60,14 +66,8 @@ class Prediction:
         is_ = f"it is {_shown(truth) if numeric else truth} {unit}".rstrip()
         gap, you, it = (" ", "You", "It") if self.question.endswith("?") else (": ", "you", "it")
         if self.value is None:
-            text = (
-                self._entries[0].value if self._entries and not (self.curve or self.choices) else ""
-            )
-            why = (
-                f"`{text.strip()[:40]}` can't be read as a number"
-                if text.strip()
-                else "You made no guess"
-            )
+            typed = self._typed
+            why = f"`{typed}` can't be read as a number" if typed else "You made no guess"
             return f"{self.question}{gap}{it}{is_[2:]}. ({why}.)"
         right = (
             abs(self.value - truth) <= 0.1 * abs(truth)
@@ -95,24 +95,21 @@ class Prediction:
         unit = []
         label = f"Your guess: {self.question}"
         if self.curve:
-            self._entries = [guess_chart(label, self.curve, self.top)]
+            self._entry = guess_chart(label, self.curve, self.top)
         elif self.choices:
             options = [(theme.make_readable(str(choice)), choice) for choice in self.choices]
-            self._entries = [
-                widgets.ToggleButtons(
-                    options=options, value=None, style={"button_width": "initial"}, tooltip=label
-                ).add_class("cypresskit-choices")
-            ]
+            self._entry = widgets.ToggleButtons(
+                options=options, value=None, style={"button_width": "initial"}, tooltip=label
+            ).add_class("cypresskit-choices")
         else:
             field = {"placeholder": "a number", "layout": {"width": "9em"}, "tooltip": label}
-            self._entries = [widgets.Text(**field)]
+            self._entry = widgets.Text(**field)
             unit = [widgets.Label(self.unit)]
         asked = f"<b>Your guess:</b> {theme.escape_html(self.question)}"
         question = widgets.HTML(STYLE + asked if self.choices else asked)
         self._status = widgets.HTML(self._noted())
-        for entry in self._entries:
-            entry.observe(self._note, "value")
-        row = widgets.HBox([*self._entries, *unit])
+        self._entry.observe(self._note, "value")
+        row = widgets.HBox([self._entry, *unit])
         self._widget = widgets.VBox([question, row, self._status])
 
     def _note(self, _) -> None:
@@ -120,9 +117,8 @@ class Prediction:
 
     def _noted(self) -> str:
         """Return the feedback on what is being entered, as HTML."""
-        entered = "" if self.curve or self.choices else self._entries[0].value.strip()
-        if entered and self.value is None:
-            problem = f"{entered[:40]!r} can't be read as a number: try one like 8, 1.5 or 1/70."
+        if self._typed and self.value is None:
+            problem = f"{self._typed!r} can't be read as a number: try one like 8, 1.5 or 1/70."
             return f'<b role="alert" style="color: {RED}">{theme.escape_html(problem)}</b>'
         if self.value is None:
             return "Enter your guess, then run the next cell."
