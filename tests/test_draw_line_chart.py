@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from bokeh.models import LinearAxis
+from bokeh.models import LinearAxis, Scatter
 from pages import (
     drawn,
 )
@@ -22,6 +22,14 @@ def test_curves_of_zeros_and_below_zero_fit_their_chart(heights):
     assert figure.y_range.start < min(heights) and max(heights) < figure.y_range.end
     assert len(figure.left[0].ticker.ticks) > 1
     assert player.still()
+
+
+def test_points_on_each_other_are_all_seen():
+    """The first are filled, later ones are rings around them."""
+    (figure,) = draw.line_chart({name: {1: 2.0} for name in "abc"}, "x", "y").figures
+    points = [r.glyph for r in figure.renderers if isinstance(r.glyph, Scatter)]
+    sizes = [glyph.size for glyph in points]
+    assert sizes == sorted({*sizes}) and [bool(glyph.fill_color) for glyph in points] == [1, 0, 0]
 
 
 def test_a_still_draws_the_axes_of_its_chart():

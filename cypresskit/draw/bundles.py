@@ -23,9 +23,9 @@ from cypresskit.tables import elided, plural
 WIDTH, HEIGHT, TOP = 1250, 420, 34
 LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
 LISTED = 17  # visible lines of IL
-TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # with at most 17 rows per column
-DETAIL_LEFT = 860
-SLOT = 72  # width of a slot of the current bundle
+TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 450, 17  # with at most 17 rows per column
+DETAIL_LEFT = 840
+SLOT = 76  # width of a slot of the current bundle
 PORTS_TOP, PORT = 124, 26  # its read ports, and the height of one
 FETCH = re.compile(r"sample_resource\((\d+)\)_sampler\(\d+\)(?:_aoffimmi(\([^)]*\)))?")
 IDLE = len(theme.SERIES)
@@ -198,7 +198,7 @@ def _draw_listing(sheet: Sheet, loop: _Loop) -> None:
     """Draw the lines of IL around those of the current bundle."""
     listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
     whole = ["", *(loop.lines[n - 1] for n in listed)]
-    shown = ["", *(f"{n:4}  {elided(short_fetch(loop.lines[n - 1]), 33)}" for n in listed)]
+    shown = ["", *(f"{n:3} {elided(short_fetch(loop.lines[n - 1]), 31)}" for n in listed)]
     rows = []  # per bundle and row: number of the text, color, key, width of a frame
     for bundle in loop.bundles:
         current = {o.line for o in bundle.operations}
@@ -286,7 +286,7 @@ def _wires(loop: _Loop, n: int) -> tuple[list, list]:
     drops, ends = [], []
     for (cycle, bank), (_, takers) in loop.ports(n).items():
         x, y = BANKS_X[bank], CYCLES_Y[cycle]
-        gutter = x + SLOT / 2 - 10 + 4 * cycle
+        gutter = x + SLOT / 2 - 13 + 3 * cycle
         drops.append((x + SLOT / 2 - 16, y, gutter, y))
         drops.append((gutter, y, gutter, PORTS_FOOT))
         ends += [
@@ -328,14 +328,14 @@ def _draw_ports(sheet: Sheet, loop: _Loop) -> None:
     for frame, ports in enumerate(named):
         for (cycle, bank), name in ports.items():
             register[frame, 4 * cycle + bank] = names.index(name)
-    x = np.tile(BANKS_X, 3) - 6
+    x = np.tile(BANKS_X, 3) - 8
     y = np.repeat(CYCLES_Y, 4)
     words = [f"cycle {cycle}, bank {bank}" for cycle in range(3) for bank in "xyzw"]
-    sheet.boxes("port", x, y, SLOT - 20, PORT - 4, color="faint", line="line", words=words)
+    sheet.boxes("port", x, y, SLOT - 16, PORT - 4, color="faint", line="line", words=words)
     sheet.numbers("ports", x, y, register, names=names, align="center", size=11)
     banks = [f"bank {bank}" for bank in "xyzw"]
     cycles = [f"cycle {n}" for n in range(3)]
-    sheet.text(BANKS_X - 6, PORTS_TOP - 9, banks, "soft", align="center", size=11)
+    sheet.text(BANKS_X - 8, PORTS_TOP - 9, banks, "soft", align="center", size=11)
     sheet.text(DETAIL_LEFT + 34, CYCLES_Y, cycles, "soft", align="right", size=11)
 
 

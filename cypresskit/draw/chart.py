@@ -169,25 +169,29 @@ class Chart:
         number: int,
         words: Sequence[str],
         *,
-        hollow: bool = False,
         alpha: float = 1.0,
-        size: int = 9,
+        size: int = 0,
     ) -> None:
-        """Draw a line with points of ``size`` pixels that show ``text`` on hover.
+        """Draw a line with points that show ``words`` on hover.
 
         If ``y`` has shape (frames, points), it follows the frames. ``number`` selects color, dash
-        and marker.
+        and marker. Points of number 0 are filled; others are hollow, and larger for a larger
+        number, so that none hides another. With a ``size`` in pixels they are hollow, too.
         """
         columns: dict[str, Any] = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
         source = self.sheet.source(f"points {name}", **columns, words=list(words))
         line = self._draw_line("x", "y", number, source=source, line_alpha=alpha)
         shape = theme.SHAPES[number % len(theme.SHAPES)]
-        look: dict = {"marker": shape, "size": size, "line_width": 2, "fill_color": None}
+        look: dict = {
+            "marker": shape,
+            "size": size or 8 + 3 * number,
+            "line_width": 2,
+            "fill_color": None,
+        }
         points = self.sheet.glyph(Scatter, "x", "y", source=source, **look)
         color = theme.LINES[number % len(theme.LINES)]
-        self.sheet.colors.apply(
-            points, line_color=color, **({} if hollow else {"fill_color": color})
-        )
+        fill = {} if size or number else {"fill_color": color}
+        self.sheet.colors.apply(points, line_color=color, **fill)
         self.figure.add_tools(HoverTool(renderers=[points], tooltips="@words"))
         self._enter(line, points)
 

@@ -81,7 +81,7 @@ def line_chart(
 
     if own:
         words = [f"your guess: {value_text(height)} at {place:g}" for place, height in own.items()]
-        chart.curve("your guess", [*own], [*own.values()], GUESS, words, hollow=True, alpha=0.5)
+        chart.curve("your guess", [*own], [*own.values()], GUESS, words, alpha=0.5)
     if isinstance(guessed, int | float):
         chart.line([guessed] * 2, [up.low, up.high], GUESS, line_dash="dashed")
         captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]

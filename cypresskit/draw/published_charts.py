@@ -250,7 +250,7 @@ def published(name: str) -> Player:
     for series, (x, y) in plot.points.items():
         number = plot.series.index(series)
         words = f"{series}: published {y:g} at {x:g}"
-        chart.curve(f"{series}, published", [x], [y], number, [words], hollow=True, size=20)
+        chart.curve(f"{series}, published", [x], [y], number, [words], size=20)
         said.append(f"{words}; {_compare(curves[series], x, y)}")
     for n, level in enumerate(plot.levels):
         number = plot.series.index(level.series) if level.series else len(plot.series)

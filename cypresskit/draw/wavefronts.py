@@ -172,7 +172,9 @@ def wavefronts(
         (f"{terms.alu} idle", "wait", "box"),
         ("not yet", "faint", "box"),
     )
-    return sheet.player(_write_captions(drawn, clocks), below=[legend], step="Clock")
+    captions = _write_captions(drawn, clocks)
+    # At the first clock all is still gray.
+    return sheet.player(captions, below=[legend], step="Clock", opens=FRAMES // 4)
 
 
 def _write_captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
