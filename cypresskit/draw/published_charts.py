@@ -95,7 +95,9 @@ def _lowest(kernel: str) -> PrintedLevel:
     percent = row["efficiency_pct_range"][0]
     speed = percent / 100 * HD5870.peak_gflops(row["precision"])
     least = row["range_from_n"]
-    return PrintedLevel(f"Lowest of {kernel}, {percent} %", round(speed), kernel, min, least)
+    return PrintedLevel(
+        f"Lowest of {kernel} ({percent} % of peak)", round(speed), kernel, min, least
+    )
 
 
 def _best(kernel: str) -> PrintedLevel:
@@ -235,7 +237,7 @@ def published(name: str) -> Player:
     sheet = Sheet(plot.title)
     names = [f"{series}, modeled" for series in plot.series]
     names += [f"{series}, published" for series in plot.points]
-    names += [f"published: {level.words}, {level.y:g}" for level in plot.levels]
+    names += [f"{level.words}, published: {level.y:g}" for level in plot.levels]
     across, up = scale_across(plot.x, places, False), scale_up(plot.y, heights, False)
     chart = Chart(sheet, across, up, label=plot.title, height=300, legend=names)
 
@@ -277,5 +279,5 @@ def _beside(level: PrintedLevel, curves: Mapping[str, Curve]) -> str:
     if not level.series:
         return ""
     inside = (y for x, y in curves[level.series].items() if level.least <= x <= level.most)
-    since = f" from {level.least:g} on" if level.least else ""
+    since = f" (from N = {level.least:g} on)" if level.least else ""
     return f", modeled {level.extreme(inside):.0f}{since}"
