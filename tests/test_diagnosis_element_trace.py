@@ -171,7 +171,7 @@ def test_a_term_that_was_added_twice_is_named():
     line = "    mad r10, r6.x, r8, r10\n"
     assert line in ck.kernels[SINGLE].text
     trace = ck.trace_element(changed(SINGLE, (line, line + line)), 0, 0)
-    assert trace.notes[0].startswith("Term k = 1 is added twice: at line 72, and at line 71.")
+    assert trace.notes[0].startswith("Term k = 1 is added twice: at lines 71 and 72.")
 
 
 def test_a_missing_term_is_named_with_what_was_read_for_it():
@@ -233,7 +233,7 @@ def test_a_sum_that_is_stored_twice_is_named_by_the_second_store(row):
     for kept in kernel, uncounted:
         notes = ck.trace_element(kept, row, 1).notes
         (line,) = lines_of(kept, f"mov o{row}")
-        other = f"Line {line} stores the sum of C[0, 1] in this place. Check its register."
+        other = f"Line {line} stores the sum of C[0, 1] in this place. Check the line's register."
         assert notes == (other,)
 
 
@@ -245,7 +245,7 @@ def test_an_output_stream_has_no_address_but_its_fetches_have_coordinates(matrix
     )
     notes = ck.trace_element(kernel, row, column, size=(8, 8, 2)).notes
     other = f"C[{row % 4}, {column % 4}]"
-    assert notes == (f"This is the sum of {other}: check the coordinates of its fetches.",)
+    assert notes == (f"The sum of {other} is stored here: check the coordinates of the fetches.",)
 
 
 @pytest.mark.parametrize("row", range(1, 4))

@@ -382,7 +382,7 @@ def test_a_cell_that_is_run_again_goes_on_with_the_conversation(tmp_path):
     [
         ("my.txt", {}, ValueError, "ends in .il"),
         ("none.il", {}, FileNotFoundError, 'like="sgemm_naive"'),
-        ("no/my.il", {"like": "sgemm_tn"}, FileNotFoundError, "no/my.il"),
+        ("no/my.il", {"like": "sgemm_tn"}, FileNotFoundError, "for my.il: make it"),
         ("my.il", {"like": "sgem_tn"}, KeyError, "sgemm_tn"),
         ("my.il", {"like": "sgemm_tn", "n": 5}, ValueError, "8 to 8192"),
     ],

@@ -264,9 +264,10 @@ def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, 
         return  # a value is judged in this process anyway
     apart = [str(check(answer)) for answer in answers]
     monkeypatch.setattr(here, "IS_USED", True)
-    before = ck.teach, ck.draw, ck.workbench, ck.gemm, {*sys.modules}
+    before, modules = (ck.teach, ck.draw, ck.workbench, ck.gemm), {*sys.modules}
     assert [str(check(answer)) for answer in answers] == apart
-    assert before == (ck.teach, ck.draw, ck.workbench, ck.gemm, {*sys.modules})
+    assert before == (ck.teach, ck.draw, ck.workbench, ck.gemm)
+    assert all(name.startswith("cypresskit.") for name in {*sys.modules} ^ modules)
 
 
 def test_the_stop_button_stops_an_answer_in_the_notebooks_own_process(monkeypatch):

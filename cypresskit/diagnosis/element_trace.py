@@ -377,9 +377,9 @@ class _Judge:
                 return None
         streams = self.kernel.convention.streams
         if streams and not is_near:
-            return Note(f"This is {other}: check the coordinates of its fetches.")
-        check = "its register" if streams else "its address and its register"
-        text = f"Line {self.line} stores {other} in this place. Check {check}."
+            return Note(f"T{other[1:]} is stored here: check the coordinates of the fetches.")
+        check = "register" if streams else "address and register"
+        text = f"Line {self.line} stores {other} in this place. Check the line's {check}."
         return Note(text, self.line, (self.line,), "store")
 
     def _is_stored_twice(self) -> bool:
@@ -417,9 +417,9 @@ class _Judge:
             terms = [self._term("scaled", first, k, note)]
         again = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
-            line, also = self._line(addend), self._line(first)
-            where = f"at line {line}" + ("" if line == also else f", and at line {also}")
-            note = Note(f"Term k = {k} is added {again}: {where}.", line, (line, also))
+            lines = sorted({self._line(first), self._line(addend)})
+            where = f"at line{'s' * (len(lines) > 1)} {listed(lines)}"
+            note = Note(f"Term k = {k} is added {again}: {where}.", lines[-1], (*lines,))
             terms.append(self._term("repeated", addend, k, note))
         return terms
 
@@ -518,6 +518,9 @@ class _Judge:
             i = sliced.instruction(later)
             writes = (register, component) in defines(i) and sliced.steps[later].active[sliced.item]
             keeps = any((s.register.kind, s.register.index) == ("r", register) for s in i.sources)
+            reads = sliced.operands(later, sliced.item, component) if writes else []
+            if i.op.name in ("mul", "dmul") and 0 in map(sliced.number_at, reads):
+                return Note(f"{left} line {i.line} multiplies by 0", i.line, (line, i.line))
             if writes and not keeps:
                 again = "the next iteration" if i.line == line else f"line {i.line}"
                 return Note(f"{left} {again} overwrites", i.line, (line, i.line))

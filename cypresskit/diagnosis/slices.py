@@ -443,7 +443,7 @@ class Slice:
         """Return 1, or -1 for an operand that is negated."""
         return -1.0 if self._source(at).negated else 1.0
 
-    def _number(self, at: ReadWord) -> float | None:
+    def number_at(self, at: ReadWord) -> float | None:
         """Return the number that an operand reads if it is from no matrix, else None."""
         first, second = self._words(at)
         if first != second:
@@ -459,7 +459,7 @@ class Slice:
         self, at: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
         """Add an operand to the sum if it is a number or an element; else yield what wrote it."""
-        number = self._number(at)
+        number = self.number_at(at)
         if number is not None:
             self.number += times * number
             return
@@ -473,7 +473,7 @@ class Slice:
         self, a: ReadWord, b: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
-        first, second = self._number(a), self._number(b)
+        first, second = self.number_at(a), self.number_at(b)
         if 0 in (first, second):
             return
         if first is not None or second is not None:

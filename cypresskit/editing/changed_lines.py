@@ -18,7 +18,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import permutations, zip_longest
+from itertools import product, zip_longest
 from time import process_time
 from typing import NamedTuple
 
@@ -38,19 +38,20 @@ from cypresskit.editing.line_repairs import (
 )
 from cypresskit.il import ILError, Program
 from cypresskit.il.cursor import bare_line
-from cypresskit.il.dataflow import defines, is_address, keys, uses
+from cypresskit.il.dataflow import defines, is_address, keys, liveness, uses
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
 from cypresskit.tables import listed
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
-SECONDS = 1.5  # of processor time for all variants of a text
-MAX_UNDONE = 12  # of more new lines, none is tried without: most of a kernel is new
+SECONDS = 2.0  # of processor time for all variants of a text
+MAX_UNDONE = 12  # of more new lines, none is left out first: most of a kernel is new
+LIKELY = 6  # repairs of a line, before which it is neither left out nor moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 #: Lines that the trace of an element names.
 TRACED = "sample", "mad", "dmad"
 #: Lines of which each changes some elements of C: one may be right though others aren't.
-SEPARATE = "sample", "lds_", "mov", *ARITHMETIC, *DOTS, "sub"
+SEPARATE = "sample", "lds_", "mov o", "mov g", *ARITHMETIC, *DOTS, "sub"
 
 
 class LineChange(NamedTuple):
@@ -115,10 +116,11 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     right = {line for term in trace.terms if term.right for line in term.lines}
     red = next((term.lines for term in trace.terms if not term.right), ())
     mine = sorted(own.intersection(red) - right) if known else []
-    if mine and first.kind != "unread" and first.lines and not own.intersection(first.lines):
-        which = f"lines {listed(mine)} are" if mine[1:] else f"line {mine[0]} is"
-        said = f"{first.text[0].lower()}{first.text[1:]}"
-        first = Note(f"Your {which} in this sum: {said}", mine[-1])
+    if mine and first.kind in ("factor", "store") and not own.intersection(first.lines):
+        which = f"lines {listed(mine)} lead" if mine[1:] else f"line {mine[0]} leads"
+        said, _, more = first.text.partition(". ")
+        text = f"{said.removesuffix('.')}: your {which} there. {more}"
+        first = Note(text.rstrip(), mine[-1])
     return [first, *others]
 
 
@@ -176,7 +178,8 @@ class _Search:
             own = [at for at in own if not self._starts(at, PRODUCTS)]
         few = own if len(own) <= MAX_UNDONE else ()
         changes = [each for each in reversed(self.changes) if each.old or each.at in few]
-        moves = [pair for pair in permutations(changes, 2) if few and self._said(*pair)]
+        new = [each for each in self.changes if each.new]
+        moves = [pair for pair in product(new, changes) if self._said(*pair)]
         found = self._best(
             Variant(some, self._undone(*some), whole=not self._said(*some))
             for some in (*moves, *zip(changes))
@@ -184,22 +187,50 @@ class _Search:
         if not self.wrong.any():
             own = [at for at in own if self._starts(at, TESTS)]
         found = found or self._best(self._repairs(own))
-        return found.fault if found else self._placed()
+        return found.fault if found else self._overwritten() or self._placed()
 
-    def _placed(self) -> Note | None:
-        """Return the changed lines that compute the place of an access outside, or of a race;
-        None if a note says which of them has another element.
-        """
+    def _overwritten(self) -> Note | None:
+        """Return the changed line that overwrites a result before a line reads it."""
+        program = self.seen.kernel.program
+        live = liveness(program)
         own = _own_lines(self.changes)
-        for line, kind, before in self.places:
-            mine = sorted(before & own)
-            if mine and not any(n.kind == "factor" and own & {*n.lines} for n in self.notes):
-                who = f"lines {listed(mine)} compute" if mine[1:] else f"line {mine[0]} computes"
-                return Note(f"Line {line}, {kind}: your {who} its place.", mine[0])
+        for at, i in enumerate(program.body):
+            written = {*defines(i)}
+            later = (j for j in program.body[at + 1 :] if written & {*defines(j)})
+            if written and not written & live[at + 1] and (over := next(later, None)):
+                if over.line in own and i.line != over.line:
+                    text = (
+                        f"Line {over.line} overwrites {i.dest}, which line {i.line} set, before a"
+                    )
+                    return Note(f"{text} line reads it.", over.line)
         return None
 
-    def _starts(self, at: int, opcodes: tuple[str, ...]) -> bool:
-        return self.words[at][0].startswith(opcodes)
+    def _placed(self) -> Note | None:
+        """Return the changed lines, with those beside them, that compute the place of an access
+        outside, or of a race; None if a note says which changed line has another element.
+        """
+        own = _own_lines(self.changes)
+        if any(note.kind == "factor" and own.intersection(note.lines) for note in self.notes):
+            return None
+        for line, kind, before in self.places:
+            near = sorted(n for n in before if own & {n - 1, n, n + 1})
+            if own.intersection(near):
+                first, last = near[0], near[-1]
+                which = f"{first} to {last}" if last - first == len(near) - 1 else listed(near)
+                who, computes = f"lines {which}", "compute"
+                if not near[1:]:
+                    who, computes = f"line {first}", "computes"
+                does = {"fetch": "fetches", "load": "loads"}.get(kind.split()[0], "stores")
+                if line in own:
+                    who += ", which"
+                look = "look at it, and at " * (line in own)
+                text = f"Line {line}, {kind}: {look}{who} {computes} where it {does}."
+                return Note(text, 0 if near[1:] or line in own else first)
+        return None
+
+    def _starts(self, at: int, words: tuple[str, ...]) -> bool:
+        line = bare_line(self.lines[at]) if 0 <= at < len(self.lines) else ""
+        return line != "" and line.startswith(words)
 
     # Changes undone
 
@@ -245,41 +276,44 @@ class _Search:
 
     def _repairs(self, places: Sequence[int]) -> Iterator[Variant]:
         """Yield the variants with one line repaired, or with several in the same way: first the
-        lines that lead to what was found, and each line's likeliest repair. Where the sum is stored
-        elsewhere, or nowhere, or if one line alone was changed, only a whole C tells which line is
-        wrong.
+        lines that lead to what was found, and each line's likeliest repair; last the given lines
+        beside. Where the sum is stored elsewhere, or nowhere, or if one line alone was changed,
+        only a whole C tells which line is wrong.
         """
         is_elsewhere = any("store" in note.kind for note in self.notes)
         alike: dict[Hashable, dict[int, Variant]] = defaultdict(dict)
         known = [*self.words, *self.known]
         near: list[list[Variant]] = []
         others: list[list[Variant]] = []
-        for at in places:
-            whole = is_elsewhere or len(self.changes) == 1 or not self._starts(at, SEPARATE)
+        beside = {n for at in places for n in (at - 1, at + 1)} - {*places}
+        for at in (*places, *(n for n in sorted(beside) if self._starts(n, ("",)))):
+            whole = is_elsewhere or len(self.changes) == 1 or at in beside
+            whole = whole or not self._starts(at, SEPARATE)
             single: list[Variant] = []
-            if moved := self._moved(at):
-                alike["moved"].setdefault(at, moved)
-                single.append(moved)
             for text, kind, said, elsewhere in line_repairs(self.words[at], known):
                 fault = Note(f"Line {at + 1}{said}", at + 1)
                 undone = (LineChange(at, (text,), 1),)
                 single.append(Variant(undone, fault, whole or elsewhere))
                 if self._starts(at, SEPARATE):
                     alike[kind].setdefault(at, single[-1])
-            (near if at + 1 in self.near else others).append(single)
+            gone = LineChange(at, (), 1)
+            single[LIKELY:LIKELY] = [Variant((gone,), self._undone(gone)), *self._moved(at)]
+            (near if at + 1 in self.near and at not in beside else others).append(single)
         several = [_together([*some.values()]) for some in alike.values() if len(some) > 1]
         for turn in (*zip_longest(several, *near), *zip_longest(*others)):
             yield from filter(None, turn)
 
-    def _moved(self, at: int) -> Variant | None:
-        """Return the variant with a line moved to the loop's end, or out of the loop."""
+    def _moved(self, at: int) -> list[Variant]:
+        """Return the variants with a line moved to the loop's end, or before the loop."""
         loop = [n for n, (op, *_) in enumerate(self.words) if op in ("whileloop", "endloop")]
-        place = max((n for n in loop if n < at), default=-1)
-        if place < 0 or (place != loop[-1] and self._starts(at, TRACED)):
-            return None
-        moved = LineChange(at, (), 1), LineChange(place, (self.lines[at],), 0)
-        whole = not self._starts(at, SEPARATE)
-        return Variant(moved, Note(f"Line {at + 1}{misplaced(place)}", at + 1), whole)
+        traced = self._starts(at, TRACED)
+        variants = []
+        for place in loop[-1:] + loop[: not traced]:
+            if place < at or not traced:
+                moved = LineChange(at, (), 1), LineChange(place, (self.lines[at],), 0)
+                fault = Note(f"Line {at + 1}{misplaced(place)}", at + 1)
+                variants.append(Variant(moved, fault, whole=not traced))
+        return variants
 
     # Variants tried
 

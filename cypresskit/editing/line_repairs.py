@@ -17,7 +17,13 @@ PRODUCTS = "mad", "dmad", "mul", "dmul"
 ARITHMETIC = *PRODUCTS, "add", "dadd"
 DOTS = "dp2", "dp3", "dp4"
 #: Opcodes that are taken for each other. Of them, the tests of a loop.
-CONFUSED = ("ge", "lt"), ("break_logicalz", "break_logicalnz"), ("add", "sub", "iadd", "mul")
+CONFUSED = (
+    ("ge", "lt"),
+    ("break_logicalz", "break_logicalnz"),
+    ("add", "iadd", "sub", "mul"),
+    ("ishl", "ushr"),
+    ("iand", "ior"),
+)
 TESTS = "ge", "lt", "break"
 READERS = "lds_store", "break"  # their first word is read, not written
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
@@ -85,13 +91,13 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     if fetch:
         textures = (f"sample_resource({n})_sampler({n})" for n in range(2))
         opcodes = [f"{texture}{offset}" for texture, offset in product(textures, OFFSETS)]
-    if is_product and len(sources) == 3 and (is_double or "." not in sources[1]):
+    if is_product and len(sources) == 3 and "." not in sources[1]:
         first, second = map(_register, sources[:2])
         yield from ([op, to, f"{second}.{some}", first, sources[2]] for some in letters)
     found = []
     for place in (*range(2, len(words)), 1):
         name, components = _split(words[place])
-        if place > 1 and words[place] == to:
+        if words[place] == to and (place > 1 or to in sources):
             continue  # it counts, or is a sum
         names = {_register(other[place]) for other in alike} - {name}
         if name.startswith("r"):
@@ -101,9 +107,12 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
                 _register(some) for other in lines if other[0] in PRODUCTS for some in other[2:4]
             }
         some = [components, *sorted({_split(other[place])[1] for other in alike})]
-        if len(components) > 1:
+        if len(components) > 1 and not is_double:
             some[1:1] = [components[1::-1] + components[2:]]
-        if place == 1 and not op.startswith(READERS):
+        if fetch and place == 2:
+            some += [letter + components[1:] for letter in letters]
+            some += [components[:1] + letter + components[2:] for letter in letters]
+        elif place == 1 and not op.startswith(READERS):
             some += [*components.replace("_", ""), ""]
         elif len(components) <= len(letters[0]):
             some[1:1] = letters
@@ -111,7 +120,7 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         for n, (other, put) in enumerate(product([name, *sorted(names)], dict.fromkeys(some))):
             changed = (other != name) + (put != components)
             found.append((changed, n, place, f"{other}.{put}".rstrip(".")))
-    found += [(1, len(alike), 0, other) for other in opcodes]
+    found += [(1, n, 0, other) for n, other in enumerate(opcodes, 4 if fetch else 0)]
     for *_, place, word in sorted(found, key=lambda each: each[:2]):
         yield [*words[:place], word, *words[place + 1 :]]
 

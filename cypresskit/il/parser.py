@@ -323,7 +323,6 @@ def _statement(line: Line) -> Instruction:
     segments = _head(line)
     word = segments[0][0]
     written = line.text[start : start + len(word)]
-    foreign = suggest_statement(line.text[start:])
     if word.startswith("il_"):
         line.fail(f"`{word}` is the kernel's header: only the first line has it", start)
     if word.startswith(tuple(ADVICE)):
@@ -342,13 +341,12 @@ def _statement(line: Line) -> Instruction:
         numbers = tuple(sizes.get(name, 0) for name in ("k", "out", "in"))
         return Instruction(word, numbers=numbers, line=line.number)
     name = find_opcode(word)
-    if foreign and (
-        not name or word.startswith(("else", "end")) or line.text[line.at :][:1] == "."
-    ):
-        line.fail(
-            explain_unsupported(word) or f"`{_quoted(line.text[start:])}` is no IL: {foreign}",
-            start,
-        )
+    if not name or word.startswith(("else", "end")) or line.text[line.at :][:1] == ".":
+        if foreign := suggest_statement(line.text[start:]):
+            line.fail(
+                explain_unsupported(word) or f"`{_quoted(line.text[start:])}` is no IL: {foreign}",
+                start,
+            )
     if not name:
         known = [*OPCODES, "mdef", "mend"]
         operands = line.text[line.at :].count(",") + 1
