@@ -139,7 +139,7 @@ def test_a_block_multiplies_or_is_rejected_in_words(rows):
         if (in_texels or rows == columns in (1, 2)) and steps in (1, 8):
             assert count_correct_share(block_kernel(rows, columns, steps)) == 1
         else:
-            shown = rf"block_kernel\({rows}, {columns}, {steps}\): a block is 1 x 1, 2 x 2"
+            shown = f"block {rows} x {columns}, steps {steps}: a block is 1 x 1, 2 x 2"
             with pytest.raises(ValueError, match=shown):
                 block_kernel(rows, columns, steps)
 
