@@ -80,6 +80,13 @@ def test_an_instruction_that_isnt_known_is_refused_by_its_name():
         computed("SHFL.DOWN PT, R0, R1, 0x1, 0x1f", R1=UNKNOWN)
 
 
+@pytest.mark.parametrize("text", ["SHF.R.W.U32 R0, R1, 0x3, R2", "IADD3.SAT R0, R1, R2, RZ"])
+def test_a_modifier_that_isnt_known_is_refused(text):
+    with pytest.raises(NotTimed, match=r"which isn't followed"):
+        computed(text, R1=1, R2=2)
+
+
+
 @given(st.lists(st.sampled_from([UNKNOWN, 5]), min_size=3, max_size=3))
 def test_what_is_computed_from_data_is_unknown(words):
     first, second, third = words

@@ -31,6 +31,11 @@ CURES = {
     "SHFL VOTE REDUX": "its threads exchange registers: use shared memory",
     "ATOM ATOMG ATOMS RED REDG": "it adds to memory atomically: store each part, as C[part, i, j]",
 }
+#: What may follow the names of instructions on whole numbers.
+MODIFIERS = {
+    *"32 64 U32 S32 U64 S64 SX32 WIDE HI X EX L R LUT".split(),
+    *"AND OR LT LE GT GE EQ NE MOV SHL IADD MMA".split(),
+}
 
 Values = np.ndarray
 
@@ -89,7 +94,8 @@ def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
     """Execute an instruction for the threads of a mask. Raises ``NotTimed`` for one that isn't
     followed.
     """
-    if one.name not in MEANING:
+    is_data = one.name in (*LOADS, *PRODUCTS, *SUMS)
+    if one.name not in MEANING or not (is_data or MODIFIERS.issuperset(one.modifiers)):
         cures = (cure for names, cure in CURES.items() if one.name in names.split())
         cure = next(cures, "write sums of products in single or double precision alone")
         written = ".".join((one.name, *one.modifiers))
@@ -189,7 +195,7 @@ MEANING: dict[str, Callable[..., Results]] = {
     "SEL": _select,
     "IADD3": _add,
     "VIADD": _add,
-    "HFMA2": _add,  # of zeros: a constant of two halves, 0 of all but data
+    "HFMA2": lambda _, *halves: halves[:1] if not np.any(halves) else (),  # of zeros, or data
     **dict.fromkeys((*LOADS, *PRODUCTS, *SUMS), lambda *_: ()),
     **dict.fromkeys(MOVES, lambda _, *values: values),
 }
