@@ -86,6 +86,18 @@ def test_a_modifier_that_isnt_known_is_refused(text):
         computed(text, R1=1, R2=2)
 
 
+@given(st.integers(0, 2047), st.integers(0, 2047))
+def test_a_constant_of_two_halves_has_their_bits(low, high):
+    got = computed(f"HFMA2.MMA R0, -RZ, RZ, {high}, {low}").word("R0")[0]
+    assert np.array([got], np.uint32).view(np.float16).tolist() == [low, high]
+
+
+@given(st.integers(-(1 << 30), 1 << 30), st.integers(0, 1 << 30), st.integers(0, 1 << 30))
+def test_a_number_among_64_bits_has_the_words_of_its_sign(number, a, b):
+    written = f"{'-' * (number < 0)}{hex(abs(number))}"
+    got = computed(f"IMAD.WIDE R2, R4, R6, {written}", R4=a, R6=b)
+    assert whole(got, "R2", "R3") == a * b + number & 0xFFFFFFFFFFFFFFFF
+
 
 @given(st.lists(st.sampled_from([UNKNOWN, 5]), min_size=3, max_size=3))
 def test_what_is_computed_from_data_is_unknown(words):

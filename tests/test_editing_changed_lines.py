@@ -398,3 +398,10 @@ def test_a_repair_of_the_only_changed_line_makes_all_of_c_correct(step, text):
     fault = fault_of(step, text)
     said = "writes r1.x; another component", "line 20 set, before a line reads it"
     assert any(words in fault.text for words in said), fault
+
+
+def test_a_line_that_differs_in_spaces_only_is_no_mistake():
+    """Another line is wrong."""
+    text = written("01b", [ROWS[0].replace(", ", ","), ROWS[1].replace("r2.z", "r2.w"), ROWS[2]])
+    fault = fault_of("01b", text, BLOCK)
+    assert fault and fault.line == 23, fault

@@ -72,11 +72,6 @@ class Scene:
     """
 
     def __init__(self, report: Report, number: int, is_one_kernel: bool) -> None:
-        if not report.use:
-            raise ValueError(
-                f"{report.kernel}: this report doesn't say when each unit was busy: pass one that"
-                " ck.simulate returned"
-            )
         self.report, self.use = report, report.use
         self.first_key = SCENE_KEYS * number
         self.name = report.kernel

@@ -67,7 +67,7 @@ class LineChange(NamedTuple):
 class Variant(NamedTuple):
     """The changes that are undone in a variant of the text, and the fault that it would repair.
 
-    It counts only for a ``whole`` C, or also for a part.
+    ``whole``: whether it counts only if all of C becomes correct.
     """
 
     undone: tuple[LineChange, ...]
@@ -277,8 +277,8 @@ class _Search:
     def _repairs(self, places: Sequence[int]) -> Iterator[Variant]:
         """Yield the variants with one line repaired, or with several in the same way: first the
         lines that lead to what was found, and each line's likeliest repair; last the given lines
-        beside. Where the sum is stored elsewhere, or nowhere, or if one line alone was changed,
-        only a whole C tells which line is wrong.
+        beside. If the sum is stored elsewhere or nowhere, only a whole C tells which line is wrong.
+        It does so, too, if one line alone was changed.
         """
         is_elsewhere = any("store" in note.kind for note in self.notes)
         alike: dict[Hashable, dict[int, Variant]] = defaultdict(dict)

@@ -43,6 +43,16 @@ class KernelFile:
         except (OSError, ValueError):
             return None
 
+    def _written(self) -> str | None:
+        """Return ``news``. Raises ``OSError`` if that is no text."""
+        if file_stamp(self.path) in (None, self.stamp):
+            return None
+        try:
+            return self.read()
+        except ValueError as error:
+            lost = f"{error}. It would be lost: move it away"
+            raise OSError(errno.EEXIST, f"another program wrote to it. {lost}") from None
+
     def save(self, text: str) -> list[str]:
         """Replace the file's text in one operation. If that can't be done, ``problem`` says why.
         Returns what another editor has written meanwhile: a text, or none.
@@ -54,7 +64,7 @@ class KernelFile:
                 raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes")
             if self.path.exists() and not is_writable(self.path):
                 raise OSError(errno.EACCES, "it is read-only, or no plain file")
-            self.stamp = save_file(self.path, text, lambda: theirs.append(self.news()))
+            self.stamp = save_file(self.path, text, lambda: theirs.append(self._written()))
         except OSError as error:
             self.problem = (
                 f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"

@@ -16,7 +16,7 @@ Words = list[str]  # the opcode, the result, and the sources
 PRODUCTS = "mad", "dmad", "mul", "dmul"
 ARITHMETIC = *PRODUCTS, "add", "dadd"
 DOTS = "dp2", "dp3", "dp4"
-#: Opcodes that are taken for each other. Of them, the tests of a loop.
+#: Opcodes that are taken for each other.
 CONFUSED = (
     ("ge", "lt"),
     ("break_logicalz", "break_logicalnz"),
@@ -24,7 +24,7 @@ CONFUSED = (
     ("ishl", "ushr"),
     ("iand", "ior"),
 )
-TESTS = "ge", "lt", "break"
+TESTS = "ge", "lt", "break"  # how opcodes begin that test a loop
 READERS = "lds_store", "break"  # their first word is read, not written
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
 REGISTER = re.compile(r"r\d")
@@ -148,7 +148,9 @@ def mistake(words: Words, right: Words) -> str:
     """Return what is wrong in a line whose words should be others, or "" if much is."""
     op = words[0]
     places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
-    if op.startswith(TESTS) and {*words[1:]} == {*right[1:]}:
+    if not places:
+        return ""
+    if all(line[0].startswith(TESTS) for line in (words, right)) and {*words[1:]} == {*right[1:]}:
         late = places[0] == 0 and len(places) > 1
         how = "true too late, or too early, by one iteration" if late else "the wrong way round"
         return f": the test is {how}."

@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 
 from cypresskit.isolated import teach_stub
 from cypresskit.isolated.plain import text
-from cypresskit.isolated.serving import Server
+from cypresskit.isolated.serving import MAX_CHARACTERS, Server
 from cypresskit.subprocesses import MAX_MESSAGE_BYTES
 
 #: Whether answers are judged in this process.
@@ -61,7 +61,7 @@ class ServerHere(Server):
             return
         out, errors = self.outputs
         with redirect_stdout(out), redirect_stderr(errors), suppress(OSError):
-            self.show(text(reply["print"]))
+            self.show(text(reply["print"], MAX_CHARACTERS))
 
 
 def _copy(message: dict) -> dict:

@@ -133,8 +133,13 @@ def generate_kernel(rows: int, columns: int, steps: int) -> Kernel:
     Parameters
     ----------
     rows, columns
-        The block: multiples of 4 up to 32.
+        The block: multiples of 4 up to 32, 1 x 1 or 2 x 2.
     steps
         Values of k per iteration, 1 to 8.
+
+    Raises
+    ------
+    ValueError
+        For other sizes.
     """
     return block_kernel(rows, columns, steps, scaled=True)

@@ -13,7 +13,7 @@ from cypresskit.il.meaning import flushed
 from cypresskit.machine.launch import Arrays, Launch
 from cypresskit.machine.shape import Extent
 
-NOWHERE = 1 << 62  # a coordinate that is NaN, or at least as large; negative, if its sign is
+NOWHERE = 1 << 62  # NaN, and coordinates from here on, with their sign
 
 
 def texel(

@@ -84,7 +84,7 @@ def simulate(
     grid, threads
         The blocks of the launch, and the threads of a block: a number, (x, y) or (x, y, z).
     *arguments
-        Those of the kernel: numbers, and arrays, of which only shape, dtype and strides matter.
+        Those of the kernel: numbers, and arrays, of which only shape and dtype matter.
     shared
         Bytes of shared memory that the launch requests.
 

@@ -13,6 +13,8 @@ from functools import cached_property
 from itertools import takewhile
 from string import digits
 
+import numpy as np
+
 from cypresskit.today.gpus import ISSUE_CLOCKS
 
 CONTROL = 41  # bits of an instruction's second word below its control code
@@ -24,6 +26,7 @@ LISTED = (
 )
 BYTES = {"64": 8, "WIDE": 8, "CS2R": 8, "128": 16}  # of an access or a result, if not 4
 SCOREBOARDS = 6
+NUMBER = r"0x[0-9a-f]+|\d+"
 NAMES = r"U?R\d+|U?RZ|U?P\d|U?PT|SR_[\w.]+|SRZ"
 CLOCKS_OF = {name: clocks for names, clocks in ISSUE_CLOCKS.items() for name in names.split()}
 CONTROL_FLOW = "BRA", "BSSY", "BSYNC", "BAR", "NOP", "WARPSYNC", "EXIT"
@@ -157,6 +160,9 @@ def _instruction(index: int, line: str) -> SassInstruction:
     name, *modifiers = name.split(".")
     size = max(BYTES.get(word, 4) for word in (name, *modifiers))
     results, sources = _split(name, modifiers, size // 4, _operands(rest))
+    if name == "HFMA2" and sources[:2] == ["-RZ", "RZ"]:  # a constant of two halves
+        halves = np.array([float(half) for half in sources[:1:-1]], np.float16)
+        name, modifiers, sources = "MOV", [], [hex(halves.view(np.uint32)[0])]
     return SassInstruction(
         index=index,
         line=int(number),
@@ -201,7 +207,12 @@ def _words(operands: list[str], count: int) -> list[str]:
     for name in operands:
         letters = name.rstrip(digits)
         first = name.removeprefix(letters)
-        found += [f"{letters}{int(first) + n}" if first else name for n in range(count)]
+        words = [f"{letters}{int(first) + n}" if first else name for n in range(count)]
+        if re.fullmatch(rf"-?({NUMBER})", name):
+            words = [name, "-0x1" if name[0] == "-" else "0x0"][:count]
+        elif name[0] == "-" and count > 1:  # no case has it
+            words = ["?"] * count
+        found += words
     return found
 
 

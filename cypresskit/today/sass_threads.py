@@ -195,7 +195,6 @@ MEANING: dict[str, Callable[..., Results]] = {
     "SEL": _select,
     "IADD3": _add,
     "VIADD": _add,
-    "HFMA2": lambda _, *halves: halves[:1] if not np.any(halves) else (),  # of zeros, or data
     **dict.fromkeys((*LOADS, *PRODUCTS, *SUMS), lambda *_: ()),
     **dict.fromkeys(MOVES, lambda _, *values: values),
 }

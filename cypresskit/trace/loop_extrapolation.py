@@ -147,8 +147,9 @@ class ExtrapolatedLoop:
 
         Returns
         -------
-        How many iterations were fast-forwarded, and their accesses. None if the loop can't be
-        fast-forwarded; the processor is then unchanged.
+        tuple or None
+            How many iterations were fast-forwarded, and their accesses. None if the loop can't be
+            fast-forwarded; the processor is then unchanged.
         """
         masks = self.processor.masks
         self.processor.masked = False

@@ -36,7 +36,7 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel, make_entry
 from cypresskit.machine import launch
-from cypresskit.tables import elided, one_line
+from cypresskit.tables import elided
 from cypresskit.teach.check import (
     Verdict,
     exercise,
@@ -103,13 +103,20 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
     """Judge an entry (or ``sgemm_tn`` and similar kernels): check it and, if it is correct, time it
     at n x n x n. Never raises.
     """
-    name = elided(one_line(kernel.name), 60)
-    if fault := judge_chip(device):
+    name = format_name(kernel)
+    if fault := judge_chip(device) or _judge_form(kernel, name):
         return Score(name, fault)
     try:
         return _judge(kernel, name, device, n, exact)
     except Exception as error:  # the check's fault: _judged reports an entry's mistakes
         return Score(name, report_broken_check(error))
+
+
+def format_name(kernel) -> str:
+    """Return an entry's name as printable text of at most 60 characters."""
+    name = getattr(kernel, "name", None)
+    name = name if type(name) is str else type_with_article(kernel if name is None else name)
+    return elided("".join(c if c.isprintable() else " " for c in name), 60)
 
 
 @lru_cache(maxsize=64)
@@ -139,6 +146,35 @@ def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Sc
     }
     verdict = judge_kernel(kernel.text, f"{name}.il", judged, **hints)
     return Score(name, verdict, *reports)
+
+
+def _judge_form(kernel, name: str) -> Verdict | None:
+    """Return the verdict on something that can't be run as an entry, or None."""
+    if type(kernel) is not Kernel:
+        what = (
+            "An entry is what contest.make_entry(...) or contest.generate_kernel(...) returns, not"
+            f" {type_with_article(kernel)}."
+        )
+        return Verdict(
+            False, what, "contest.make_entry(text, block=(8, 8), k_step=2), for instance."
+        )
+    kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
+    if kind != ("single", "pixel", True, False, 0):
+        return Verdict(
+            False, f"{name} is not an entry.", "entries compute SGEMM TN as pixel kernels."
+        )
+    sizes = [*kernel.block, kernel.k_step] if type(kernel.block) is tuple else []
+    if len(sizes) != 3 or not all(type(size) is int and 0 < size <= 64 for size in sizes):
+        what = (
+            f"block = {kernel.block!r}, k_step = {kernel.k_step!r}: three whole numbers from 1 to"
+            " 64 are needed."
+        )
+        return Verdict(
+            False,
+            what,
+            "block is a work-item's rows and columns of C, such as (8, 8); k_step the values of k.",
+        )
+    return None
 
 
 @lru_cache(maxsize=64)

@@ -120,13 +120,15 @@ Entry = Kernel | str
 
 def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contest.N) -> str:
     """Return the board of kernels or their names, or of pairs of one and a chip, all judged."""
+    pairs = [
+        item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
+    ]
+    given = [(contest.find_kernel(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
     rows = []
-    for item in entries:
-        entry, chip = item if isinstance(item, tuple) else (item, HD5870)
-        kernel = contest.find_kernel(entry) if isinstance(entry, str) else entry
+    for kernel, chip in given:
         row = make_row(contest.judge(kernel, chip, n))
         if chip is not HD5870:
-            row = replace(row, name=f"{row.name}, {chip.name}")
+            row = replace(row, name=f"{row.name}, {contest.format_name(chip)}")
         rows.append(row)
     return board(rows, n)
 
