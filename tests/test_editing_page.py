@@ -460,7 +460,7 @@ def test_that_the_kernel_is_gone_is_said(begin, page):
 
 def test_a_text_that_cant_be_sent_is_kept_whatever_another_workbench_sends(begin, page):
     """Two workbenches on one file; the kernel of one was restarted. The text is sent when its cell
-    runs again, before that of the file, and then no more.
+    runs again, for the history only, and then no more.
     """
     page.route(
         "http://127.0.0.1:1/", lambda route: route.fulfill(body="", content_type="text/html")
@@ -494,12 +494,13 @@ def test_a_text_that_cant_be_sent_is_kept_whatever_another_workbench_sends(begin
         window.end = () => bench.end()
         window.fresh = fresh
     }"""
-    typed = "() => fresh.heard.filter(({type}) => type === 'text').map(({text}) => text)"
-    for unsent in ([lost, sent], []):
+    kept = "() => fresh.heard.filter(({type}) => type === 'unsent').map(({text}) => text)"
+    for unsent in ([lost], []):
         page.evaluate(again)
         page.wait_for_selector("#bench[data-stale='']")
         page.wait_for_selector("#bench:not([aria-busy])")
-        assert page.evaluate(typed) == unsent
+        assert page.evaluate(kept) == unsent
+        assert page.input_value(f"#bench {AREA}") == sent
 
 
 def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):

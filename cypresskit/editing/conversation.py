@@ -158,6 +158,12 @@ class Conversation:
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
         self.begin(edit, text, message.get("base"))
 
+    def _hear_unsent(self, message: Message, _: Send | None) -> None:
+        """Keep a text that was based on an older one than the file's."""
+        with self.lock:
+            text = whole_letters(str(message["text"]))
+            self._add_unjudged(text, "typed on a page that was left before it was sent")
+
     def begin(self, edit: str, text: str, base: str | None = None) -> None:
         """Make a text the newest one, and answer it.
 

@@ -142,16 +142,17 @@ export class Workbench {
     this.sendUnsent(state)
   }
 
-  /** Send what couldn't be sent when the page was left: a text that was made of the file's counts, any
-   * other is sent before the file's, and so comes into the history. */
+  /** Send what couldn't be sent when the page was left. A text based on the file's becomes the
+   * newest; others only enter the history. */
   sendUnsent({file, text}) {
     const unsent = Object.values(allUnsent()[file] ?? {})
     keepUnsent(file)
-    if (!unsent.length) return
-    const own = unsent.filter(({base}) => base === text)
-    const older = unsent.filter(({base}) => base !== text)
-    for (const one of [...older, {text}, ...own]) {
-      this.editor.begin(one.text)
+    for (const {base, text: mine} of unsent) {
+      if (base !== text) {
+        this.post({type: "unsent", text: mine})
+        continue
+      }
+      this.editor.begin(mine)
       this.edit = "" // not of the text that the page shows
       this.changed()
       this.send()
