@@ -193,7 +193,10 @@ const run = async texts => {
         content.activeCellIndex = at
         const {sharedModel} = content.activeCell.model
         if (old) sharedModel.setSource(sharedModel.source.replace(old, now))
-        await window.jupyterapp.commands.execute("notebook:run-cell")
+        await Promise.race([
+            window.jupyterapp.commands.execute("notebook:run-cell"),
+            new Promise((_, fail) => setTimeout(() => fail(`${text} still runs after 200 s`), 200000)),
+        ])
     }
 }
 
