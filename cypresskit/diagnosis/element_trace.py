@@ -40,19 +40,11 @@ SHOWN = 40  # most terms printed
 
 
 class Note(NamedTuple):
-    """What is wrong with a term, or with a whole sum.
+    """What is wrong with a term, or with a whole sum: ``text``, a sentence that says what was
+    found; ``line``, the one to look at first, or 0; ``lines``, all that the sentence names.
 
-    Attributes
-    ----------
-    text
-        A sentence: what was found, not what should be done.
-    line
-        The line to look at first; 0 if none is.
-    lines
-        All lines that the sentence names.
-    kind
-        "factor": a line has an element in place of another; "unread": no line reads an element;
-        "store": the sum of another element is stored; "no store"; "" for the rest.
+    ``kind`` is "factor" if a line has an element in place of another, "unread" if no line reads an
+    element, "store" if the sum of another element is stored, "no store", or "".
     """
 
     text: str = ""
