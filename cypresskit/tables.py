@@ -121,6 +121,15 @@ def listed(values: Sequence[Any]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+def ranged(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text: "3 to 7" if they follow each other and are three or more,
+    else as ``listed``.
+    """
+    first, last = numbers[0], numbers[-1]
+    follow = len(numbers) > 2 and last - first == len(numbers) - 1
+    return f"{first} to {last}" if follow else listed(numbers)
+
+
 def duration(seconds: float) -> str:
     """Return a time in ns, \N{MICRO SIGN}s, ms or s, whichever suits, with three digits."""
     for unit, scale in (("ns", 1e9), ("\N{MICRO SIGN}s", 1e6), ("ms", 1e3)):

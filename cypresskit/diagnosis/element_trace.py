@@ -362,16 +362,16 @@ class _Judge:
         old = [(MatrixElement("C", row, column),)] if self.given.beta else []
         if products != others or olds != old:
             return None
-        other = f"the sum of C[{row}, {column}]"
+        other = f"sum of C[{row}, {column}]"
         is_near = self._block(row, column) == self._block(*self.old[0][1:])
         if is_near and not self._is_stored_twice():
             if not any(elements in self.slice.products for elements in self.right):
                 return None
         streams = self.kernel.convention.streams
         if streams and not is_near:
-            return Note(f"T{other[1:]} is stored here: check the coordinates of the fetches.")
+            return Note(f"The {other} is stored here: check the coordinates of the fetches.")
         check = "register" if streams else "address and register"
-        text = f"Line {self.line} stores {other} in this place. Check the line's {check}."
+        text = f"Line {self.line} stores the {other} in this place. Check the line's {check}."
         return Note(text, self.line, (self.line,), "store")
 
     def _is_stored_twice(self) -> bool:

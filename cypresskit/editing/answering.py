@@ -77,9 +77,8 @@ class Case:
             self.parts.clear()
             return unknown_launch(error)
         if self.seen.findings and self.fault:
-            text, line, *_ = self.fault
-            named = {"kind": "changed", "line": line, "message": text}
-            answer |= {"message": text, "findings": [named, *answer["findings"]]}
+            named = {"kind": "changed", "line": self.fault.line, "message": self.fault.text}
+            answer |= {"message": self.fault.text, "findings": [named, *answer["findings"]]}
         if self.leads:
             answer |= {"message": self.leads}
         return answer | {"small": self.small and self.small.answer()}

@@ -4,8 +4,9 @@ The last correct text is known, or the given one that a step starts from. Each v
 is one repair of one mistake: a change undone; a line moved into the loop, or out of it; or a word
 of a line replaced by one that other lines have there, in one line or in several alike. A variant
 counts as the repair if each element of C that it changes becomes correct, with the one that is
-shown; and if C is correct, if the checks find nothing. So a sentence never blames a line without a
-run that shows it.
+shown; and if C is correct, if the checks find nothing. So a line is never called wrong without a
+run that shows it. Where no variant is a repair, a sentence only says what changed lines do: one
+overwrites a result, or some compute the place of an access outside.
 
 Limitations
 -----------
@@ -41,7 +42,7 @@ from cypresskit.il.cursor import bare_line
 from cypresskit.il.dataflow import defines, is_address, keys, liveness, uses
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import listed
+from cypresskit.tables import listed, ranged
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 SECONDS = 2.0  # of processor time for all variants of a text
@@ -77,7 +78,7 @@ class Variant(NamedTuple):
 
 def find_changed_fault(seen: Verification, known: str) -> Note | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
-    or None if no repair is found.
+    or what such lines do where no repair is found; or None.
     """
     endless = any(finding.kind == "endless loop" for finding in seen.findings)
     if seen.right or seen.size is None or endless or not known:
@@ -153,6 +154,7 @@ class _Search:
         self.words = [*map(words_of, self.lines)]
         self.known = [*map(words_of, known.splitlines())]
         self.changes = _changes(known.splitlines(), self.lines)
+        self.own = _own_lines(self.changes)
         self.notes = trace.faults if trace else ()
         wrong = [term.lines for term in trace.terms if not term.right] if trace else []
         self.places = [
@@ -168,10 +170,11 @@ class _Search:
         self.wrong = self.given.wrong(self.before)
 
     def fault(self) -> Note | None:
-        """Return the fault that a variant repairs, or None. First, moved lines are put back, and
-        each change is undone; then changed lines are repaired. By the notes of an incorrect
-        element, a product isn't at fault if an element isn't read. If C is correct, tests of a loop
-        are repaired.
+        """Return the fault that a variant repairs, or else what changed lines do, or None.
+
+        First, moved lines are put back, and each change is undone; then changed lines are repaired.
+        By the notes of an incorrect element, a product isn't at fault if an element isn't read. If
+        C is correct, tests of a loop are repaired.
         """
         own = [change.at for change in self.changes if change.new]
         if any(note.kind == "unread" for note in self.notes):
@@ -193,12 +196,11 @@ class _Search:
         """Return the changed line that overwrites a result before a line reads it."""
         program = self.seen.kernel.program
         live = liveness(program)
-        own = _own_lines(self.changes)
         for at, i in enumerate(program.body):
             written = {*defines(i)}
             later = (j for j in program.body[at + 1 :] if written & {*defines(j)})
             if written and not written & live[at + 1] and (over := next(later, None)):
-                if over.line in own and i.line != over.line:
+                if over.line in self.own and i.line != over.line:
                     text = (
                         f"Line {over.line} overwrites {i.dest}, which line {i.line} set, before a"
                     )
@@ -209,28 +211,24 @@ class _Search:
         """Return the changed lines, with those beside them, that compute the place of an access
         outside, or of a race; None if a note says which changed line has another element.
         """
-        own = _own_lines(self.changes)
+        own = self.own
         if any(note.kind == "factor" and own.intersection(note.lines) for note in self.notes):
             return None
         for line, kind, before in self.places:
-            near = sorted(n for n in before if own & {n - 1, n, n + 1})
-            if own.intersection(near):
-                first, last = near[0], near[-1]
-                which = f"{first} to {last}" if last - first == len(near) - 1 else listed(near)
-                who, computes = f"lines {which}", "compute"
-                if not near[1:]:
-                    who, computes = f"line {first}", "computes"
-                does = {"fetch": "fetches", "load": "loads"}.get(kind.split()[0], "stores")
+            found = sorted(n for n in before if own & {n - 1, n, n + 1})
+            if own.intersection(found):
+                lines, compute = f"line {found[0]}", "computes"
+                if found[1:]:
+                    lines, compute = f"lines {ranged(found)}", "compute"
                 if line in own:
-                    who += ", which"
-                look = "look at it, and at " * (line in own)
-                text = f"Line {line}, {kind}: {look}{who} {computes} where it {does}."
-                return Note(text, 0 if near[1:] or line in own else first)
+                    lines = f"look at it, and at {lines}, which"
+                accesses = {"fetch": "fetches", "load": "loads"}.get(kind.split()[0], "stores")
+                text = f"Line {line}, {kind}: {lines} {compute} where it {accesses}."
+                return Note(text, 0 if found[1:] or line in own else found[0])
         return None
 
     def _starts(self, at: int, words: tuple[str, ...]) -> bool:
-        line = bare_line(self.lines[at]) if 0 <= at < len(self.lines) else ""
-        return line != "" and line.startswith(words)
+        return bare_line(self.lines[at]).startswith(words)
 
     # Changes undone
 
@@ -282,15 +280,16 @@ class _Search:
         """
         is_elsewhere = any("store" in note.kind for note in self.notes)
         alike: dict[Hashable, dict[int, Variant]] = defaultdict(dict)
-        known = [*self.words, *self.known]
+        all_words = [*self.words, *self.known]
         near: list[list[Variant]] = []
         others: list[list[Variant]] = []
-        beside = {n for at in places for n in (at - 1, at + 1)} - {*places}
-        for at in (*places, *(n for n in sorted(beside) if self._starts(n, ("",)))):
+        written = {n for n, line in enumerate(self.lines) if bare_line(line)}
+        beside = {n for at in places for n in (at - 1, at + 1)} & written - {*places}
+        for at in (*places, *sorted(beside)):
             whole = is_elsewhere or len(self.changes) == 1 or at in beside
             whole = whole or not self._starts(at, SEPARATE)
             single: list[Variant] = []
-            for text, kind, said, elsewhere in line_repairs(self.words[at], known):
+            for text, kind, said, elsewhere in line_repairs(self.words[at], all_words):
                 fault = Note(f"Line {at + 1}{said}", at + 1)
                 undone = (LineChange(at, (text,), 1),)
                 single.append(Variant(undone, fault, whole or elsewhere))

@@ -36,15 +36,13 @@ class KernelFile:
         """Return the text that another editor has written since the last look, or None; also None
         while the file is missing or can't be read.
         """
-        if file_stamp(self.path) in (None, self.stamp):
-            return None
         try:
-            return self.read()
-        except (OSError, ValueError):
+            return self._written()
+        except OSError:
             return None
 
     def _written(self) -> str | None:
-        """Return ``news``. Raises ``OSError`` if that is no text."""
+        """Return ``news``. Raises ``OSError`` if it can't be read, or is no text."""
         if file_stamp(self.path) in (None, self.stamp):
             return None
         try:

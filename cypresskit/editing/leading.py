@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import Program
-from cypresskit.tables import listed
+from cypresskit.tables import ranged
 
 PRODUCTS = ("mad", "mul", "fma", "dp2", "dp3", "dp4")
 #: The kinds of findings that an incomplete kernel may have.
@@ -61,6 +61,4 @@ def _rows(rows: list[int], begins: bool = True) -> str:
     word = ("Row" if begins else "row") + "s" * (len(rows) > 1)
     if len(rows) == 1:
         return f"{word} {rows[0]} is"
-    if rows == [*range(rows[0], rows[-1] + 1)] and len(rows) > 2:
-        return f"{word} {rows[0]} to {rows[-1]} are"
-    return f"{word} {listed(rows)} are"
+    return f"{word} {ranged(rows)} are"

@@ -15,7 +15,7 @@ from itertools import chain, repeat
 
 import numpy as np
 
-from cypresskit.today.sass import LOADS, PRODUCTS, SUMS, SassInstruction
+from cypresskit.today.sass import LOADS, NUMBER, PRODUCTS, SUMS, SassInstruction
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000
@@ -59,7 +59,7 @@ class Registers(dict[str, Values]):
         name = operand.lstrip("-~!")
         if name in self:
             return self[name]
-        is_number = re.fullmatch(r"0x\w+|\d+", name)
+        is_number = re.fullmatch(NUMBER, name)
         return np.array([int(name, 0) if is_number else FIXED.get(name, UNKNOWN)], np.int64)
 
     def read(self, operand: str) -> Values:
