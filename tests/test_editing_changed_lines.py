@@ -8,7 +8,7 @@ import pytest
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.editing import changed_lines
 from cypresskit.editing.answering import AnswerHere
-from cypresskit.editing.changed_lines import find_changed_fault
+from cypresskit.editing.changed_lines import find_changed_fault, trace_wrong
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.line_repairs import line_repairs, words_of
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -47,9 +47,8 @@ def written(step: str, lines: list[str]) -> str:
 
 def fault_of(step: str, text: str, known: str = ""):
     chosen = STEPS[step]
-    return find_changed_fault(
-        judged_kernel(text, chosen.file, chosen.like), known or chosen.starter
-    )
+    seen = judged_kernel(text, chosen.file, chosen.like)
+    return find_changed_fault(seen, known or chosen.starter, trace_wrong(seen))
 
 
 def notes_on(step: str, text: str) -> tuple[str, ...]:

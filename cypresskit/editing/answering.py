@@ -12,7 +12,7 @@ from typing import Any
 from cypresskit.diagnosis.element_trace import ElementTrace, Note
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
@@ -53,7 +53,7 @@ class Case:
     @cached_property
     def fault(self) -> Note | None:
         """The fault among the lines that were changed since the known text."""
-        return find_changed_fault(self.seen, self.known)
+        return find_changed_fault(self.seen, self.known, trace_wrong(self.seen))
 
     @cached_property
     def leads(self) -> str:

@@ -76,14 +76,14 @@ class Variant(NamedTuple):
     whole: bool = True
 
 
-def find_changed_fault(seen: Verification, known: str) -> Note | None:
+def find_changed_fault(seen: Verification, known: str, trace: ElementTrace | None) -> Note | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
-    or what such lines do where no repair is found; or None.
+    or what such lines do where no repair is found; or None. ``trace``: as of ``trace_wrong``.
     """
     endless = any(finding.kind == "endless loop" for finding in seen.findings)
     if seen.right or seen.size is None or endless or not known:
         return None
-    return _Search(seen, known, trace_wrong(seen)).fault()
+    return _Search(seen, known, trace).fault()
 
 
 def trace_wrong(seen: Verification) -> ElementTrace | None:

@@ -99,8 +99,8 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     found = judge_findings(seen.findings)
     if found and not _is_wrong_address(seen.findings[0]):
         return found
-    fault = find_changed_fault(seen, known)
-    notes = lead_to_fault(fault, trace_wrong(seen), known)
+    trace = trace_wrong(seen)
+    notes = lead_to_fault(find_changed_fault(seen, known, trace), trace, known)
     if found:
         return replace(found, hint=notes[0].text) if notes and notes[0].line else found
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
