@@ -225,7 +225,7 @@ def test_what_makes_no_sense_is_rejected_in_words(written):
 
 
 def test_the_launch_that_is_changed_there_runs():
-    assert launched(engine="interpreter").work_items == 4
+    assert launched(engine="interpreter").executed[0] == 4
 
 
 def test_an_empty_timeline_has_no_rate_and_nothing_binds():

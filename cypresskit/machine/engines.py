@@ -67,9 +67,9 @@ def launch(
 
     Returns
     -------
-    A ``LaunchCounters`` with the counts. A fetch out of range gives 0 and is counted. Ctrl-C while
-    results are copied back can leave some arrays new and others old. A card's limits on texture
-    sizes and memory aren't checked.
+    ``LaunchCounters``. A fetch out of range gives 0 and is counted. Ctrl-C while results are copied
+    back can leave some arrays new and others old. A card's limits on texture sizes and memory
+    aren't checked.
 
     Raises
     ------

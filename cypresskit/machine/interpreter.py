@@ -102,10 +102,7 @@ class Interpreter:
             elif self.masks.count and i.op.kind in ("lds", "fence"):
                 (self._lds if i.op.kind == "lds" else self._fence)(i)
             at = self._flow(at, i) if i.op.flow else at + 1
-        result = tally(self.launch, "interpreter", self.executed, self.out_of_range)
-        for listener in self.observers:
-            listener.finish(result)
-        return result
+        return tally(self.launch, "interpreter", self.executed, self.out_of_range)
 
     def _check_end(self) -> None:
         """Raise the error for a loop that is taken for endless."""

@@ -118,6 +118,3 @@ class Observer:
 
     def barrier(self, event: BarrierEvent) -> None:
         """Receive a fence that work-items reach."""
-
-    def finish(self, run: Any) -> None:
-        """Receive the ``LaunchCounters``, after the run."""
