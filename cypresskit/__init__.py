@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cypresskit import session
-from cypresskit.blas import DD, gemm, gemv
+from cypresskit.blas import gemm, gemv
 from cypresskit.devices import ASHRAF, HD5850, HD5870, HD5970, NAKASATO, Device, System
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
@@ -34,7 +34,6 @@ __version__ = "0.1.0"
 # packages.
 __all__ = [
     "ASHRAF",
-    "DD",
     "HD5850",
     "HD5870",
     "HD5970",

@@ -19,6 +19,7 @@ from launches import HERE
 
 import cypresskit as ck
 from cypresskit import cli, compiler, devices, host
+from cypresskit.blas import to_pairs
 from cypresskit.compiler.code import Code
 from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import (
@@ -59,7 +60,7 @@ MATRIX = [
     A.astype(np.float32),
     A[0],
     A[:3],
-    ck.DD(A),
+    to_pairs(A),
 ]
 WHETHER = [None, "T", 0.5, True]  # as it is, A doesn't fit
 REAL = [None, "2", [2.0], 1j]
@@ -186,7 +187,7 @@ def test_good_values_are_let_through(function, monkeypatch):
 
 GOOD = np.ones((4, 4), np.float32)
 WIDE, ROW, THREE, TALL = GOOD.astype(float), GOOD[0], GOOD[:3], np.broadcast_to(GOOD[0], (16385, 4))
-DOUBLED, TN, NN = ck.DD(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
+DOUBLED, TN, NN = to_pairs(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
 STORE = ck.assemble(
     "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n"
 )

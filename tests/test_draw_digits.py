@@ -7,6 +7,7 @@ import numpy as np
 from pages import frames, view
 
 import cypresskit as ck
+from cypresskit.blas import to_fractions, to_pairs
 
 FORMATS = {"single": np.float32, "double": np.float64, "double-double": None}
 HIGH, LOW = 8, -31  # the first and the last place that the sums of this element have
@@ -18,12 +19,12 @@ def sums(n: int = 8, row: int = 2, column: int = 4) -> dict[str, list[Fraction]]
     a, b = ck.teach.double_double.hilbert(n)
     parts = {"exact": [sum(map(Fraction, a[row, :k] * b[:k, column])) for k in range(1, n + 1)]}
     for name, dtype in FORMATS.items():
-        x, y = (ck.DD(m) if dtype is None else m.astype(dtype) for m in (a, b))
+        x, y = (to_pairs(m) if dtype is None else m.astype(dtype) for m in (a, b))
         parts[name] = []
         for k in range(1, n + 1):
             c = ck.gemm(x[:, :k], y[:k])
-            found = c.fractions()[row, column] if dtype is None else Fraction(float(c[row, column]))
-            parts[name].append(found)
+            found = c[row, column]
+            parts[name].append(to_fractions(found) if dtype is None else Fraction(float(found)))
     return parts
 
 

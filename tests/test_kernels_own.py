@@ -13,6 +13,7 @@ from conftest import SIX
 from faults import count_correct_share
 
 import cypresskit as ck
+from cypresskit.blas import to_pairs
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
@@ -150,20 +151,15 @@ def random_product(kernel, rng: np.random.Generator):
     m, n, k = (int(size) for size in rng.integers(1, 40, 3))
     n = 1 if known.is_vector else n
     a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
-    kind = {"single": np.float32, "double": np.float64}.get(known.precision, ck.DD)
     given = {"alpha": float(rng.integers(-3, 4)), "beta": float(rng.integers(-3, 4))}
-    as_kind = kind if kind is ck.DD else lambda x: x.astype(kind)
-    return tuple(map(as_kind, (a, b, c))), given
-
-
-def bits(matrix) -> bytes:
-    return (matrix.pairs if isinstance(matrix, ck.DD) else matrix).tobytes()
+    is_pair = known.precision == "double-double"
+    return tuple(to_pairs(x) if is_pair else x.astype(known.dtype) for x in (a, b, c)), given
 
 
 def multiplies(mine, name, rng):
     arrays, given = random_product(name, rng)
     own, theirs = (ck.gemm(*arrays, **given, kernel=kernel) for kernel in (mine, name))
-    assert bits(own) == bits(theirs)
+    assert own.tobytes() == theirs.tobytes()
 
 
 def is_timed_alike(mine, name, rng):

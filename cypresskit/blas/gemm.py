@@ -7,18 +7,17 @@ is 0, so NaNs in them have no effect. ``gemv`` multiplies by a vector.
 
 import math
 import numbers
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 
-from cypresskit.blas.dd import DD
+from cypresskit.blas.dd import to_pairs
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.arguments import check_unmasked
 from cypresskit.machine.engines import launch
 
-Matrix = TypeVar("Matrix", np.ndarray, DD)
 Pair = tuple[float, float]  # a number as (high, low)
-TYPES = {np.dtype(name): name for name in ("float32", "float64")}
+TYPES = {np.dtype("float32"): "single", np.dtype("float64"): "double"}
 MAX_SIDE = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
     ("double", "double-double"), float(np.finfo("f8").max)
 )
@@ -28,16 +27,16 @@ MAX_K = 1 << 24  # the kernels count k in a float register, exactly up to here
 
 
 def gemm(
-    a: Matrix,
-    b: Matrix,
-    c: Matrix | None = None,
+    a: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray | None = None,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     trans_a: bool = False,
     trans_b: bool = False,
     kernel: Source | None = None,
-) -> Matrix:
+) -> np.ndarray:
     """Return alpha op(a) op(b) + beta c as a new matrix of shape (m, n).
 
     op transposes a matrix if ``trans_a`` or ``trans_b`` is set. For matrices that are larger than
@@ -46,12 +45,12 @@ def gemm(
     Parameters
     ----------
     a
-        (m, k), or (k, m) if ``trans_a``: a numpy array of float32 or float64, or double-doubles
-        (``DD``), with any strides.
+        (m, k), or (k, m) if ``trans_a``: a numpy array of float32 or float64, with any strides.
+        Double-doubles are float64 with a last axis (high, low).
     b
-        (k, n), or (n, k) if ``trans_b``, of the type of ``a``.
+        (k, n), or (n, k) if ``trans_b``, of the precision of ``a``.
     c
-        (m, n), of the type of ``a``; required unless beta is 0. It isn't changed.
+        (m, n), of the precision of ``a``; required unless beta is 0. It isn't changed.
     alpha, beta
         Numbers; with double-doubles also a ``Fraction``.
     trans_a, trans_b
@@ -64,8 +63,8 @@ def gemm(
 
     Returns
     -------
-    ndarray or DD
-        A new matrix of the type of ``a``.
+    ndarray
+        A new matrix of the precision of ``a``.
 
     Raises
     ------
@@ -97,15 +96,17 @@ def gemm(
     if chosen.precision != precision:
         computes = f"the kernel {chosen.name} computes in {chosen.precision} precision"
         raise TypeError(f"{computes}, the matrices are {precision}")
-    pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
+    pair = a.shape[2:]
     if not m or not n:
-        return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
-    stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
-    old_c = None if c is None else _stored(c, False)
-    arguments = chosen.arguments(*stored, old_c, scale, old)
+        return np.zeros((m, n, *pair), chosen.dtype)
+    if trans_a != chosen.trans_a:
+        a = a.swapaxes(0, 1)
+    if trans_b != chosen.trans_b:
+        b = b.swapaxes(0, 1)
+    arguments = chosen.arguments(a, b, c, scale, old)
     most = chosen.max_instructions(k)
     launch(chosen.program, **arguments, max_instructions=most, in_place=True)
-    return cast(Matrix, _matrix(chosen.result(arguments, m, n).reshape(m, n, *pair)))
+    return chosen.result(arguments, m, n).reshape(m, n, *pair)
 
 
 def check_product(
@@ -129,8 +130,13 @@ def check_product(
     beta = _scalar("beta", beta, precision)
     trans_a = require_bool("trans_a", trans_a)
     trans_b = require_bool("trans_b", trans_b)
-    m, n, k = find_sizes(a.shape, b.shape, trans_a, trans_b)
-    if c is not None and c.shape != (m, n):
+    (m, k), (inner, n) = (
+        x.shape[1::-1] if t else x.shape[:2] for x, t in ((a, trans_a), (b, trans_b))
+    )
+    if k != inner:
+        shapes = f"op(a) is {m} x {k} and op(b) is {inner} x {n}"
+        raise ValueError(f"{shapes}: the inner sizes, {k} and {inner}, must be equal")
+    if c is not None and c.shape[:2] != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
     if c is None and beta[0] != 0:
         raise ValueError(f"beta is {beta[0]:g}, but there is no c to multiply with it")
@@ -148,24 +154,7 @@ def require_bool(name: str, value: object) -> bool:
     return bool(value)
 
 
-def find_sizes(
-    a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool
-) -> tuple[int, int, int]:
-    """Return m, n, k of a product of matrices with these stored shapes.
-
-    Raises
-    ------
-    ValueError
-        If the inner sizes differ.
-    """
-    (m, k), (inner, n) = (a[::-1] if trans_a else a), (b[::-1] if trans_b else b)
-    if k != inner:
-        shapes = f"op(a) is {m} x {k} and op(b) is {inner} x {n}"
-        raise ValueError(f"{shapes}: the inner sizes, {k} and {inner}, must be equal")
-    return m, n, k
-
-
-def gemv(a: Matrix, x: Matrix, *, kernel: Source | None = None) -> Matrix:
+def gemv(a: np.ndarray, x: np.ndarray, *, kernel: Source | None = None) -> np.ndarray:
     """Return a x, a new vector of shape (m,).
 
     In single precision ``sgemv_n`` computes it, otherwise a GEMM kernel, with a padded vector.
@@ -184,7 +173,7 @@ def gemv(a: Matrix, x: Matrix, *, kernel: Source | None = None) -> Matrix:
     precision = precision_of({"a": a, "x": x}, (2, 1))
     if kernel is None and precision == "single":
         kernel = "sgemv_n"
-    return gemm(a, x.reshape(-1, 1), kernel=kernel).reshape(-1)
+    return gemm(a, x[:, np.newaxis], kernel=kernel)[:, 0]
 
 
 def to_plain_array(array: Any) -> Any:
@@ -199,27 +188,31 @@ def to_plain_array(array: Any) -> Any:
 
 def precision_of(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
     """Return the common precision of arrays, and check their numbers of dimensions."""
-    first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
-    for (name, array), count in zip(arrays.items(), dimensions):
-        if _kind(name, array) != kind:
-            raise TypeError(
-                f"{name} is {_kind(name, array)} but {first} is {kind}: all must be of one type"
-            )
-        if array.ndim != count:
-            wanted = {1: "vector has one dimension", 2: "matrix has two dimensions"}
-            raise ValueError(f"{name} has shape {array.shape}: a {wanted[count]}")
-    return {"float32": "single", "float64": "double"}.get(kind, "double-double")
+    found = {
+        name: _precision(name, array, count)
+        for (name, array), count in zip(arrays.items(), dimensions)
+    }
+    first, precision = next(iter(found.items()))
+    for name, other in found.items():
+        if other != precision:
+            raise TypeError(f"{name} is {other} but {first} is {precision}: all must be alike")
+    return precision
 
 
-def _kind(name: str, array: Any) -> str:
-    if isinstance(array, DD):
-        return "DD"
+def _precision(name: str, array: Any, dimensions: int) -> str:
+    """Return the precision of a vector or matrix."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be a numpy array or a DD, not {type(array).__name__}")
+        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
     check_unmasked(array, name)
     if array.dtype not in TYPES:
-        raise TypeError(f"{name} has dtype {array.dtype}: gemm takes float32 or float64, or a DD")
-    return TYPES[array.dtype]
+        raise TypeError(f"{name} has dtype {array.dtype}: gemm takes float32 or float64")
+    precision = TYPES[array.dtype]
+    if precision == "double" and array.shape[dimensions:] == (2,):
+        return "double-double"
+    if array.ndim != dimensions:
+        wanted = {1: "vector has one dimension", 2: "matrix has two dimensions"}
+        raise ValueError(f"{name} has shape {array.shape}: a {wanted[dimensions]}")
+    return precision
 
 
 def _scalar(name: str, value: Any, precision: str) -> Pair:
@@ -227,7 +220,7 @@ def _scalar(name: str, value: Any, precision: str) -> Pair:
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
     try:
-        high, low = DD(value).pairs if precision == "double-double" else (float(value), 0.0)
+        high, low = to_pairs(value) if precision == "double-double" else (float(value), 0.0)
     except OverflowError:
         high, low = math.inf, 0.0
     if abs(high) > MAX_SIDE[precision] and abs(value) != math.inf:
@@ -236,16 +229,3 @@ def _scalar(name: str, value: Any, precision: str) -> Pair:
             f" {MAX_SIDE[precision]:.3g}"
         )
     return float(high), float(low)
-
-
-def _stored(matrix: Any, transposed: bool) -> np.ndarray:
-    """Return the array of a matrix or of its transpose."""
-    matrix = matrix.T if transposed else matrix
-    return matrix.pairs if isinstance(matrix, DD) else matrix
-
-
-def _matrix(result: np.ndarray) -> np.ndarray | DD:
-    return DD.wrap(result) if result.ndim == 3 else result
-
-
-DD.__matmul__ = gemm  # set here, since ``dd`` doesn't import kernels

@@ -11,7 +11,7 @@ from math import comb
 import numpy as np
 
 from cypresskit import published
-from cypresskit.blas import DD, gemm
+from cypresskit.blas import gemm, to_fractions, to_pairs
 from cypresskit.compiler import compile
 from cypresskit.il import Program
 from cypresskit.il.fused import two_product
@@ -54,13 +54,12 @@ def products(a: np.ndarray, b: np.ndarray) -> dict[str, np.ndarray]:
     given: dict[str, tuple] = {
         "single": (a.astype(np.float32), b.astype(np.float32)),
         "double": (a.astype(np.float64), b.astype(np.float64)),
-        "double-double": (DD(a), DD(b)),
+        "double-double": (to_pairs(a), to_pairs(b)),
     }
     found = {}
     for name, matrices in given.items():
         c = gemm(*matrices)
-        exact = c.fractions() if isinstance(c, DD) else np.vectorize(Fraction)(c.astype(float))
-        found[name] = exact
+        found[name] = to_fractions(c) if c.ndim == 3 else np.vectorize(Fraction)(c.astype(float))
     return found
 
 
