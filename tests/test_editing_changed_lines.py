@@ -79,7 +79,7 @@ PLANTED = {
     "factors and component": ("01a", ["mad r11.xy__, r3.y, r2, r11"], 22, "factors of A and B are"),
     "add": ("01a", ["add r11.xy__, r2.y, r3"], 22, "`add` adds its operands"),
     "dp4": ("01b", [ROWS[0], "dp4 r12, r2, r3", ROWS[2]], 23, "`dp4` adds up the products"),
-    "sub": ("01a", ["mul r4, r2.y, r3", "sub r11, r11, r4"], 23, "another opcode than `sub`"),
+    "sub": ("01a", ["mul r4, r2.y, r3", "sub r11, r11, r4"], 23, "another instruction than `sub`"),
     "target of a new fetch": (
         "02",
         [LACKS["02"][0].replace("r3,", "r2,"), *LACKS["02"][1:]],

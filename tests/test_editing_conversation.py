@@ -12,7 +12,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.editing import supervisor, workbench
-from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.conversation import AT_ONCE, Conversation
 from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
@@ -441,6 +441,7 @@ def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
 def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, talk):
     """The law: whether the conversation looked in between, and the page showed what it saw."""
     chance = random.Random(seed)
+    unseen = 0
     for number in range(12):
         mine, theirs = f"{NAIVE}; mine {number}\n", f"{NAIVE}; theirs {number}\n"
         base = talk.talk.edit
@@ -449,7 +450,9 @@ def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, tal
             talk.talk.look()
         if chance.random() < 0.5:
             base = talk.talk.edit
+        unseen += base != talk.talk.edit
         talk.talk.hear({"type": "text", "edit": f"a-{number}", "text": mine, "base": base})
+        assert sum(m.get("message") == AT_ONCE for m in talk.said) == unseen
         assert talk.path.read_text() == talk.talk.text == mine
         assert {"type": "heard", "edit": f"a-{number}", "problem": ""} in talk.said
         assert {mine, theirs} <= {edit.text for edit in talk.talk.edits} | {mine}

@@ -147,7 +147,7 @@ def test_a_hint_says_only_what_is_true_where_other_calls_fail():
         made = formula.formula_exercise([(0,), (2,), (4,)], {}, "HINT", name="f")
         return made(lambda x: 3 * x + 1)(answer)
 
-    assert judged(lambda x: 0 // x).hint.startswith("HINT In another call f stops with ZeroDiv")
+    assert judged(lambda x: 0 // x).hint.startswith("HINT In another call f(0) stops with ZeroDiv")
     assert "every call" not in judged(lambda x: 13 + 0 // x).hint
     assert "(1 of 3 calls is right.)" in judged(lambda x: 7 + 0 // x).hint
 
@@ -225,9 +225,8 @@ def peak_that_fails(engines, processors, lanes, clock):
 
 def test_an_error_in_an_answer_names_its_line():
     finding = start.check_peak(peak_that_fails).message
-    assert (
-        finding == "peak stops with IndexError: list index out of range, in line 3: `return"
-        " chips[3]`."
+    assert finding.endswith(
+        " stops with IndexError: list index out of range, in line 3: `return chips[3]`."
     )
 
 

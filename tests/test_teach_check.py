@@ -132,7 +132,7 @@ def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
         (lambda *_: input("?"), f"`{PEAK}` waits for `input`"),
         (lambda *_: bytes(10**18), f"`{PEAK}` fills the memory"),
         (lambda *a: exec("f = lambda n: f(n)\nf(1)", {}), "RecursionError"),
-        (unsayable, "peak stops with Unsayable, in line"),
+        (unsayable, "stops with Unsayable, in line"),
     ],
     ids=["exit", "input", "memory", "recursion", "an error without a text"],
 )

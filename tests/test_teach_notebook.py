@@ -123,7 +123,7 @@ PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"
         ([CHECK.replace("(peak", "(lambda *a: 2")], "Not yet. The source of peak can't be read"),
         ([PEAK.format(2).replace("peak", "mine"), CHECK.replace("peak)", "mine)")], "Right."),
         (["exec('def peak(*a): return 1')", CHECK], "Not yet. The source of peak can't be read"),
-        ([PEAK.format("K"), CHECK], "Not yet. peak stops with NameError: name 'K'"),
+        ([PEAK.format("K"), CHECK], "stops with NameError: name 'K'"),
     ],
 )
 @pytest.mark.parametrize("kept", [True, False])

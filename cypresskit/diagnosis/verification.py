@@ -25,6 +25,7 @@ from cypresskit.kernels.products import (
 from cypresskit.kernels.statement import EXAMPLE, find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings, check
+from cypresskit.tables import ranged
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
@@ -32,6 +33,7 @@ ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
 OLD_C = 2  # its resource, if C is written to output streams
+USED = {"o": "stores to output", "resource": "fetches from texture"}  # arrays, by their kind
 NONE = Findings()
 NOTHING = ProductComparison(0, 0, 0, 0.0, 0.0)
 
@@ -273,6 +275,8 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
     )
     try:
+        if lack := _lack(kernel):
+            raise ValueError(lack)
         arguments = given.arguments()
         findings = check(
             kernel.program,
@@ -281,7 +285,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
             max_instructions=given.max_instructions,
             in_place=True,
         )
-    except (ValueError, TypeError) as error:  # e.g. it reads a texture that isn't provided
+    except (ValueError, TypeError) as error:  # it can't be launched
         return replace(verification, error=str(error))
     verification = replace(verification, findings=findings, expected=given.expected)
     if findings.ended_early:
@@ -297,6 +301,17 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     got, expected = (float(c[place]) for c in (result, given.expected))
     wrong = WrongElement(place[-2], place[-1], got, expected)
     return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
+
+
+def _lack(kernel: Kernel) -> str:
+    """Return which output or texture a kernel uses that its launch doesn't have, or ""."""
+    how = kernel.convention
+    has = {"o": how.streams, "resource": 0 if how.buffer else OLD_C + bool(how.streams)}
+    for kind, number, line in kernel.program.needs:
+        if number >= has.get(kind, number + 1):
+            only = f"only {ranged(range(has[kind]))}" if has[kind] else "none"
+            return f"Line {line} {USED[kind]} {number}: this kernel's launch has {only}"
+    return ""
 
 
 def _names(given: Product) -> dict[Any, str]:

@@ -342,7 +342,7 @@ class _Replay:
             left + WIDE,
             BANKS_Y - 24,
             so_far,
-            names=[f"{count} texels waited" for count in range(so_far[-1] + 1)],
+            names=[f"{count} {plural('texel', count)} waited" for count in range(so_far[-1] + 1)],
             bold=True,
             align="right",
             size=14,

@@ -38,7 +38,10 @@ MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page b
 #: Notes on texts, where they come from or what became of them.
 OPENED = "at the beginning"
 REPLACED = "replaced when another program changed the file"
+REPLACED_AT_ONCE = "replaced by a text typed at the same time"
 THEIRS = "written by another program"
+#: To the pages, if a text replaces one that its reader hasn't seen.
+AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
 #: To a stuck reader, when there is no further line.
 ALL_SHOWN = "These are all the lines that your kernel lacks."
 ALL_TYPED = "Your kernel has all lines: look at their order."
@@ -172,12 +175,13 @@ class Conversation:
         """
         with self.lock:
             unseen = base not in (None, self.edit)
+            added = False
             if text != self.text and (unseen or self.note):
-                self._add_unjudged(
-                    self.text, self.note or "replaced by a text typed at the same time"
-                )
+                added = self._add_unjudged(self.text, self.note or REPLACED_AT_ONCE)
             self._save(text)
             self._take(edit, text)
+            if added and unseen:
+                self.say({"type": "trouble", "message": AT_ONCE})
             self._answer_text()
 
     def put(self, text: str, note: str) -> None:
@@ -323,10 +327,12 @@ class Conversation:
         if (last.text, last.judgement) != (made.text, made.judgement):
             self._add(made)
 
-    def _add_unjudged(self, text: str, note: str) -> None:
+    def _add_unjudged(self, text: str, note: str) -> bool:
         """Keep a text in the history, unless it is there. Only its origin is known."""
-        if text.strip() and self.edits.known(text) is None:
+        is_new = bool(text.strip()) and self.edits.known(text) is None
+        if is_new:
             self._add(Edit(0, text, note=note))
+        return is_new
 
     def _add(self, edit: Edit) -> None:
         try:

@@ -18,7 +18,7 @@ MATRICES = ("A", "B")  # of textures 0 and 1
 
 def next_sentence(seen: Verification) -> str:
     """Return what an incorrect kernel with one output per row doesn't do yet, or ""."""
-    if seen.right or {finding.kind for finding in seen.findings} - ALLOWED:
+    if seen.right or seen.error or {finding.kind for finding in seen.findings} - ALLOWED:
         return ""
     return next(_missing(seen.kernel.program, seen), "")
 

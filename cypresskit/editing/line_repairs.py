@@ -175,7 +175,7 @@ def mistake(words: Words, right: Words) -> str:
             return " fetches another texel than belongs here: look at its offset."
         return f" fetches from texture {fetch[1]}; texture 0 is A, 1 is B."
     if place == 0:
-        return f": another opcode than `{op}` belongs here."
+        return f": another instruction than `{op}` belongs here."
     if place == 1 and name == other:
         held, wanted = (len(mask.replace("_", "")) or len("xyzw") for mask in (letters, others))
         what = "another component belongs here"

@@ -464,7 +464,7 @@ export class Workbench {
       if (known && !line && !advice) continue
       const item = make(this.findings, "p")
       const onclick = () => this.editor.goTo(line, column)
-      if (line) make(item, "button", {onclick}, `line ${line}`)
+      if (line) make(item, "button", {onclick}, `${known ? "Go to line" : "line"} ${line}`)
       if (!known) make(item, "span", {}, ` ${message.replace(read, "")}`)
       if (advice) make(item, "span", {class: "ckw-advice"}, ` ${advice}`)
     }

@@ -88,7 +88,7 @@ class Line:
         """Return the word at the cursor, quoted for a message."""
         self.skip()
         word = _WORD.match(self.text, self.at)
-        return f"`{word.group()[:24]}`" if word else "the end of the line"
+        return f"`{word.group()[:40]}`" if word else "the end of the line"
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
         """Raise ``FaultAt`` at index ``at``, by default at the cursor."""

@@ -5,12 +5,20 @@ import re
 from cypresskit.il.bits import number_bits
 from cypresskit.il.cursor import Line, count, end_of_line, parse_integer
 from cypresskit.il.errors import did_you_mean
-from cypresskit.il.opcodes import OPCODES, Opcode
+from cypresskit.il.opcodes import Opcode
 from cypresskit.il.program import LETTERS, Controls, Dest, Instruction
 from cypresskit.il.registers import read_mask, read_register
 
 MAX_CONSTANTS = 4096  # most elements of a constant buffer (Evergreen instruction set, 4.6)
 MAX_LDS = 32_768  # most bytes of LDS per workgroup (IL specification, "Declare a Typeless LDS")
+
+#: The controls of those declarations that have some.
+CONTROLS = {
+    "dcl_resource": ("id", "type", *(f"fmt{axis}" for axis in LETTERS)),
+    "dcl_lds": ("id",),
+    "dcl_input_position_interp": ("k",),
+}
+POSITIONS = "linear_noperspective", "linear"  # in brackets: how a pixel's place is computed
 
 _BUFFER = re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
@@ -33,6 +41,10 @@ def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -
     dest: Dest | None = None
     numbers: tuple[int, ...] = ()
     controls = Controls()
+    for name, value in control.items():
+        if name not in CONTROLS.get(op.name, ()):
+            shown = f"({value})" if name == "k" else f"_{name}"
+            line.fail(f"`{op.name}` has no control `{shown}`", at)
     if op.name == "dcl_literal":
         dest = Dest(read_register(line))
         if dest.register.kind != "l":
@@ -54,18 +66,18 @@ def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -
                 f"the constant buffers are cb0 to cb15, with at most {MAX_CONSTANTS} elements each",
                 at,
             )
-    elif op.name in ("dcl_input_position_interp", "dcl_input"):
+    elif op.name == "dcl_input_position_interp":
+        if (found := control.get("k", "")) not in POSITIONS:
+            line.fail(f"expected `{op.name}({POSITIONS[0]})`, found `({found})`", at)
         register = read_register(line)
         if register.kind != "vWinCoord0":
             line.fail("the one input of a pixel kernel is vWinCoord0")
         dest = Dest(register, read_mask(line))
-        op = OPCODES["dcl_input_position_interp"]
-    elif op.name in ("dcl_output_generic", "dcl_output_usage"):
+    elif op.name == "dcl_output_generic":
         dest = Dest(read_register(line))
         if dest.register.kind != "o":
             line.fail("an output stream is one of o0 to o7", at)
         read_mask(line)
-        op = OPCODES["dcl_output_generic"]
     else:
         if op.name == "dcl_lds":
             controls = Controls(id=count(control.get("id", ""), line, at))
@@ -107,10 +119,7 @@ def _resource(control: dict, line: Line, at: int) -> Controls:
             f" `({control.get('type', '')})`: in cypresskit's subset of AMD's IL {why}",
             at,
         )
-    axes = [f"fmt{axis}" for axis in LETTERS]
-    formats = {control.get(axis, "unknown").lower() for axis in axes}
-    if unknown := set(control) - {"id", "type", *axes}:
-        line.fail(f"`dcl_resource` has no control `_{min(unknown)}`", at)
+    formats = {control.get(f"fmt{axis}", "unknown").lower() for axis in LETTERS}
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
         line.fail(
             "`dcl_resource`: a format is one of float, unknown, sint and uint, found"

@@ -185,7 +185,8 @@ class _Assembler:
                 self.mode = _header(line)
                 return
             if self.ended:
-                line.fail("nothing may follow `end`")
+                self._misplaced(line, "nothing may follow `end`")
+                return
             self._place(_statement(line), line)
         except FaultAt as fault:
             self.faults.append(Fault(number, fault.column, str(fault), text[:MAX_LINE]))

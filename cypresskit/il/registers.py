@@ -23,7 +23,6 @@ ALIASES = {
 INPUTS = "vWinCoord0", "vAbsTidFlat", "vTidInGrpFlat", "vThreadGrpIdFlat"
 INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
 INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"}
-INPUT_NAMES["v0"] = "vWinCoord0"
 #: Inputs of workgroups with several dimensions, which are left out.
 DIMENSIONS = re.compile(r"(vAbsTid|vTidInGrp|vThreadGrpId)0?", re.IGNORECASE)
 #: Modifiers of AMD's IL that are left out, with the instructions that do the same.

@@ -95,7 +95,7 @@ def find_source(answer: Any, name: str) -> AnswerSource:
         If no cell sets it.
     """
     if (shell := session.running_shell()) is None:
-        raise ValueError("it is called outside of a notebook")
+        raise ValueError("checks work only in a notebook")
     cells = _run_cells(shell)
     known = [key for key, value in shell.user_ns.items() if value is answer]
     for key in sorted(known, key=name.__ne__):

@@ -142,16 +142,15 @@ def call_answer(
 ) -> T:
     """Return ``work(*arguments)``. ``work`` is the answer, or converts its result; ``call`` is the
     call as a student would write it. If the answer fails, or its result can't be used, the check
-    stops with ``hint``. ``unusable`` describes such a result: "f returns {unusable}."
+    stops with ``hint``. ``unusable`` describes such a result: "f(1) returns {unusable}."
     """
-    name = call.partition("(")[0]
     try:
         return work(*arguments)
     except Raised as error:
         if "for ^: " in str(error):
             hint += " A power is `**` in Python; `^` is something else."
         raise CheckStopped(
-            f"{name} stops with {str(error).rstrip('.')}{_line(error)}.", hint
+            f"{call} stops with {str(error).rstrip('.')}{_line(error)}.", hint
         ) from None
     except NoResult as lost:
         raise CheckStopped(*explain_no_result(call, lost)) from None
@@ -160,7 +159,7 @@ def call_answer(
     except UNUSABLE_ERRORS as error:
         nothing = "NoneType" in error_text(error)
         what = "nothing" if nothing else unusable
-        raise CheckStopped(f"{name} returns {what}.", hint) from None
+        raise CheckStopped(f"{call} returns {what}.", hint) from None
 
 
 def explain_no_result(call: str, lost: NoResult) -> tuple[str, str]:

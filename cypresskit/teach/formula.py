@@ -145,7 +145,7 @@ class Formula:
         if not whether and all(map(_is_rounded, results, want)):
             hint = ROUNDED
         elif not any(results) and not whether and not failed:
-            hint = f"it returns 0 in every call (printing isn't returning). {capitalize(hint)}"
+            hint = f"it returns 0 in every call. {capitalize(hint)}"
         elif not whether and not failed:
             pattern = _pattern(results, want) or self.ignored(answer)
             hint = f"{pattern} {capitalize(hint)}" if pattern else hint
@@ -214,22 +214,22 @@ def result_of(call: str, answer: Callable, case: tuple, hint: str, whether: bool
         except (TypeError, ValueError):
             return None
 
-    was = f"the call was {call}."
-    value = call_answer(call, answer, *case, hint=was)
+    value = call_answer(call, answer, *case, hint=hint)
     require(
         value is not None,
         f"{call} returns nothing.",
-        f"its `return` is missing, or has nothing to return. {capitalize(hint)}",
+        "its `return` is missing, or has nothing to return (`print` doesn't return)."
+        f" {capitalize(hint)}",
     )
-    figure = call_answer(call, number, value, hint=was)
+    figure = call_answer(call, number, value, hint=hint)
     if figure is None:
         kind = "a text" if isinstance(value, str) else type_with_article(value)
-        more = " In Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
-        more += (
-            " `.item()` takes the number out of an array." if getattr(value, "size", 0) == 1 else ""
-        )
+        more = "in Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
+        if getattr(value, "size", 0) == 1:
+            more = "`.item()` takes the number out of an array."
         raise CheckStopped(
-            f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.", was + more
+            f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.",
+            more or hint,
         )
     return figure
 

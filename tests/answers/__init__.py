@@ -151,8 +151,8 @@ FUNCTIONS = [
 NUMBERS = [
     (lambda *_: None, ["returns nothing", "`return` is missing, or has nothing to return"]),
     (lambda *_: "x", ["returns a text, not a number"]),
-    (lambda: 1.0, ["TypeError", "The call was"]),
-    (lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "The call was"]),
+    (lambda: 1.0, ["TypeError"]),
+    (lambda a, b, c, d, e: 1.0, ["TypeError", "missing"]),
     (lambda *_: 0.0, ["it should be"]),
     (lambda *_: math.inf, ["it should be"]),
     (lambda *_: math.nan, ["it should be"]),

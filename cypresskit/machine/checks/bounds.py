@@ -15,11 +15,15 @@ from cypresskit.machine.addressing import NOWHERE
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 
-#: Advice for a fetch beyond a matrix whose coordinates are plausible.
+#: Advice for a fetch beyond a matrix whose coordinates are plausible; of a kernel that states how
+#: it is launched, there is more.
 TOO_FAR = (
-    "The loop's bound, the offset or the domain is larger than this matrix. In a product: are there"
-    " rows or columns of the block that aren't stored yet? Or does an iteration handle more values"
-    " of k than it adds to k, or than line 1 states, as `k 2`?"
+    "The loop's bound, the offset or the domain is larger than this matrix. In a product: does an"
+    " iteration handle more values of k than it adds to k?"
+)
+STATED = (
+    " Or more than line 1 states, as `k 2`? Or are there rows or columns of the block that aren't"
+    " stored yet?"
 )
 SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, are below
 
@@ -104,11 +108,14 @@ class MemoryCheck(Check):
             )
         if across.min() < 0 or down.min() < 0:
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
+        one_more = ""
         if x >= width and y < height and x // 4 < width:
-            if x == width:
-                return f"One texel too far. {TOO_FAR}"
-            return "x counts texels, each of up to four numbers: divide the column's number by 4."
-        return TOO_FAR
+            if x > width:
+                return (
+                    "x counts texels, each of up to four numbers: divide the column's number by 4."
+                )
+            one_more = "One texel too far. "
+        return one_more + TOO_FAR + STATED * ("; product:" in self.program.text_of(1))
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space == "lds" and (odd := event.element & 3 != 0).any():

@@ -70,7 +70,7 @@ def check_bank(bank: Callable) -> Verdict:
         for one, other in sorted(pair for quad in quads for pair in combinations(sorted(quad), 2)):
             message = f"{matrix}: a quad requests texels {one} and {other}, both from bank"
             differ = "x" if one[1] == other[1] else "y"
-            place = f"(x, y) differ in {differ} alone: how does your bank depend on {differ}?"
+            place = f"the two differ in {differ} alone: how does your bank depend on {differ}?"
             require(banks[one] != banks[other], f"{message} {banks[one]}.", place)
     held = [list(banks.values()).count(number) for number in range(count)]
     require(

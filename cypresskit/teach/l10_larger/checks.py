@@ -104,7 +104,7 @@ def check_order(order: Callable) -> Verdict:
     drawn = check_rng.randint(4, 9), check_rng.randint(4, 9)  # so no answer can list the tasks
     for rows_, columns in ((2, 3), (1, 4), (4, 1), drawn, (3, 3)):
         call = f"order({rows_}, {columns})"
-        hint = f"the call was {call}; it has to return a list of pairs (i, j)."
+        hint = "it has to return a list of pairs (i, j)."
         blocks = call_answer(
             call,
             lambda *size: [(_plain(i), _plain(j)) for i, j in order(*size)],
@@ -160,7 +160,7 @@ def check_product(product: Answer) -> Verdict:
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
         call = f"product(gpu, a, b, {block})"
         run = partial(product.through, "cypresskit.isolated.card", "run_on_card")
-        hint = f"the call was {call} with {n} x {n} matrices."
+        hint = f"this call has {n} x {n} matrices."
         c, flops, used, card = call_answer(call, run, a, b, block, CARD_BYTES, hint=hint)
         require(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
         c = call_answer(call, np.asarray, c, np.float64, hint=hint)
