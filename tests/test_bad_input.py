@@ -18,7 +18,7 @@ from conftest import TEXTURE, pixel
 from launches import HERE
 
 import cypresskit as ck
-from cypresskit import cli, compiler, devices, host
+from cypresskit import compiler, devices, host
 from cypresskit.blas import to_pairs
 from cypresskit.compiler.code import Code
 from cypresskit.devices import HD5870, HD5970, XEON
@@ -320,17 +320,6 @@ def test_a_gpu_that_runs_cuda_is_refused_with_what_to_use_instead(function, need
     with pytest.raises(TypeError, match=words):
         result = function(*(GIVEN[name] for name in needed), device=gpu)
         ck.timing.run_request(result)
-
-
-ENDLESS = ck.kernels["sgemm_naive"].text.replace("add r0.z, r0.z, l0.x", "")
-
-
-def test_an_endless_loop_is_a_line_of_the_command(tmp_path, capsys):
-    path = tmp_path / "loop.il"
-    path.write_text(ENDLESS, encoding="utf-8")
-    assert cli.main(["time", str(path), "--n", "64"])
-    said = capsys.readouterr().err
-    assert "this loop has not ended" in said and "Traceback" not in said
 
 
 def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant():

@@ -10,7 +10,6 @@ Not covered: pictures, which are in the notebooks.
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Sequence
 
@@ -19,9 +18,7 @@ from cypresskit.cli import (  # noqa: F401
     cmd_contest,
     cmd_grade,
     cmd_handout,
-    cmd_kernels,
     cmd_lab,
-    cmd_time,
 )
 from cypresskit.cli.command import PARSER, CommandError
 from cypresskit.tables import one_line
@@ -34,24 +31,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _arguments(argv)
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A kernel's comments may have characters that the terminal's encoding lacks
+            # A student's name may have characters that the terminal's encoding lacks
             sys.stdout.reconfigure(errors="backslashreplace")
         args.action(args)
-        print(end="", flush=True)
-        return 0
-    except BrokenPipeError:  # the reading process, such as `head`, has ended
-        _discard_output()
         return 0
     except KeyboardInterrupt:
         return 130
     except CommandError as error:
         message = str(error)
     except OSError as error:  # commands turn those of most files into CommandError
-        where = f"use {error.filename}"
-        if error.filename is None:  # writing to standard output failed
-            where = "write to standard output"
-            _discard_output()
-        message = f"can't {where}: {error.strerror or error}"
+        message = f"can't use {error.filename}: {error.strerror or error}"
     shown = "\n".join(map(one_line, message.splitlines()))
     print(f"cypresskit {args.command}: {shown}", file=sys.stderr)
     return 1
@@ -68,8 +57,3 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
             " --help`"
         )
     return args
-
-
-def _discard_output() -> None:
-    """Discard buffered output, which Python would try to print again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

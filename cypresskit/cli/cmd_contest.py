@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cypresskit.cli.command import CommandError, command, integer_parser, option
+from cypresskit.cli.command import CommandError, command, option
 from cypresskit.files.received import find_files, printable_name, read_plain
 from cypresskit.tables import one_line
 
@@ -40,7 +40,7 @@ def parse_path(text: str) -> Path:
     ),
     option(
         "--n",
-        type=integer_parser(256, 4096),
+        type=int,
         default=2048,
         metavar="N",
         help="m, n and k of the timed product (default 2048)",
@@ -65,6 +65,8 @@ def contest(args: argparse.Namespace) -> None:
             return Row(name, verdict=explain_unjudged(name, str(error)))
         return row(text, name, args.n, server)
 
+    if not 256 <= args.n <= 4096:
+        raise CommandError(f"N is a whole number from 256 to 4,096, not {args.n}")
     rows = []
     files = list(_files(args.entries))
     modules = ["cypresskit.teach.l12_contest.leaderboard"]

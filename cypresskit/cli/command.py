@@ -2,8 +2,7 @@
 
 import argparse
 import textwrap
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import cypresskit
@@ -64,25 +63,3 @@ def command(
 def option(*names: str, **how: Any) -> Option:
     """Return an option or argument; the parameters are those of argparse's ``add_argument``."""
     return names, how
-
-
-def integer_parser(least: int, most: int) -> Callable[[str], int]:
-    """Return a ``type`` for argparse that accepts whole numbers from ``least`` to ``most``."""
-
-    def number(text: str) -> int:
-        if not (text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(
-                f"{text!r} isn't a whole number from {least} to {most:,}"
-            )
-        return int(text)
-
-    return number
-
-
-@contextmanager
-def convert_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """Convert exceptions of these types to ``CommandError``, with the same text."""
-    try:
-        yield
-    except kinds as error:
-        raise CommandError(str(error.args[0] if isinstance(error, KeyError) else error)) from None
