@@ -266,16 +266,6 @@ def test_a_faulty_declaration_counts_for_what_it_may_declare(line):
     assert [f.line for f in fault(pixel(line, "mov r0, l3")).faults] == [2]
 
 
-def test_a_word_behind_a_semicolon_is_missed_where_it_is_used():
-    """A comment may be the name of an instruction: `endloop ; end of the loop`, or `; end`."""
-    loop = pixel("whileloop", "break_logicalnz r0.x", "maad r0, r1", "endloop ; end")
-    assert [f.line for f in fault(loop).faults] == [4]
-    missed = fault(pixel("mov r0, r1 ; end").removesuffix("\nend"))
-    assert "`;` starts a comment, so `end` is not read" in str(missed)
-    hidden = fault(pixel("mov r0, r1 ; mul r0, r0, r1", "maad r0, r1"))
-    assert "so `mul r0, r0, r1` is not read" in str(hidden)
-
-
 NO_KERNEL = {
     "mov r0, r1\nend": "expected `il_ps_2_0`",
     "il_ps_2_0\nmov r0, r1": "the kernel has no `end`",

@@ -8,7 +8,7 @@ names, registers that the mode doesn't have.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -71,13 +71,11 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
         With every faulty line, or every fault of the whole; each with line, column and what was
         expected.
     TypeError
-        If ``text`` or ``before`` isn't a string.
+        If ``text`` isn't a string.
     """
-    strings: tuple[object, ...] = (text, before)
-    for given in strings:
-        if not isinstance(given, str):
-            what = f"assemble takes IL text as a str, not {type(given).__name__}"
-            raise TypeError(f"{what}; read a file with Path.read_text()")
+    if not isinstance(text, str):
+        what = f"assemble takes IL text as a str, not {type(text).__name__}"
+        raise TypeError(f"{what}; read a file with Path.read_text()")
     if len(text) > MAX_TEXT:
         message = f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read"
         raise ILError(name, [Fault(1, 1, message, "")])
@@ -162,12 +160,6 @@ class _Assembler:
     def _report(self) -> None:
         """Raise ``ILError`` if there are faults."""
         if self.faults:
-            # A single word after a `;` may well be meant as a comment: it is reported only if a
-            # fault says that it is missing.
-            messages = [fault.message for fault in self.faults]
-            for lost, fault in find_lost_instructions(self.lines):
-                if " " in lost or any(message.endswith(f"`{lost}`") for message in messages):
-                    self.faults.append(fault)
             raise ILError(self.name, self.faults[:MAX_FAULTS])
 
     def _line(self, number: int, text: str) -> None:
@@ -342,7 +334,7 @@ def _statement(line: Line) -> Instruction:
         numbers = tuple(sizes.get(name, 0) for name in ("k", "out", "in"))
         return Instruction(word, numbers=numbers, line=line.number)
     name = find_opcode(word)
-    if not name or word.startswith(("else", "end")) or line.text[line.at :][:1] == ".":
+    if not name or word.startswith(("else", "end")):
         if foreign := suggest_statement(line.text[start:]):
             line.fail(
                 explain_unsupported(word) or f"`{_quoted(line.text[start:])}` is no IL: {foreign}",
@@ -392,32 +384,6 @@ def _quoted(statement: str) -> str:
     """Return the first words of a statement that isn't IL, for a message."""
     match = re.match(r"\w+(\s+(if|loop|while|for)\b)?(\.\w+)*(\s*[-+*/%&|^]?=(?!=))?", statement)
     return match[0] if match else statement[:24]
-
-
-def find_lost_instructions(lines: Sequence[str]) -> Iterator[tuple[str, Fault]]:
-    """Yield the instructions that follow a `;`, each with the fault that reports it."""
-    for number, text in enumerate(lines, 1):
-        if lost := _instruction_in_comment(text):
-            why = f"`;` starts a comment, so `{lost}` is not read: give it a line of its own"
-            yield lost, Fault(number, text.index(";") + 1, why, text)
-
-
-def _instruction_in_comment(text: str) -> str:
-    """Return the instruction that follows a `;` after another instruction; "" if what follows is a
-    comment.
-    """
-    code, _, comment = text.partition(";")
-    first = comment.split(";")[0].strip()
-    if not code.strip() or "//" in code or not find_opcode(first):
-        return ""
-    try:
-        line = Line(first, 0)
-        while line.text[line.at :]:
-            _statement(line)
-            line.skip()
-    except FaultAt:
-        return ""
-    return first
 
 
 def _controls_written(suffix: str, segments: Segments) -> Segments:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib.resources import files
 
 from cypresskit.il.errors import did_you_mean
-from cypresskit.il.opcodes import OPCODES, Opcode
+from cypresskit.il.opcodes import OPCODES
 
 #: The form of an instruction, for messages about other text.
 FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources (docs/il.md)."
@@ -55,32 +55,18 @@ def explain_unsupported(word: str, than: str = "") -> str:
     return ""
 
 
-def _may_replace(op: Opcode, word: str, operands: int | None) -> bool:
-    """Return whether an opcode may be what an unknown word meant: its type is what the word's first
-    letter says (``dadd``, ``iadd``), and its operands are as many.
+def explain_unknown(word: str, known: Iterable[str], operands: int) -> str:
+    """Return a message about an unknown opcode: why it isn't supported, or a similar ``known``
+    name. Arithmetic has as many ``operands`` as were written.
     """
-    if operands not in (None, len(op.types.strip("-"))) and op.kind == "alu":
-        return False
-    letter = "d" if op.double and op.name[0] == "d" else op.name[0] if op.name[0] in "iu" else ""
-    if letter == "d":
-        return word[0] == "d"
-    if letter:
-        return word[0] == letter or op.name == letter + word
-    return word[0] not in "diu" or word[0] == op.name[0]
-
-
-def explain_unknown(word: str, known: Iterable[str], operands: int | None = None) -> str:
-    """Return a message about an unknown opcode: why it isn't supported, or a similar ``known`` name
-    of the same type that takes as many ``operands`` as were written, if these are known.
-    """
-    kind = next((start for start in ("dcl_", "lds_") if word.lower().startswith(start)), "")
+    if why := explain_unsupported(word.lower()):
+        return why
     same = [
         name
         for name in known
-        if name.startswith(kind) and (kind or not name.startswith(("dcl_", "lds_")))
-        if name not in OPCODES or kind or _may_replace(OPCODES[name], word.lower(), operands)
+        if name not in OPCODES
+        or OPCODES[name].kind != "alu"
+        or len(OPCODES[name].types.strip("-")) == operands
     ]
-    if why := explain_unsupported(word.lower()):
-        return why
     guess = did_you_mean(word, same, 0.65) or did_you_mean(word.split("_")[0], same, 0.65)
     return f"`{word[:40]}` is no instruction of IL.{guess or f' {FORM}'}"

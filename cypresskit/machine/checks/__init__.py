@@ -9,13 +9,12 @@ Left out: the kinds of numbers. A register holds bits, so a float instruction ma
 launch gave as integers, or half of a double.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.il.parser import find_lost_instructions
 from cypresskit.machine import interpreter
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
@@ -89,17 +88,9 @@ def check(
     found = [finding for c in access_checks for finding in c.found.values()]
     if unset.found:
         found = [*unset.earlier, *(finding for finding in found if finding.kind in ENDS)]
-    findings = Findings.of([*found, *unset.found.values(), *_in_comments(program)])
+    findings = Findings.of([*found, *unset.found.values()])
     findings.ended_early = ended_early
     return findings
-
-
-def _in_comments(program: Program) -> Iterator[Finding]:
-    """Yield a finding for each instruction that stands in a comment."""
-    for lost, fault in find_lost_instructions(program.lines):
-        if " " in lost:  # a word alone may well be a comment
-            place = program.name, fault.line, fault.column, fault.text
-            yield Finding("comment", *place, fault.message, "IL has one instruction per line.")
 
 
 def _report_loop(check: Check, error: KernelError) -> None:
