@@ -47,7 +47,7 @@ rates = st.floats(0.01, 100)
     sizes=st.tuples(st.integers(1, 36), st.integers(1, 36), st.integers(1, 20)),
     block=st.integers(1, 24),
     chips=st.integers(1, 2),
-    share=st.sampled_from([0.0, 0.3, 1.0, "adaptive"]),
+    share=st.sampled_from([0.0, 0.3, 1.0]),
     beta=st.sampled_from([0.0, 0.5]),
     speeds=st.tuples(rates, rates, rates, rates),
     seed=st.integers(0, 2**32 - 1),
@@ -65,18 +65,11 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
         patch.setattr(pipeline, "kernel_rate", lambda *_: chip * 1e9)
         patch.setattr(pipeline, "gemm", numpy_gemm)
         options, machine = {"block": block, "matrices": data}, Machine(HD5970, host, chips)
-        if share == "adaptive":
-            timelines = [
-                timeline
-                for _, timeline in pipeline.adapt_cpu_share(*sizes, machine, calls=3, **options)
-            ]
-        else:
-            timelines = [PIPELINES[which](*sizes, machine, cpu_share=share, **options)]
-        for timeline in timelines:
-            timeline.check()
-            data.result[:] = np.nan
-            at_other_moments(timeline, seed).execute()
-            assert np.array_equal(data.result, expected(data))
+        timeline = PIPELINES[which](*sizes, machine, cpu_share=share, **options)
+        timeline.check()
+        data.result[:] = np.nan
+        at_other_moments(timeline, seed).execute()
+        assert np.array_equal(data.result, expected(data))
 
 
 def test_five_stages_in_step(fixed_rate):

@@ -21,7 +21,7 @@ import numpy as np
 
 from cypresskit.blas.gemm import check_product, gemm, to_plain_array
 from cypresskit.devices import HD5870, Device, check_device
-from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
+from cypresskit.host.checks import check_type, check_units, check_whole
 from cypresskit.host.machine import (
     TO_HOST,
     Buffer,
@@ -33,14 +33,15 @@ from cypresskit.host.machine import (
     order_blocks,
     prefetch,
 )
-from cypresskit.host.rates import find_tn_kernel, kernel_rate
+from cypresskit.host.rates import kernel_rate
 from cypresskit.host.tasks import Timeline
-from cypresskit.kernels import Kernel
+from cypresskit.kernels.convention import BYTES
 
+SIZE = BYTES["double"]
 MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto et al.)
 
 
-def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) -> dict[str, float]:
+def card_bytes(block: int, depth: int = HD5870.texture_side) -> dict[str, float]:
     """Return the bytes of each kind of buffer on the card.
 
     Parameters
@@ -49,28 +50,26 @@ def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) 
         Rows and columns of a block of C.
     depth
         Values of k in a strip; by default the rows of the HD 5870's largest texture.
-    itemsize
-        Bytes of a number.
     """
-    block, depth, itemsize = check_whole(block=block, depth=depth, itemsize=itemsize)
-    strip = 2.0 * itemsize * block * depth
+    block, depth = check_whole(block=block, depth=depth)
+    strip = 2.0 * SIZE * block * depth
     return {
         "two strips of A": strip,
         "two of B": strip,
-        "three blocks of C": 3.0 * itemsize * block**2,
+        "three blocks of C": 3.0 * SIZE * block**2,
     }
 
 
-def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: int = 8) -> int:
+def largest_block(device: Device = HD5870, depth: int | None = None) -> int:
     """Return the largest multiple of 128 for which a block's buffers fit the card.
 
     ``depth`` as for `gemm_out_of_core`. Raises ``ValueError`` if not even 128 fits.
     """
     check_device(device)
     depth = strip_depth(device, depth)
-    check_card(device, card_bytes(MULTIPLE, depth, itemsize))
+    check_card(device, card_bytes(MULTIPLE, depth))
     block = MULTIPLE
-    while sum(card_bytes(block + MULTIPLE, depth, itemsize).values()) <= device.memory_bytes:
+    while sum(card_bytes(block + MULTIPLE, depth).values()) <= device.memory_bytes:
         block += MULTIPLE
     return block
 
@@ -103,9 +102,7 @@ def count_strips(rows: int, columns: int, chunks: int) -> int:
     return 2 * chunks * blocks - shared - at_turns
 
 
-def choose_block(
-    m: int, n: int, k: int, machine: Machine, depth: int | None = None, itemsize: int = 8
-) -> int:
+def choose_block(m: int, n: int, k: int, machine: Machine, depth: int | None = None) -> int:
     """Return the block, a multiple of 128, with the shortest estimated time for (m, k) by (k, n).
 
     A small block pads less but moves more. The estimate is the larger of two times: the chip's, for
@@ -115,17 +112,17 @@ def choose_block(
     m, n, k = check_whole(m=m, n=n, k=k)
     check_type(Machine, machine=machine)
     chunks = -(-k // strip_depth(machine.device, depth))
-    peak = machine.device.peak_gflops("double" if itemsize == 8 else "single") * 1e9
+    peak = machine.device.double_gflops * 1e9
 
     def estimate(block: int) -> tuple[float, int]:
         rows, columns = -(-m // block), -(-n // block)
         padded = rows * columns * block * block  # elements of C
         strips = count_strips(rows, columns, chunks) / chunks
-        moved = itemsize * (strips * block * k + 2 * padded)
+        moved = SIZE * (strips * block * k + 2 * padded)
         bus = machine.host.pageable_gb_s * 1e9
         return max(2.0 * padded * k / peak, moved / bus), -block
 
-    largest = largest_block(machine.device, depth, itemsize)
+    largest = largest_block(machine.device, depth)
     return min(range(MULTIPLE, largest + 1, MULTIPLE), key=estimate)
 
 
@@ -135,7 +132,6 @@ def blocked_timeline(
     k: int,
     machine: Machine,
     *,
-    kernel: str | Kernel = "dgemm_tn",
     block: int | None = None,
     overlap: bool = True,
 ) -> Timeline:
@@ -144,7 +140,7 @@ def blocked_timeline(
     ``block`` and errors as for `gemm_out_of_core`. Without ``overlap`` the program waits for every
     copy and every kernel.
     """
-    return _Blocked((m, n, k), machine, kernel, block=block, overlap=overlap).plan_all()
+    return _Blocked((m, n, k), machine, block=block, overlap=overlap).plan_all()
 
 
 def gemm_out_of_core(
@@ -154,23 +150,16 @@ def gemm_out_of_core(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
-    trans_a: bool = False,
-    trans_b: bool = False,
-    kernel: str | Kernel | None = None,
     device: Device = HD5870,
     block: int | None = None,
     depth: int | None = None,
 ) -> tuple[np.ndarray, Timeline]:
-    """Compute alpha op(a) op(b) + beta c in blocks that fit the card's memory.
+    """Compute alpha a b + beta c in blocks that fit the card's memory, with ``dgemm_tn``.
 
     Parameters
     ----------
     a, b, c
-        (m, k), (k, n) and (m, n), of one type, float32 or float64.
-    trans_a, trans_b
-        Whether ``a`` is (k, m), and ``b`` (n, k).
-    kernel
-        A TN kernel; by default ``sgemm_tn`` or ``dgemm_tn``.
+        (m, k), (k, n) and (m, n), of float64.
     block
         Rows and columns of a block; by default the result of `choose_block`.
     depth
@@ -191,24 +180,14 @@ def gemm_out_of_core(
         For other types.
     """
     a, b, c = map(to_plain_array, (a, b, c))
-    precision, (alpha, _), (beta, _), (m, n, k) = check_product(
-        a, b, c, alpha, beta, trans_a, trans_b
-    )
-    check_precision(precision, "out of core")
-    usual = "sgemm_tn" if precision == "single" else "dgemm_tn"
-    chosen = find_tn_kernel(usual if kernel is None else kernel)
-    if chosen.precision != precision:
-        raise TypeError(
-            f"the matrices are {precision}, and the kernel {chosen.name} computes in"
-            f" {chosen.precision}"
-        )
-    product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen)
-    data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
+    precision, (alpha, _), (beta, _), (m, n, k) = check_product(a, b, c, alpha, beta)
+    if precision != "double":
+        raise TypeError(f"out of core, matrices are float64; these are in {precision} precision")
+    data = (a, b, c, beta, partial(gemm, alpha=alpha, trans_a=True))
     machine = Machine(device, use_chips=1)
     if not m * n * k:  # there are no blocks to send
-        empty = gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
-        return empty, Plan(machine, real=True).run(0.0)
-    work = _Blocked((m, n, k), machine, chosen, block=block, depth=depth, matrices=data)
+        return gemm(a, b, c, alpha=alpha, beta=beta), Plan(machine, real=True).run(0.0)
+    work = _Blocked((m, n, k), machine, block=block, depth=depth, matrices=data)
     timeline = work.plan_all()
     timeline.execute()
     return work.result, timeline
@@ -241,7 +220,6 @@ class _Blocked:
         self,
         size: tuple[int, int, int],
         machine: Machine,
-        kernel: str | Kernel,
         *,
         block: int | None = None,
         depth: int | None = None,
@@ -253,19 +231,17 @@ class _Blocked:
         check_type(Machine, machine=machine)
         depth = strip_depth(machine.device, depth)
         check_type(bool, overlap=overlap)
-        kernel = find_tn_kernel(kernel)
-        self.size = kernel.dtype.itemsize
         if block is None:
-            block = choose_block(m, n, k, machine, depth, self.size)
+            block = choose_block(m, n, k, machine, depth)
         self.block = check_whole(block=block)
-        check_card(machine.device, card_bytes(self.block, depth, self.size))
+        check_card(machine.device, card_bytes(self.block, depth))
         check_units(m, n, self.block, -(-k // depth))
-        self.block_bytes = float(self.size * self.block**2)
+        self.block_bytes = float(SIZE * self.block**2)
         self.m, self.n, self.k = m, n, k
         self.a, self.b, self.c, self.beta, self.product = matrices or (None, None, None, 1.0, None)
-        self.result = np.zeros((m, n) if matrices else (0, 0), kernel.dtype)
+        self.result = np.zeros((m, n) if matrices else (0, 0))
         self.plan = Plan(machine, real=bool(matrices), serial=not overlap)
-        self.rate = kernel_rate(kernel, self.block, self.block, min(depth, k), machine.device)
+        self.rate = kernel_rate("dgemm_tn", self.block, self.block, min(depth, k), machine.device)
         self.chunks = [slice(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
@@ -293,7 +269,7 @@ class _Blocked:
         rows = self._lines(i)
         columns = self._lines(j)
         depth = self.chunks[q]
-        size = float(self.size * self.block * (depth.stop - depth.start))
+        size = float(SIZE * self.block * (depth.stop - depth.start))
         strip_a = Data("A", (i, q), f"A[{i},{q}]", 0, size)
         strip_b = Data("B", (q, j), f"B[{q},{j}]", 0, size)
         a = self.plan.load(strip_a, lambda: self._take(self.a, rows, depth).T.copy())

@@ -172,19 +172,17 @@ def adapt_cpu_share(
     machine: Machine,
     *,
     calls: int = 4,
-    kernel: str | Kernel = "dgemm_tn",
-    block: int = BLOCK,
-    matrices: Matrices | None = None,
 ) -> list[tuple[float, Timeline]]:
-    """Return (the CPU's share, the timeline) of each of ``calls`` runs of the same product.
+    """Return (the CPU's share, the timeline) of each of ``calls`` runs of the same product in
+    `five_stage`.
 
-    Other options as for `five_stage`. Raises ``ValueError`` if ``calls`` is below 1.
+    Raises ``ValueError`` if ``calls`` is below 1.
     """
     calls = check_whole(calls=calls)
     share = static_cpu_share(machine)
     result = []
     for _ in range(calls):
-        timeline = _Pipeline((m, n, k), machine, kernel, block, share, matrices).plan_all()
+        timeline = five_stage(m, n, k, machine, cpu_share=share)
         result.append((share, timeline))
         share = balanced_cpu_share(timeline, share)
     return result

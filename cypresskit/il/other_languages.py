@@ -44,9 +44,7 @@ STATEMENTS = {
 
 _CHANGED = re.compile(r"([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?)\s*(\+\+|--|[-+*/%&|^]?=(?!=))(.*)")
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
-_NUMBER = re.compile(
-    r"[-+]?(0[xX][0-9a-fA-F]+|\.?[0-9][0-9.]*([eE][-+]?[0-9]+)?[fF]?)(?![A-Za-z])"
-)
+_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|\.?[0-9][0-9.]*([eE][-+]?[0-9]+)?[fF]?)(?![A-Za-z])")
 _SIGNED = re.compile(r"-\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
 _OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
 
