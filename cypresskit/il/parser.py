@@ -73,8 +73,9 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
     TypeError
         If ``text`` isn't a string.
     """
-    if not isinstance(text, str):
-        what = f"assemble takes IL text as a str, not {type(text).__name__}"
+    given: object = text
+    if not isinstance(given, str):
+        what = f"assemble takes IL text as a str, not {type(given).__name__}"
         raise TypeError(f"{what}; read a file with Path.read_text()")
     if len(text) > MAX_TEXT:
         message = f"{len(text):,} characters are no kernel: at most {MAX_TEXT:,} are read"

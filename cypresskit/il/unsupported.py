@@ -57,7 +57,8 @@ def explain_unsupported(word: str, than: str = "") -> str:
 
 def explain_unknown(word: str, known: Iterable[str], operands: int) -> str:
     """Return a message about an unknown opcode: why it isn't supported, or a similar ``known``
-    name. Arithmetic has as many ``operands`` as were written.
+    name. Arithmetic has as many ``operands`` as were written, and its type's letter is rarely
+    mistyped.
     """
     if why := explain_unsupported(word.lower()):
         return why
@@ -66,7 +67,10 @@ def explain_unknown(word: str, known: Iterable[str], operands: int) -> str:
         for name in known
         if name not in OPCODES
         or OPCODES[name].kind != "alu"
-        or len(OPCODES[name].types.strip("-")) == operands
+        or (
+            len(OPCODES[name].types.strip("-")) == operands
+            and (name[0] not in "diu" or name[0] == word[0])
+        )
     ]
     guess = did_you_mean(word, same, 0.65) or did_you_mean(word.split("_")[0], same, 0.65)
     return f"`{word[:40]}` is no instruction of IL.{guess or f' {FORM}'}"
