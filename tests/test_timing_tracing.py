@@ -16,12 +16,12 @@ from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch
 from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.timed_launch import TimingRequest
 from cypresskit.trace import memory_layout, tracing
 from cypresskit.trace.history import History
 from cypresskit.trace.memory_layout import MemoryLayout
+from cypresskit.trace.vliw import Processor
 from tools.fuzz import law
 
 HEAD = """

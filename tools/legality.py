@@ -12,7 +12,7 @@ compile.
 Each function yields a sentence per violation. A rule is an ``if`` followed by a ``yield``; a test
 disables each rule and expects a fault to be missed.
 
-Not covered: whether the code computes what the IL does. ``machine.vliw`` runs it, with the control
+Not covered: whether the code computes what the IL does. ``trace.vliw`` runs it, with the control
 flow, PV, PS, clause temporaries and LDS queue of the hardware; a word that isn't there is poison.
 """
 

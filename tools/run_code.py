@@ -1,6 +1,6 @@
 """Execute compiled VLIW code on a launch's memories. Tests compare its results with its IL's.
 
-``machine.vliw`` provides the processor; the arithmetic is the interpreter's.
+``trace.vliw`` provides the processor; the arithmetic is the interpreter's.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from cypresskit.compiler import Code, FetchInstruction, Operation, StoreInstruct
 from cypresskit.il.meaning import SIGN, pair, split
 from cypresskit.machine import addressing
 from cypresskit.machine.launch import Launch, endless_error
-from cypresskit.machine.vliw import Processor
+from cypresskit.trace.vliw import Processor
 
 
 class Bits:

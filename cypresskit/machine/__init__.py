@@ -2,7 +2,7 @@
 
 ``launch`` checks the arguments and picks the engine: ``compiled`` runs the program as native code,
 ``interpreter`` executes one instruction at a time for all work-items and reports events to
-observers. ``vliw`` runs compiled code, for the timing. Left out: time (``timing``).
+observers. Left out: time (``timing``).
 """
 
 from cypresskit.machine.counters import LaunchCounters

@@ -39,26 +39,14 @@ class KernelError(RuntimeError):
         The kernel's line, and the index of its instruction in ``Program.body``.
     work_item
         Its place in the domain, as (x, y) or a number, or None.
-    advice
-        What raises the limit that a loop ran into, as a sentence, or "".
     """
 
-    def __init__(
-        self,
-        message: str,
-        line: int,
-        work_item: Any,
-        kind: str,
-        at: int,
-        advice: str,
-    ) -> None:
-        super().__init__(message, line, work_item, kind, at, advice)
-        self.message = message  # without the advice, for readers who can't change the launch
+    def __init__(self, message: str, line: int, work_item: Any, kind: str, at: int) -> None:
+        super().__init__(message, line, work_item, kind, at)
         self.line, self.work_item, self.kind, self.at = line, work_item, kind, at
-        self.advice = advice
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.advice})" if self.advice else self.message
+        return str(self.args[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +150,7 @@ def endless_error(shape: LaunchShape, at: int, count: int, item: int | None = No
     culprit = "a work-item" if item is None else shape.item_name(item)
     why = f"Does its break condition ever become true?{_tested(shape.program, at)}"
     what = f"this loop has not ended after {count:,} instructions of {culprit}. {why}"
-    advice = "" if item is None else "max_instructions raises the limit."
-    return kernel_error(shape, "endless", at, what, item, advice)
+    return kernel_error(shape, "endless", at, what, item)
 
 
 def _tested(program: Program, at: int) -> str:
@@ -188,14 +175,14 @@ def _tested(program: Program, at: int) -> str:
 
 
 def kernel_error(
-    shape: LaunchShape, kind: str, at: int, what: str, item: int | None = None, advice: str = ""
+    shape: LaunchShape, kind: str, at: int, what: str, item: int | None = None
 ) -> KernelError:
     """Return an error of ``body[at]``, caused by work-item ``item``."""
     i = shape.program.body[at]
     place = None if item is None else shape.place(item)
     place_in_text = [shape.program.where(i.line), *shape.program.called(i)]
     message = "\n    called in ".join(place_in_text) + f"\n    {what}"
-    return KernelError(message, i.line, place, kind, at, advice)
+    return KernelError(message, i.line, place, kind, at)
 
 
 def check_program(caller: str, given: object) -> None:

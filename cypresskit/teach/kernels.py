@@ -62,10 +62,7 @@ def judge_kernel(
         if not isinstance(error, KernelError) and not is_invalid_input(error):
             raise
         hint = LOOP_HINT if "has not ended" in str(error) else stuck
-        text = error_text(error)
-        if isinstance(error, KernelError):  # without its advice: a student doesn't make the launch
-            text = f"{type(error).__name__}: {error.message}"
-        return Verdict(False, f"The kernel does not run: {text}", hint)
+        return Verdict(False, f"The kernel does not run: {error_text(error)}", hint)
 
 
 def require_own_text(text: object) -> None:

@@ -1,8 +1,8 @@
 """The trace of a launch: from compiled code to the clauses of each wavefront and the cache lines
 that they request.
 
-``tracing`` follows the code without data, with ``symbolic`` values and recorded
-``memory_requests``. ``loop_extrapolation`` fast-forwards counting loops, ``infinite_loops`` finds
-those that never end. ``memory_layout`` turns addresses into cache lines, ``clauses`` and
-``history`` collect what each wavefront ran.
+``tracing`` follows the code without data, on the processor of ``vliw``, with ``symbolic`` values
+and recorded ``memory_requests``. ``loop_extrapolation`` fast-forwards counting loops,
+``infinite_loops`` finds those that never end. ``memory_layout`` turns addresses into cache lines,
+``clauses`` and ``history`` collect what each wavefront ran.
 """

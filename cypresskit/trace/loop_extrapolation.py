@@ -39,7 +39,6 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Control, Operation
 from cypresskit.devices import WAVEFRONT
-from cypresskit.machine.vliw import Processor
 from cypresskit.trace.memory_layout import Motion
 from cypresskit.trace.memory_requests import MemoryRequest, RequestRecorder
 from cypresskit.trace.symbolic import (
@@ -53,6 +52,7 @@ from cypresskit.trace.symbolic import (
     Value,
     unknown_value,
 )
+from cypresskit.trace.vliw import Processor
 
 MAX_TRIP_COUNT = 1 << 22  # longer loops are run one iteration at a time
 #: (denominator, limit): floats in steps of 1 / denominator are exact below the limit.

@@ -54,12 +54,14 @@ class RequestRecorder:
         self.noted: list[MemoryRequest] = []
 
     def lds(self, o: Operation, words: list[Value], active: np.ndarray) -> list[Value]:
+        """Access the local data share. Return the words for the LDS queue, none for a write."""
         self._record(o, words[:1], active)
         return [] if o.name.startswith("LDS_WRITE") else [unknown_value(o.at)] * 2
 
     def fetch(
         self, f: FetchInstruction, coordinates: list[Value], active: np.ndarray
     ) -> list[Value]:
+        """Return the four components that a fetch reads."""
         self._record(f, coordinates, active)
         return [unknown_value(f.at)] * 4
 
@@ -70,6 +72,7 @@ class RequestRecorder:
         values: Mapping[int, Value],
         active: np.ndarray,
     ) -> None:
+        """Store components, by their numbers, to global memory or an output."""
         self._record(s, [] if index is None else [index], active)
 
     def _record(self, instruction, words: list[Value], active: np.ndarray) -> None:

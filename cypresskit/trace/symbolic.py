@@ -82,13 +82,17 @@ class SymbolicWords:
         self.compared: list[Comparison] | None = None
 
     def constant(self, bits: np.ndarray) -> Value:
+        """Return a word that isn't computed: an input, a constant or a literal."""
         return Value(bits)
 
     def negated(self, word: Value) -> Value:
+        """Return a word as a float of the other sign."""
         return Value(word.bits ^ SIGN, word.loaded, word.at)
 
     def compute(self, slots: tuple[Operation, ...], words: list[Value], low: list[Value]) -> Value:
-        """Return the result of an operation. ``low`` has the low words of doubles."""
+        """Return the result of an operation on the words that its first slot reads. ``low``: the
+        words of its last slot, for doubles.
+        """
         first = slots[0]
         if first.name == "MOV":
             return words[0]

@@ -37,7 +37,6 @@ from cypresskit.chip.work import WavefrontPath
 from cypresskit.compiler import Code
 from cypresskit.machine import shape
 from cypresskit.machine.launch import KernelError
-from cypresskit.machine.vliw import Processor
 from cypresskit.trace.clauses import ClauseMaker
 from cypresskit.trace.history import History
 from cypresskit.trace.infinite_loops import infinite_loop
@@ -50,6 +49,7 @@ from cypresskit.trace.loop_extrapolation import (
 from cypresskit.trace.memory_layout import MemoryLayout, Motion
 from cypresskit.trace.memory_requests import RequestRecorder
 from cypresskit.trace.symbolic import NotExtrapolable, SymbolicWords
+from cypresskit.trace.vliw import Processor
 
 MAX_WAVEFRONTS = 1 << 18  # of a trace: they take 4 GB
 CHECKED_ITERATIONS = 64  # of a loop, before it is checked for being infinite

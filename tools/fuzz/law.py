@@ -26,10 +26,10 @@ from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.machine import addressing
 from cypresskit.machine.shape import Extent, LaunchShape, input_registers, lanes
-from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, Report, simulate
 from cypresskit.trace.memory_layout import MemoryLayout
 from cypresskit.trace.tracing import trace_wavefronts
+from cypresskit.trace.vliw import Processor
 from tools.run_code import Bits
 
 EXACT = 1e-9  # share by which sums of floats may be off

@@ -99,6 +99,6 @@ def _report_loop(check: Check, error: KernelError) -> None:
     if error.kind != "endless":
         return
     item = place[0] + place[1] * launch.shape.domain[0] if isinstance(place, tuple) else place
-    text = error.message.replace(launch.shape.item_name(item), check.naming.item(item))
+    text = str(error).replace(launch.shape.item_name(item), check.naming.item(item))
     message, _, advice = text.splitlines()[-1].strip().partition(". ")
-    check.report("endless loop", error.at, message, advice, item=item, limit=error.advice)
+    check.report("endless loop", error.at, message, advice, item=item)

@@ -48,8 +48,6 @@ class Finding:
         Further lines with the same fault.
     calls
         The macro calls that led to the line, the innermost first.
-    limit
-        Of an endless loop: what raises the limit that it ran into, as a sentence.
     """
 
     kind: str
@@ -66,7 +64,6 @@ class Finding:
     other_line: int = 0
     also: tuple[int, ...] = ()
     calls: tuple[str, ...] = ()
-    limit: str = ""
 
     def __str__(self) -> str:
         at = f"{self.name}:{self.line}:{self.column}"
@@ -82,8 +79,7 @@ class Finding:
             lines.append(
                 f"    likewise in {plural('line', len(self.also))} {', '.join(map(str, self.also))}"
             )
-        limit = f" ({self.limit})" if self.limit else ""
-        return "\n".join([*lines, f"    {self.advice}{limit}"])
+        return "\n".join([*lines, f"    {self.advice}"])
 
 
 class Findings(tuple[Finding, ...]):

@@ -6,14 +6,14 @@ modeled one to one, so this runs the schedule and the allocation themselves. A r
 never written holds ``Words.poison``. Left out: time, and the order in which wavefronts run.
 
 A ``Processor`` steps from one control-flow instruction to the next. Its arithmetic (``words``) and
-its ``memory`` are parameters: the timing passes words that track what came from memory, and a
-memory that records addresses; ``tools/run_code.py`` passes 32-bit patterns and the memories of a
-launch, and the results must be the IL's, bit for bit. Its poison isn't 0, as IL's registers are at
-first, so that code that reads an unwritten register gives a visible result.
+its ``memory`` are parameters: the trace passes ``SymbolicWords``, which track what came from
+memory, and a ``RequestRecorder``; ``tools/run_code.py`` passes 32-bit patterns and the memories of
+a launch, and the results must be the IL's, bit for bit. Its poison isn't 0, as IL's registers are
+at first, so that code that reads an unwritten register gives a visible result.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -33,57 +33,6 @@ from cypresskit.machine.masks import Masks
 
 Word = Any  # 32 bits of each work-item
 Test = tuple[Operation, Word] | None  # the predicate operation of a clause and its value
-
-
-class Words(Protocol):
-    """The arithmetic of a processor."""
-
-    poison: Word  # in registers that were never written
-
-    def constant(self, bits: np.ndarray) -> Word:
-        """Return a word that isn't computed: an input, a constant or a literal."""
-
-    def negated(self, word: Word) -> Word:
-        """Return a word as a float of the other sign."""
-
-    def compute(self, slots: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
-        """Return the result of an operation on the words that its first slot reads. ``low``: the
-        words of its last slot, for doubles.
-        """
-
-    def halves(self, value: Word) -> tuple[Word, Word]:
-        """Return the low and the high word of a result of two words."""
-
-    def merge(self, new: Word, old: Word, active: np.ndarray) -> Word:
-        """Return ``new`` in the active work-items, ``old`` in the others."""
-
-    def passed(self, predicate: Operation, value: Word, active: np.ndarray) -> np.ndarray:
-        """Return which work-items (bool) pass a test of that value; only active ones matter."""
-
-
-class Memory(Protocol):
-    """The fetches, stores and LDS operations of a processor, for ``active`` work-items."""
-
-    def lds(self, o: Operation, words: list[Word], active: np.ndarray) -> list[Word]:
-        """Access the local data share with the operands of an operation. Return the words for the
-        LDS queue: one or two, none for a write.
-        """
-
-    def fetch(
-        self, f: FetchInstruction, coordinates: list[Word], active: np.ndarray
-    ) -> Sequence[Word] | np.ndarray:
-        """Return the four components that a fetch reads: a sequence of words, or an array with a
-        row for each.
-        """
-
-    def store(
-        self,
-        s: StoreInstruction,
-        index: Word | None,
-        values: Mapping[int, Word],
-        active: np.ndarray,
-    ) -> None:
-        """Store components, by their numbers, to global memory or an output."""
 
 
 class Processor:
@@ -110,8 +59,8 @@ class Processor:
         code: Code,
         ids: Mapping[str, np.ndarray],
         constants: Mapping[int, np.ndarray],
-        words: Words,
-        memory: Memory,
+        words: Any,
+        memory: Any,
         exist: np.ndarray | None = None,
     ):
         self.code, self.constants, self.words, self.memory = code, constants, words, memory
