@@ -79,7 +79,7 @@ def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
     of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
     (counted,) = paths(of)
     assert max(times for _, times in counted.segments) > 4
-    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
     (stepped,) = paths(of)
     assert all(times == 1 for _, times in stepped.segments)
     assert unrolled(counted) == unrolled(stepped)
@@ -119,7 +119,7 @@ def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, mon
         mov g[0], r3
     """)
     (counted,) = paths(of)
-    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
     assert unrolled(counted) == unrolled(paths(of)[0])
 
 
@@ -236,7 +236,7 @@ def test_rejects_a_trace_that_needs_too_much_memory(monkeypatch):
     large = replace(HD5870, memory_bytes=1 << 40)
     memory_layout, code = MemoryLayout(of, large), compile(of.program)
     traced = []
-    monkeypatch.setattr(tracing, "_traced", lambda *args: traced.append(args))
+    monkeypatch.setattr(tracing._Tracer, "run", lambda tracer: traced.append(tracer))
     with pytest.raises(
         ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts would .* memory: take a sm"
     ):
@@ -263,9 +263,9 @@ def by_wavefront(found):
 def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     code, memory_layout = compile(of.program), MemoryLayout(of, HD5870)
-    together = by_wavefront(tracing._traced(code, memory_layout, np.arange(of.wavefronts)))
+    together = by_wavefront(tracing.trace_wavefronts(code, memory_layout, np.arange(of.wavefronts)))
     for n in range(of.wavefronts):
-        assert by_wavefront(tracing._traced(code, memory_layout, np.array([n])))[n] == together[n]
+        assert by_wavefront(tracing.trace_wavefronts(code, memory_layout, np.array([n])))[n] == together[n]
 
 
 def events_of_code(code, control):
@@ -320,7 +320,7 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier():
 def test_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     counted = by_wavefront(paths(of))
-    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
     assert by_wavefront(paths(of)) == counted
 
 

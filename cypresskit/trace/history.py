@@ -62,7 +62,7 @@ class History:
 
     def _kinds(self) -> np.ndarray:
         """Return a number for each wavefront, equal for those that ran the same."""
-        masks = {id(entry.members): entry.members for entry in self.entries}
+        masks = {entry.members.tobytes(): entry.members for entry in self.entries}
         table = np.stack([*masks.values()], axis=1)
         _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
         order = np.argsort(np.argsort(first))  # kinds in the order of their first wavefronts

@@ -29,15 +29,15 @@ class Motion(NamedTuple):
 
     Attributes
     ----------
-    x, y
-        The step, in texels, elements or bytes.
     iterations
         The number of iterations.
+    x, y
+        The step, in texels, elements or bytes.
     """
 
+    iterations: int = 1
     x: int = 0
     y: int = 0
-    iterations: int = 1
 
 
 class MemoryLayout:

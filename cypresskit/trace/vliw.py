@@ -48,8 +48,6 @@ class Processor:
         The LDS queue.
     masks
         The active mask; at first the work-items that ``exist`` (bool; all, if None).
-    masked
-        Whether results are written for active work-items only.
     bundles
         The number of bundles issued.
     """
@@ -78,7 +76,6 @@ class Processor:
         if exist is not None:
             self.masks.set(exist)
         self.existing = self.masks.count
-        self.masked = True
         self.bundles = 0
 
     # Control flow
@@ -185,7 +182,7 @@ class Processor:
         """Set a register in the active work-items; in all, if it is a clause temporary, which ends
         with its clause.
         """
-        if self.masked and self.masks.count < self.existing and place[0] < TEMPORARY:
+        if self.masks.count < self.existing and place[0] < TEMPORARY:
             old = self.registers.get(place, self.words.poison)
             word = self.words.merge(word, old, self.masks.active)
         self.registers[place] = word
