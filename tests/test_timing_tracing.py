@@ -263,9 +263,13 @@ def by_wavefront(found):
 def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     code, memory_layout = compile(of.program), MemoryLayout(of, HD5870)
-    together = by_wavefront(tracing.trace_wavefronts(code, memory_layout, np.arange(of.wavefronts)))
+
+    def run_by(numbers):
+        return by_wavefront(tracing.trace_wavefronts(code, memory_layout, numbers))
+
+    together = run_by(np.arange(of.wavefronts))
     for n in range(of.wavefronts):
-        assert by_wavefront(tracing.trace_wavefronts(code, memory_layout, np.array([n])))[n] == together[n]
+        assert run_by(np.array([n]))[n] == together[n]
 
 
 def events_of_code(code, control):

@@ -4,8 +4,6 @@ All results are plain data for JSON. A kernel that can't be checked or timed has
 why.
 """
 
-import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -13,7 +11,7 @@ from cypresskit.compiler import CompileError
 from cypresskit.diagnosis.element_trace import ElementTrace, Note, Term, trace_element
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Part, last_line, written_line
+from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
@@ -21,13 +19,7 @@ from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.costs import (
-    MIN_SHOWN,
-    CostEstimate,
-    LineCost,
-    LineCosts,
-    percent,
-)
+from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -219,35 +211,21 @@ def costs_answer(found: LineCosts) -> Part:
     It holds ``lines``: line, ``cost`` (as a share of the time), the cost as it is ``shown``, and a
     ``text``; ``costliest``, a line, 0 if none costs much; and a ``message``.
     """
-    written: dict[int, list[LineCost]] = defaultdict(list)
-    for row in found.lines:
-        written[written_line(row.work)].append(row)
-    costs = {line: _sum_of(instructions) for line, instructions in written.items()}
-    rows = [_cost_row(line, costs[line], instructions) for line, instructions in written.items()]
-    first = max(costs, key=lambda line: costs[line].cost, default=0)
-    if not first or costs[first].cost < WORTH:
+    rows = [_cost_row(line) for line in found.lines]
+    if not rows or found.most_expensive.cost < WORTH:
         return {"lines": rows, "costliest": 0, "message": "No single line costs much."}
-    alike = sum(cost.is_close_to(costs[first]) for cost in costs.values())
-    message = f"Line {first} costs the most: {costs[first]} of the time."
+    first = found.most_expensive
+    alike = sum(line.is_close_to(first) for line in found.lines)
+    message = f"Line {first.line} costs the most: {first} of the time."
     if alike > 1:
-        message = f"{alike} lines cost the most, such as line {first}: {costs[first]} each."
-    return {"lines": rows, "costliest": first, "message": message}
+        message = f"{alike} lines cost the most, such as line {first.line}: {first} each."
+    return {"lines": rows, "costliest": first.line, "message": message}
 
 
-def _sum_of(instructions: Sequence[LineCost]) -> CostEstimate:
-    """Return the cost of a line: the sum over its instructions."""
-    names = "cost", "low", "high"
-    return CostEstimate(*(math.fsum(getattr(one, name) for one in instructions) for name in names))
-
-
-def _cost_row(line: int, cost: CostEstimate, instructions: Sequence[LineCost]) -> Part:
+def _cost_row(cost: LineCost) -> Part:
     """Return a line's cost, and the unit that works for it."""
-    work: dict[str, float] = defaultdict(float)
-    for one in instructions:
-        work[one.unit] += one.share
-    unit, share = max(work.items(), key=lambda each: each[1])
-    name = UNIT_NAMES.get(unit, unit)
-    text = f"Cost {cost}. The {name} works on this line {percent(share)} of the time."
+    name = UNIT_NAMES.get(cost.unit, cost.unit)
+    text = f"Cost {cost}. The {name} works on this line {percent(cost.share)} of the time."
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
     same_everywhere = round(cost.cost, 5)  # also in the page's Python, whose last digits differ
-    return {"line": line, "cost": same_everywhere, "shown": shown, "text": text}
+    return {"line": cost.line, "cost": same_everywhere, "shown": shown, "text": text}

@@ -12,12 +12,11 @@ from typing import Any
 from cypresskit.compiler import CompileError, Control, compile
 from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.editing.legend import STATISTICS
-from cypresskit.il import ILError, Instruction, Program, assemble, reference
+from cypresskit.il import ILError, Program, assemble, reference
 from cypresskit.il.cursor import strip_comment
 from cypresskit.il.dataflow import liveness
 from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
-from cypresskit.timing.line_work import LineWork
 
 Part = dict[str, Any]  # of an answer, for JSON
 #: A word of a line, with its controls or its index; the page finds words in the same way.
@@ -70,17 +69,12 @@ def last_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[-1].strip()
 
 
-def written_line(at: Instruction | LineWork) -> int:
-    """Return the line of the text: for an instruction of a macro, the line of the call."""
-    return at.calls[0] if at.calls else at.line
-
-
 def _live(program: Program) -> list[list]:
     """Return [line, count, names] of the live registers, by line."""
     before = liveness(program)
     sets: dict[int, list[frozenset]] = defaultdict(list)
     for at, instruction in enumerate(program.body):
-        sets[written_line(instruction)] += before[at : at + 2]
+        sets[instruction.written_line] += before[at : at + 2]
     rows = []
     for line in sorted(sets):
         held = max(({number for number, _ in live} for live in sets[line]), key=len)

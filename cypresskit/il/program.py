@@ -165,9 +165,9 @@ class Instruction:
         return OPCODES[self.opcode]
 
     @property
-    def id(self) -> tuple[int, tuple[int, ...]]:
-        """Its line and the lines of the macro calls that led to it."""
-        return self.line, self.calls
+    def written_line(self) -> int:
+        """The line of the source that it comes from; in a macro, the line of the outermost call."""
+        return (*self.calls, self.line)[0]
 
     @property
     def registers(self) -> list[Register]:

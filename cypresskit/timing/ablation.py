@@ -22,7 +22,7 @@ from cypresskit.chip.work import (
 )
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
-from cypresskit.timing.line_work import LineId, bundle_shares
+from cypresskit.timing.line_work import bundle_shares
 
 ALL = 1 << 30  # bundles
 MIN_ITERATIONS = 8  # loops are not shortened below this number
@@ -61,7 +61,7 @@ class AblationTarget:
 
     kind: tuple
     ablation: Ablation
-    clocks: Mapping[LineId, float]
+    clocks: Mapping[int, float]
 
     @property
     def accesses(self) -> frozenset[int]:
@@ -76,7 +76,7 @@ def ablation_targets(
     code: Code, paths: Iterable[WavefrontPath], device: Device
 ) -> list[AblationTarget]:
     """Return all targets in the paths: each part of the code with bundles, and each access."""
-    parts: dict[Part, dict[LineId, float]] = defaultdict(lambda: defaultdict(float))
+    parts: dict[Part, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     accesses: dict[int, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     units: dict[int, tuple] = {}
     instructions = code.program.body
@@ -84,7 +84,7 @@ def ablation_targets(
         times = float(iterations * wavefronts)
         for at, share in bundle_shares(code, clause):
             part = parts[clause.control, clause.first]
-            part[instructions[at].id] += times * device.bundle_clocks * share
+            part[instructions[at].written_line] += times * device.bundle_clocks * share
         for stream, at in zip(clause.streams, clause.sources, strict=True):
             whole = stream.whole or stream
             per_access = iterations * len(whole.line) / whole.phases
@@ -98,7 +98,7 @@ def ablation_targets(
     for at, (runs, clocks, touched) in accesses.items():
         kind = *units[at], runs, round(clocks / runs, 1), round(touched / runs, 1)
         ablation = Ablation({}, frozenset({at}))
-        targets.append(AblationTarget(kind, ablation, {instructions[at].id: clocks}))
+        targets.append(AblationTarget(kind, ablation, {instructions[at].written_line: clocks}))
     return targets
 
 

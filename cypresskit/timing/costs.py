@@ -19,7 +19,7 @@ leave open.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
 from math import fsum
@@ -41,7 +41,7 @@ from cypresskit.timing.ablation import (
     ablation_targets,
     shorten,
 )
-from cypresskit.timing.line_work import UNITS, LineId, LineWork
+from cypresskit.timing.line_work import UNITS, LineWork
 from cypresskit.timing.report import Report, cached_in_report
 from cypresskit.timing.sampling import effort
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -55,8 +55,8 @@ MIN_SHOWN = 0.0005  # of a launch: the least cost or work that has a row in the 
 
 
 @dataclass(frozen=True)
-class CostEstimate:
-    """A cost with its range. As text: "13.2 %", or "13.2 % (9.8 to 14.0)" if it is uncertain.
+class LineCost:
+    """What one line costs. As text: "13.2 %", or "13.2 % (9.8 to 14.0)" if it is uncertain.
 
     Attributes
     ----------
@@ -64,11 +64,23 @@ class CostEstimate:
         The share of the launch that would be saved; below 0 if others would wait longer.
     low, high
         The least and the most that was measured; the cost itself if it was measured once.
+    work
+        Its work in the launch.
+    share
+        The share of the launch in which ``unit`` works for it.
+    unit
+        The unit that it needs most: "ALU", "texture", "LDS" or "stores".
+    measured_with
+        The lines whose accesses had the same ablation, including this one; empty without an access.
     """
 
     cost: float
     low: float
     high: float
+    work: LineWork
+    share: float
+    unit: str
+    measured_with: tuple[int, ...] = ()
 
     @property
     def is_uncertain(self) -> bool:
@@ -85,34 +97,10 @@ class CostEstimate:
     def __str__(self) -> str:
         return f"{percent(self.cost)} {self.range_text}".rstrip()
 
-    def is_close_to(self, other: "CostEstimate") -> bool:
+    def is_close_to(self, other: "LineCost") -> bool:
         """Return whether two costs differ by less than their ranges, or than matters."""
         unsure = max(MIN_RANGE, self.high - self.low, other.high - other.low)
         return abs(self.cost - other.cost) <= unsure
-
-
-@dataclass(frozen=True)
-class LineCost(CostEstimate):
-    """What one line costs.
-
-    Attributes
-    ----------
-    work
-        Its work in the launch.
-    share
-        The share of the launch in which ``unit`` works for it.
-    unit
-        The unit that it needs most: "ALU", "texture", "LDS" or "stores".
-    measured_with
-        The lines whose accesses had the same ablation, including this one; empty without an access.
-    """
-
-    work: LineWork
-    share: float
-    unit: str
-    measured_with: tuple[int, ...] = ()
-
-    __str__ = CostEstimate.__str__  # not its fields
 
     @property
     def line(self) -> int:
@@ -121,10 +109,6 @@ class LineCost(CostEstimate):
     @property
     def text(self) -> str:
         return self.work.text
-
-    @property
-    def runs(self) -> int:
-        return self.work.runs
 
     @property
     def opcode(self) -> str:
@@ -243,8 +227,8 @@ def _measure(
     ablations = [Ablation(), *(ablation for _, ablation in sets)]
     clocks, *ablated_ones = _simulated(launch, sizes, ablations, unless)
     end = _end_of_whole(shares, clocks)
-    saved: dict[LineId, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes) + 1))
-    measured_with: dict[LineId, tuple[int, ...]] = {}
+    saved: dict[int, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes) + 1))
+    measured_with: dict[int, tuple[int, ...]] = {}
     for (targets, ablation), others in zip(sets, ablated_ones):
         less = [ablated_clocks(paths, ablation, launch.device) for paths in (*sizes, whole)]
         gains = np.append(clocks - others, end - _end_of_whole(shares, others))
@@ -254,9 +238,9 @@ def _measure(
                 saved[line] += rate * amount
         if len({target.kind for target in targets}) == 1:
             lines = [line for target in targets if target.accesses for line in target.clocks]
-            measured_with |= dict.fromkeys(lines, tuple(sorted({n for n, _ in lines})))
+            measured_with |= dict.fromkeys(lines, tuple(sorted(lines)))
     costs = tuple(
-        _line_cost(work, report, saved[work.id] / end, measured_with.get(work.id, ()))
+        _line_cost(work, report, saved[work.line] / end, measured_with.get(work.line, ()))
         for work in report.lines
     )
     iterations = tuple(_longest(paths) for paths in sizes)
@@ -352,6 +336,6 @@ def _row(lines: list[LineCost]) -> tuple[str, ...]:
     least, most = percent(costs[0]), percent(costs[-1])
     cost = most if least == most else f"{least.removesuffix(' %')} to {most}"
     low, high = min(line.low for line in lines), max(line.high for line in lines)
-    span = CostEstimate(costs[-1], low, high).range_text
+    span = replace(first, cost=costs[-1], low=low, high=high).range_text
     more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
     return numbers, percent(share), first.unit, cost, span, first.text + more

@@ -224,8 +224,8 @@ def extrapolated(values: Sequence[Value], active: np.ndarray, iteration: int) ->
                 is_good = is_good & ((number == 0) | (abs(number) >= LEAST_FLOAT))
         if not _active_values(is_good, active).all():
             continue
-        for number in (later, later + step) if narrow is np.float32 else ():
-            if _active_values(number.astype(narrow) != number, active).any():
+        for end in (later, later + step) if narrow is np.float32 else ():
+            if _active_values(end.astype(narrow) != end, active).any():
                 return unknown_value(UNKNOWN)
         return Value(later.astype(narrow).view(np.uint32))
     return unknown_value(UNKNOWN)
