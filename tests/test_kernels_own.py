@@ -19,7 +19,7 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.statement import state
 from cypresskit.machine import compiled, interpreter
-from cypresskit.timing import run_request
+from cypresskit.timing import report_on
 
 TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
@@ -268,7 +268,7 @@ def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
     assert report.clocks == ck.simulate("sgemm_naive", 128).clocks
     path.write_text(TEXT, encoding="utf-8")
     assert ck.simulate(path, 128).clocks == ck.simulate("sgemm_tn", 128).clocks
-    assert run_request(replace(report.request, device=ck.HD5850)).gemm_kernel.block == (1, 1)
+    assert report_on(replace(report.launch, device=ck.HD5850)).gemm_kernel.block == (1, 1)
 
 
 def test_a_catalogue_kernel_may_have_another_name():

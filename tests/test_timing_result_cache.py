@@ -94,11 +94,6 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
         assert all_of(simulate("sgemm_tn", **size)) == expected
 
 
-def asked(name, n=64, **options):
-    report = simulate(name, n, **options)
-    return report.request, report.launch
-
-
 def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
     monkeypatch.setattr(result_cache.SOURCES, "files", list)
     simulate("sgemm_tn", 64)
@@ -112,15 +107,14 @@ def test_a_judge_neither_reads_nor_keeps(sandbox):
 
 
 def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
-    question, launch = asked("sgemm_tn")
+    launch = simulate("sgemm_tn", 64).launch
     keys = [
-        result_cache._key("time", question, launch),
-        result_cache._key("lines", question, launch),
+        result_cache._key("time", launch),
+        result_cache._key("lines", launch),
     ]
 
     def add(**changed):
-        other = replace(question, **changed)
-        keys.append(result_cache._key("time", other, other.launch()))
+        keys.append(result_cache._key("time", replace(launch, **changed)))
 
     text = ck.kernels["sgemm_tn"].text
     add(
@@ -139,11 +133,10 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
         if isinstance(value, (int, float)):
             other = replace(ck.HD5870)
             object.__setattr__(other, each.name, value + 1)
-            asked_there = replace(question, device=other)
-            keys.append(result_cache._key("time", asked_there, launch))
+            keys.append(result_cache._key("time", replace(launch, device=other)))
     own = type("Own", (ck.Device,), {})(name="HD 5870")  # its properties may be its own
-    assert result_cache._key("time", replace(question, device=own), launch) is None
+    assert result_cache._key("time", replace(launch, device=own)) is None
     monkeypatch.setattr(result_cache, "compiler", lambda: "another")
-    keys.append(result_cache._key("time", question, launch))
+    keys.append(result_cache._key("time", launch))
     assert len(keys) > 30
     assert len({*keys}) == len(keys)

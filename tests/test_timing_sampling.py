@@ -9,12 +9,11 @@ import pytest
 
 from cypresskit.chip.engine import run
 from cypresskit.chip.work import pack
-from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling
 from cypresskit.timing.launch_time import CONVERGED_ERROR
 from cypresskit.timing.sampling import requested_work, time_launch
-from cypresskit.timing.timed_launch import Spread, TimedLaunch, TimingRequest
+from cypresskit.timing.timed_launch import Spread, TimedLaunch
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
 
@@ -26,8 +25,8 @@ def extended(starts, live=1000.0, rest=0.0):
     kernel = KERNELS["sgemm_tn"]
     shape = kernel.shape(6400, 256, 8, 1.0, 0.0)
     assert shape.wavefronts == 400
-    launch = TimedLaunch(compile(kernel.program), shape, SMALL)
-    one = replace(launch, shape=kernel.shape(64, 64, 8, 1.0, 0.0))
+    launch = TimedLaunch(shape, device=SMALL)
+    one = replace(launch, kernel=kernel.shape(64, 64, 8, 1.0, 0.0))
     some = run(pack(one.trace(one.wavefronts)), SMALL, one.active_wavefronts)
     start = np.asarray(starts, float)
     end = start + live
@@ -53,8 +52,7 @@ def test_rounds_whose_pace_changes_are_not_steady(late):
 def test_the_work_asked_for_is_what_the_engine_does(seed):
     """To the last clock, for any launch of groups that is simulated whole."""
     shape = groups(random.Random(seed))
-    code = compile(shape.program, SMALL)
-    launch = TimedLaunch(code, shape, SMALL)
+    launch = TimedLaunch(shape, device=SMALL)
     paths = launch.trace(launch.wavefronts)
     work = pack(paths, shape.group_wavefronts)
     counts = run(work, SMALL, launch.active_wavefronts).counts
@@ -81,9 +79,9 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     kernel = KERNELS[rng.choice(("dgemm_nt", "dgemm_tn", "sgemm_nn", "dgemm_nn_buffer"))]
     m, n = (64 * rng.randint(5, 14) + rng.randint(1, 40) for _ in "mn")
     board = replace(SMALL, simd_engines=rng.choice((1, 2)), max_wavefronts=rng.choice((4, 8)))
-    launch = TimingRequest(kernel, size=(m, n, rng.randint(100, 300)), device=board).launch()
+    launch = TimedLaunch(kernel, size=(m, n, rng.randint(100, 300)), device=board)
     with patch.multiple(sampling, SAMPLE_EFFORT=2e4, MAX_WHOLE_EFFORT=0):
-        few = time_launch(launch, exact=False)
+        few = time_launch(launch)
     asked = requested_work(launch.trace(launch.wavefronts), board)
     units = {"alu": "ALU", "texture": "texture", "lds": "LDS"}
     engines = few.clocks * board.simd_engines

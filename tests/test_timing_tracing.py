@@ -17,7 +17,7 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.timed_launch import TimingRequest
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.trace import memory_layout, tracing
 from cypresskit.trace.history import History
 from cypresskit.trace.memory_layout import MemoryLayout
@@ -394,7 +394,7 @@ def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     rng = random.Random(seed)
     kernel = KERNELS[rng.choice(sorted(KERNELS))]
     m, n, k = (64 * rng.randint(1, 3) + rng.randint(0, 40) for _ in "mnk")
-    of = TimingRequest(kernel, size=(m, 1 if kernel.is_vector else n, k)).launch()
+    of = TimedLaunch(kernel, size=(m, 1 if kernel.is_vector else n, k))
 
     def made(at_once):
         monkeypatch.setattr(memory_layout, "AT_ONCE", at_once)

@@ -8,8 +8,8 @@ how much of it the ``chip`` simulates.
 from cypresskit.timing.costs import LineCost, LineCosts, line_costs
 from cypresskit.timing.limits import Limit, WhatIf, what_if
 from cypresskit.timing.report import Event, Report
-from cypresskit.timing.simulate import run_request, simulate
-from cypresskit.timing.timed_launch import TimingRequest
+from cypresskit.timing.simulate import report_on, simulate
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.trace.symbolic import DataDependentError
 
 __all__ = [
@@ -19,10 +19,10 @@ __all__ = [
     "LineCost",
     "LineCosts",
     "Report",
-    "TimingRequest",
+    "TimedLaunch",
     "WhatIf",
     "line_costs",
-    "run_request",
+    "report_on",
     "simulate",
     "what_if",
 ]

@@ -212,7 +212,7 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     >>> ck.line_costs(ck.simulate("sgemm_nn", 2048)).most_expensive  # doctest: +SKIP
     """
     measure = partial(_measure, report, unless)
-    saved = result_cache.load_or_compute("costs", report.request, report.launch, measure)
+    saved = result_cache.load_or_compute("costs", report.launch, measure)
     return LineCosts(*saved, report)
 
 

@@ -18,7 +18,7 @@ from cypresskit.devices import Device
 from cypresskit.tables import aligned, table
 from cypresskit.threads import map_in_threads
 from cypresskit.timing.report import ChipReport, Report, cached_in_report
-from cypresskit.timing.simulate import run_request
+from cypresskit.timing.simulate import report_on
 
 NO_CONFLICTS: dict[str, Any] = {  # no two words share a bank
     "texture_banks": 1 << 30,
@@ -143,8 +143,8 @@ def what_if(report: Report) -> WhatIf:
     for *_, change in changes:
         several.append(replace(several[-1], **change))
     boards = dict.fromkeys(b for b in (*one, *several) if b != device)
-    requests = [replace(report.request, device=board) for board in boards]
-    times = {device: report} | dict(zip(boards, map_in_threads(run_request, requests)))
+    launches = [replace(launch, device=board) for board in boards]
+    times = {device: report} | dict(zip(boards, map_in_threads(report_on, launches)))
 
     def alone(name: str, lesson: str, board: Device, reached: float) -> Limit:
         time = times[board]

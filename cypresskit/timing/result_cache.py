@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from cypresskit.chip.native import compiler
 from cypresskit.devices import Device
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
-from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
+from cypresskit.timing.timed_launch import TimedLaunch
 
 MAX_FILES = 1024
 PACKAGE = Path(__file__).parents[1]
@@ -33,21 +33,19 @@ MODEL = "chip", "compiler", "il", "kernels", "machine", "timing", "trace"
 T = TypeVar("T")
 
 
-def load_or_compute(
-    what: str, request: TimingRequest, launch: TimedLaunch, compute: Callable[[], T]
-) -> T:
+def load_or_compute(what: str, launch: TimedLaunch, compute: Callable[[], T]) -> T:
     """Load a result from disk, or compute it and save it.
 
     Parameters
     ----------
     what
         The kind of result.
-    request, launch
+    launch
         What it is about.
     compute
         Computes it. A result is never None.
     """
-    key = _key(what, request, launch)
+    key = _key(what, launch)
     saved: T | None = load(key)
     if saved is not None:
         return saved
@@ -81,13 +79,13 @@ def _files() -> DiskCache:
     return DiskCache(cache_folder(), "launch", MAX_FILES)
 
 
-def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
+def _key(what: str, launch: TimedLaunch) -> str | None:
     """Return a hash of all that a result depends on; None if it isn't cached.
 
     The numbers of a subclass of ``Device`` may come from its own properties and class attributes,
     which a key can't cover.
     """
-    program, device, shape = request.program, request.device, launch.shape
+    program, device, shape = launch.kernel.program, launch.device, launch.shape
     if type(device) is not Device:
         return None
     parts = (
@@ -97,7 +95,7 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
         vars(device),
         (shape.domain, sorted(shape.textures.items()), sorted(shape.outputs.items())),
         [(n, words.tobytes()) for n, words in sorted(shape.constants.items())],
-        request.exact,
+        launch.exact,
     )
     return hash_key(*parts)
 

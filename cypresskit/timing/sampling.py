@@ -42,9 +42,9 @@ MAX_SHARE = 0.25  # of the wavefronts: a sample that simulates more isn't worth 
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
 
-def time_launch(launch: TimedLaunch, *, exact: bool) -> LaunchTime:
-    """Simulate a launch; everything, if ``exact``."""
-    sample = None if exact else _sample(launch)
+def time_launch(launch: TimedLaunch) -> LaunchTime:
+    """Simulate a launch; everything, if it is ``exact``."""
+    sample = None if launch.exact else _sample(launch)
     if sample is not None:
         paths, spread = sample
         sampled = _simulate(launch, paths, spread)
@@ -72,12 +72,12 @@ def _sample(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread] | None:
     if MIN_ROUNDS * size + rest > max_wavefronts:
         return None
     spread = launch.trace_spread()
-    mean = _mean_work(spread.paths)
+    mean = _mean_work(spread.paths, launch.device)
     count = max(MIN_ROUNDS, int(SAMPLE_EFFORT / (size * mean[0]))) * size + rest
     if count > max_wavefronts:
         return None
     paths = launch.trace(count)
-    first_mean = _mean_work(paths)
+    first_mean = _mean_work(paths, launch.device)
     changes = abs(mean - first_mean) / np.maximum(first_mean, 1 / size)
     return (paths, spread) if changes.max() <= WORK_TOLERANCE else None
 
@@ -217,17 +217,7 @@ def _effort(clause: Clause) -> float:
     return 1 + len(clause.streams) + lines
 
 
-def _mean_work(paths: list[WavefrontPath]) -> np.ndarray:
-    """Return a wavefront's mean work: effort, bundles, clocks of accesses, bytes of texels."""
-    total = sum(n * times * _work(clause) for clause, times, n in clause_executions(paths))
-    return np.asarray(total) / _wavefronts(paths)
-
-
-def _wavefronts(paths: list[WavefrontPath]) -> int:
-    return sum(len(path.wavefronts) for path in paths)
-
-
-def _work(clause: Clause) -> np.ndarray:
-    accesses = sum(stream.cost.mean() for stream in clause.streams)
-    texels = sum(stream.amounts["delivered"].mean() for stream in clause.streams)
-    return np.array([_effort(clause), 1.0 + clause.bundles, accesses, texels])
+def _mean_work(paths: list[WavefrontPath], device: Device) -> np.ndarray:
+    """Return a wavefront's mean work: its effort, and what it requests."""
+    total = [effort(paths), *requested_work(paths, device).values()]
+    return np.array(total) / sum(len(path.wavefronts) for path in paths)

@@ -1,6 +1,6 @@
 """``simulate``: how many clocks a kernel takes on a device, and why.
 
-A ``TimingRequest`` describes what is timed; ``run_request`` returns its ``Report``. The compiled
+A ``TimedLaunch`` describes what is timed; ``report_on`` returns its ``Report``. The compiled
 code is traced without data, which gives every wavefront's clauses and the cache lines of their
 accesses (``tracing``). The chip runs them (``engine``), all or as many as it takes to know the pace
 (``sampling``). ``costs`` and ``limits`` explain a report.
@@ -19,7 +19,7 @@ from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing import result_cache
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import time_launch
-from cypresskit.timing.timed_launch import TimingRequest
+from cypresskit.timing.timed_launch import TimedLaunch
 
 MAX_VECTOR = 1 << 20  # elements
 CACHED_REPORTS = 64
@@ -93,7 +93,7 @@ def simulate(
             raise ValueError(
                 "a launch has its sizes and constants: leave out n, m and k, count and beta"
             )
-        return run_request(TimingRequest(kernel, device=device, system=system, exact=exact))
+        return report_on(TimedLaunch(kernel, device=device, system=system, exact=exact))
     if n is None:
         raise ValueError(
             "pass n, the matrices' size (and m and k if they differ); for a program that doesn't"
@@ -103,36 +103,33 @@ def simulate(
     if not Range(least=-math.inf).has(beta, whole=False):
         raise ValueError(f"beta {beta} has to be a finite number")
     size = _size(own, device, m, n, k, count)
-    return run_request(TimingRequest(own, size, device, system, beta, int(count), exact))
+    return report_on(TimedLaunch(own, size, device, system, beta, int(count), exact))
 
 
 #: The options that ``simulate`` takes by name.
 OPTIONS = tuple(simulate.__kwdefaults__ or ())
 
 
-def run_request(request: TimingRequest) -> Report:
+def report_on(launch: TimedLaunch) -> Report:
     """Return the report on a launch. That on a GEMM kernel is cached."""
-    return _report(request) if request.size else _report.__wrapped__(request)
+    return _report(launch) if launch.size else _report.__wrapped__(launch)
 
 
 @lru_cache(maxsize=CACHED_REPORTS)
-def _report(request: TimingRequest) -> Report:
-    launch = request.launch()
-    _check_shape(launch.shape, request.device)
-    _check_work(launch.code, request.name)
-    compute = partial(time_launch, launch, exact=request.exact)
-    time = result_cache.load_or_compute("time", request, launch, compute)
+def _report(launch: TimedLaunch) -> Report:
+    _check_shape(launch.shape, launch.device)
+    _check_work(launch.code, launch.name)
+    time = result_cache.load_or_compute("time", launch, partial(time_launch, launch))
     return Report(
         **vars(time),
-        kernel=request.name,
+        kernel=launch.name,
         device=launch.device,
-        size=request.size,
-        flops=request.flops,
-        peak_gflops=launch.device.peak_gflops(request.precision),
+        size=launch.size,
+        flops=launch.flops,
+        peak_gflops=launch.device.peak_gflops(launch.precision),
         registers=launch.code.gprs,
         active_wavefronts=launch.active_wavefronts,
         wavefronts=launch.wavefronts,
-        request=request,
         launch=launch,
     )
 

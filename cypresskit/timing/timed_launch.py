@@ -1,6 +1,4 @@
-"""A launch that is timed: ``TimingRequest`` is all that its time and its report depend on, and
-``TimedLaunch`` is compiled code with its launch and board, and the paths of its wavefronts.
-"""
+"""A launch that is timed: what it is, and the paths of its wavefronts."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +9,6 @@ import numpy as np
 from cypresskit.chip.work import WavefrontPath
 from cypresskit.compiler import Code, compile
 from cypresskit.devices import CHIP_ALONE, HD5870, Device, System
-from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.trace.memory_layout import MemoryLayout
@@ -37,23 +34,58 @@ class Spread:
     times: float = 1.0
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TimedLaunch:
-    """A launch on a board.
+    """A launch to be timed, on a board: all that its time and its report depend on.
+    ``timing.simulate.report_on`` returns the report.
+
+    For the same launch on another board: ``dataclasses.replace(launch, device=board)``.
 
     Attributes
     ----------
-    code
-        The compiled kernel.
-    shape
-        Its launch.
-    device
-        The board.
+    kernel
+        A GEMM kernel, or the launch of any other program.
+    size, beta, count
+        Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
+    device, system, exact
+        As in ``simulate``.
     """
 
-    code: Code
-    shape: LaunchShape
-    device: Device
+    kernel: Kernel | LaunchShape
+    size: tuple[int, int, int] | None = None
+    device: Device = HD5870
+    system: System = CHIP_ALONE
+    beta: float = 0.0
+    count: int = 1
+    exact: bool = False
+
+    @cached_property
+    def code(self) -> Code:
+        """The compiled kernel."""
+        return compile(self.kernel.program, self.device)
+
+    @cached_property
+    def shape(self) -> LaunchShape:
+        """The launch without its board."""
+        if isinstance(self.kernel, LaunchShape):
+            return self.kernel
+        assert self.size is not None
+        return self.kernel.shape(*self.size, 1.0, self.beta, self.count)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.kernel.name if isinstance(self.kernel, Kernel) else self.kernel.program.name
+
+    @property
+    def precision(self) -> str:
+        """The precision whose peak is meant; single, for another program than a GEMM kernel."""
+        return self.kernel.precision if isinstance(self.kernel, Kernel) else "single"
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of a GEMM kernel; 0 for another program."""
+        return 2.0 * self.count * math.prod(self.size) if self.size else 0.0
 
     @property
     def active_wavefronts(self) -> int:
@@ -97,57 +129,3 @@ class TimedLaunch:
         positions = (parts + parts * GOLDEN % 1) * total / MAX_SPREAD // 1
         numbers = np.unique(positions).astype(np.int64)
         return Spread(self.trace_some(numbers), total / len(numbers))
-
-
-@dataclass(frozen=True)
-class TimingRequest:
-    """A launch to be timed. ``timing.simulate.run_request`` returns its report.
-
-    For the same launch on another board: ``dataclasses.replace(request, device=board)``.
-
-    Attributes
-    ----------
-    kernel
-        A GEMM kernel, or the launch of any other program.
-    size, beta, count
-        Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
-    device, system, exact
-        As in ``simulate``.
-    """
-
-    kernel: Kernel | LaunchShape
-    size: tuple[int, int, int] | None = None
-    device: Device = HD5870
-    system: System = CHIP_ALONE
-    beta: float = 0.0
-    count: int = 1
-    exact: bool = False
-
-    @property
-    def name(self) -> str:
-        """The kernel's name."""
-        return self.kernel.name if isinstance(self.kernel, Kernel) else self.program.name
-
-    @property
-    def program(self) -> Program:
-        """The kernel's program."""
-        return self.kernel.program
-
-    @property
-    def precision(self) -> str:
-        """The precision whose peak is meant; single, for another program than a GEMM kernel."""
-        return self.kernel.precision if isinstance(self.kernel, Kernel) else "single"
-
-    @property
-    def flops(self) -> float:
-        """Floating-point operations of a GEMM kernel; 0 for another program."""
-        return 2.0 * self.count * math.prod(self.size) if self.size else 0.0
-
-    def launch(self) -> TimedLaunch:
-        """Return the compiled kernel with its launch."""
-        code = compile(self.program, self.device)
-        shape = self.kernel
-        if isinstance(shape, Kernel):
-            assert self.size is not None
-            shape = shape.shape(*self.size, 1.0, self.beta, self.count)
-        return TimedLaunch(code, shape, self.device)

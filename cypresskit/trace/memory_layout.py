@@ -95,8 +95,6 @@ class MemoryLayout:
         rows = [np.broadcast_to(row, on.shape) for row in access.rows]
         if isinstance(source, Operation):
             assert source.lds is not None
-            if motion.x != motion.y and len(rows) > 1:
-                raise NotExtrapolable  # only equal steps keep the conflicts
             if self.device.lds_bank and motion.x:
                 raise NotExtrapolable
             requested = [row.astype(np.int64) & ~np.int64(3) for row in rows]

@@ -24,8 +24,8 @@ from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import Report, sampling
 from cypresskit.timing.sampling import effort
-from cypresskit.timing.simulate import forget_reports, run_request
-from cypresskit.timing.timed_launch import TimingRequest
+from cypresskit.timing.simulate import forget_reports, report_on
+from cypresskit.timing.timed_launch import TimedLaunch
 from tools.fuzz.law import ENTRIES, SMALL, check, groups
 
 BOARDS = [
@@ -60,7 +60,7 @@ def trial(rng: random.Random) -> Trial:
         sample_effort = rng.choice((4e5, 1e6))
         question = _question(rng)
         try:
-            launch = question.launch()
+            launch = question
             if sampling.MIN_ROUNDS * launch.round_size > sampling.MAX_SHARE * launch.wavefronts:
                 continue  # it is simulated whole
             numbers = np.unique(np.linspace(0, launch.wavefronts - 1, SOME).astype(np.int64))
@@ -73,22 +73,22 @@ def trial(rng: random.Random) -> Trial:
                 "MAX_WHOLE_EFFORT": max_whole_effort,
             }
             with patch.multiple(sampling, **limits):
-                few = run_request(question)
+                few = report_on(question)
             if few.simulated < 1:
-                return Trial(few, run_request(replace(question, exact=True)))
+                return Trial(few, report_on(replace(question, exact=True)))
 
 
-def _question(rng: random.Random) -> TimingRequest:
+def _question(rng: random.Random) -> TimedLaunch:
     board = rng.choice(BOARDS)
     if rng.random() < 0.5:
         shape = groups(
             rng, iterations=(1, 8, 30, 100, 300, 1000), counts=(3, 20, 60, 150, 500, 2000)
         )
-        return TimingRequest(shape, device=board)
+        return TimedLaunch(shape, device=board)
     kernel = rng.choice([*ck.kernels.values(), generate_kernel(*rng.choice(ENTRIES))])
     n = 1 if kernel.is_vector else rng.randint(64, 1500)
     size = rng.randint(64, 1500), n, rng.randint(64, 1500)
-    return TimingRequest(kernel, size, board)
+    return TimedLaunch(kernel, size, board)
 
 
 def faults_of(tried: Trial) -> list[str]:
@@ -106,9 +106,7 @@ def sampled(rng: random.Random) -> None:
     """Check that a random, partly simulated launch is within its error."""
     tried = trial(rng)
     faults = faults_of(tried)
-    assert not faults, "\n".join(
-        [*faults, str(tried.few.request), str(tried.few), str(tried.whole)]
-    )
+    assert not faults, "\n".join([*faults, str(tried.few.launch), str(tried.few), str(tried.whole)])
 
 
 def survey(seed: int, launches: int) -> int:
