@@ -224,7 +224,6 @@ class Board:
     l2_bytes: int
     l2_ways: int
     l2_clocks: int
-    l2_slices: int
     l2_slice_bytes_clock: float
     has_own_alus: bool
     fetches_in_order: bool
@@ -333,8 +332,9 @@ class Device(Board):
     l2_ways: int = _count(
         "ways", "none", 16, "assumed; the published rates hardly depend on it", most=MOST
     )
-    l2_slices: int = _count("slices", "APP 4.9", 8, most=MOST)
-    l2_slice_bytes_clock: float = _positive("bytes per clock and slice", "APP 4.9", 64.0)
+    l2_slice_bytes_clock: float = _positive(
+        "bytes per clock and slice; each memory channel has one", "APP 4.9", 64.0
+    )
     l1_clocks: int = _amount(
         "clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred"
     )

@@ -28,7 +28,6 @@ LAUNCHES = [
     ),
     ("sgemm_nn_buffer", (64, 64, 16), {"memory_channels": 2}),
     ("sgemm_packed", (64, 64, 16), {"l1_bytes": 0}),
-    ("sgemv_n", (300, 1, 64), {"l2_slices": 3}),
     ("dgemm_tn_stream", (64, 48, 16), {"line_bytes": 128}),
     ("sgemm_naive", (50, 70, 9), {"l2_bytes": 0, "texture_banks": 8}),
     (

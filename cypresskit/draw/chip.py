@@ -54,7 +54,7 @@ def chip(
     layout = ChipLayout(device)
     names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
     sheet = Sheet(f"The chip at work: {names}")
-    parts = f"{device.simd_engines} SIMD engines, {device.l2_slices} L2 slices"
+    parts = f"{device.simd_engines} SIMD engines, {device.memory_channels} L2 slices"
     sheet.stage(f"A map of C and {parts} and the memory channels", layout.width, layout.height)
     _draw_map(sheet, scenes, layout)
     places = _draw_engines(sheet, scenes, layout)
@@ -85,9 +85,7 @@ def chip(
 
 def _scenes(reports: Sequence[Report]) -> list[Scene]:
     """Return a scene for each report. Raises ``ValueError`` for reports that don't fit together."""
-    boards = {
-        (r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in reports
-    }
+    boards = {(r.device.simd_engines, r.device.memory_channels) for r in reports}
     if len(boards) != 1:
         raise ValueError(
             "these reports are for boards with different parts: pass reports for boards with the"

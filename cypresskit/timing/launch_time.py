@@ -118,8 +118,8 @@ def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> di
     """Return ``ChipTime.busy``, given the sums of counters."""
     engines = clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    busy["L2"] = l2_clocks(counts, device) / (clocks * device.l2_slices)
     channel_clocks = clocks * device.memory_channels
+    busy["L2"] = l2_clocks(counts, device) / channel_clocks
     busy["DRAM"] = counts["dram"] / channel_clocks
     busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
     return busy

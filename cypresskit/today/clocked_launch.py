@@ -32,7 +32,7 @@ SHARES = 4  # of the board, of which one is run
 SCALED = (
     (SCHEDULERS, "clock_ghz l1_clocks l2_clocks dram_clocks"),
     (1 / SCHEDULERS, "l2_slice_bytes_clock"),
-    (1 / SHARES, "simd_engines l2_slices l2_bytes memory_channels memory_gb_s"),
+    (1 / SHARES, "simd_engines l2_bytes memory_channels memory_gb_s"),
 )
 #: The units of a report on a kernel in CUDA, and the engine's names for them.
 UNITS = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}

@@ -53,15 +53,17 @@ class CudaGpu(Board):
     max_workgroups: int = _count("per multiprocessor", "NVIDIA", 32)
     clock_ghz: float = _positive("GHz", "H200", 1.98)
     memory_gb_s: float = _positive("GB/s, peak", "data sheet", 4800.0)
-    memory_channels: int = _power("channels", "none", 32, "assumed: as many as slices")
+    memory_channels: int = _power(
+        "channels, with a slice of L2 each",
+        "none",
+        32,
+        "assumed: a power of two; all slices gave 3,500 to 4,700 bytes a clock",
+    )
     line_bytes: int = _power("bytes of a sector", "NVIDIA", 32)
     l1_bytes: int = _amount("bytes with shared memory", "data sheet", 256 << 10)
     l1_ways: int = _count("ways", "none", 32, "assumed")
     l2_bytes: int = _power("bytes near a multiprocessor", "none", 32 << 20, "of 50 MB; assumed")
     l2_ways: int = _count("ways", "none", 16, "assumed")
-    l2_slices: int = _power(
-        "slices", "none", 32, "assumed: a power of two; all gave 3,500 to 4,700 bytes a clock"
-    )
     l2_slice_bytes_clock: float = _positive("bytes per clock and slice", "H200", 108.0)
     channel_bytes: int = _power("bytes in a row on one slice", "H200", 256)
     l1_clocks: int = _amount("clocks, L1 hit", "H200", 33)

@@ -51,7 +51,6 @@ CHANGES: list[dict[str, Any]] = [
     {"memory_channels": 2},
     {"register_pool": 300},
     {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
-    {"l2_slices": 3},
     {"clause_overhead_clocks": 0, "clause_switch_clocks": 0},
     {"l1_bytes": 1024},
 ]
@@ -248,7 +247,7 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
     ]
     expected += [
         ("DRAM", sent, device.memory_channels, 1e-9),
-        ("L2", served, device.l2_slices, 1e-9),
+        ("L2", served, device.memory_channels, 1e-9),
     ]
     for unit, clocks, parts, nearly in expected:
         busy = report.busy[unit] * report.clocks * parts
@@ -455,7 +454,7 @@ def groups(
     )
 
 
-SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2, l2_slices=2)
+SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2)
 
 
 def timed(rng: random.Random) -> None:

@@ -1,9 +1,8 @@
 """L2: slices that all SIMD engines share; what they miss is read from DRAM.
 
-A slice delivers one line per ``slice_line_clocks``. An address belongs to the slice of its memory
-channel; if there are more slices than channels, the next address bits choose among them. Lines that
-DRAM sends together are one entry. Lines of global memory take a slice's clocks, too, but aren't
-cached.
+A slice delivers one line per ``slice_line_clocks``. Each memory channel has a slice for its
+addresses. Lines that DRAM sends together are one entry. Lines of global memory take a slice's
+clocks, too, but aren't cached.
 """
 
 from cypresskit.chip.native import part
@@ -17,18 +16,13 @@ def read_l2(memory, line, clock):
     """Return when a line that is requested at ``clock`` arrives at its SIMD engine."""
     l2 = memory.l2
     channel, bank, row = dram_location(line, memory.address_bits)
-    slice_ = channel
-    if memory.slice_bits.channel_bits > memory.address_bits.channel_bits:
-        slice_, _, _ = dram_location(line, memory.slice_bits)
-    if slice_ >= len(memory.slice_free):
-        slice_ %= len(memory.slice_free)
-    begin = max(clock, memory.slice_free[slice_])
-    memory.slice_free[slice_] = begin + memory.slice_line_clocks
+    begin = max(clock, memory.slice_free[channel])
+    memory.slice_free[channel] = begin + memory.slice_line_clocks
     in_texture = line < GLOBAL
     if in_texture:
-        memory.l2_requests[slice_] += 1
+        memory.l2_requests[channel] += 1
     else:
-        memory.l2_bypasses[slice_] += 1
+        memory.l2_bypasses[channel] += 1
     spot = -1
     age = memory.accesses[0]
     tag = line >> memory.entry_bits
@@ -37,7 +31,7 @@ def read_l2(memory, line, clock):
     if spot >= 0:
         return max(begin + memory.l2_clocks, l2.ready[spot])
     if in_texture:
-        memory.l2_misses[slice_] += 1
+        memory.l2_misses[channel] += 1
     arrival = memory.dram_clocks + read_dram(memory, begin, channel, bank, row)
     if l2.size > 0 and in_texture:
         spot = -1 - spot

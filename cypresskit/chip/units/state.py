@@ -123,7 +123,6 @@ class MemorySystem(NamedTuple):
     l2: Tags
     entry_bits: int  # logarithm of the lines that DRAM sends, and L2 caches, together
     address_bits: AddressBits
-    slice_bits: AddressBits  # the same, with a channel for each L2 slice
     slice_free: Floats  # [slice]
     channel_free: Floats  # [channel]
     pending: Floats  # [channel]: clocks of stores that it still has to send
@@ -260,7 +259,6 @@ def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
     channels = device.memory_channels
     banks = (channels, device.memory_banks)
     bits = address_bits(device)
-    slice_bits = (device.l2_slices - 1).bit_length()
     sets = device.l2_bytes // (device.line_bytes * device.dram_lines) // device.l2_ways
     return blank(
         MemorySystem,
@@ -269,8 +267,6 @@ def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
         l2=make_tags(sets, device.l2_ways),
         entry_bits=device.dram_lines.bit_length() - 1,
         address_bits=bits,
-        slice_bits=bits._replace(channel_bits=max(slice_bits, bits.channel_bits)),
-        slice_free=device.l2_slices,
         bank_free=banks,
         bank_row=np.full(banks, -1),
         slice_line_clocks=device.line_bytes / device.l2_slice_bytes_clock,
@@ -303,7 +299,8 @@ def _counter_sizes(device: Board) -> dict[str, int]:
     of_engines = "alu", "texture", "lds", "l1_requests", "l1_misses", "delivered"
     return {
         **dict.fromkeys(of_engines, device.simd_engines),
-        **dict.fromkeys(("l2_requests", "l2_misses", "l2_bypasses"), device.l2_slices),
-        **dict.fromkeys(("dram", "dram_rows"), device.memory_channels),
+        **dict.fromkeys(
+            ("l2_requests", "l2_misses", "l2_bypasses", "dram", "dram_rows"), device.memory_channels
+        ),
         "written": 1,
     }

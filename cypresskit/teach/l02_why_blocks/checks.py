@@ -67,7 +67,7 @@ def words_table() -> str:
 
 def memory_bandwidths(device: Device) -> dict[str, float]:
     """Return the GB/s that a board's memories deliver, by name."""
-    l2 = device.l2_slices * device.l2_slice_bytes_clock * device.clock_ghz
+    l2 = device.memory_channels * device.l2_slice_bytes_clock * device.clock_ghz
     return {"texture units": device.texture_gb_s, "L2 cache": l2, "memory": device.memory_gb_s}
 
 
