@@ -79,7 +79,7 @@ def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatc
         return law.traced(paths, board.bundle_clocks).tolist()
 
     looked_ahead = totals()
-    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
     assert totals() == looked_ahead
 
 

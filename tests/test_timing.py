@@ -169,7 +169,6 @@ def seconds(kernel, board):
         [{"l2_bytes": size} for size in (0, 128 << 10, 512 << 10, 2 << 20)],
         [{"l1_bytes": 0, "l2_bytes": 0}, {}],
         [{"memory_gb_s": gb_s} for gb_s in (20.0, 80.0, 160.0, 640.0)],
-        [{"memory_channels": channels} for channels in (1, 4, 16)],
         [{"clock_ghz": clock} for clock in (0.4, 0.75, 1.2)],
         [{"simd_engines": engines} for engines in (1, 7, 20)],
         [{"register_pool": pool} for pool in (120, 248, 512)],
@@ -239,13 +238,6 @@ def test_a_channel_that_is_busy_while_others_wait_is_named():
 def test_a_report_above_the_peak_cannot_be_made():
     with pytest.raises(ValueError, match=r"its peak is 2720\.0: it leaves out some"):
         replace(timed("sgemm_tn", 128), flops=1e13)
-
-
-@pytest.mark.parametrize("name", ["sgemv_n_reduce4", "sgemv_n_reduce2"])
-def test_a_channel_sends_or_waits_for_a_row_and_never_both(name):
-    shares = timed(name, 2048).use.shares
-    assert (shares["DRAM"] + shares["DRAM rows"]).max() <= 1 + 1e-9
-    assert shares["DRAM rows"].max() > 0.1
 
 
 def test_a_report_prints_its_error_unless_it_is_0():

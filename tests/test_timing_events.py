@@ -70,7 +70,7 @@ def timed(program, arguments, monkeypatch):
         return made(entries, active, geometry, **more)
 
     monkeypatch.setattr(memory_layout, "address_stream", stream)
-    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
     launch = prepare(program, **arguments)
     simulate(launch.shape, exact=True)
     memory_of = dict(zip(sorted(base for base in calls if base != GLOBAL), sorted(launch.textures)))

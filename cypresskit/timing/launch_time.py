@@ -41,9 +41,8 @@ class Use:
     clocks
         The bounds of the n intervals, (n + 1,).
     shares
-        Shares of the time, arrays of shape (n, units): "ALU", "texture", "LDS" and "L1 hits" of
-        each SIMD engine, "L2" and "L2 hits" of each slice, "DRAM" and "DRAM rows" of each channel.
-        The last two together are at most 1. Hits are NaN where nothing was requested.
+        Shares of the time, arrays of shape (n, units): "ALU" and "texture" of each SIMD engine,
+        "L2" of each slice, and "DRAM" of each channel.
     wavefronts
         A row (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch.
     """
@@ -134,17 +133,14 @@ def bytes_moved(counts: Mapping[str, float], device: Board) -> dict[str, float]:
     }
 
 
-def hit_rate(counts: Mapping[str, Any], level: str) -> np.ndarray:
-    """Return the share of requested lines that were in a cache; NaN where none was requested."""
-    requests = counts[f"{level}_requests"]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        hits = np.clip(1 - np.divide(counts[f"{level}_misses"], requests), 0, 1)
-        return np.where(requests > 0, hits, np.nan)
-
-
 def hit_rates(counts: Mapping[str, float]) -> dict[str, float]:
     """Return ``ChipTime.hits``; 0 for a cache from which nothing was requested."""
-    return {level.upper(): float(np.nan_to_num(hit_rate(counts, level))) for level in ("l1", "l2")}
+    rates = {}
+    for level in ("l1", "l2"):
+        requests = counts[f"{level}_requests"]
+        misses = counts[f"{level}_misses"] / requests if requests else 1.0
+        rates[level.upper()] = max(1 - misses, 0.0)
+    return rates
 
 
 def bound(
@@ -198,27 +194,21 @@ def use_of(outcome: Outcome, device: Board) -> Use:
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
         for name, done in outcome.done.items()
     }
-    busy = {unit: did[unit.lower()] for unit in ("ALU", "texture", "LDS")}
+    busy = {unit: did[unit.lower()] for unit in ("ALU", "texture", "DRAM")}
     busy["L2"] = l2_clocks(did, device)
-    shares = {name: _served(clocks / bounds[1])[0] for name, clocks in busy.items()}
-    # A channel either sends a line or waits for a row.
-    channels = did["dram"] / bounds[1], did["dram_rows"] / bounds[1]
-    shares["DRAM"], shares["DRAM rows"] = _served(*channels)
-    shares |= {f"{level.upper()} hits": hit_rate(did, level) for level in ("l1", "l2")}
+    shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     wavefronts = np.stack([outcome.engine, outcome.start, outcome.end], axis=1)
     return Use(bounds, read_only(shares), wavefronts)
 
 
-def _served(*given: np.ndarray) -> np.ndarray:
-    """Return the work done in each interval, given what begins there: for each kind of work,
-    (intervals, units). A unit does at most 1 in an interval, of all kinds together; the rest is
-    left for the next, of each kind in proportion.
+def _served(begun: np.ndarray) -> np.ndarray:
+    """Return the work done in each interval, given what begins there: (intervals, units). A unit
+    does at most 1 in an interval; the rest is left for the next.
     """
-    begun = np.array(given)
     served = np.empty_like(begun)
-    left = np.zeros_like(begun[:, 0])
-    for n in range(begun.shape[1]):
-        waiting = left + begun[:, n]
-        served[:, n] = waiting / np.maximum(waiting.sum(axis=0), 1)
-        left = waiting - served[:, n]
+    left = np.zeros_like(begun[0])
+    for n, more in enumerate(begun):
+        left = left + more
+        served[n] = np.minimum(left, 1)
+        left = left - served[n]
     return served

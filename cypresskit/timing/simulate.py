@@ -117,8 +117,8 @@ def report_on(launch: TimedLaunch) -> Report:
 
 @lru_cache(maxsize=CACHED_REPORTS)
 def _report(launch: TimedLaunch) -> Report:
-    _check_shape(launch.shape, launch.device)
     _check_work(launch.code, launch.name)
+    _check_shape(launch.shape, launch.device)
     time = result_cache.load_or_compute("time", launch, partial(time_launch, launch))
     return Report(
         **vars(time),

@@ -263,9 +263,7 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
     ]
     for name, over_time in (report.use.shares if report.use else {}).items():
         if (over_time < -1e-9).any() or (over_time > 1 + 1e-9).any():
-            faults.append(
-                f"{name} over time goes from {np.nanmin(over_time)} to {np.nanmax(over_time)}"
-            )
+            faults.append(f"{name} over time goes from {over_time.min()} to {over_time.max()}")
     return faults
 
 
