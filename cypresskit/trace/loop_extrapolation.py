@@ -31,7 +31,6 @@ from functools import reduce
 import numpy as np
 
 from cypresskit.compiler.assembly import TEMPORARY, Operation
-from cypresskit.trace.vliw import Processor
 from cypresskit.trace.memory_requests import MemoryRequest
 from cypresskit.trace.symbolic import (
     ALL_LANES,
@@ -43,6 +42,7 @@ from cypresskit.trace.symbolic import (
     Value,
     unknown_value,
 )
+from cypresskit.trace.vliw import Processor
 
 MAX_TRIP_COUNT = 1 << 22  # longer loops are run one iteration at a time
 SKIPPED = 15  # times as many iterations as have passed
