@@ -194,21 +194,23 @@ def use_of(outcome: Outcome, device: Board) -> Use:
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
         for name, done in outcome.done.items()
     }
-    busy = {unit: did[unit.lower()] for unit in ("ALU", "texture", "DRAM")}
-    busy["L2"] = l2_clocks(did, device)
-    shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
+    works = {unit: [did[unit.lower()]] for unit in ("ALU", "texture")}
+    works["L2"] = [l2_clocks(did, device)]
+    works["DRAM"] = [did["dram"], did["dram_rows"]]  # a channel either sends or waits for a row
+    shares = {name: _served(np.array(work) / bounds[1])[0] for name, work in works.items()}
     wavefronts = np.stack([outcome.engine, outcome.start, outcome.end], axis=1)
     return Use(bounds, read_only(shares), wavefronts)
 
 
 def _served(begun: np.ndarray) -> np.ndarray:
-    """Return the work done in each interval, given what begins there: (intervals, units). A unit
-    does at most 1 in an interval; the rest is left for the next.
+    """Return the work done in each interval, given what begins there: (kinds of work, intervals,
+    units). A unit does at most 1 in an interval, of all kinds together; the rest is left for the
+    next, of each kind in proportion.
     """
     served = np.empty_like(begun)
-    left = np.zeros_like(begun[0])
-    for n, more in enumerate(begun):
-        left = left + more
-        served[n] = np.minimum(left, 1)
-        left = left - served[n]
+    left = np.zeros_like(begun[:, 0])
+    for n in range(begun.shape[1]):
+        waiting = left + begun[:, n]
+        served[:, n] = waiting / np.maximum(waiting.sum(axis=0), 1)
+        left = waiting - served[:, n]
     return served
