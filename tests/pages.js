@@ -55,14 +55,26 @@ const level = () => {
     const player = document.querySelectorAll(".cypresskit-journey section")[level].querySelector("[data-ready]")
     return player && [level, player.dataset.pick, +player.dataset.frame, player.getBoundingClientRect().bottom] }
 
-// What is wrong with the text in the pictures: cut off, too small, or one over the other.
+// What is wrong in the pictures: a text that is cut off, too small, or over another, and a mark outside of its figure.
 const faults = () => {
     const pen = document.createElement("canvas").getContext("2d"), boxes = [], faults = []
     const seen = m => m.type === "Plot" && Bokeh.index.get_one(m)?.el.getClientRects().length
     for (const figure of Bokeh.documents.flatMap(doc => [...doc.all_models].filter(seen))) {
         const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
-        for (const {glyph, data_source: {data}} of figure.renderers.filter(r => r.glyph.type === "Text")) {
+        for (const {glyph, data_source: {data, name}} of figure.renderers) {
             const column = (p) => p?.field ? data[p.field] : undefined
+            if (glyph.type !== "Text") {
+                const value = (p, i) => column(p)?.[i] ?? p?.value ?? 0, count = Math.max(...Object.values(data).map(c => c.length))
+                const ends = i => [-0.5, 0.5].map(half => glyph.type === "Segment" ?
+                    half < 0 ? [value(glyph.x0, i), value(glyph.y0, i)] : [value(glyph.x1, i), value(glyph.y1, i)] :
+                    [value(glyph.x, i) + half * value(glyph.width, i), value(glyph.y, i) + half * value(glyph.height, i)])
+                const lost = Array.from({length: count}, (_, i) => ends(i)).flat().filter(([x, y]) => {
+                    const [across, down] = [x_scale.compute(x), y_scale.compute(y)]
+                    return across < bbox.left - 3 || across > bbox.right + 3 || down < bbox.top - 3 || down > bbox.bottom + 3
+                })
+                if (lost.length) faults.push(`outside: ${lost.length} ends of ${glyph.type} ${name}`)
+                continue
+            }
             const texts = column(glyph.text) ?? [glyph.text.value], size = parseFloat(glyph.text_font_size.value)
             pen.font = `${glyph.text_font_style?.value ?? "normal"} ${size}px ${glyph.text_font.value}`
             Array.from(texts).forEach((text, i) => {
@@ -87,22 +99,6 @@ const faults = () => {
         if (one.textContent && size < 10) faults.push(`${size} px: ${one.textContent}`)
     }
     return faults
-}
-
-// What of the figures lies outside of them: places of glyphs, by source.
-const outside = () => {
-    const seen = m => m.type === "Plot" && Bokeh.index.get_one(m)?.el.getClientRects().length
-    const outside = []
-    for (const figure of Bokeh.documents.flatMap(doc => [...doc.all_models].filter(seen)))
-        for (const {glyph, data_source: {data, name}} of figure.renderers) {
-            const {x, y} = glyph.type === "Segment" ? {x: glyph.x1, y: glyph.y1} : glyph
-            const across = x?.field ? data[x.field] : [], down = y?.field ? data[y.field] : []
-            const lost = Array.from(across).filter((at, n) => Number.isFinite(at + down[n]) && (
-                at < figure.x_range.start || at > figure.x_range.end ||
-                down[n] < figure.y_range.end || down[n] > figure.y_range.start)).length
-            if (lost) outside.push(`${name || glyph.type}: ${lost} outside`)
-        }
-    return outside
 }
 
 // Of each figure's box: whether it is wider than the screen, and its sign for that, before and after a swipe to the end.

@@ -2,7 +2,6 @@
 data come from.
 """
 
-import base64
 import os
 import re
 
@@ -21,22 +20,15 @@ def player():
     return ck.draw.register_block(record("sgemm_tn")[3])
 
 
-SAVED = {
-    "page.html": lambda file: view("digits").save(file),
-    "still.svg": lambda file: view("digits").save(file),
-}
-
-
-@pytest.mark.parametrize("name", SAVED)
-def test_a_full_disk_leaves_an_older_file_as_it_was(name, tmp_path, monkeypatch):
+def test_a_full_disk_leaves_an_older_file_as_it_was(tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    file = tmp_path / name
+    file = tmp_path / "page.html"
     file.write_text("; name: older")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
-        SAVED[name](file)
+    with pytest.raises(OSError, match=r"No space left on device: .*page\.html"):
+        view("digits").save(file)
     assert file.read_text() == "; name: older" and list(tmp_path.iterdir()) == [file]
 
 
@@ -65,10 +57,8 @@ def test_a_frame_without_caption_is_refused(player):
 def test_a_notebook_output_is_light_and_falls_back_to_text(player):
     bundle = player.bundle()
     assert bundle["text/plain"] == repr(player)
-    assert len(bundle["text/html"]) < 150_000
+    assert len(bundle["text/html"]) < 120_000
     assert repr(player) in bundle["text/html"].replace("&#x27;", "'")
-    image = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
-    assert base64.b64decode(image[1]).decode() == player.still()
     assert "http" not in re.sub(r"https?://(www\.w3\.org|[\w.]*bokeh)", "", bundle["text/html"])
 
 

@@ -49,7 +49,7 @@ def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
         than = max(gflops / old, old / gflops), n, old
         things.append((idea.launch.n, *than, *values_of(unit), ceiling))
         things += [(idea.lesson, *values_of(idea.name)), (gflops,)]
-    assert_true([Said(part["text"]) for part in parts(climb.still(), "text")], things)
+    assert_true([Said(part["text"]) for part in parts(climb.to_svg(), "text")], things)
     shown = [idea for idea in IDEAS if idea.is_step or idea.lesson <= now]
     shown.sort(key=lambda idea: not idea.is_step)
     for bar, idea in zip((*climb.bars, *climb.beside), shown, strict=True):
@@ -85,11 +85,7 @@ def test_the_books_figures_are_the_models():
             "make it anew: python -m tools.stored_figures"
         )
         assert gflops <= ceiling and unit == FIGURES[launch][2]
-    for name, picture in {"climb": draw.climb, "pipelines": draw.timeline}.items():
-        assert (ROOT / f"docs/pictures/{name}.svg").read_text() == picture().still(), "save it anew"
-
-
-# -- any
+    assert (ROOT / "docs/pictures/climb.svg").read_text() == draw.climb().to_svg(), "save it anew"
 
 
 # -- a reader's own
@@ -146,9 +142,8 @@ def test_a_text_with_other_remarks_alone_has_no_other_order():
 
 def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):
     assert "No step is saved yet" in repr(own_climb({}))
-    assert "<svg" in own_climb({}).still()
+    assert "<svg" in own_climb({}).to_svg()
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     assert isinstance(bench.climb, Climb)
-    own_climb(edits).save(tmp_path / "climb.svg")
-    saved = (tmp_path / "climb.svg").read_text()
+    saved = own_climb(edits).to_svg(on_paper=True)
     assert "var(" not in saved and "1,988" in saved and REFERENCE == STEPS["12"].n

@@ -34,4 +34,4 @@ def test_a_journey_leads_from_the_chip_to_a_register(journey):
         told = [f"line {line}:" in caption for caption in block.player.captions]
         assert told.index(True) == link.frame, "where the line runs first"
     assert len(journey.bundle()["text/html"]) < 300_000
-    assert journey.still() == chip.player.still() and repr(journey).count("\n") > 4
+    assert repr(journey).count("\n") > 4

@@ -285,9 +285,10 @@ def test_file_is_small_and_clean(path):
     assert numbers == list(range(1, len(numbers) + 1)), "not saved after one run from top to bottom"
     outputs = [out for cell in code_cells(notebook) for out in cell.outputs]
     assert not [out for out in outputs if out.output_type == "error" or out.get("name") == "stderr"]
-    assert max(len(json.dumps(out).encode()) for out in outputs) < 300_000, (
-        "a view weighs more than 300 kB"
-    )
+    texts = [json.dumps(out) for out in outputs]
+    assert max(len(text.encode()) for text in texts) < 300_000, "a view weighs more than 300 kB"
+    pictures = [text for text in texts if "<cypresskit-picture" in text]
+    assert all("data:image/webp" in text for text in pictures), "a picture has no image"
 
 
 @each_notebook

@@ -4,7 +4,6 @@ stays when it can't play, which keys it takes, and that text is never an element
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from xml.etree import ElementTree
 
 import hostile
 import ipywidgets
@@ -58,11 +57,11 @@ def test_a_picture_that_comes_back_goes_on_where_it_was(stage):
     stage.wait_for_selector(f"[data-ready][data-frame='{frame}']")
 
 
-def test_a_picture_of_another_format_says_so_and_keeps_its_still(stage):
+def test_a_picture_of_another_format_says_so_and_keeps_its_text(stage):
     html = view("digits").to_html()
     stage.put(html.replace(display.FORMAT, "00000000"))
     stage.get_by_text("saved by another version of cypresskit").wait_for()
-    assert stage.locator("img").bounding_box()["height"] > 100
+    assert stage.locator("pre").inner_text() == repr(view("digits"))
 
 
 #: What of hostile texts has become a part of the page, at any depth.
@@ -91,15 +90,14 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
 @pytest.mark.few(3)
 @pytest.mark.parametrize("view", hostile.PICTURES)
 def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
-    """As a page and as a still that is well-formed, and its text form can be printed."""
+    """And its text form can be printed."""
     picture = hostile.PICTURES[view](hostile.TEXT)
-    still = ElementTree.fromstring(picture.save(tmp_path / "still.svg").read_text("utf-8"))
-    assert not [part for part in still.iter() if part.tag.endswith(("img", "script"))]
+    picture.save(tmp_path / "page.html")
     html = picture.bundle()["text/html"]
     assert len(html) < 1_000_000, "a long name is cut"
     assert html.encode() and repr(picture).encode()
     for tag in ("class=hostile", "onerror=", "<!--"):
-        assert tag not in re.sub(r'alt="[^"]*"', "", html)
+        assert tag not in re.sub("<pre>[^<]*</pre>", "", html)
 
 
 KINDS = {name: lambda name=name: view(name) for name in ("register_block", "timeline")} | {
@@ -115,14 +113,14 @@ KINDS = {name: lambda name=name: view(name) for name in ("register_block", "time
 def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
     """And the path is returned, also of a text, whatever kind of picture it is."""
     picture = KINDS[kind]()
-    begins = {"a.svg": "<svg", "b.html": "<!DOCTYPE html>", "c.d.htm": "<!DOCTYPE html>"}
-    for name, begin in begins.items():
+    names = {"b.html", "c.d.htm"}
+    for name in names:
         path = picture.save(str(tmp_path / name))
-        assert path == tmp_path / name and path.read_text("utf-8").startswith(begin)
-    for name in ("climb.png", "a.jpg", "a.pdf", "svg", "a.svg.gz", "a.SVGZ", "a.", "html"):
-        with pytest.raises(ValueError, match=r"are saved as \.html or \.svg"):
+        assert path == tmp_path / name and path.read_text("utf-8").startswith("<!DOCTYPE html>")
+    for name in ("climb.png", "a.jpg", "a.pdf", "a.svg", "a.HTMLZ", "a.", "html"):
+        with pytest.raises(ValueError, match=r"are saved as \.html"):
             picture.save(tmp_path / name)
-    assert {path.name for path in tmp_path.iterdir()} == begins.keys()
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 def test_every_view_is_fed_hostile_texts_or_takes_none():

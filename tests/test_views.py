@@ -4,7 +4,7 @@ import nbformat
 import numpy as np
 import pages
 import pytest
-from conftest import JS, READY
+from conftest import JS, READY, ROOT
 from pages import VIEWS, at, view
 
 from cypresskit import draw
@@ -173,9 +173,11 @@ def test_a_page_plays_where_nothing_may_be_evaluated(saved, tmp_path, page):
     page.wait_for_function(READY)
 
 
-def test_an_untrusted_notebook_shows_a_still(lab, page):
-    output = nbformat.v4.new_output("execute_result", view("texture_fetch").bundle())
-    lab.write(page, "untrusted.ipynb", "x", outputs=[output])
+def test_an_untrusted_lesson_shows_images(lab, page):
+    lesson = nbformat.read(ROOT / "notebooks/05_texture_cache.ipynb", as_version=4)
+    outputs = [output for cell in lesson.cells for output in cell.get("outputs", ())]
+    shown = [output for output in outputs if "<cypresskit-picture" in str(output.get("data"))]
+    lab.write(page, "untrusted.ipynb", "x", outputs=shown[:1])
     page.locator(".jp-RenderedHTML img").wait_for()
     assert page.evaluate("() => document.querySelector('.jp-RenderedHTML img').naturalWidth > 600")
 

@@ -2,8 +2,9 @@
 
 ``python -m tools.book notebooks [01 ...]`` does it; notebooks/README.md describes the sources. The
 outputs of the run are saved, except for those that differ each time: notices, and the cell
-that loads the players' scripts. Markdown cells can't be edited, since that would reveal folded
-solutions, and checks can't be deleted. A student's checks have no saved outputs.
+that loads the players' scripts. Pictures get an image, which is seen where no script runs. Markdown
+cells can't be edited, since that would reveal folded solutions, and checks can't be deleted. A
+student's checks have no saved outputs.
 
 The metadata of a cell state its role in an exercise under the key ``METADATA_KEY``, for grading,
 handouts and the site: the number of the ``exercise``, and the ``part``, with further values:
@@ -311,6 +312,12 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 1
+    from tools import stills  # here: it needs Playwright, which reading a source doesn't
+    from tools.bench_page.browser import find_chromium
+
+    if not find_chromium():
+        print("Chromium is missing: a lesson would be saved without images", file=sys.stderr)
+        return 1
     for path in chosen:
         source = read(path)
         for notebook, place in (
@@ -318,6 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
             (solved(source), args.book / "solutions"),
         ):
             execute(notebook)
+            stills.put_in(notebook)
             target = place / f"{path.stem}.ipynb"
             write(notebook, target)
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")

@@ -73,22 +73,25 @@ FOLDED = {
 
 
 def write_pages(folder: Path) -> str:
-    """Write a page and a static image of each picture.
+    """Write a page and an image of each picture.
 
     Returns
     -------
     str
         HTML links with the images, for a page in a folder next to it.
     """
+    from tools import stills  # here: readers of lessons have no Playwright
+
     folder.mkdir(parents=True, exist_ok=True)
     scripts = '<script src="../_static/players.js" async></script>'
     links = '<a href="../docs/views.html">More pictures</a>'
+    made = [make() for _, make in VIEWS.values()]
+    images = stills.take([shown.to_html() for shown in made])
     cards = []
-    for name, (title, make) in VIEWS.items():
-        shown = make()
+    for (name, (title, _)), shown, image in zip(VIEWS.items(), made, images):
         (folder / f"{name}.html").write_text(shown.page(scripts, links), encoding="utf-8")
-        (folder / f"{name}.svg").write_text(shown.still(), encoding="utf-8")
-        still = f'<img src="../pictures/{name}.svg" alt="" loading="lazy">'
+        (folder / f"{name}.webp").write_bytes(image)
+        still = f'<img src="../pictures/{name}.webp" alt="" loading="lazy">'
         cards.append(f'<a href="../pictures/{name}.html">{still}{escape(title)}</a>')
     return f'<div class="stills">{"".join(cards)}</div>'
 
@@ -105,8 +108,6 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
     for cell in book.cells:
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata |= FOLDED
-        if cell.metadata.get("jupyter", {}).get("source_hidden"):
-            cell.metadata |= {"tags": ["hide-input"]}
         for output in cell.get("outputs", ()):
             ask_on_a_page(output)
     return book

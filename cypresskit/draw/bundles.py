@@ -64,12 +64,10 @@ def bundles(code: Code | Source = "sgemm_tn") -> Player:
         "In each of three cycles, each bank (x y z w) can read one register. Results of the"
         " previous bundle arrive through PV or PS and need no port."
     )
-    filled = [bundle.filled for bundle in loop.bundles]
     return sheet.player(
         loop.captions(),
         below=[note],
         step="Bundle",
-        still_frame=filled.index(max(filled)),
         opens=loop.first_product,
     )
 

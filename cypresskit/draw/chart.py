@@ -1,7 +1,7 @@
 """A chart: a figure with Bokeh's axes, grid, scales and legend, and lines on it.
 
-The coordinates are data values. The borders around the axes are fixed, so that ``svg_export`` can
-draw the same chart and charts side by side are aligned.
+The coordinates are data values. The borders around the axes are fixed, so that charts side by side
+are aligned.
 """
 
 from collections.abc import Sequence

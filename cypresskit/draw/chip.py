@@ -79,7 +79,6 @@ def chip(
         scenes=[(scene.name, FRAMES) for scene in scenes],
         seconds=12,
         opens=1,
-        still_frame=len(captions) - FRAMES // 2,
     )
 
 

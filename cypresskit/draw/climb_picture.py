@@ -183,7 +183,7 @@ class Climb(Displayable):
         self.bars = tuple(bars)
         self.beside = tuple(beside)
 
-    def still(self, *, on_paper: bool = False) -> str:
+    def to_svg(self, *, on_paper: bool = False) -> str:
         """Return the picture as SVG without a background.
 
         Its text is light on dark pages. ``on_paper`` gives it a white background, for other
@@ -215,21 +215,17 @@ class Climb(Displayable):
         size = WIDTH, height
         return svg.picture(parts, size, style=STYLE, title=self.sentence, on_paper=on_paper)
 
-    def still_on_paper(self) -> str:
-        """Return the picture as SVG with a white background."""
-        return self.still(on_paper=True)
-
     def __repr__(self) -> str:
         bars = (*self.bars[::-1], *self.beside)
         rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.details}" for bar in bars if bar.gflops]
         return "\n".join([self.sentence, *rows])
 
-    def to_html(self, *, still: bool = True) -> str:
+    def to_html(self) -> str:
         """Return the picture for a page, with buttons that save it as SVG and PNG."""
         return (
-            f'<div><img src="{_data_url(self.still())}" alt="{escape(repr(self))}"'
+            f'<div><img src="{_data_url(self.to_svg())}" alt="{escape(repr(self))}"'
             f' style="max-width: 100%"><p><a style="{LINK}" download="climb.svg"'
-            f' href="{_data_url(self.still_on_paper())}">Save as SVG</a> &nbsp;'
+            f' href="{_data_url(self.to_svg(on_paper=True))}">Save as SVG</a> &nbsp;'
             f'<button style="{LINK}" onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
         )
 

@@ -1,9 +1,10 @@
 """Show a picture in a notebook, on a page, and in a file.
 
-Every picture is one HTML element. It holds a static image, a sentence for readers without scripts,
-and the packed data. ``picture.js`` plays it. A notebook loads the scripts once, by ``load()``; a
-saved page contains them. Data and scripts carry a format number, so that pictures saved by another
-version are recognized. What a kind of picture does with its data is in its own JavaScript module.
+Every picture is one HTML element. It holds the picture's text, a sentence for readers without
+scripts, and the packed data. ``picture.js`` plays it. A notebook loads the scripts once, by
+``load()``; a saved page contains them. Data and scripts carry a format number, so that pictures
+saved by another version are recognized. What a kind of picture does with its data is in its own
+JavaScript module. In the delivered lessons an image takes the text's place (``tools/stills.py``).
 """
 
 import base64
@@ -38,10 +39,7 @@ FIELDS = (
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )
 FORMAT = f"{zlib.crc32(FIELDS.encode()):08x}"
-ADVICE = (
-    "This is a static image. To play it, trust the notebook and run its first cells in a current"
-    " browser."
-)
+ADVICE = "To play this picture, trust the notebook and run its first cells in a current browser."
 PAGE = Template(read_packaged("draw/page.html"))
 UNPACK = Template(read_packaged("draw/unpack.js"))
 
@@ -81,13 +79,10 @@ def embed(kind: str, data: str, inside: str) -> str:
     )
 
 
-def still_image(svg: str, text: str) -> str:
-    """Return a static image as HTML, with ``text`` as its alternative."""
-    image = base64.b64encode(svg.encode()).decode()
-    return (
-        f'<div class="cypresskit-still"><img alt="{theme.escape_html(text)}"'
-        f' src="data:image/svg+xml;base64,{image}" style="max-width: 100%"><p>{ADVICE}</p></div>'
-    )
+def still(text: str) -> str:
+    """Return what a picture shows until its script runs: its text."""
+    words = theme.escape_html(text)
+    return f'<div class="cypresskit-still"><pre>{words}</pre><p>{ADVICE}</p></div>'
 
 
 class Displayable:
@@ -96,20 +91,13 @@ class Displayable:
     title: str
     plays = True  #: whether its HTML needs scripts
 
-    def still(self) -> str:
-        """Return the most telling frame as SVG."""
+    def to_html(self) -> str:
+        """Return the picture as an HTML element."""
         raise NotImplementedError
 
-    def to_html(self, *, still: bool = True) -> str:
-        """Return the picture as an HTML element.
-
-        ``still`` includes the static image, which often redrawn pictures don't need.
-        """
-        raise NotImplementedError
-
-    def bundle(self, *, still: bool = True) -> dict[str, str]:
+    def bundle(self) -> dict[str, str]:
         """Return the outputs for a notebook, by MIME type."""
-        return {"text/plain": repr(self), "text/html": self.to_html(still=still)}
+        return {"text/plain": repr(self), "text/html": self.to_html()}
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return self.bundle()
@@ -130,10 +118,9 @@ class Displayable:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write a page (.html) or a static image (.svg).
+        """Write a page (.html).
 
-        The page plays offline, and starts at the frame in its address:
-        ``page.html#frame=120&at=7``.
+        It plays offline, and starts at the frame in its address: ``page.html#frame=120&at=7``.
 
         Returns
         -------
@@ -148,14 +135,7 @@ class Displayable:
             If the file can't be written.
         """
         path = Path(path)
-        if path.suffix == ".svg":
-            save_file(path, self.still_on_paper())
-        elif path.suffix in (".html", ".htm"):
-            save_file(path, self.page(f"<script>{scripts()}</script>" if self.plays else ""))
-        else:
-            raise ValueError(f"{path.name}: pictures are saved as .html or .svg")
+        if path.suffix not in (".html", ".htm"):
+            raise ValueError(f"{path.name}: pictures are saved as .html")
+        save_file(path, self.page(f"<script>{scripts()}</script>" if self.plays else ""))
         return path
-
-    def still_on_paper(self) -> str:
-        """Return the static image for light backgrounds, without CSS variables."""
-        return self.still()

@@ -58,12 +58,8 @@ class Journey(Displayable):
             [self.title, *(f"{level.name}: {level.player!r}" for level in self.levels)]
         )
 
-    def still(self) -> str:
-        """Return the static image of the first level."""
-        return self.levels[0].player.still()
-
-    def to_html(self, *, still: bool = True) -> str:
-        players = [level.player.to_html(still=still) for level in self.levels]
+    def to_html(self) -> str:
+        players = [level.player.to_html() for level in self.levels]
         sections = [f"<section hidden>{player}</section>" for player in players]
         sections[0] = f"<section>{players[0]}</section>"
         levels = [

@@ -104,15 +104,13 @@ def interactive(
             status.value = f'<span role="alert">{slider_values()}: {problem}</span>'
             return
         # Assigning `outputs` works without a browser; `display` would add an output to the cell.
-        # Only the first result needs a static image, for the saved notebook.
         nonlocal first
         if first is None:
             first = _saved(shown)
-        data = (
-            {"text/plain": theme.make_readable(shown)}
-            if isinstance(shown, str)
-            else shown.bundle(still=False)
-        )
+        if isinstance(shown, str):
+            data = {"text/plain": theme.make_readable(shown)}
+        else:
+            data = shown.bundle()
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
         status.value = f'<span role="status" style="{SCREEN_READER_ONLY}">{slider_values()}</span>'
 

@@ -1,17 +1,17 @@
-// The custom element of every picture: a static image, a sentence below it, and the packed data.
+// The custom element of every picture: its text (in a saved lesson, an image), a sentence below it,
+// and the packed data.
 //
 // The browser reports when such an element is added and removed, so outputs and scripts may come in
 // any order. A picture starts when it is near the screen, and releases its resources when it leaves
-// the page. The static image is visible until the picture has started, and again if it fails.
+// the page. Text or image are visible until the picture has started, and again if it fails.
 import {bringIntoView, isAwaited} from "./into_view.js"
 import {followTheme} from "./shell.js"
 
 // The number of the data format that these scripts read. Python writes it here and into the data.
 const FORMAT = "$format"
 const UNREADABLE =
-  "This is a static image: the picture was saved by another version of cypresskit. " +
-  "Run its cell again to play it."
-const BROKEN = "This is a static image: the picture can't play here. Run its cell again."
+  "This picture was saved by another version of cypresskit. Run its cell again to play it."
+const BROKEN = "This picture can't play here. Run its cell again."
 
 /** Starts a kind of picture in an element. Functions that release its resources are added to
  * `ends`. Returns what has to be done when the page's theme changes, or a promise of that.
@@ -101,6 +101,7 @@ class Picture extends HTMLElement {
   }
 
   advise(words) {
+    this.dataset.advised = "yes"
     this.showStill(true)
     const advice = this.querySelector(":scope > .cypresskit-still p")
     if (advice) advice.textContent = words

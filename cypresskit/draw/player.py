@@ -4,8 +4,8 @@ A ``Player`` holds Bokeh figures whose sources show one frame, and *tracks*: how
 source changes from frame to frame. Only changes are stored, so a thousand frames of a hundred cells
 take a few kilobytes. ``tracks.js`` expands them in the browser, ``player.js`` plays.
 
-A notebook shows a player that is a cell's value. Until its script runs, a static image is in its
-place. ``load()`` has to be called once in a notebook, before the first player. Frames aren't
+A notebook shows a player that is a cell's value. Until its script runs, its text is in its place.
+``load()`` has to be called once in a notebook, before the first player. Frames aren't
 computed on demand: ``interactive`` builds a new picture in Python instead.
 """
 
@@ -22,8 +22,8 @@ from bokeh.core.serialization import Serializer
 from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
-from cypresskit.draw import svg_export, theme
-from cypresskit.draw.display import Displayable, embed, scripts, still_image
+from cypresskit.draw import theme
+from cypresskit.draw.display import Displayable, embed, scripts, still
 from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.draw.theme_colors import ThemeColors
 
@@ -133,7 +133,6 @@ class Settings:
     #: prepare it.
     opens: int = 0
     seconds: float = SECONDS  #: duration at normal speed
-    still_frame: int | None = None  #: the frame of the static image; by default the last
 
 
 class Player(Displayable):
@@ -182,8 +181,6 @@ class Player(Displayable):
                 raise ValueError(f"the track {name} has {counts}: give as many of both")
         self.captions = [theme.make_readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
-        last = len(captions) - 1
-        self.still_frame = last if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
         is_moving = most > 1 or len(self.scenes) > 1
         keys = self._keyboard_help() if is_moving else ""
@@ -252,26 +249,12 @@ class Player(Displayable):
     def __repr__(self) -> str:
         return self._text
 
-    def still(self) -> str:
-        """Return ``still_frame`` as an SVG picture."""
-        shown: dict[str, dict] = {}
-        for track in self.tracks:
-            named = shown.setdefault(track.source.id, {})
-            values = track.frames[self.still_frame]
-            named[track.column] = values
-            if track.text:
-                named[track.text] = [track.text_of(value) for value in values.tolist()]
-        return svg_export.render(
-            self.title, self.captions[self.still_frame], self.figures, shown, self._colors
-        )
-
-    def to_html(self, *, still: bool = True) -> str:
+    def to_html(self) -> str:
         # What a `Document` would be saved as, which looks at all its models for each root
         roots = Serializer(deferred=False).encode(list(self.figures))
         document = {"version": bokeh.__version__, "title": self.title, "roots": roots}
         data = json.dumps({"document": document, "html": self.html})
-        inside = still_image(self.still(), repr(self)) if still else ""
-        return embed("player", data, inside)
+        return embed("player", data, still(repr(self)))
 
 
 def _settings_fields(settings: Settings) -> dict:

@@ -82,7 +82,6 @@ def register_block(*recordings: Recording | Source) -> Player:
         side=[maps, legend],
         listing=(tuple(map(short_fetch, program.lines)), lines),
         scenes=names if len(runs) > 1 else (),
-        still_frame=3 * first.steps // 4,
         opens=min(first.updates),
     )
 

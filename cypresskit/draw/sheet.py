@@ -507,7 +507,7 @@ class Sheet(Parts):
         spans = []
         for words, color, look in things:
             if color.split()[0] in theme.TOKENS:
-                color = theme.css(color, "--ck-")
+                color = theme.css(color)
             mark = f'<span class="key {look}" style="color:{color}"></span>'
             spans.append(f'<span class="keyed">{mark}{theme.escape_html(words)}</span>')
         return " &ensp;".join(spans)
@@ -516,13 +516,12 @@ class Sheet(Parts):
         """Return the finished picture: a ``Player`` of all figures that aren't in
         ``settings["side"]``.
 
-        Its text form is the title, with ``lines`` or the still image's caption below it.
+        Its text form is the title, with ``lines`` or the last caption below it.
         ``settings`` has the fields of ``Settings``.
         """
         given = Settings(**settings)
         picture = [fig for fig in self.figures if fig not in given.side]
-        still = -1 if given.still_frame is None else given.still_frame
-        told = list(lines) or [theme.unmarked(caption) for caption in captions[still:][:1]]
+        told = list(lines) or [theme.unmarked(caption) for caption in captions[-1:]]
         text = "\n".join([self.title, *told])
         return Player(self, picture, list(captions), text, given)
 

@@ -83,8 +83,7 @@ def texture_fetch(*kernels: Source, device: Device = HD5870) -> Player:
         ("L1 miss: fetched from L2", "ink", "ring"),
         ("waits: its bank delivers another", "wait", "ring"),
     )
-    look: dict = {"seconds": 14, "still_frame": most // 12, "opens": 1}
-    return sheet.player(captions, step="Clock", below=[legend], **look)
+    return sheet.player(captions, step="Clock", below=[legend], seconds=14, opens=1)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 LETTER, KEY, ENTRY = 6.7, 40, 23
 
 PLOT_CSS = ":host { --background-color: transparent; }"
-HIGH = 480  # pixels: the largest height of a figure without axes in a static image
 # The height that a window leaves for a figure, below controls and captions. In an output frame that
 # grows with its content, this would shrink: load() sets a height there.
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
@@ -84,10 +83,10 @@ def light(tint: str) -> str:
     return f"rgba({red},{green},{blue},{alpha or 1})"
 
 
-def css(tint: str, prefix: str) -> str:
-    """Return a tint as CSS, with variables whose names begin with ``prefix``."""
+def css(tint: str) -> str:
+    """Return a tint as CSS, which follows the page's theme."""
     name, _, alpha = tint.partition(" ")
-    color = f"var({prefix}{name})"
+    color = f"var(--ck-{name})"
     return f"color-mix(in srgb, {color} {float(alpha):.0%}, transparent)" if alpha else color
 
 

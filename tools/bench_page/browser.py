@@ -35,12 +35,17 @@ def served(folder: Path, handles: type[SilentHandler] = SilentHandler) -> Iterat
             thread.join()
 
 
+def find_chromium() -> str | None:
+    """Return the path of Chromium, or None if it isn't installed."""
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
 @contextmanager
 def chromium(*options: str) -> Iterator[Browser]:
     """Run Chromium, without its sandbox and with other command-line options."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    arguments = ["--no-sandbox", *options]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *options])
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
         yield browser
         browser.close()
 

@@ -70,7 +70,6 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         step="Moment",
         seconds=16,
         opens=1,
-        still_frame=int(np.searchsorted(clocks, words[winner] / 2)),
     )
 
 

@@ -56,7 +56,7 @@ def first_updates(*names: str) -> Player:
     legend = sheet.legend(
         ("used in this update", "ink", "ring"), ("not needed yet", TINTS[-1], "box")
     )
-    return sheet.player(captions, step="Update", below=[legend], still_frame=0)
+    return sheet.player(captions, step="Update", below=[legend])
 
 
 def _words(kernel: Kernel) -> list[FetchedNumber]:

@@ -70,7 +70,6 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
         below=[legend],
         seconds=14,
         opens=1,
-        still_frame=len(captions) // 12,
     )
 
 

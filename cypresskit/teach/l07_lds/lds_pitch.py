@@ -8,14 +8,14 @@ Left out: the other units.
 import json
 
 from cypresskit.devices import HD5870
-from cypresskit.draw import svg, theme
-from cypresskit.draw.display import Displayable, embed, still_image
+from cypresskit.draw import theme
+from cypresskit.draw.display import Displayable, embed, still
 from cypresskit.draw.scripts import join_modules
 from cypresskit.today import clock_ghz, figures, record
 
 PITCHES = range(4, 36)  # that have a bar; any up to what the LDS holds can be typed
 CHOICES = 4, 5, 6, 8, 16, 32
-TOGETHER, ROW = HD5870.lds_items_clock, 4  # work-items served together, words of a row
+TOGETHER = HD5870.lds_items_clock  # work-items served together
 MODULES = "draw/shell.js", "draw/guess.js", "teach/l07_lds/lds_pitch.js"
 #: Registers the script, which ``picture.js`` calls.
 SCRIPT = """<script>(() => {{
@@ -34,14 +34,10 @@ class PitchFigure(Displayable):
     def __repr__(self) -> str:
         return f"{self.title}: which rows conflict?"
 
-    def still(self) -> str:
-        style = "rect{stroke:var(--line)}text{fill:var(--ink)}"
-        return svg.picture(_marks(), (1100, 400), style=style, title=self.title)
-
-    def to_html(self, *, still: bool = True) -> str:
+    def to_html(self) -> str:
         data = json.dumps(_data() | {"title": self.title, "series": theme.SERIES})
-        inside = still_image(self.still(), repr(self)) if still else ""
-        return embed("lds_pitch", data, inside) + SCRIPT.format(modules=join_modules(*MODULES))
+        picture = embed("lds_pitch", data, still(repr(self)))
+        return picture + SCRIPT.format(modules=join_modules(*MODULES))
 
 
 def lds_pitch() -> PitchFigure:
@@ -65,20 +61,3 @@ def _data() -> dict:
         "today": figures("L1, 32 words"),  # nanoseconds by pitch
         "ghz": clock_ghz(),
     }
-
-
-def _marks() -> list[str]:
-    """Return the SVG of the static image: the banks of sixteen rows at a pitch of 4 words."""
-    boxes = [
-        (row, (ROW * row + word) % HD5870.lds_banks)
-        for row in range(TOGETHER)
-        for word in range(ROW)
-    ]
-    return [
-        svg.text(8, 22, "32 banks, and 16 rows of A at a pitch of 4"),
-        *(svg.box(8 + 34 * n, 36, 31, 354, "var(--faint)") for n in range(HD5870.lds_banks)),
-        *(
-            svg.box(9 + 34 * bank, 40 + 22 * row, 29, 18, theme.SERIES[row % 8])
-            for row, bank in boxes
-        ),
-    ]
