@@ -14,7 +14,7 @@ import cypresskit as ck
 from cypresskit.draw import display
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.predict import BETWEEN
-from tools import gallery
+from tools import gallery, stills
 
 PICTURE = "cypresskit-picture"
 #: Scripts that innerHTML makes never run.
@@ -62,6 +62,14 @@ def test_a_picture_of_another_format_says_so_and_keeps_its_text(stage):
     stage.put(html.replace(display.FORMAT, "00000000"))
     stage.get_by_text("saved by another version of cypresskit").wait_for()
     assert stage.locator("pre").inner_text() == repr(view("digits"))
+
+
+def test_each_image_is_of_its_picture_alone(chromium):
+    """Whatever was taken before it."""
+    html = view("digits").to_html()
+    with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop runs
+        images = alone.submit(lambda: [*stills.take([html, html])]).result()
+    assert images[0] == images[1]
 
 
 #: What of hostile texts has become a part of the page, at any depth.

@@ -39,8 +39,8 @@ def take(pictures: Sequence[str]) -> Iterator[bytes]:
         yield from [b""] * len(pictures)
         return
     with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1100, "height": 800})
         for picture in pictures:
+            page = browser.new_page(viewport={"width": 1100, "height": 800})
             page.set_content(PAGE.format(picture))
             page.add_script_tag(content=scripts())
             page.wait_for_function(PLAYING)
