@@ -44,7 +44,8 @@ class Note(NamedTuple):
     found; ``line``, the one to look at first, or 0; ``lines``, all that the sentence names.
 
     ``kind`` is "factor" if a line has an element in place of another, "unread" if no line reads an
-    element, "store" if the sum of another element is stored, "no store", or "".
+    element, "lost" if its product isn't stored, "store" if the sum of another element is stored,
+    "no store", or "".
     """
 
     text: str = ""
@@ -54,12 +55,9 @@ class Note(NamedTuple):
 
 
 RIGHT = Note()
-NOWHERE = Note(
-    "No work-item stores this element: check the addresses, and the size of the domain.",
-    kind="no store",
-)
+NOWHERE = "No work-item stores this element: check the addresses, and the size of the domain."
 OTHER = Note(
-    "The stored value isn't a sum of products of two elements: another operation changed it."
+    "The stored value isn't a sum of this work-item's products: another operation changed it."
 )
 
 
@@ -246,16 +244,19 @@ def _traced(traced: TracedElement) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
-        faults = [NOWHERE]
+        faults = [_not_stored(traced)]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
         sliced = Slice(traced, item)
-        place = sliced.whole.place(item)
-        terms, faults = _Judge(traced, sliced).judged()
-        is_sum = not any(UNKNOWN in elements for elements in sliced.terms)
-        if got != expected and not (is_sum and faults):
-            faults.append(OTHER)
+        place = stores.shape.place(item)
+        faults = [OTHER] if got != expected else []
+        for at, made in sliced.mixed[:1]:
+            text = f"Line {at} multiplies what line {made} computed, not an element of A or B."
+            faults = [Note(text, made, (at, made))]
+        if sliced.singles or not any(UNKNOWN in elements for elements in sliced.terms):
+            terms, judged = _Judge(traced, sliced).judged()
+            faults = judged or faults
     return ElementTrace(
         kernel,
         row,
@@ -270,6 +271,18 @@ def _traced(traced: TracedElement) -> ElementTrace:
         given.alpha,
         given.beta,
     )
+
+
+def _not_stored(traced: TracedElement) -> Note:
+    """Return the note on an element that no work-item stores."""
+    _, word, stream = traced.place
+    stores = (i for i in traced.kernel.program.body if i.dest and i.dest.register.kind == "o")
+    lines = [i.line for i in stores if i.dest and i.dest.register.index == stream]
+    if not lines:
+        return Note(NOWHERE, kind="no store")
+    line = lines[-1]
+    text = f"Component {LETTERS[word]} of o{stream} isn't stored: look at line {line}."
+    return Note(text, line, (line,), "no store")
 
 
 def _check_place(row: object, column: object) -> None:
@@ -337,7 +350,7 @@ class _Judge:
         """Return a note if a line computes with halves of doubles."""
         if not self.slice.singles:
             return None
-        line, name = min(self.slice.singles)
+        line, name = self.slice.singles[0]
         text = (
             f"Line {line} multiplies with {name}, which takes its operands as floats. These are"
             f" halves of doubles: use d{name.replace('f', '')}."
@@ -369,7 +382,8 @@ class _Judge:
                 return None
         streams = self.kernel.convention.streams
         if streams and not is_near:
-            return Note(f"The {other} is stored here: check the coordinates of the fetches.")
+            text = f"The {other} is stored here: check the coordinates of the fetches."
+            return Note(text, kind="store")
         check = "register" if streams else "address and register"
         text = f"Line {self.line} stores the {other} in this place. Check the line's {check}."
         return Note(text, self.line, (self.line,), "store")
@@ -423,7 +437,8 @@ class _Judge:
         Replaced terms are removed from ``missing``.
         """
         result = []
-        nowhere = [elements for elements in missing if elements not in self.slice.products]
+        products = self.slice.products
+        nowhere = [some for some in missing if some == self.old or some not in products]
         for added in sorted(extra, key=lambda elements: self.terms[elements][0].made):
             addend = self.terms[added][0]
             alike = [elements for elements in nowhere if _letters(elements) == _letters(added)]
@@ -450,21 +465,28 @@ class _Judge:
         kind = "factor"
         if belongs is None:
             text = f"adds {_product(addend.elements)} in place of {_product(wanted)}"
-        elif self._was_read(belongs, addend):
+        elif self.slice.holds(belongs, addend.made):
             text = f"multiplies {element} in place of {belongs}"
-        elif self.slice.is_multiplied_elsewhere(addend):
-            text = f"multiplies {element}; no line reads {belongs}, which belongs here"
-            kind = "unread"
         else:
-            line = next(read.line for read in addend.factors if read.element == element)
-            text = f"reads {element} in place of {belongs}"
+            read = next(read for read in addend.factors if read.element == element)
+            if belongs not in self.slice.reads and self._is_right_elsewhere(read, addend):
+                text = f"multiplies {element}; no line reads {belongs}, which belongs here"
+                kind = "unread"
+            else:
+                line, text = read.line, f"reads {element} in place of {belongs}"
         note = Note(f"Line {line} {text}.", line, (line,), kind)
         return self._term("wrong", addend, self.right[wanted], note)
 
-    def _was_read(self, element: MatrixElement, addend: Addend) -> bool:
-        """Return whether the work-item had read an element before it added a term."""
-        own = [step for step, item in self.slice.reads.get(element, ()) if item == self.slice.item]
-        return any(step < addend.made for step in own)
+    def _is_right_elsewhere(self, read: Reading, addend: Addend) -> bool:
+        """Return whether another line makes a correct term of what was read, or the same product
+        for another sum.
+        """
+        sliced = self.slice
+        addends = sum((self.terms.get(elements, ()) for elements in self.right), ())
+        steps = [other.made for other in addends if read in other.factors]
+        for step, _, c in sliced.products.get(addend.elements, ()):
+            steps += [step] * (read in map(sliced.read, sliced.operands(step, c)[:2]))
+        return any(sliced.line(step) != self._line(addend) for step in steps)
 
     # Missing terms
 
@@ -485,11 +507,11 @@ class _Judge:
         sliced = self.slice
         readers = [*dict.fromkeys(reading.line for reading in readings if reading.line)]
         first = readers[0] if readers else 0
+        if made := sliced.products.get(elements):
+            return self._lost(*made[-1])
         if elements == self.old:
             where = f"{_readers(readers)} it; " if readers else ""
             return Note(f"{where}add it, times beta = {self.given.beta:g}", first, (*readers,))
-        if made := sliced.products.get(elements):
-            return self._lost(*made[-1])
         if all(reading.line for reading in readings):
             text = f"{_readers(readers)} its factors, but no line multiplies them in that iteration"
             return Note(text, 0, (*readers,))
@@ -508,35 +530,26 @@ class _Judge:
         left = f"line {line} puts it into r{register}.{LETTERS[component]}, which"
         for later in range(step + 1, len(sliced.steps)):
             i = sliced.instruction(later)
-            writes = (register, component) in defines(i) and sliced.steps[later].active[sliced.item]
+            writes = (register, component) in defines(i)
             keeps = any((s.register.kind, s.register.index) == ("r", register) for s in i.sources)
-            reads = sliced.operands(later, sliced.item, component) if writes else []
+            reads = sliced.operands(later, component) if writes else []
             if i.op.name in ("mul", "dmul") and 0 in map(sliced.number_at, reads):
-                return Note(f"{left} line {i.line} multiplies by 0", i.line, (line, i.line))
+                return Note(f"{left} line {i.line} multiplies by 0", i.line, (line, i.line), "lost")
             if writes and not keeps:
                 again = "the next iteration" if i.line == line else f"line {i.line}"
-                return Note(f"{left} {again} overwrites", i.line, (line, i.line))
-        return Note(f"{left} isn't stored to this element", line, (line,))
+                return Note(f"{left} {again} overwrites", i.line, (line, i.line), "lost")
+        return Note(f"{left} isn't stored to this element", line, (line,), "lost")
 
     def _steps_of(self, matrix: str) -> list[int]:
         """Return the steps in which the work-item read a matrix's elements of the sum."""
         wanted = {element for elements in self.right for element in elements}
-        return sorted(
-            step
-            for element, nodes in self.slice.reads.items()
-            if element.matrix == matrix and element in wanted
-            for step, item in nodes
-            if item == self.slice.item
-        )
+        reads = self.slice.reads
+        return sorted(step for e in wanted if e.matrix == matrix for step in reads.get(e, ()))
 
     def _read_at(self, element: MatrixElement) -> int:
-        """Return the line that read an element in the work-item, or in another of its workgroup.
-
-        0 if there is none.
-        """
-        nodes = self.slice.reads.get(element, ())
-        own = [step for step, item in nodes if item == self.slice.item] or [s for s, _ in nodes]
-        return self.slice.line(own[0]) if own else 0
+        """Return the line that read an element, or 0."""
+        steps = self.slice.reads.get(element)
+        return self.slice.line(steps[0]) if steps else 0
 
     # Terms
 
@@ -549,7 +562,7 @@ class _Judge:
         touched = [
             *([note.line] if note.line else []),
             line,
-            *(at for reading in addend.factors for at in (reading.line, *reading.path)),
+            *(reading.line for reading in addend.factors),
             *map(self.slice.line, addend.scaled),
             self.line,
         ]

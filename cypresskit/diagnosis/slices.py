@@ -3,22 +3,23 @@ them.
 
 How it works
 ------------
-1. The work-item that stores the element runs with its workgroup, on matrices whose elements are all
-   different. Each step is recorded: what is active, which words it reads and writes.
+1. The kernel runs on matrices whose elements are all different. Each step of the work-item that
+   stores the element is recorded: which words it reads and writes.
 2. A word that is one of these numbers is that element, wherever it stands. A second run has other
    numbers. A word that is the same in both comes from no matrix: it is a number, such as
    alpha, or a rounding error, which is 0 here.
-3. From the store, sums are followed backward, through registers, LDS and global memory, down to the
-   products of two elements. Addresses aren't followed.
+3. From the store, sums are followed backward through registers, down to the products of two
+   elements. Addresses aren't followed.
 
-Not covered: results that are no sums of products, such as a maximum (``UNKNOWN``).
+Not covered (``UNKNOWN``): results that are no sums of products, such as a maximum, and sums that
+pass through memory or the LDS.
 """
 
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -30,13 +31,13 @@ from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
-from cypresskit.machine import KernelError, interpreter
-from cypresskit.machine.group_launch import launch_of_group
-from cypresskit.machine.observer import MemoryEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine import KernelError
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
 PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
-COPIES = {"mov", "dmov", "cmov_logical", "d2f", "f2d"}
+COPIES = {"mov", "dmov"}
 #: The elements are whole, from here on and below twice this: a double's high word tells all.
 LEAST = 1 << 19
 
@@ -55,7 +56,7 @@ class MatrixElement(NamedTuple):
 Elements = tuple[MatrixElement, ...]
 NO_ELEMENT = MatrixElement("", 0, 0)  # stands for what is no element of a matrix
 UNKNOWN = MatrixElement("?", 0, 0)
-Node = tuple[int, int, int]  # a step, a work-item, and a component of the result
+Node = tuple[int, int]  # a step, and a component of its result
 
 
 @dataclass(frozen=True)
@@ -67,15 +68,12 @@ class Reading:
     element
         The element.
     line, step
-        The line that read it, and its step; 0 and -1 if none did.
-    path
-        The lines that then moved it (``mov``, stores to and loads from the LDS).
+        The line that read it from memory or the LDS, and its step; 0 and -1 if none did.
     """
 
     element: MatrixElement
     line: int = 0
     step: int = -1
-    path: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.element}"
@@ -130,11 +128,16 @@ class StoredAt(NamedTuple):
 
 
 class StoreRecorder(Observer):
-    """Records the last store to ``place``: ``writer`` is (instruction, work-item)."""
+    """Records the last store to ``place``: ``writer`` is (instruction, work-item); and the
+    ``shape`` of the launch.
+    """
 
     def __init__(self, place: StoredAt) -> None:
         self.place = place
         self.writer: tuple[int, int] | None = None
+
+    def start(self, launch: Launch) -> None:
+        self.shape = launch.shape
 
     def wrote(self, event: WroteEvent) -> None:
         items = self.place.writers(event)
@@ -142,59 +145,53 @@ class StoreRecorder(Observer):
             self.writer = event.at, int(items[-1])
 
 
-@dataclass
-class RecordedStep:
-    """What an instruction did, for all work-items of the group.
+class RecordedStep(NamedTuple):
+    """What an instruction did.
 
     Attributes
     ----------
-    at, active
-        The instruction, and the work-items that ran it.
+    at
+        The instruction.
     sources
         The words of each source, without modifiers, at its four positions; none for addresses.
     words
         What it wrote, by component.
-    place
-        The memory that it accesses, -1 for ``g[]``; and the first word, by work-item.
     """
 
     at: int
-    active: np.ndarray
-    sources: dict[int, np.ndarray] = field(default_factory=dict)
-    words: dict[int, np.ndarray] = field(default_factory=dict)
-    place: tuple[int, np.ndarray] | None = None
+    sources: dict[int, list[int]]
+    words: dict[int, int]
 
 
 class StepRecorder(Observer):
-    """Records the steps of a run; ``store`` is the last in which ``item`` stores ``place``."""
+    """Records the steps of a work-item; ``store`` is the last in which it stores ``place``."""
 
     def __init__(self, item: int, place: StoredAt) -> None:
-        self.item = item
-        self.place = place._replace(number=item) if place.stream is not None else place
+        self.item, self.place = item, place
         self.store = -1
         self.steps: list[RecordedStep] = []
 
     def step(self, event: StepEvent) -> None:
-        step = RecordedStep(event.at, event.active.copy())
-        self.steps.append(step)
-        i = event.instruction
-        for n, source in enumerate(i.sources):
-            if not is_address(i, n):
-                rows = event.rows(source, source.swizzle)
-                step.sources[n] = np.broadcast_to(rows, (4, len(event.active))).copy()
+        if event.active[self.item]:
+            i = event.instruction
+            sources = {
+                n: self._words(event.rows(source, source.swizzle), 4, event.active)
+                for n, source in enumerate(i.sources)
+                if not is_address(i, n)
+            }
+            self.steps.append(RecordedStep(event.at, sources, {}))
 
     def wrote(self, event: WroteEvent) -> None:
         if self.item in self.place.writers(event):
             self.store = len(self.steps) - 1
-        shape = len(event.components), len(event.active)
-        rows = np.broadcast_to(event.rows, shape).astype(np.uint32)
-        self.steps[-1].words = dict(zip(event.components, rows))
+        if event.active[self.item]:
+            rows = event.rows.astype(np.uint32)
+            words = self._words(rows, len(event.components), event.active)
+            self.steps[-1].words.update(zip(event.components, words))
 
-    def memory(self, event: MemoryEvent) -> None:
-        lds = event.space == "lds"
-        first = event.element >> 2 if lds else 4 * event.element
-        words = np.broadcast_to(first, event.active.shape).copy()
-        self.steps[-1].place = event.array if lds else -1, words
+    def _words(self, rows: np.ndarray, count: int, active: np.ndarray) -> list[int]:
+        """Return the work-item's words of an event."""
+        return np.broadcast_to(rows, (count, len(active)))[:, self.item].tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +261,6 @@ class ReadWord(NamedTuple):
     """A source of a step, by its number, at one position: of a double, that of the high word."""
 
     step: int
-    item: int
     n: int
     position: int
 
@@ -274,54 +270,39 @@ class Slice:
 
     Attributes
     ----------
-    item
-        The work-item's number in its group.
     store
         The step that stored the element.
     terms
         The terms of the stored sum, by their elements.
     number
         The part of the sum that is from no matrix.
-    singles
-        Lines that compute with halves of doubles as if they were floats, with their opcodes.
+    mixed
+        The lines that multiply what was computed, each with the line that computed it.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
         self.traced = traced
         self.program = traced.kernel.program
-        given = traced.given
-        count = len(given.a) if traced.kernel.convention.packed else 1
-        self.whole = traced.kernel.shape(*given.size, given.alpha, given.beta, count)
-        self.item = item % self.whole.group_items
-        (first, self.elements), (second, _) = (numbered(given, seed) for seed in (1, 2))
-        runs = [self._run(product, item) for product in (first, second)]
+        (first, self.elements), (second, _) = (numbered(traced.given, seed) for seed in (1, 2))
+        runs = [StepRecorder(item, traced.place) for _ in range(2)]
+        for given, run in zip((first, second), runs):
+            # A failure is after the store: ``verify`` has reported any before it
+            with suppress(KernelError):
+                given.run(observers=[run])
         self.steps, self.other_steps = (run.steps for run in runs)
         self.store = runs[0].store
         self.writers: dict[Key, list[int]] = defaultdict(list)
-        self.stores: dict[tuple[int, int], list[Node]] = defaultdict(list)
         for step in range(self.store + 1):
-            self._index(step)
-        self.singles: list[tuple[int, str]] = []
+            for key in defines(self.instruction(step)):
+                self.writers[key].append(step)
         self.number = 0.0
+        self.mixed: list[tuple[int, int]] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
-        ran, also_ran = ([(s.at, s.active.tobytes()) for s in run.steps] for run in runs)
+        ran, also_ran = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         if ran == also_ran:
-            self._follow((self.store, self.item, traced.place.word + (traced.words > 1)))
+            self._follow((self.store, traced.place.word + (traced.words > 1)))
         else:  # branches depend on the elements
             self._add_term(OPAQUE)
-
-    def _run(self, product: Product, item: int) -> StepRecorder:
-        """Run the work-item with its group, on a product of its launch's shape."""
-        recorder = StepRecorder(self.item, self.traced.place)
-        arrays = product.arguments()
-        memory = arrays.get("global_memory", np.zeros(4, np.float32))
-        launch = launch_of_group(
-            self.whole, item, arrays["inputs"], memory, product.max_instructions
-        )
-        # A failure is after the store: ``verify`` has reported any before it
-        with suppress(KernelError):
-            interpreter.run(launch, (recorder,))
-        return recorder
 
     def instruction(self, step: int) -> Instruction:
         return self.program.body[self.steps[step].at]
@@ -329,25 +310,12 @@ class Slice:
     def line(self, step: int) -> int:
         return self.instruction(step).line
 
-    def _index(self, step: int) -> None:
-        """Note the register components and the words of memory that a step writes."""
-        i = self.instruction(step)
-        record = self.steps[step]
-        for key in defines(i):
-            self.writers[key].append(step)
-        if record.place and (i.op.store or (i.dest and i.dest.register.kind == "g")):
-            memory, first = record.place
-            for item in np.flatnonzero(record.active).tolist():
-                for c in i.dest.written if i.dest else (0,):
-                    self.stores[memory, int(first[item]) + c].append((step, item, c))
-
     # Values
 
     def _words(self, at: ReadWord) -> tuple[int, int]:
         """Return what an operand reads, without its modifiers, in both runs."""
         one, other = (
-            int(steps[at.step].sources[at.n][at.position, at.item])
-            for steps in (self.steps, self.other_steps)
+            steps[at.step].sources[at.n][at.position] for steps in (self.steps, self.other_steps)
         )
         return one, other
 
@@ -358,7 +326,7 @@ class Slice:
     def _source(self, at: ReadWord) -> Source:
         return self.instruction(at.step).sources[at.n]
 
-    def operands(self, step: int, item: int, c: int) -> list[ReadWord]:
+    def operands(self, step: int, c: int) -> list[ReadWord]:
         """Return the operands from which component ``c`` of a step's result is computed; of a dot
         product, those of its first position.
         """
@@ -367,38 +335,20 @@ class Slice:
         for n in self.steps[step].sources:
             read = read_positions(self.program, i, n)
             wide = i.op.sources[n] == "d"
-            scalar = i.op.store and i.op.words == 1
-            position = 1 if wide else 0 if scalar or read == (0,) or i.op.across else c
-            found.append(ReadWord(step, item, n, position))
+            position = 1 if wide else 0 if read == (0,) or i.op.across else c
+            found.append(ReadWord(step, n, position))
         return found
 
     def _writer(self, at: ReadWord) -> Node | None:
-        """Return what wrote the word that an operand reads; None for an input."""
+        """Return what wrote the word of a register that an operand reads; None if nothing did."""
         source = self._source(at)
         letter = source.swizzle[at.position]
-        if letter not in LETTERS:
+        if letter not in LETTERS or source.register.kind != "r":
             return None
         c = LETTERS.index(letter)
-        if source.register.kind == "g":
-            return self._stored(at.step, at.item, c)
-        if source.register.kind != "r":
-            return None
         steps = self.writers[source.register.index, c]
-        for step in reversed(steps[: bisect_left(steps, at.step)]):
-            if self.steps[step].active[at.item]:
-                return step, at.item, c
-        return None
-
-    def _stored(self, step: int, item: int, c: int) -> Node | None:
-        """Return what stored word ``c`` of those that a step loads; None for an input."""
-        place = self.steps[step].place
-        stored = self.stores[place[0], int(place[1][item]) + c] if place else []
-        return next((node for node in reversed(stored) if node[0] < step), None)
-
-    def _loaded(self, node: Node) -> Node | None:
-        """Return what stored the word that an LDS load gives as this component of its result."""
-        step, item, c = node
-        return self._stored(step, item, c if self.instruction(step).op.words > 1 else 0)
+        before = bisect_left(steps, at.step)
+        return (steps[before - 1], c) if before else None
 
     # The sum
 
@@ -407,17 +357,14 @@ class Slice:
         left: list[tuple[Node | None, float, tuple[int, ...]]] = [(node, 1.0, ())]
         while left:
             found, times, scaled = left.pop()
-            if found is None:
-                continue
-            i = self.instruction(found[0])
-            if i.op.kind == "lds" and not i.op.store:
-                left.append((self._loaded(found), times, scaled))
+            i = self.instruction(found[0]) if found else None
+            if found is None or i is None or i.op.kind == "lds":
+                self._add_term(OPAQUE)
                 continue
             operands = self.operands(*found)
-            halves = self.traced.words > 1 and "f" in i.op.sources and i.opcode != "f2d"
-            computed = [at for at in operands if len({*self._words(at)}) > 1]
+            halves = self.traced.words > 1 and "f" in i.op.sources
+            computed = any(len({*self._words(at)}) > 1 for at in operands)
             if computed and halves:
-                self.singles.append((i.line, i.op.name))
                 self._add_term(OPAQUE)
                 continue
             if i.opcode in SUMS:
@@ -429,12 +376,8 @@ class Slice:
                     left += self._product(a, b, times, scaled)
                 for at in operands[2:]:
                     left += self._summand(at, times, scaled)
-            elif i.opcode in COPIES or i.op.store:
-                chosen = operands[-1:] if i.op.store else operands[:1]
-                if i.opcode == "cmov_logical":
-                    taken = self.steps[found[0]].sources[0][found[2], found[1]] != 0
-                    chosen = [operands[1 if taken else 2]]
-                left += self._summand(chosen[0], times, scaled)
+            elif i.opcode in COPIES:
+                left += self._summand(operands[0], times, scaled)
             elif computed:
                 self._add_term(OPAQUE)
         self.terms = {elements: kept[::-1] for elements, kept in self.terms.items() if kept}
@@ -451,7 +394,7 @@ class Slice:
         value = float(np.uint32(first).view(np.float32))
         letter = self.instruction(at.step).op.sources[at.n]
         if letter == "d" or (letter == "b" and self.traced.words > 1):
-            low = int(self.steps[at.step].sources[at.n][at.position - 1][at.item])
+            low = self.steps[at.step].sources[at.n][at.position - 1]
             value = float(np.array([low, first], np.uint32).view(np.float64)[0])
         return value * self._signed(at)
 
@@ -465,7 +408,7 @@ class Slice:
             return
         sign = self._signed(at)
         if self.element(at) != NO_ELEMENT:
-            self._add_term(Addend((self._read(at),), sign * times, at.step, scaled))
+            self._add_term(Addend((self.read(at),), sign * times, at.step, scaled))
         else:
             yield self._writer(at), sign * times, scaled
 
@@ -481,9 +424,11 @@ class Slice:
             yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
         elif NO_ELEMENT in (self.element(a), self.element(b)):
             self._add_term(OPAQUE)
+            made = self._writer(a if self.element(a) == NO_ELEMENT else b)
+            self.mixed.append((self.line(a.step), self.line(made[0]) if made else 0))
         else:
             sign = self._signed(a) * self._signed(b)
-            reads = sorted(map(self._read, (a, b)), key=lambda read: read.element)
+            reads = sorted(map(self.read, (a, b)), key=lambda read: read.element)
             self._add_term(Addend(tuple(reads), sign * times, a.step, scaled))
 
     def _add_term(self, term: Addend) -> None:
@@ -496,70 +441,67 @@ class Slice:
 
     # Where elements are
 
-    def _read(self, at: ReadWord) -> Reading:
-        """Return where the element of an operand was read, and the lines that moved it."""
-        element = self.element(at)
-        path: list[int] = []
-        node = self._writer(at)
-        while node is not None:
-            step, item, c = node
-            i = self.instruction(step)
-            if i.op.kind == "fetch":
-                return self._reading(element, step, path)
-            path.append(step)
-            if i.op.kind == "lds" and not i.op.store:
-                node = self._loaded(node)
-                continue
-            at = next(
-                (at for at in self.operands(step, item, c) if self.element(at) == element), at
-            )
-            node = self._writer(at) if at.step == step else None
-        return self._reading(element, at.step, path)
-
-    def _reading(self, element: MatrixElement, step: int, path: list[int]) -> Reading:
-        """Return an element that was read at a step; ``path`` has the steps from its use back."""
-        line = self.line(step)
-        moved = [at for at in dict.fromkeys(map(self.line, reversed(path))) if at != line]
-        return Reading(element, line, step, tuple(moved))
+    def read(self, at: ReadWord) -> Reading:
+        """Return where the element of an operand was read."""
+        element, step = self.element(at), at.step
+        while node := self._writer(at):
+            step = node[0]
+            moved = [each for each in self.operands(*node) if self.element(each) == element]
+            if not moved or self.instruction(step).op.kind in ("fetch", "lds"):
+                break
+            (at, *_) = moved
+        return Reading(element, self.line(step), step)
 
     @cached_property
-    def reads(self) -> dict[MatrixElement, list[tuple[int, int]]]:
-        """The steps and work-items that read each element, from a texture or ``g[]``."""
-        found: dict[MatrixElement, list[tuple[int, int]]] = defaultdict(list)
+    def reads(self) -> dict[MatrixElement, list[int]]:
+        """The steps that read each element, from a texture, ``g[]`` or the LDS."""
+        found: dict[MatrixElement, list[int]] = defaultdict(list)
         for step, record in enumerate(self.steps):
             i = self.instruction(step)
-            rows = [*record.words.values()] if i.op.kind == "fetch" else []
-            rows += [
-                row
-                for n, rows_ in record.sources.items()
-                if i.sources[n].register.kind == "g"
-                for row in rows_
-            ]
-            for row in rows:
-                for item in np.flatnonzero(record.active).tolist():
-                    element = self.elements.get(int(row[item]))
-                    if element:
-                        found[element].append((step, item))
+            words = [*record.words.values()] if i.op.kind in ("fetch", "lds") else []
+            for n, source in record.sources.items():
+                words += source if i.sources[n].register.kind == "g" else []
+            for element in map(self.elements.get, words):
+                if element:
+                    found[element].append(step)
         return found
 
-    def is_multiplied_elsewhere(self, term: Addend) -> bool:
-        """Return whether another line, too, multiplies the registers of a term: for another element
-        of C.
+    def holds(self, element: MatrixElement, step: int) -> bool:
+        """Return whether an element is in a register before a step."""
+        for (_, c), steps in self.writers.items():
+            before = bisect_left(steps, step)
+            if before and self.elements.get(self.steps[steps[before - 1]].words[c]) == element:
+                return True
+        return False
+
+    @cached_property
+    def singles(self) -> list[tuple[int, str]]:
+        """The lines that compute with halves of doubles as if they were floats, and their opcodes,
+        in their order.
         """
-        own = self.instruction(term.made)
-        lines = {i.line for i in self.program.body if i.sources[:2] == own.sources[:2]}
-        return len(term.factors) > 1 and len(lines) > 1
+        found = set()
+        for step in range(len(self.steps) if self.traced.words > 1 else 0):
+            i = self.instruction(step)
+            is_single = i.opcode in {*SUMS, *PRODUCTS} and "f" in i.op.sources
+            for c in i.dest.written if is_single and i.dest else ():
+                operands = map(self.element, self.operands(step, c))
+                if any(element != NO_ELEMENT for element in operands):
+                    found.add((i.line, i.op.name))
+        return sorted(found)
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:
-        """The steps in which the work-item multiplied two elements: step, register, component."""
+        """The steps in which the work-item multiplied elements, or one by a number: step, register,
+        component.
+        """
         found: dict[Elements, list[tuple[int, int, int]]] = defaultdict(list)
-        for step, record in enumerate(self.steps):
+        for step in range(len(self.steps)):
             i = self.instruction(step)
-            if i.opcode not in PRODUCTS or i.op.across or not record.active[self.item]:
+            if i.opcode not in PRODUCTS or i.op.across:
                 continue
             for register, c in defines(i):
-                pair = sorted(map(self.element, self.operands(step, self.item, c)[:2]))
-                if NO_ELEMENT not in pair:
-                    found[tuple(pair)].append((step, register, c))
+                factors = self.operands(step, c)[:2]
+                elements = [self.element(at) for at in factors if self.number_at(at) is None]
+                if NO_ELEMENT not in elements:
+                    found[tuple(sorted(elements))].append((step, register, c))
         return found
