@@ -234,7 +234,7 @@ def test_a_note_on_a_given_line_names_the_readers_line_as_well():
         exchange += ["lds_load_vec_id(0) r20, r3.y, r3.y", "lds_load_vec_id(0) r21, r3.z, r3.z"]
         text = text.replace(f"    ; column {column} of A\n", "\n".join([*exchange, ""]))
     notes, line = replayed(step, text)
-    assert re.search(rf": your lines .*\b{line} lead there\.", notes[0])
+    assert re.search(rf": your line {line} leads there\.", notes[0])
     assert text.splitlines()[line - 1].startswith("lds")
 
 
@@ -266,7 +266,7 @@ def test_of_lines_that_compute_a_wrong_place_none_is_blamed_alone():
     """No single repair helps: all of the reader's lines that lead to the access are named."""
     wrong = [NUMBERED[0].replace("r1.z", "r2.x"), "iand r1.z, r2.x, l8.y", NUMBERED[1]]
     notes, line = replayed(STEPS["05"], renumbered(*wrong[:2], "mov r1.w, r1.z"))
-    said = r"Line \d+, race: lines 17 to 20 compute where it stores\."
+    said = r"Line \d+, race: lines 17 to 19 compute its place\. .* for work-items 0, 1, 2 and 3\."
     assert re.fullmatch(said, notes[0]) and not line, notes
 
 

@@ -14,12 +14,13 @@ One mistake is found, or several that affect different elements of C; not two in
 a sentence names the changed line that is part of the sum.
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import product, zip_longest
+from itertools import chain, zip_longest
 from time import process_time
 from typing import NamedTuple
 
@@ -32,22 +33,26 @@ from cypresskit.editing.line_repairs import (
     DOTS,
     PRODUCTS,
     TESTS,
+    Kind,
+    kinds_of,
     line_repairs,
     misplaced,
     mistake,
     words_of,
 )
-from cypresskit.il import ILError, Program
+from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
-from cypresskit.il.dataflow import defines, is_address, keys, liveness, uses
+from cypresskit.il.dataflow import Key, defines, is_address, keys, liveness, uses
+from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import Product, make_product
+from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
+from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
 from cypresskit.tables import listed, ranged
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 SECONDS = 2.0  # of processor time for all variants of a text
-MAX_UNDONE = 12  # of more new lines, none is left out first: most of a kernel is new
-LIKELY = 6  # repairs of a line, before which it is neither left out nor moved
+LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 #: Lines that the trace of an element names.
 TRACED = "sample", "mad", "dmad"
@@ -57,12 +62,13 @@ SEPARATE = "sample", "lds_", "mov o", "mov g", *ARITHMETIC, *DOTS, "sub"
 
 class LineChange(NamedTuple):
     """A changed line: its index in the new lines, and the ``old`` lines in place of which it came;
-    ``new`` is 0 where old lines were deleted before it.
+    ``new`` is 0 where old lines were deleted before it. ``moved``: the index before which it stood.
     """
 
     at: int
-    old: tuple[str, ...]
-    new: int
+    old: tuple[str, ...] = ()
+    new: int = 1
+    moved: int | None = None
 
 
 class Variant(NamedTuple):
@@ -107,7 +113,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     faults = trace.faults if trace else ()
     if fault:
         notes = [fault, *(note for note in faults if fault.line in note.lines)]
-        if "another" in fault.text:  # a note may say which
+        if re.search("reads .* another", fault.text):  # a note may say which
             notes.sort(key=lambda note: note.kind != "factor")
         return notes
     if not trace or not faults:
@@ -135,14 +141,55 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
     places = [at for at, line in enumerate(new) if bare_line(line)]
     after = [bare_line(new[at]) for at in places]
     changes: list[LineChange] = []
+    gone: list[tuple[int, str]] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
-        gone = before[i1:i2]
-        if kind == "delete":
-            changes.append(LineChange((*places, len(new))[j1], (*gone,), 0))
-        for n, place in enumerate(places[j1:j2] if kind != "equal" else ()):
-            old_line = gone[n : n + 1] if i2 - i1 == j2 - j1 else ()
-            changes.append(LineChange(place, (*old_line,), 1))
-    return changes
+        lines = before[i1:i2] if kind != "equal" else []
+        if len(lines) == j2 - j1:
+            changes += [LineChange(at, (line,)) for at, line in zip(places[j1:j2], lines)]
+        elif kind != "equal":
+            gone += [((*places, len(new))[j1], line) for line in lines]
+            changes += map(LineChange, places[j1:j2])
+    for n, change in enumerate(changes):
+        words = words_of(new[change.at])
+        alike = [] if change.old else [some for some in gone if words_of(some[1])[:2] == words[:2]]
+        for place, line in alike if len(alike) == 1 else ():  # its opcode and result
+            gone.remove((place, line))
+            same = words_of(line) == words
+            changes[n] = LineChange(change.at, () if same else (line,), 1, place if same else None)
+    deleted: dict[int, tuple[str, ...]] = {}
+    for place, line in gone:
+        deleted[place] = *deleted.get(place, ()), line
+    changes += [LineChange(*each, 0) for each in deleted.items()]
+    return sorted(changes, key=lambda change: change[:3])
+
+
+class _Origins(Observer):
+    """Records from which lines' results some lines compute their addresses, and where each
+    work-item first stores in ``g[]``.
+    """
+
+    def __init__(self, seen: Verification, lines: Iterable[int]) -> None:
+        self.program = seen.kernel.program
+        self.found: dict[int, set[int]] = {line: set() for line in lines}
+        self.stored: list[int] = []
+        self.lines: dict[Key, set[int]] = defaultdict(set)  # whose results are in each component
+        if self.found and seen.size:
+            given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta)
+            _result(given, seen.kernel.text, [self])
+
+    def step(self, event: StepEvent) -> None:
+        i = event.instruction
+        used = [*uses(self.program, i)]
+        if i.line in self.found:
+            address = keys(use for use in used if is_address(i, use[0]))
+            self.found[i.line].update(*map(self.lines.__getitem__, address))
+        lines = {i.line}.union(*map(self.lines.__getitem__, keys(used)))
+        for key in defines(i):
+            self.lines[key] = lines if event.active.all() else lines | self.lines[key]
+
+    def wrote(self, event: WroteEvent) -> None:
+        if event.element is not None and not self.stored:
+            self.stored = event.element.tolist()
 
 
 class _Search:
@@ -156,14 +203,14 @@ class _Search:
         self.changes = _changes(known.splitlines(), self.lines)
         self.own = _own_lines(self.changes)
         self.notes = trace.faults if trace else ()
-        wrong = [term.lines for term in trace.terms if not term.right] if trace else []
-        self.places = [
-            (finding.line, finding.kind, _lines_before(seen.kernel.program, finding.line))
-            for finding in seen.findings
-            if finding.kind.endswith(("outside", "race"))
-        ]
+        self.places = [f for f in seen.findings if f.kind.endswith(("outside", "race"))]
+        self.origins = _Origins(seen, (finding.line for finding in self.places))
+        terms = trace.terms if trace else ()
+        wrong = [term.lines for term in terms if not term.right]
         self.near = {*sum([*wrong, *(note.lines for note in self.notes)], ())}
-        self.near = self.near.union(*({line, *before} for line, _, before in self.places))
+        self.near.add(trace.line if trace else 0)
+        self.near = self.near.union(self.origins.found, *self.origins.found.values())
+        self.summed = {line for term in terms for line in term.lines}
         self.end = process_time() + SECONDS
         self.given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, SEED, LARGEST)
         self.before = _result(self.given, seen.kernel.text)
@@ -174,90 +221,118 @@ class _Search:
 
         First, moved lines are put back, and each change is undone; then changed lines are repaired.
         By the notes of an incorrect element, a product isn't at fault if an element isn't read. If
-        C is correct, tests of a loop are repaired.
+        C is correct, tests of a loop are repaired, and lines that lead to what was found.
         """
+        if note := self._iterates():
+            return note
         own = [change.at for change in self.changes if change.new]
         if any(note.kind == "unread" for note in self.notes):
             own = [at for at in own if not self._starts(at, PRODUCTS)]
-        few = own if len(own) <= MAX_UNDONE else ()
-        changes = [each for each in reversed(self.changes) if each.old or each.at in few]
-        new = [each for each in self.changes if each.new]
-        moves = [pair for pair in product(new, changes) if self._said(*pair)]
-        found = self._best(
-            Variant(some, self._undone(*some), whole=not self._said(*some))
-            for some in (*moves, *zip(changes))
-        )
+        found = self._best(self._undone())
         if not self.wrong.any():
-            own = [at for at in own if self._starts(at, TESTS)]
+            own = [at for at in own if at + 1 in self.near or self._starts(at, TESTS)]
         found = found or self._best(self._repairs(own))
-        return found.fault if found else self._overwritten() or self._placed()
+        return found.fault if found else self._unread() or self._placed()
 
-    def _overwritten(self) -> Note | None:
-        """Return the changed line that overwrites a result before a line reads it."""
+    def _iterates(self) -> Note | None:
+        """Return whether an iteration takes twice as many values of k as it is launched for: the
+        kernel is correct for an even number of iterations, and for no odd one.
+        """
+        kernel = self.seen.kernel
+        double = replace(kernel.convention, k_step=2 * kernel.k_step)
+        if not self.seen.sizes or not self._is_right(replace(kernel, convention=double)):
+            return None
+        line, _ = find_statement(kernel.text)
+        takes = f"an iteration takes {double.k_step} values of k"
+        if line:
+            return Note(f"Line {line} states k {kernel.k_step}, but {takes}.", line)
+        return Note(f"C is correct only where k is a multiple of {double.k_step}: {takes}.")
+
+    def _unread(self) -> Note | None:
+        """Return the changed line that overwrites a result before a line reads it; or, if no note
+        names a changed line, the one whose own result no line reads.
+        """
+        named = any(self.own.intersection(note.lines) for note in self.notes)
         program = self.seen.kernel.program
         live = liveness(program)
         for at, i in enumerate(program.body):
             written = {*defines(i)}
+            if not written or written & live[at + 1]:
+                continue
             later = (j for j in program.body[at + 1 :] if written & {*defines(j)})
-            if written and not written & live[at + 1] and (over := next(later, None)):
-                if over.line in self.own and i.line != over.line:
-                    text = (
-                        f"Line {over.line} overwrites {i.dest}, which line {i.line} set, before a"
-                    )
-                    return Note(f"{text} line reads it.", over.line)
+            over = next(later, i).line
+            if over in self.own and over != i.line:
+                text = f"Line {over} overwrites {i.dest}, which line {i.line} set, before a line"
+                return Note(f"{text} reads it.", over)
+            if over == i.line in self.own and not named:
+                return Note(f"Line {over} sets {i.dest}, but no later line reads it.", over)
         return None
 
     def _placed(self) -> Note | None:
-        """Return the changed lines, with those beside them, that compute the place of an access
-        outside, or of a race; None if a note says which changed line has another element.
+        """Return the changed lines that compute the place of an access outside, or of a race; None
+        if a note says which changed line has another element.
         """
         own = self.own
-        if any(note.kind == "factor" and own.intersection(note.lines) for note in self.notes):
+        if any(note.kind in ("factor", "unread") and own & {*note.lines} for note in self.notes):
             return None
-        for line, kind, before in self.places:
-            found = sorted(n for n in before if own & {n - 1, n, n + 1})
-            if own.intersection(found):
-                lines, compute = f"line {found[0]}", "computes"
-                if found[1:]:
-                    lines, compute = f"lines {ranged(found)}", "compute"
-                if line in own:
-                    lines = f"look at it, and at {lines}, which"
-                accesses = {"fetch": "fetches", "load": "loads"}.get(kind.split()[0], "stores")
-                text = f"Line {line}, {kind}: {lines} {compute} where it {accesses}."
-                return Note(text, 0 if found[1:] or line in own else found[0])
+        for finding in self.places:
+            line, kind = finding.line, finding.kind
+            if found := sorted(own & self.origins.found[line]):
+                first, *more = found
+                lines = f"lines {ranged(found)} compute" if more else f"line {first} computes"
+                same = self._same_place() if kind == "race" else ""
+                text = f"Line {line}, {kind}: {lines} its place.{same}"
+                return Note(text, 0 if more else first)
+            if line in own and kind in ("load outside", "store outside"):
+                return Note(f"Line {line}, {kind}: {finding.advice}", line)
         return None
+
+    def _same_place(self) -> str:
+        """Return, as a sentence, which work-items first store to one place."""
+        items: dict[int, list[int]] = defaultdict(list)
+        for item, place in enumerate(self.origins.stored):
+            items[place].append(item)
+        some = next((alike for alike in items.values() if alike[1:]), [])
+        return f" It is the same for work-items {listed(some[:4])}." if some else ""
 
     def _starts(self, at: int, words: tuple[str, ...]) -> bool:
         return bare_line(self.lines[at]).startswith(words)
 
     # Changes undone
 
-    def _undone(self, first: LineChange, *others: LineChange) -> Note:
-        """Return the fault if the product is correct without a change, or with a moved line put
-        back.
-        """
-        number = first.at + 1
-        if said := self._said(first, *others):
-            return Note(f"Line {number}{said}", number)
-        if not first.new:
-            line = (*self._lost(first), *first.old)[0]
-            return Note(f"A line is missing before line {number}: {line}", number)
-        what = "the change in this line" if first.old else "this line"
-        return Note(f"Line {number}: the kernel is correct without {what}.", number)
+    def _undone(self) -> Iterator[Variant]:
+        """Yield the variants with moved lines put back, then those with a change undone."""
+        moved = [each for each in self.changes if each.moved is not None]
+        back = [self._moved(each.at, each.moved or 0, whole=False) for each in moved]
+        yield from back
+        back = [each for each in back if not self._starts(each.fault.line - 1, TRACED)]
+        if back[1:]:
+            yield _together(back)._replace(whole=True)
+        for change in reversed(self.changes):
+            said = self._mistake(change.at, change.old) if change.new else ""
+            if said:
+                yield Variant((change,), _note(change.at, said), whole=False)
+            elif change.old:
+                yield Variant((change,), self._without(change))
 
-    def _lost(self, change: LineChange) -> list[str]:
-        """Return the lines that a change deleted and that stand nowhere else."""
-        held = {*map(bare_line, self.lines)}
-        return [line for line in change.old if line not in held]
+    def _moved(self, at: int, place: int, whole: bool) -> Variant:
+        """Return the variant with a line moved to right before another."""
+        moved = LineChange(at), LineChange(place, (self.lines[at],), 0)
+        return Variant(moved, _note(at, misplaced(place)), whole)
 
-    def _said(self, new: LineChange, *others: LineChange) -> str:
-        """Return what is wrong in a new line that was another one, here or elsewhere; or ""."""
-        old = [line for change in (new, *others) for line in change.old]
-        if not new.new or len(old) != 1 or any(change.new for change in others):
-            return ""
-        if bare_line(self.lines[new.at]) != old[0]:
-            return mistake(self.words[new.at], words_of(old[0]))
-        return misplaced(others[0].at)
+    def _mistake(self, at: int, old: tuple[str, ...]) -> str:
+        """Return what is wrong in a line that was another one, or ""."""
+        return mistake(self.words[at], words_of(old[0])) if old else ""
+
+    def _without(self, change: LineChange) -> Note:
+        """Return the fault if the product is correct without a change."""
+        if change.new:
+            what = "the change in this line" if change.old else "this line"
+            return _note(change.at, f": the kernel is correct without {what}.")
+        line, *more = change.old
+        lines = f"{len(more) + 1} lines are" if more else "A line is"
+        number = change.at + 1
+        return Note(f"{lines} missing before line {number}: {line}{' …' * bool(more)}", number)
 
     def _text(self, undone: Iterable[LineChange]) -> str:
         """Return the text with changes undone."""
@@ -267,52 +342,53 @@ class _Search:
             if change.new:
                 slot[-1:] = change.old
             else:
-                slot[:0] = self._lost(change) or change.old
+                slot[-1:-1] = change.old
         return "\n".join(line for slot in slots for line in slot)
 
     # Lines repaired
 
     def _repairs(self, places: Sequence[int]) -> Iterator[Variant]:
         """Yield the variants with one line repaired, or with several in the same way: first the
-        lines that lead to what was found, and each line's likeliest repair; last the given lines
-        beside. If the sum is stored elsewhere or nowhere, only a whole C tells which line is wrong.
-        It does so, too, if one line alone was changed.
+        lines that lead to what was found, and each line's likeliest repair. If the sum is stored
+        elsewhere or nowhere, only a whole C tells which line is wrong. It does so, too, if one line
+        alone was changed. If a product of the reader's is lost, only lines that lead to it are
+        repaired alone.
         """
-        is_elsewhere = any("store" in note.kind for note in self.notes)
-        alike: dict[Hashable, dict[int, Variant]] = defaultdict(dict)
+        lost = {line for note in self.notes if note.kind == "lost" for line in note.lines}
+        only_whole = len(self.changes) == 1 or any("store" in note.kind for note in self.notes)
+        alike: dict[Kind, dict[int, Variant]] = defaultdict(dict)
+        for change in self.changes:  # as the reader changed them, first
+            for old in map(words_of, change.old if change.new else ()):
+                alike |= {kind: {} for kind in kinds_of(self.words[change.at], old)}
         all_words = [*self.words, *self.known]
-        near: list[list[Variant]] = []
-        others: list[list[Variant]] = []
-        written = {n for n, line in enumerate(self.lines) if bare_line(line)}
-        beside = {n for at in places for n in (at - 1, at + 1)} & written - {*places}
-        for at in (*places, *sorted(beside)):
-            whole = is_elsewhere or len(self.changes) == 1 or at in beside
-            whole = whole or not self._starts(at, SEPARATE)
-            single: list[Variant] = []
-            for text, kind, said, elsewhere in line_repairs(self.words[at], all_words):
-                fault = Note(f"Line {at + 1}{said}", at + 1)
-                undone = (LineChange(at, (text,), 1),)
-                single.append(Variant(undone, fault, whole or elsewhere))
-                if self._starts(at, SEPARATE):
+        ranked: tuple[list[list[Variant]], ...] = ([], [], [])
+        ends = [n for n, (op, *_) in enumerate(self.words) if op in ("whileloop", "endloop")]
+        for at in places:
+            is_separate = self._starts(at, SEPARATE)
+            gone = LineChange(at)
+            single = [Variant((gone,), self._without(gone))]
+            for text, kinds, said, elsewhere in line_repairs(self.words[at], all_words):
+                whole = only_whole or elsewhere or not is_separate
+                single.append(Variant((LineChange(at, (text,)),), _note(at, said), whole))
+                for kind in kinds if is_separate else ():
                     alike[kind].setdefault(at, single[-1])
-            gone = LineChange(at, (), 1)
-            single[LIKELY:LIKELY] = [Variant((gone,), self._undone(gone)), *self._moved(at)]
-            (near if at + 1 in self.near and at not in beside else others).append(single)
-        several = [_together([*some.values()]) for some in alike.values() if len(some) > 1]
-        for turn in (*zip_longest(several, *near), *zip_longest(*others)):
+            moves: list[Variant] = []
+            is_traced = self._starts(at, TRACED)
+            for place in ends[-1:] if is_traced else ends[::-1]:  # to the loop's end, or before it
+                moves.append(self._moved(at, place, only_whole or not is_traced))
+                if at > place:
+                    alike[self.words[at][0], place].setdefault(at, moves[-1])
+            single[LIKELY:LIKELY] = moves
+            is_near = at + 1 in self.near or self._starts(at, ("lds_store",))
+            rank = 0 if is_near else 1 if at + 1 in self.summed else 2
+            if rank == 0 or not lost & self.own:
+                ranked[rank].insert(0, single)
+        exchanged = sorted(alike, key=lambda kind: isinstance(kind[1], frozenset))  # come last
+        groups = dict.fromkeys(tuple(alike[kind].values()) for kind in exchanged)
+        several = [_together(group) for group in groups if len(group) > 1]
+        ranked[0].insert(0, several)
+        for turn in chain.from_iterable(zip_longest(*lines) for lines in ranked):
             yield from filter(None, turn)
-
-    def _moved(self, at: int) -> list[Variant]:
-        """Return the variants with a line moved to the loop's end, or before the loop."""
-        loop = [n for n, (op, *_) in enumerate(self.words) if op in ("whileloop", "endloop")]
-        traced = self._starts(at, TRACED)
-        variants = []
-        for place in loop[-1:] + loop[: not traced]:
-            if place < at or not traced:
-                moved = LineChange(at, (), 1), LineChange(place, (self.lines[at],), 0)
-                fault = Note(f"Line {at + 1}{misplaced(place)}", at + 1)
-                variants.append(Variant(moved, fault, whole=not traced))
-        return variants
 
     # Variants tried
 
@@ -328,14 +404,13 @@ class _Search:
                 continue
             if left and not variant.whole:
                 best, most = variant, repaired
-            elif not left and self._is_right(text):
+            elif not left and self._is_right(replace(self.seen.kernel, text=text, given=None)):
                 return variant
         return best
 
-    def _is_right(self, text: str) -> bool:
-        """Return whether nothing is found in a text, in place of one whose C is right."""
+    def _is_right(self, kernel: Kernel) -> bool:
+        """Return whether nothing is found in a kernel, in place of one whose C is right."""
         with suppress(*FAILURES):
-            kernel = replace(self.seen.kernel, text=text, given=None)
             return verify(kernel, alpha=self.seen.alpha, beta=self.seen.beta).right
         return False
 
@@ -352,24 +427,16 @@ class _Search:
         return int((self.wrong & ~wrong).sum()), int(wrong.sum())
 
 
-def _lines_before(program: Program, line: int) -> set[int]:
-    """Return the lines from which the address of a line's access is computed."""
-    there = [i for i in program.body if i.line == line]
-    used = keys(use for i in there for use in uses(program, i) if is_address(i, use[0]))
-    lines: set[int] = set()
-    while True:
-        writers = [i for i in program.body if i.line not in lines and used & {*defines(i)}]
-        if not writers:
-            return lines
-        lines.update(i.line for i in writers)
-        used = used.union(*(keys(uses(program, i)) for i in writers))
+def _note(at: int, said: str) -> Note:
+    """Return the note on a line, by its index."""
+    return Note(f"Line {at + 1}{said}", at + 1)
 
 
-def _result(given: Product, text: str) -> np.ndarray:
+def _result(given: Product, text: str, observers: Sequence[Observer] = ()) -> np.ndarray:
     """Return the C of a text; NaN if it can't be run."""
     with suppress(*FAILURES):
         made = replace(given.kernel, text=text, given=None)
-        return replace(given, kernel=made).run(engine="interpreter")
+        return replace(given, kernel=made).run(engine="interpreter", observers=observers)
     return np.full(given.expected.shape, np.nan)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cypresskit.il.cursor import bare_line
 
 Words = list[str]  # the opcode, the result, and the sources
+Kind = tuple[str, Hashable]  # of a repair: an opcode, and what changes
 PRODUCTS = "mad", "dmad", "mul", "dmul"
 ARITHMETIC = *PRODUCTS, "add", "dadd"
 DOTS = "dp2", "dp3", "dp4"
@@ -28,6 +29,7 @@ TESTS = "ge", "lt", "break"  # how opcodes begin that test a loop
 READERS = "lds_store", "break"  # their first word is read, not written
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
 REGISTER = re.compile(r"r\d")
+NUMBER = re.compile(r"\d+")
 FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
 
 
@@ -49,23 +51,41 @@ def _register(operand: str) -> str:
 
 
 class LineRepair(NamedTuple):
-    """A repaired line; how it was repaired, in terms that are the same for other lines; what was
-    wrong, as the end of a sentence; and whether another register is written.
+    """A repaired line; how it was repaired, in terms that are the same for other lines, or for
+    lines with which it exchanged a word; what was wrong, as the end of a sentence; and whether
+    another register is written.
     """
 
     text: str
-    kind: Hashable
+    kinds: tuple[Kind, Kind]
     said: str
     elsewhere: bool
 
 
 def line_repairs(words: Words, lines: Sequence[Words]) -> Iterator[LineRepair]:
     """Yield the repairs of a line, the likeliest first; ``lines`` has the words of all lines."""
-    for right in _repaired_words(words, lines):
+    fixed = _multiply_add(words)
+    repairs = [(right, words, right) for right in (*fixed, *_repaired_words(words, lines))]
+    for some in fixed:  # a second mistake in its line
+        repairs += [(right, some, some) for right in _repaired_words(some, lines)]
+    for right, begun, named in repairs:
         if right != words:
             text = f"{right[0]} {', '.join(right[1:])}"
             elsewhere = _register(right[1]) != _register(words[1])
-            yield LineRepair(text, _difference(words, right), mistake(words, right), elsewhere)
+            kinds = kinds_of(begun, right)
+            yield LineRepair(text, kinds, mistake(words, named), elsewhere)
+
+
+def _multiply_add(words: Words) -> list[Words]:
+    """Return, for a line that multiplies, what adds its product to its own register, if it isn't
+    that.
+    """
+    op, to, *sources = words
+    if op not in ARITHMETIC or _register(to) in map(_register, sources[:2]):
+        return []
+    double, own = ("d", to) if op.startswith("d") else ("", _register(to))
+    right = [f"{double}mad", to, *sources[:2], own]
+    return [right] if right != words else []
 
 
 def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
@@ -75,22 +95,19 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     op, to, *sources = words
     is_double = op.startswith("d") and op not in DOTS
     letters = ("xy", "zw") if is_double else ("x", "y", "z", "w")
-    own = to if is_double else _register(to)
     is_product = op in ARITHMETIC and _register(to) not in map(_register, sources[:2])
     fetch = FETCH.match(op)
     kind = "sample" if fetch else op
     alike = [other for other in lines if other[0].startswith(kind) and len(other) == len(words)]
     if op in DOTS:
         first, second = map(_register, sources)
-        yield from (["mad", to, f"{first}.{some}", second, own] for some in letters)
-    if is_product:
-        yield ["dmad" if is_double else "mad", to, *sources[:2], own]
+        yield from (["mad", to, f"{first}.{some}", second, _register(to)] for some in letters)
     opcodes = [other for group in CONFUSED if op in group for other in group]
     if op.startswith(TESTS):
         yield from ([test, to, *some] for test in opcodes for some in (sources, sources[::-1]))
     if fetch:
-        textures = (f"sample_resource({n})_sampler({n})" for n in range(2))
-        opcodes = [f"{texture}{offset}" for texture, offset in product(textures, OFFSETS)]
+        other = "01".replace(fetch[1], "")
+        opcodes = [op.replace(f"({fetch[1]})", f"({other})"), *(fetch[0] + at for at in OFFSETS)]
     if is_product and len(sources) == 3 and "." not in sources[1]:
         first, second = map(_register, sources[:2])
         yield from ([op, to, f"{second}.{some}", first, sources[2]] for some in letters)
@@ -125,11 +142,25 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         yield [*words[:place], word, *words[place + 1 :]]
 
 
+def kinds_of(words: Words, right: Words) -> tuple[Kind, Kind]:
+    """Return how a line is repaired, in terms that are the same for other lines with its opcode;
+    and in terms that are the same for lines with which it exchanged a word.
+    """
+    op, _, _ = words[0].partition("(")
+    ways = _difference(words, right), _difference(right, words)
+    return (op, ways[0]), (op, frozenset(ways))
+
+
 def _difference(words: Words, right: Words) -> Hashable:
-    """Return how a line is repaired, in terms that are the same for other lines."""
+    """Return the first words that differ, without what others of their lines have in common."""
     if len(words) != len(right):
         return right[0]
     places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
+    if not places:
+        return ()
+    if places == [0] and FETCH.match(words[0]):
+        numbers = ([*NUMBER.findall(line[0]), *"000"] for line in (words, right))
+        return tuple((n, *pair) for n, pair in enumerate(zip(*numbers)) if pair[0] != pair[1])
     (name, letters), (other, others) = (_split(line[places[0]]) for line in (words, right))
     changed = () if letters == others else (letters, others)
     if len(places) > 1 or other == _register(words[1]):
@@ -139,9 +170,7 @@ def _difference(words: Words, right: Words) -> Hashable:
 
 def misplaced(place: int) -> str:
     """Return what is wrong in a line that belongs before another."""
-    return (
-        f" is in the wrong place: the kernel is correct if it comes right before line {place + 1}."
-    )
+    return f" is in the wrong place: it belongs right before line {place + 1}."
 
 
 def mistake(words: Words, right: Words) -> str:
@@ -158,7 +187,10 @@ def mistake(words: Words, right: Words) -> str:
         what = "adds its operands" if op.endswith("add") else "only multiplies"
         if op in DOTS:
             what = "adds up the products of components"
-        return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
+        adds = f"A product is added to a sum by `{right[0]}`"
+        if _register(right[-1]) != _register(right[1]):
+            adds = f"`{right[0]}` also adds"
+        return f": `{op}` {what}. {adds}."
     if len(words) != len(right) or op.startswith("dcl"):
         return ""
     if places == [2, 3] and _register(words[2]) == _register(right[3]):
