@@ -209,7 +209,9 @@ class UninitialisedCheck(Check):
                 if later
                 else "Only this line sets it"
             )
-            return f"{setter}. Set it to a first value before the loop."
+            loops = sum({"loop": 1, "endloop": -1}.get(i.op.flow, 0) for i in body[:at])
+            where = "the loop" if loops else "this line"
+            return f"{setter}. Set it to a first value before {where}."
         return (
             f"Line {body[full[0]].line} sets it, but not every work-item runs it: set it before"
             " the branch."

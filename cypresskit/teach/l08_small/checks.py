@@ -117,7 +117,7 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
     helpers = a @ (x[0] * odd)
     shifted = np.column_stack((leaders.reshape(-1, 4)[:, 1:], helpers[::4]))
     sums = {
-        "y has the leaders' sums alone. The helpers' sums are 16 bytes further in the LDS.": (
+        "y has the leaders' sums alone: are the helpers', 16 bytes further, added to r14?": (
             leaders
         ),
         "y has the helpers' sums alone: load them into another register, and add it to r14.": (
