@@ -226,7 +226,6 @@ class Board:
     l2_clocks: int
     l2_slice_bytes_clock: float
     has_own_alus: bool
-    fetches_in_order: bool
     memory_gb_s: float
     memory_channels: int
     memory_banks: int
@@ -252,7 +251,6 @@ class Device(Board):
 
     terms = Terms()
     has_own_alus = False  # whether a wavefront slot always runs on the same of several ALUs
-    fetches_in_order = True  # whether data return in the order of the requests; assumed
     dram_lines = 1  # cache lines that memory sends at once; a power of two
 
     # From the data sheet

@@ -65,11 +65,6 @@ class ChipReport(ChipTime):
         Registers per work-item.
     active_wavefronts
         Wavefronts that share a SIMD engine.
-
-    Raises
-    ------
-    ValueError
-        For more flops than the device can compute in this time.
     """
 
     kernel: str
@@ -78,18 +73,6 @@ class ChipReport(ChipTime):
     peak_gflops: float
     registers: int
     active_wavefronts: int
-
-    def __post_init__(self) -> None:
-        if self.gflops > (1 + ROUNDING) * self.peak_gflops:
-            raise ValueError(
-                f"{self.kernel} on {self.device.name}: {self.flops:,.0f} flops in"
-                f" {self.seconds * 1e3:.3f} ms are {self.gflops:.1f} Gflop/s, and its peak is"
-                f" {self.peak_gflops:.1f}: {self._why_above_peak}"
-            )
-
-    @property
-    def _why_above_peak(self) -> str:
-        return "please report this"
 
     @property
     def uncertainty(self) -> str:
@@ -164,6 +147,11 @@ class Report(ChipReport, LaunchTime):
         What was timed. ``report_on(replace(launch, device=board))`` times it on another board.
     explanations
         What ``line_costs`` and ``what_if`` have found, once they were called.
+
+    Raises
+    ------
+    ValueError
+        For more flops than the device can compute in this time.
     """
 
     device: Device
@@ -174,14 +162,18 @@ class Report(ChipReport, LaunchTime):
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    def __post_init__(self) -> None:
+        if self.gflops > (1 + ROUNDING) * self.peak_gflops:
+            raise ValueError(
+                f"{self.kernel} on {self.device.name}: {self.flops:,.0f} flops in"
+                f" {self.seconds * 1e3:.3f} ms are {self.gflops:.1f} Gflop/s, and its peak is"
+                f" {self.peak_gflops:.1f}: it leaves out some of the products that C is made of"
+            )
+
     @property
     def launch_overhead_us(self) -> float:
         """The launch overhead of the system, in microseconds; 0 if none was given."""
         return self.launch.system.launch_overhead_us
-
-    @property
-    def _why_above_peak(self) -> str:
-        return "it leaves out some of the products that C is made of"
 
     @cached_property
     def lines(self) -> tuple[LineWork, ...]:

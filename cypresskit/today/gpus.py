@@ -36,7 +36,6 @@ class CudaGpu(Board):
         "multiprocessor", "warp", "schedulers", "load unit", "L1", "{} registers per thread"
     )
     has_own_alus = True  # NVIDIA: each scheduler has warps of its own
-    fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
     dram_lines = 2  # H200: fetching one sector also fetches its neighbor
     clause_switch_clocks = clause_overhead_clocks = dram_row_clocks = 0
     memory_banks, dram_row_bytes = 1, 2048  # opening a row takes no time

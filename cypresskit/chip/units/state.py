@@ -102,7 +102,6 @@ class Texture(NamedTuple):
     data_free: Floats  # [e]: when the last fetch's data have been delivered
     l1: Tags
     l1_clocks: float
-    in_order: float  # 1 if data return in the order of the fetches
     busy: Floats  # [e], clocks
     l1_requests: Floats  # [e], lines, counted once per quad
     l1_misses: Floats  # [e], lines
@@ -235,7 +234,6 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             cleared=(*places, SCOREBOARDS),
             l1=make_tags(sets, device.l1_ways, engines),
             l1_clocks=device.l1_clocks,
-            in_order=device.fetches_in_order,
             busy=counters["texture"],
             **{name: counters[name] for name in ("l1_requests", "l1_misses", "delivered")},
         ),

@@ -3,8 +3,9 @@
 It runs one TEX clause at once, first come, first served. A quad takes as many clocks as its busiest
 bank has different words requested. A line that is in L1 arrives after ``l1_clocks``; other lines
 come through L2. Data return in order on Cypress, where the wavefront continues with the last. On
-CUDA GPUs they return as they arrive; the warp goes on, and waits for them in a clause of its own.
-Global memory bypasses both caches. Not modeled: a limit on misses in flight.
+CUDA GPUs, whose clauses have scoreboards, a hit is assumed not to wait for another warp's miss:
+data return as they arrive; the warp goes on, and waits for them in a clause of its own. Global
+memory bypasses both caches. Not modeled: a limit on misses in flight.
 """
 
 from cypresskit.chip.native import part
@@ -38,9 +39,12 @@ def run_texture_clause(jobs, texture, memory, e, s, now):
             return now, -1.0
         accessed = accessed or accesses
         arrival = fetch(jobs.work, texture, memory, e, stream, entry, moved, now)
+        cost = jobs.work.amounts[entry].cost
+        if clause.scoreboards == 0:
+            arrival = texture.data_free[e] = max(arrival, texture.data_free[e] + cost)
         texture.data[e, s] = max(texture.data[e, s], arrival)
         texture.fetch[e, s] += 1
-        now += jobs.work.amounts[entry].cost
+        now += cost
     texture.fetch[e, s] = -1
     release(texture, e, now)
     if clause.scoreboards == 0:
@@ -103,8 +107,6 @@ def fetch(work, texture, memory, e, stream, entry, moved, now):
     if not bypasses:
         texture.l1_requests[e] += work.amounts[entry].requests
     data = now + cost + texture.l1_clocks
-    if texture.in_order > 0:
-        data = max(data, texture.data_free[e] + cost)
     for p in range(work.ptr[entry], work.ptr[entry + 1]):
         line = work.line[p] + moved
         offset = work.offset[p]
@@ -115,7 +117,6 @@ def fetch(work, texture, memory, e, stream, entry, moved, now):
             arrival = read_l1(texture, memory, e, line, now + offset)
         data = max(data, arrival + cost - offset)
     texture.busy[e] += cost
-    texture.data_free[e] = data
     return data
 
 
