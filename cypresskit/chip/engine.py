@@ -88,9 +88,9 @@ def run(work: Packed, device: Board, slots: int) -> Outcome:
         Wavefront slots per SIMD engine.
     """
     chip = make_chip(work, device, slots)
-    clauses = int(work.clauses_run[work.path].sum())
+    executions = work.executions
     for part in range(1, 100):  # in parts, so that Ctrl-C ends a long one
-        run_chip(chip, slots, clauses * part // 100)
+        run_chip(chip, slots, executions * part // 100)
     run_chip(chip, slots, MAX_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)

@@ -172,18 +172,14 @@ class Packed(NamedTuple):
     group_wavefronts: int = 1
 
     @property
-    def clauses_run(self) -> np.ndarray:
-        """For each path, the clauses that a wavefront runs, repeats counted."""
-        clauses = self.clauses_per_iteration * self.segments["iterations"]
-        return np.diff(np.concatenate(([0], np.cumsum(clauses)))[self.paths])
-
-    @property
-    def clauses_per_iteration(self) -> np.ndarray:
-        """For each segment, the clauses in one iteration, without barriers: no unit runs these, and
-        they aren't logged.
+    def executions(self) -> int:
+        """How many clauses wavefronts run, repeats counted, without barriers: no unit runs these,
+        and they aren't logged.
         """
         counted = np.concatenate(([0], np.cumsum(self.clauses["kind"] != BARRIER)))
-        return counted[self.segments["end"]] - counted[self.segments["first"]]
+        each = counted[self.segments["end"]] - counted[self.segments["first"]]
+        before = np.concatenate(([0], np.cumsum(each * self.segments["iterations"])))
+        return int(np.diff(before[self.paths])[self.path].sum())
 
 
 def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
@@ -369,17 +365,11 @@ def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
     entries = np.arange(len(streams[0].ptr), dtype=np.int64)
     counts = [np.diff(s.ptr).astype(np.intp) for s in streams]
     entry = np.concatenate([np.repeat(entries[:-1], count) for count in counts])
-    keys = sort_distinct(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
+    # np.unique would hash these numbers, which is ten times slower: they have a common part.
+    keys = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]), kind="stable")
+    keys = keys[np.diff(keys, prepend=-1) != 0]
     bounds = np.searchsorted(keys, entries << LINE_BITS).astype(np.int64)
     return bounds, keys & ((1 << LINE_BITS) - 1)
-
-
-def sort_distinct(numbers: np.ndarray) -> np.ndarray:
-    """Return each number once, sorted. ``np.unique`` would hash them, which is ten times slower for
-    numbers with a common part, such as lines of an entry.
-    """
-    ordered = np.sort(numbers, kind="stable")
-    return ordered[np.diff(ordered, prepend=-1) != 0]
 
 
 def _without(stream: Stream, before: Stream):

@@ -194,7 +194,6 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
     places = engines, -(-slots // LANES) * LANES
     total = len(work.path)
     groups = total // work.group_wavefronts
-    executions = int(work.clauses_run[work.path].sum())
     done = np.zeros(sum(_counter_sizes(device).values()))
     counters = split_tally(done, device)
     sets = device.l1_bytes // device.line_bytes // device.l1_ways
@@ -243,7 +242,7 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
         log=blank(
             Log,
             1,
-            pace=max(-(-executions // SNAPSHOTS), 1),  # rounded up: none is after the last row
+            pace=max(-(-work.executions // SNAPSHOTS), 1),  # rounded up: none is after the last row
             rows=(LOGGED_CLAUSES, 6),
             progress=SNAPSHOTS + 1,
             waited=len(work.clauses),
