@@ -309,7 +309,9 @@ class _Search:
         if back[1:]:
             yield _together(back)._replace(whole=True)
         for change in reversed(self.changes):
-            said = self._mistake(change.at, change.old) if change.new else ""
+            said = ""
+            if change.new and change.old:
+                said = mistake(self.words[change.at], words_of(change.old[0]))
             if said:
                 yield Variant((change,), _note(change.at, said), whole=False)
             elif change.old:
@@ -319,10 +321,6 @@ class _Search:
         """Return the variant with a line moved to right before another."""
         moved = LineChange(at), LineChange(place, (self.lines[at],), 0)
         return Variant(moved, _note(at, misplaced(place)), whole)
-
-    def _mistake(self, at: int, old: tuple[str, ...]) -> str:
-        """Return what is wrong in a line that was another one, or ""."""
-        return mistake(self.words[at], words_of(old[0])) if old else ""
 
     def _without(self, change: LineChange) -> Note:
         """Return the fault if the product is correct without a change."""

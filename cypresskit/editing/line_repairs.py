@@ -126,14 +126,13 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         some = [components, *sorted({_split(other[place])[1] for other in alike})]
         if len(components) > 1 and not is_double:
             some[1:1] = [components[1::-1] + components[2:]]
-        if fetch and place == 2:
-            some += [letter + components[1:] for letter in letters]
-            some += [components[:1] + letter + components[2:] for letter in letters]
-        elif place == 1 and not op.startswith(READERS):
+        if place == 1 and not op.startswith(READERS):
             some += [*components.replace("_", ""), ""]
-        elif len(components) <= len(letters[0]):
+        elif is_double or len(components) < 2:
             some[1:1] = letters
             some += [""] * (is_product and not is_double)
+        for n in range(2 if fetch and place == 2 else 0):
+            some += [components[:n] + letter + components[n + 1 :] for letter in letters]
         for n, (other, put) in enumerate(product([name, *sorted(names)], dict.fromkeys(some))):
             changed = (other != name) + (put != components)
             found.append((changed, n, place, f"{other}.{put}".rstrip(".")))
