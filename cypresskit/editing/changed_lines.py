@@ -280,9 +280,11 @@ class _Search:
             if found := sorted(own & self.origins.found[line]):
                 first, *more = found
                 lines = f"lines {ranged(found)} compute" if more else f"line {first} computes"
+                if line in own:
+                    lines = f"look at it, and at {lines.replace(' compute', ', which compute')}"
                 same = self._same_place() if kind == "race" else ""
                 text = f"Line {line}, {kind}: {lines} its place.{same}"
-                return Note(text, 0 if more else first)
+                return Note(text, line if line in own else 0 if more else first)
             if line in own and kind in ("load outside", "store outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)
         return None

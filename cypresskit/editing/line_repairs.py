@@ -159,7 +159,7 @@ def _difference(words: Words, right: Words) -> Hashable:
         return ()
     if places == [0] and FETCH.match(words[0]):
         numbers = ([*NUMBER.findall(line[0]), *"000"] for line in (words, right))
-        return tuple((n, *pair) for n, pair in enumerate(zip(*numbers)) if pair[0] != pair[1])
+        return tuple(int(number) - int(other) for number, other in zip(*numbers))
     (name, letters), (other, others) = (_split(line[places[0]]) for line in (words, right))
     changed = () if letters == others else (letters, others)
     if len(places) > 1 or other == _register(words[1]):
