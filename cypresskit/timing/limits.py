@@ -70,9 +70,6 @@ class WhatIf:
     def __iter__(self) -> Iterator[Limit]:
         return iter(self.steps)
 
-    def __len__(self) -> int:
-        return len(self.steps)
-
     def __getitem__(self, name: str) -> Limit:
         """Return the step with this name. Raise ``KeyError`` with all names if there is none."""
         names = [step.name for step in self.steps]

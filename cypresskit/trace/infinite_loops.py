@@ -10,7 +10,6 @@ result is useless; but then, the trace rejects that branch in the first iteratio
 
 from dataclasses import replace
 
-from cypresskit.il.program import Instruction
 from cypresskit.machine.engines import run
 from cypresskit.machine.launch import KernelError, endless_error, prepare
 from cypresskit.machine.shape import LaunchShape
@@ -19,7 +18,11 @@ from cypresskit.machine.shape import LaunchShape
 def infinite_loop(shape: LaunchShape) -> KernelError | None:
     """Return the error for a loop that a work-item never leaves; None if there is no such loop."""
     program = shape.program
-    deciding = [at for at, i in enumerate(program.body) if _decides(i)]
+    deciding = [
+        at
+        for at, i in enumerate(program.body)
+        if i.op.kind in ("alu", "flow") and not any(r.kind in ("g", "o") for r in i.registers)
+    ]
     instructions = (*program.declarations, *(program.body[at] for at in deciding))
     branches = replace(program, instructions=instructions, expanded=instructions)
     launch = prepare(branches, shape.domain[: 2 if shape.pixels else 1], constants=shape.constants)
@@ -28,8 +31,3 @@ def infinite_loop(shape: LaunchShape) -> KernelError | None:
     except KernelError as error:
         return endless_error(shape, deciding[error.at], launch.max_instructions)
     return None
-
-
-def _decides(i: Instruction) -> bool:
-    """Return whether branches may depend on an instruction."""
-    return i.op.kind in ("alu", "flow") and not any(r.kind in ("g", "o") for r in i.registers)

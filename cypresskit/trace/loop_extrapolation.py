@@ -11,11 +11,12 @@ How it works
 2. A register that gains the same amount in two such iterations is taken for an *induction
    variable*: its value at the start of any later iteration is extrapolated linearly.
 3. The operands of each comparison are extrapolated in the same way. Until they cross, no lane
-   leaves the loop, and all iterations are taken to do the same. They are skipped: but the loop is
-   run again from ``SKIPPED`` times as many iterations on as have passed, and before the crossing.
-4. An iteration that is run has to go on where the skipped ones end. Otherwise, and if a register
-   that isn't extrapolated is used, ``NotExtrapolable`` is raised, and the caller traces the launch
-   again, one iteration at a time.
+   leaves the loop, and all iterations are taken to do the same. They are skipped, but at most
+   ``SKIPPED`` times as many at once as there were before, and not the last one.
+4. The iteration after the skipped ones is run, from extrapolated registers. It has to do the same,
+   at the addresses that it should have by then. Otherwise, and if a register that can't be
+   extrapolated is used, ``NotExtrapolable`` is raised, and the caller traces the launch again, one
+   iteration at a time.
 
 Limitations
 -----------
