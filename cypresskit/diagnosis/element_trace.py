@@ -193,7 +193,8 @@ def trace_element(
     Returns
     -------
     ElementTrace
-        The ``terms``, and the ``faults``, with their sentences in ``notes``.
+        The ``terms``, and the ``faults``, with their sentences in ``notes``. A sum that passes
+        through memory or the LDS, as of a kernel that adds up parts, has no terms.
 
     Raises
     ------
