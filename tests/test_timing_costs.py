@@ -105,7 +105,7 @@ def test_each_target_is_ablated_once(name, limit, monkeypatch):
 
 def test_a_line_that_never_runs_costs_nothing():
     program = ck.assemble(NEVER)
-    shape = ck.LaunchShape(program, (128, 128), {0: (128, 128)}, {0: [64.0, 1000.0]})
+    shape = ck.LaunchShape(program, (128, 128), {0: (128, 128)}, {0: np.float32([64, 1000])})
     costs = ck.line_costs(ck.simulate(shape))
     (fetch,) = [line for line in costs.lines if line.text.endswith("vWinCoord0.yx")]
     assert (fetch.cost, fetch.low, fetch.high, fetch.share) == (0, 0, 0, 0)

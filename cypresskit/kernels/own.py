@@ -161,21 +161,15 @@ def read_text(path: Path) -> str:
         For a file that is too long or isn't text.
     """
     if not path.is_file():  # reading a pipe or a device could block
-        if path.exists():
-            raise OSError(f"can't read {path}: it is a folder, a pipe or a device")
         others = [file.name for file in path.parent.glob("*.il")] if path.parent.is_dir() else []
         guess = did_you_mean(path.name, others)
         raise FileNotFoundError(f"can't read {path}: there is no such file.{guess}")
     if path.stat().st_size > MAX_TEXT:
         raise ValueError(f"can't read {path}: a program has at most {MAX_TEXT:,} bytes")
-    data = path.read_bytes()
     try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"can't read {path}: line {line} isn't text. Is it a program, saved as UTF-8?"
-        ) from None
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"can't read {path}: it isn't text, saved as UTF-8") from None
 
 
 def _launched(bare: Kernel, like: Kernel | None = None) -> Kernel:

@@ -11,7 +11,6 @@ import numpy as np
 
 from cypresskit.devices import Range
 from cypresskit.il import Program
-from cypresskit.il.bits import ALL
 from cypresskit.tables import quantity
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "uint32")))
@@ -121,8 +120,7 @@ def texel_words(array, name: str, written: bool = False) -> np.ndarray:
 
 
 def constant_words(array, program: Program, n: int) -> np.ndarray:
-    """Return a constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
-    array = np.asarray(array) if isinstance(array, np.ndarray) else plain_numbers(array, n)
+    """Return a constant buffer as uint32 of shape (elements, 4)."""
     check_array(array, f"constants[{n}]")
     given = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
@@ -132,26 +130,3 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
         holds = f"{quantity(len(words), 'element')} of four words"
         raise ValueError(f"constants[{n}] holds {holds}; the kernel declares cb{n}[{declared}]")
     return words
-
-
-def plain_numbers(values, n: int) -> np.ndarray:
-    """Return plain Python numbers as float32 or 32-bit integers."""
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        array = np.asarray(None)
-    if array.dtype.kind == "f":
-        large = np.isfinite(array) & (abs(array) > np.finfo(np.float32).max)
-        if large.any():
-            raise ValueError(
-                f"constants[{n}] holds {array[large].flat[0]:g}, more than a number of single"
-                " precision can be: 3.4e38"
-            )
-        return array.astype(np.float32)
-    if array.dtype.kind not in "iub" or not all(
-        -(2**31) <= int(value) < 2**32 for value in array.flat
-    ):
-        raise TypeError(
-            f"constants[{n}] must be an array or numbers that fit in 32 bits, not {values!r}"
-        )
-    return (array.astype(np.int64) & ALL).astype(np.uint32)

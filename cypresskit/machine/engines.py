@@ -45,8 +45,7 @@ def launch(
         Resource number to texture: shape (height, width) or (height, width, components), dtype
         float32, float64, int32 or uint32, at most 128 bits per texel.
     constants
-        Buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python
-        floats become float32.
+        Buffer number to an array whose bytes are its elements of four 32-bit words.
     outputs
         Stream number to an array (height, width[, components]) of the domain's size, written by
         ``oN``.

@@ -42,12 +42,11 @@ class LaunchShape:
     """A launch without its arrays: a kernel's time depends on sizes and constants alone.
 
     ``domain`` as for ``launch``. ``textures`` and ``outputs`` by number: (width, height) in texels
-    of 16 bytes, (width, height, bytes of a texel), or an array as ``launch`` takes it; an output
-    that isn't given is as large as the domain. ``constants`` number to an array or plain numbers.
-    Global memory needs no size. ``ValueError`` or ``TypeError`` if the program needs more, as in
-    ``launch``.
+    of 16 bytes, or (width, height, bytes of a texel); an output that isn't given is as large as the
+    domain. ``constants`` as for ``launch``. Global memory needs no size. ``ValueError`` or
+    ``TypeError`` if the program needs more, as in ``launch``.
 
-        shape = ck.LaunchShape(program, (64, 64), {0: (64, 512), 1: (64, 512)}, {0: [512.0]})
+        shape = ck.LaunchShape(program, (64, 64), {0: (64, 512)}, {0: np.ones(4, "f4")})
         ck.simulate(shape)
     """
 
@@ -83,12 +82,9 @@ class LaunchShape:
     def _extent(self, name: str, n: int, size: Any) -> Extent:
         if isinstance(size, Extent):
             return size
-        if isinstance(size, np.ndarray):
-            height, width, words = arguments.texel_words(size, f"{name}[{n}]").shape
-            return Extent(width, height, 4 * words)
         sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)
         if not all(map(is_whole, sizes)) or sizes[2] not in TEXEL_BYTES:
-            taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
+            taken = "(width, height) or (width, height, 4, 8 or 16 bytes of a texel)"
             raise ValueError(f"{name}[{n}] is {taken}; found {size!r}")
         return Extent(*map(int, sizes))
 
