@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 from statistics import mean
 
+import numpy as np
 import pytest
 
 import cypresskit as ck

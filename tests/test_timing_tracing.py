@@ -368,7 +368,7 @@ def check_that_little_was_run(traced):
 def test_reports_the_endless_loops_of_a_launch(seed, traced):
     of = shapes(broken(seed), (16, 8))
     texture, memory = np.zeros((64, 64, 4), np.float32), np.zeros((1, 4), np.float32)
-    given = {"inputs": {0: texture}, "global_memory": memory, "constants": {0: np.zeros(4, np.float32)}}
+    given = {"inputs": {0: texture}, "global_memory": memory, "constants": of.constants}
     try:
         launch(of.program, of.domain[:2], **given)
         ends = True
