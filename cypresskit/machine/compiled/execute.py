@@ -25,7 +25,6 @@ from cypresskit.machine.compiled.translation import (
 from cypresskit.machine.counters import LaunchCounters, tally
 from cypresskit.machine.launch import Launch, Surface, endless_error
 
-LONG = 2048  # bytes of a row that a cache line follows
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
 NO_BYTES = c_char * 0
 
@@ -80,19 +79,15 @@ def aligned(size: int) -> np.ndarray:
 
 def _texels(texture: Surface) -> np.ndarray:
     """Return a texture's words, four per texel; missing ones are 0, 0, 1.0 of single-precision
-    data. Other words are copied only to be aligned, or to have a cache line after each long row:
-    without it, a column of rows of 2 KiB would share a few sets of the cache.
+    data. Other words are copied only to be aligned.
     """
     height, width, words = texture.words.shape
-    is_long = TEXEL * width >= LONG
     is_aligned = texture.words.flags.writeable and address(texture.words) % TEXEL == 0
-    if words == 4 and not is_long and is_aligned:
+    if words == 4 and is_aligned:
         return texture.words
-    pitch = width + LINE // TEXEL * is_long
-    texels = aligned(TEXEL * height * pitch).view(np.uint32).reshape(height, pitch, 4)
-    texels[:, :width, :words] = texture.words
-    if words < 4:
-        texels[:, :width, words:] = (0, 0, 0, ONE * texture.single)[words:]
+    texels = aligned(TEXEL * height * width).view(np.uint32).reshape(height, width, 4)
+    texels[..., :words] = texture.words
+    texels[..., words:] = (0, 0, 0, ONE * texture.single)[words:]
     return texels
 
 
@@ -114,9 +109,8 @@ class _NativeLaunch:
         values["global_bytes"] = launch.memory.nbytes
         values["limit"] = min(launch.max_instructions, 1 << 62)  # in a work-item's loop
         for n, texture in launch.textures.items():
-            texels = arrays[f"t{n}"] = _texels(texture)
+            arrays[f"t{n}"] = _texels(texture)
             values |= {f"t{n}_w": texture.width, f"t{n}_h": texture.height}
-            values[f"t{n}_pitch"] = texels.strides[0]
         for n, output in launch.outputs.items():
             arrays[f"o{n}"] = output.words
             values[f"o{n}_words"] = output.words.shape[2]

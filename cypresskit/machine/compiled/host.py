@@ -270,16 +270,16 @@ class WorkItemWriter:
     def texel(self, i: Instruction, place: Sequence[Vec]) -> Vec:
         """Return the four words that a fetch reads at some coordinates."""
         n = i.controls.resource
-        inside = self.ir.const(1, "i1")
-        texel = self._entry(f"t{n}", "ptr")
-        pitches = self.ir.const(TEXEL, "i64"), self._entry(f"t{n}_pitch")
-        for axis, value, more, pitch in zip("wh", place, i.controls.aoffimmi, pitches):
-            floor = self.floats.taken(value.bits("float")).call("floor")
-            # maxnum also replaces a NaN
-            whole = floor.call("maxnum", -FAR).call("minnum", FAR).cast("fptosi", "i64") + more
-            inside = inside & whole.cmp("ult", self._entry(f"t{n}_{axis}"))
-            texel = texel.at(whole * pitch)
-        return self._load(texel, inside)
+        sizes = [self._entry(f"t{n}_{axis}") for axis in "wh"]
+        x, y = (self._whole(value) + more for value, more in zip(place, i.controls.aoffimmi))
+        texel = self._entry(f"t{n}", "ptr").at((y * sizes[0] + x) * TEXEL)
+        return self._load(texel, x.cmp("ult", sizes[0]) & y.cmp("ult", sizes[1]))
+
+    def _whole(self, coordinate: Vec) -> Vec:
+        """Return a coordinate, rounded down; one beyond every texture if it is NaN or far."""
+        floor = self.floats.taken(coordinate.bits("float")).call("floor")
+        # maxnum also replaces a NaN
+        return floor.call("maxnum", -FAR).call("minnum", FAR).cast("fptosi", "i64")
 
     def _load(self, place: Vec, inside: Vec) -> Vec:
         """Load four words; outside, count the access and return zeros."""
