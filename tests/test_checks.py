@@ -246,9 +246,6 @@ mdef(7)_out(1)_in(2)
     add r0, in0, in1
     div out0, r0, l0.x
 mend
-mdef(8)_out(1)_in(1)
-    mcall(7) (out0), (in0, in0)
-mend
 dcl_output_generic o0
 dcl_literal l0, 1.0, 2.0, 3.0, 4.0
 """
@@ -262,7 +259,7 @@ def of_macros(calls: str, **more) -> Findings:
 def test_findings_in_macros_show_both_lines_and_the_texts_names():
     (unset,) = of_macros("mcall(7) (r1), (l0, r9)\nmcall(7) (r2), (l0, l0)\nadd o0, r1, r2")
     assert "uses r9.x, which was never set" in unset.message
-    assert (unset.line, unset.column, unset.element) == (12, 21, "r9.x")
+    assert (unset.line, unset.column, unset.element) == (9, 21, "r9.x")
     assert not re.search(r"\b[rl](?!0|9)\d", unset.advice)
 
 

@@ -3,22 +3,15 @@
 A macro call (IL specification, chapter 7, "Call a Macro") becomes a move of each actual input into
 a fresh register, the body, and a move of each formal output into its actual destination. Every
 register and literal of the body gets a fresh number, so a macro can't change its caller's. For
-reports, an instruction has the lines of the calls that led to it, and ``MacroExpansion.written``
-the names of fresh registers.
+reports, an instruction has the line of the call that led to it, and ``MacroExpansion.written`` the
+names of fresh registers. Left out: macros that call macros.
 """
 
-from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 
 from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
 
 MAX_LENGTH = 2_000  # instructions after expansion: the catalog's longest kernel has 531
-MAX_CALLS = 32  # nesting depth of calls (IL specification, "Unconditional CALL")
-
-
-class _TooLong(Exception):
-    """The expansion exceeds ``MAX_LENGTH``."""
 
 
 class MacroExpansion:
@@ -39,8 +32,8 @@ class MacroExpansion:
         Fresh registers ("r45") to their names in the macro ("in0").
     faults
         (line, message) of each fault: a second definition; an argument that a macro doesn't have; a
-        call of what isn't defined, with a wrong number of arguments, or of the macro that it is
-        part of; the instruction at which ``MAX_LENGTH`` is exceeded.
+        call of what isn't defined, or with a wrong number of arguments; the instruction at which
+        ``MAX_LENGTH`` is exceeded.
     """
 
     def __init__(self, instructions: list[Instruction], macros: list[Macro]):
@@ -51,7 +44,6 @@ class MacroExpansion:
         self.written: dict[str, str] = {}
         self.instructions: list[Instruction] = []
         self.faults: dict[tuple[int, str], None] = {}  # an ordered set
-        self.calls = 0  # counted, too: nested macros may hold no instruction
         for macro in macros:
             first = self.macros.setdefault(macro.number, macro)
             if first is not macro:
@@ -62,52 +54,38 @@ class MacroExpansion:
                         macro,
                         f"{macro} uses {kind}{last}: for that it needs `_{kind}({last + 1})`",
                     )
-        with suppress(_TooLong):
-            self._block(instructions, ())
+        for i in instructions:
+            if i.op.kind == "macro":
+                self._call(i)
+            else:
+                self.instructions.append(i)
+            if len(self.instructions) > MAX_LENGTH:
+                return self._fail(i, f"macros expand to more than {MAX_LENGTH:,} instructions")
 
     def _fail(self, at: Instruction | Macro, message: str) -> None:
         self.faults[at.line, message] = None
 
-    def _block(self, instructions: Iterable[Instruction], inside: tuple[Macro, ...]) -> None:
-        for i in instructions:
-            if i.op.kind == "macro":
-                self._call(i, inside)
-            else:
-                self.instructions.append(i)
-            if len(self.instructions) + self.calls > MAX_LENGTH:
-                self._fail(i, f"macros expand to more than {MAX_LENGTH:,} instructions")
-                raise _TooLong
-
-    def _call(self, call: Instruction, inside: tuple[Macro, ...]) -> None:
-        self.calls += 1
+    def _call(self, call: Instruction) -> None:
         macro = self.macros.get(call.controls.k)
         if macro is None:
             known = ", ".join(map(str, sorted(self.macros)))
             what = f"there is no macro {call.controls.k} (macros here: {known or 'none'})"
             return self._fail(call, what)
-        if macro in inside:
-            return self._fail(call, f"{macro} calls itself")
-        if len(inside) >= MAX_CALLS:
-            return self._fail(call, f"macros nest deeper than {MAX_CALLS}")
         if (len(call.outputs), len(call.sources)) != (macro.outputs, macro.inputs):
             what = f"{macro} takes {macro.outputs} outputs and {macro.inputs} inputs"
             return self._fail(call, f"{what}, found {len(call.outputs)} and {len(call.sources)}")
         names: dict[tuple[str, int], Register] = {}
         for n, source in enumerate(call.sources):
             self._move(Dest(self._rename(Register("in", n), names)), source, call)
-        calls = (*call.calls, call.line)
-        body = [
-            replace(i.renamed(lambda register: self._rename(register, names)), calls=calls)
+        self.instructions += [
+            replace(i.renamed(lambda register: self._rename(register, names)), call=call.line)
             for i in macro.body
         ]
-        self._block(body, (*inside, macro))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
 
     def _move(self, dest: Dest, source: Source, call: Instruction) -> None:
-        self.instructions.append(
-            Instruction("mov", dest, (source,), line=call.line, calls=call.calls)
-        )
+        self.instructions.append(Instruction("mov", dest, (source,), line=call.line))
 
     def _rename(self, register: Register, names: dict[tuple[str, int], Register]) -> Register:
         if register.kind not in ("r", "l", "in", "out"):

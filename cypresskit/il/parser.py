@@ -200,6 +200,8 @@ class _Assembler:
         elif self.macro:
             if opcode == "ret_dyn":
                 self._misplaced(line, "`ret_dyn` inside a macro: close it with `mend`")
+            if opcode == "mcall":
+                self._misplaced(line, "`mcall` inside a macro: write out what it would do there")
             self.body.append(instruction)
         elif opcode in ("ret_dyn", "endmain", "end"):
             self._end(opcode, line)

@@ -146,8 +146,8 @@ class Instruction:
         The destinations of a macro call.
     line
         Its source line; of an expanded instruction, the line in the macro.
-    calls
-        The lines of the macro calls that led to it, the outermost first.
+    call
+        The line of the macro call that led to it; 0 without.
     """
 
     opcode: str
@@ -157,7 +157,7 @@ class Instruction:
     numbers: tuple[int, ...] = ()
     outputs: tuple[Dest, ...] = ()
     line: int = field(default=0, compare=False, repr=False)
-    calls: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    call: int = field(default=0, compare=False, repr=False)
 
     @cached_property
     def op(self) -> Opcode:
@@ -166,8 +166,8 @@ class Instruction:
 
     @property
     def written_line(self) -> int:
-        """The line of the source that it comes from; in a macro, the line of the outermost call."""
-        return (*self.calls, self.line)[0]
+        """The line of the source that it comes from; in a macro, the line of the call."""
+        return self.call or self.line
 
     @property
     def registers(self) -> list[Register]:
@@ -279,9 +279,9 @@ class Program:
         """Return ``name:line: text`` of a source line, for a report."""
         return f"{self.name}:{line}: {self.text_of(line).strip()}"
 
-    def called(self, i: Instruction) -> list[str]:
-        """Return ``where`` of the macro calls that led to an instruction, the innermost first."""
-        return [self.where(line) for line in reversed(i.calls)]
+    def called(self, i: Instruction) -> str:
+        """Return a line of text about the macro call that led to an instruction; "" without."""
+        return f"\n    called in {self.where(i.call)}" if i.call else ""
 
     def as_written(self, text: str) -> str:
         """Return ``text`` with made-up registers replaced by their names in the macro."""

@@ -180,8 +180,7 @@ def kernel_error(
     """Return an error of ``body[at]``, caused by work-item ``item``."""
     i = shape.program.body[at]
     place = None if item is None else shape.place(item)
-    place_in_text = [shape.program.where(i.line), *shape.program.called(i)]
-    message = "\n    called in ".join(place_in_text) + f"\n    {what}"
+    message = f"{shape.program.where(i.line)}{shape.program.called(i)}\n    {what}"
     return KernelError(message, i.line, place, kind, at)
 
 

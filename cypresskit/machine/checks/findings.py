@@ -22,7 +22,6 @@ from cypresskit.tables import plural, quantity
 
 FAR = 1 << 31  # coordinates from here on are shortened
 SHOWN = 20  # findings printed before the rest are only counted
-CALLS = 4  # macro calls printed
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,8 @@ class Finding:
         The other side of a race.
     also
         Further lines with the same fault.
-    calls
-        The macro calls that led to the line, the innermost first.
+    called
+        A line of text about the macro call that led to the line; "" without.
     """
 
     kind: str
@@ -63,14 +62,12 @@ class Finding:
     other: str = ""
     other_line: int = 0
     also: tuple[int, ...] = ()
-    calls: tuple[str, ...] = ()
+    called: str = ""
 
     def __str__(self) -> str:
         at = f"{self.name}:{self.line}:{self.column}"
-        lines = [f"{at}: {self.kind}: {self.message}{point_at_column(self.text, self.column)}"]
-        lines += [f"    called in {call}" for call in self.calls[:CALLS]]
-        if len(self.calls) > CALLS:
-            lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
+        shown = point_at_column(self.text, self.column)
+        lines = [f"{at}: {self.kind}: {self.message}{shown}{self.called}"]
         if self.other:
             lines.append(f"    the other side: {self.other}")
         if self.more:
@@ -233,16 +230,14 @@ class Check(Observer):
         """
         program = self.program
         line = program.body[at].line
-        calls = program.called(program.body[at])
         name = (kind, line, *(program.as_written(str(part)) for part in key))
         if old := self.found.get(name):
-            self.found[name] = replace(
-                old, more=old.more + count, calls=tuple(dict.fromkeys([*old.calls, *calls]))
-            )
+            self.found[name] = replace(old, more=old.more + count)
             return
         text = program.text_of(line)
         item = more.pop("item", None)
-        more |= {"message": message, "advice": advice, "more": count - 1, "calls": tuple(calls)}
+        more |= {"message": message, "advice": advice, "more": count - 1}
+        more["called"] = program.called(program.body[at])
         more |= {
             part: program.as_written(value)
             for part, value in more.items()
