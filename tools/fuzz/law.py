@@ -261,7 +261,7 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
     faults += [
         f"{level} hits are {share}" for level, share in report.hits.items() if not 0 <= share <= 1
     ]
-    for name, over_time in (report.use.shares if report.use else {}).items():
+    for name, over_time in report.use.shares.items():
         if (over_time < -1e-9).any() or (over_time > 1 + 1e-9).any():
             faults.append(f"{name} over time goes from {over_time.min()} to {over_time.max()}")
     return faults
