@@ -61,7 +61,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
 
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 #: In the static picture of a step's workbench: the link to the page that runs it.
-BENCH = re.compile(r"Workbench: (\w+)\.il,")
+BENCH = re.compile(r"Workbench: (\w+)\.il")
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {
     "tags": ["hide-output"],

@@ -9,6 +9,7 @@ processes: it is read again before each change.
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ from cypresskit.tables import elided, quantity
 LARGEST = 64 << 20  # bytes of a history
 BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
 COUNTED = "bundle", "register", "wavefront"
+PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 LETTERS = 48  # characters of a line that is quoted
 LINKED = "came with a link"  # note on the text of another reader
 
@@ -74,7 +76,7 @@ class Edit:
 class Edits(Sequence[Edit]):
     """The edits of a kernel, the oldest first, kept in the file at ``path``."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
         self._stamp: object = ...  # of the file when it was last read or written
@@ -130,15 +132,13 @@ class Edits(Sequence[Edit]):
     # -- the file
 
     def _save(self) -> None:
-        if self.path is None:
-            return
         rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
         save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
         self._stamp = file_stamp(self.path)
 
     def news(self) -> bool:
         """Read the file if another workbench has written it. Returns whether it has."""
-        if self.path is None or self._stamp == (stamp := file_stamp(self.path)):
+        if self._stamp == (stamp := file_stamp(self.path)):
             return False
         self._stamp = stamp
         self.rows = _read(self.path)
@@ -150,16 +150,17 @@ class Edits(Sequence[Edit]):
 
 
 def change_between(before: str, after: str) -> str:
-    """Describe the change of a text by its first new line of code; "" for none."""
+    """Describe the change of a text by a new line, a product if there is one; "" for none."""
     lines = {*before.splitlines()}
     changed = [at for at in enumerate(after.splitlines(), 1) if at[1] not in lines]
-    new = [at for at in changed if bare_line(at[1])]
+    new = [(number, line) for number, text in changed if (line := bare_line(text))]
+    new.sort(key=lambda at: not PRODUCT.match(at[1]))
     if not new:
         what = "comments were changed" if changed else "lines were moved or deleted"
         return "" if before == after else what
     (number, line), *others = new
     more = f", and {quantity(len(others), 'more line')}" if others else ""
-    return f"line {number} is now {elided(line.strip(), LETTERS)}{more}"
+    return f"line {number} is now {elided(line, LETTERS)}{more}"
 
 
 def history_path(path: Path) -> Path:

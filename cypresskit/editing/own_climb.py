@@ -2,17 +2,12 @@
 the one before; and the line that made the difference. Side steps are left out.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
-from cypresskit.editing.edit_history import Edit, Edits
+from cypresskit.editing.edit_history import Edit, Edits, change_between
 from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
-from cypresskit.il.cursor import bare_line
 from cypresskit.tables import quantity
-
-PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
-ORDER = "the same lines in another order"
 
 
 def own_climb(histories: Mapping[str, Edits]) -> Climb:
@@ -27,8 +22,9 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
                 for edit in histories[step.name]
                 if edit.right is not None and edit.text != step.starter
             )
-        made = _made(kept.text, before.text if step.previous and bars else step.starter)
-        bars.append(Bar(step.title, made, kept.gflops, before.gflops))
+        start = before.text if step.previous and bars else step.starter
+        change = change_between(start, kept.text)
+        bars.append(Bar(step.title, change, kept.gflops, before.gflops))
         before = kept
     if not bars:
         return Climb(
@@ -48,7 +44,8 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
     """
     fastest = 0.0
     for step in STEPS.values():
-        edits = histories.get(step.name, Edits())
+        if not (edits := histories.get(step.name)):
+            continue
         if step.name == FIRST:
             edit = edits.fastest(step.n)
         else:
@@ -57,27 +54,3 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         if step.climbs and edit is not None and edit.gflops > CLOSE * fastest:
             yield step, edit
             fastest = edit.gflops
-
-
-def _made(text: str, before: str) -> str:
-    """Return the line that differs from ``before``: a new multiply-add, if there is one."""
-    known = set(_instructions(before))
-    loop = _loop(text)
-    lines = [line for line in loop if line not in known]
-    products = [line for line in lines if PRODUCT.match(line)]
-    if lines:
-        return (products or lines)[0]
-    if _instructions(text) == _instructions(before):
-        return next(line for line in loop if PRODUCT.match(line))
-    more = len(loop) - len(_loop(before))
-    return f"{more} more lines per iteration" if more > 0 else ORDER
-
-
-def _loop(text: str) -> list[str]:
-    """Return the lines of a text's loop."""
-    return _instructions(text.partition("whileloop")[2].partition("endloop")[0])
-
-
-def _instructions(text: str) -> list[str]:
-    """Return the lines of a text without comments and blank lines."""
-    return [*filter(None, map(bare_line, text.splitlines()))]

@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from cypresskit.compiler import CompileError, compile
 from cypresskit.draw.climb_picture import REFERENCE, Climb
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
@@ -15,7 +14,6 @@ from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.static_answers import last_line
 from cypresskit.editing.step_files import (
     BROUGHT,
     CLIMB,
@@ -28,13 +26,11 @@ from cypresskit.editing.step_files import (
 )
 from cypresskit.editing.steps import MIME, starter_text, step_named
 from cypresskit.files.atomic import save_file
-from cypresskit.il import ILError
 from cypresskit.il.errors import shorten
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import resolve
 from cypresskit.session import drop_dead_widget
-from cypresskit.tables import in_columns, quantity
+from cypresskit.tables import in_columns
 
 PLAIN = "text/plain"
 HTML = "text/html"
@@ -198,7 +194,7 @@ class Workbench:
         return judged_kernel(text, self.path.name, self._conversation.settings["like"]).kernel
 
     def __repr__(self) -> str:
-        return f"Workbench: {self.path.name}, {_summary(self.text, self.path.name)}"
+        return f"Workbench: {self.path.name}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         self._hand_in()
@@ -272,17 +268,3 @@ def _widget_class() -> type:
         _css = page_files.style()
 
     return WorkbenchWidget
-
-
-def _summary(text: str, name: str) -> str:
-    """Describe a text in a few words: its first fault, or its statistics."""
-    try:
-        card = compile(assembled(text, name)).stats()
-    except ILError as error:
-        return f"line {error.faults[0].line}: {error.faults[0].message}"
-    except CompileError as error:
-        return last_line(error)
-    bundles = quantity(card.bundles_per_iteration, "bundle")
-    registers = quantity(card.gprs, "register")
-    wavefronts = quantity(card.wavefronts, "wavefront")
-    return f"{bundles} in the loop, {registers}, {wavefronts}"
