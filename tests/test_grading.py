@@ -8,11 +8,9 @@ import os
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -563,27 +561,7 @@ def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_s
     assert {row["judging"] for row in rows(out / "grades.csv")} == {gradebook.UNSAFE}
 
 
-@pytest.mark.slow
-def test_an_interrupt_ends_grading_and_keeps_a_row_for_each_student(tmp_path):
-    waiting = lesson_09()
-    waiting.cells += map(
-        nbformat.v4.new_code_cell, ["def seconds(*_):\n    import time\n    time.sleep(600)"]
-    )
-    for name in "abc":
-        put(tmp_path / "in" / name, "09_bus.ipynb", waiting)
-    command = [sys.executable, "-m", "cypresskit", "grade", "in", "out", "--no-sandbox"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as run:
-        while not (tmp_path / "out/feedback").exists():
-            time.sleep(0.1)
-        time.sleep(1)
-        run.send_signal(signal.SIGINT)
-        assert run.wait(600) == 130
-    table = rows(tmp_path / "out/grades.csv")
-    assert [row["id"] for row in table] == ["a", "b", "c"]
-    assert all("not judged yet" in row["status"] for row in table)
-
-
-# -- every entry and every name is accounted for
+# -- every entry is accounted for
 
 
 def entry(folder: Path, name: str, chance: random.Random) -> None:
@@ -610,16 +588,13 @@ PLACES = (
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_path):
+def test_every_entry_is_accounted_for(seed, tmp_path):
     chance = random.Random(seed)
     folder = tmp_path / "in"
     folder.mkdir()
     for name in chance.sample(PLACES, chance.randrange(1, len(PLACES))):
         entry(folder, name, chance)
-    found, hidden = submissions.find_students(folder)
-    listed = [Student(id, id) for id in chance.sample(["ada", "9", "gone", "4711"], 3)]
-    everybody = submissions.merge_roster(found, listed)
-    assert [student.id for student in everybody[:3]] == [student.id for student in listed]
+    everybody, hidden = submissions.find_students(folder)
     told = "\n".join(note for student in everybody for note in student.notes)
     taken = [path for student in everybody for path in student.notebooks]
     for root, folders, files in os.walk(folder):
@@ -635,7 +610,6 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
     for student in everybody:
         status = class_.status(student)
         assert (gradebook.NOT_SUBMITTED in status) == (not student.notes)
-        assert status.endswith(gradebook.UNLISTED) == (student not in everybody[:3])
 
 
 def test_what_is_no_notebook_is_reported_once_and_not_judged(tmp_path):
@@ -668,41 +642,6 @@ def test_a_notebook_is_known_by_its_cells_whatever_its_file_is_called(stem):
     assert course.identify_lesson([], LESSONS) is None
 
 
-@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-@pytest.mark.parametrize("delimiter", ",;\t")
-def test_a_roster_has_all_names_however_a_spreadsheet_saved_it(coding, delimiter, tmp_path):
-    names = {"1": "a b, c", "2": 'd "e"', "3": "f\r\ng;\t=h", "4": " ü ", "5": ""}
-    file = tmp_path / "class.csv"
-    with file.open("w", encoding=coding, newline="") as opened:
-        writer = csv.writer(opened, delimiter=delimiter)
-        writer.writerows([("id", "name"), *names.items()])
-    shown = {student.id: student.name for student in submissions.read_roster(file)}
-    assert shown == {id: submissions.one_line(name.strip() or id) for id, name in names.items()}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("name\nada\n", "no column `id`"),
-        ("id\na\na\n", "a twice"),
-        ('id,name\n1,"Ada\n2,Bob\n', "line 3: unexpected end of data"),
-        (f"id,name\n1,{'A' * (1 << 25)}\n", "line 2: field larger"),
-    ],
-    ids=lambda text: text[:9],
-)
-def test_a_wrong_roster_is_refused(text, said, tmp_path):
-    (tmp_path / "class.csv").write_text(text)
-    with pytest.raises(ValueError, match=said):
-        submissions.read_roster(tmp_path / "class.csv")
-
-
-@pytest.mark.parametrize("name", ["erika_77_assignsubmission_file_", "77", "erika"])
-def test_a_roster_may_have_moodles_folder_names(name):
-    found = [Student("77", "erika", notebooks=[Path("x")])]
-    (one,) = submissions.merge_roster(found, [Student(name, name)])
-    assert one.notebooks and one.listed
-
-
 NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf", "ü" * 120]
 
 
@@ -716,18 +655,15 @@ def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys
     for name, kind in zip(NAMES, hostile, strict=True):
         hand_ins.HOSTILE[kind](tmp_path / "week", folder / name)
     hand_ins.honest(tmp_path / "week", folder / "honest")
-    (tmp_path / "class.csv").write_text("id,name\nhonest,honest\ngone,Bob\n")
     if part:
         (out / "feedback/honest.html").mkdir(parents=True)  # a page that can't be written
     capsys.readouterr()
-    roster = "--roster", str(tmp_path / "class.csv")
-    status = cli.main(["grade", *roster, str(folder), str(out)])
+    status = cli.main(["grade", str(folder), str(out)])
     told = capsys.readouterr()
     assert status == part, told.err
     table = {row["id"]: row for row in rows(out / "grades.csv")}
-    assert len(table) == 10 and all(row["status"] for row in table.values())
+    assert len(table) == 9 and all(row["status"] for row in table.values())
     assert [who for who, row in table.items() if row[FIRST] == "1"] == ["honest"]
-    assert table["gone"]["status"] == gradebook.NOT_SUBMITTED
     lines = told.out.splitlines()
     assert len(lines) <= 12 and all(map(str.isprintable, lines))
     pages = [page for page in (out / "feedback").iterdir() if page.is_file()]

@@ -29,12 +29,6 @@ NO_SANDBOX = (
     option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
     option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
     option(
-        "--roster",
-        type=Path,
-        metavar="FILE",
-        help="a CSV file of the class, with a column `id` and, optionally, `name`",
-    ),
-    option(
         "--lessons",
         nargs="+",
         default=(),
@@ -46,7 +40,7 @@ NO_SANDBOX = (
         action="store_true",
         help="run answers with your own rights; every page says so",
     ),
-    example="cypresskit grade submitted grades --roster class.csv",
+    example="cypresskit grade submitted grades",
 )
 def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""
@@ -57,8 +51,6 @@ def grade(args: argparse.Namespace) -> None:
     try:
         due = tuple(path.stem for path in course.select_notebooks(args.lessons))
         students, left_out = submissions.find_students(args.submitted)
-        if args.roster:
-            students = submissions.merge_roster(students, submissions.read_roster(args.roster))
     except NotADirectoryError:
         raise CommandError(f"{args.submitted} is a file: unpack it into a folder") from None
     except OSError as error:
@@ -93,24 +85,12 @@ def grade(args: argparse.Namespace) -> None:
     if sandbox:
         simulate("sgemm_tn", 256)  # compiled here, since there nothing can be kept
     judge = partial(student_work, lessons, sandbox)
-    stopped = False
-    try:
-        for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
-            records.works.append((student, works))
-            parts = [
-                f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)
-            ]
-            print(f"{student.name}; {gradebook.describe_outcome(student, parts)}", flush=True)
-    except KeyboardInterrupt:
-        stopped = True
-        print(f"Stopped: {len(records.works)} of {len(students)} students are judged", flush=True)
-        for student in students[len(records.works) :]:
-            student.notes = [gradebook.NOT_JUDGED]
-            records.works.append((student, {}))
+    for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
+        records.works.append((student, works))
+        parts = [f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)]
+        print(f"{student.name}; {gradebook.describe_outcome(student, parts)}", flush=True)
     faults = gradebook.write_all(records, args.grades)
     report(records, sheet, left_out, faults)
-    if stopped:
-        raise KeyboardInterrupt
 
 
 def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None:

@@ -34,8 +34,6 @@ RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it le
 SAMPLES = "2 points, for example", "1 point, for example", "0 points, for example"
 KEY = "key"
 NOT_SUBMITTED = "nothing was submitted"
-NOT_JUDGED = "not judged yet: the command was stopped"
-UNLISTED = "not on the roster"
 UNWRITTEN = "Nothing written."
 UNSAFE = "judged without a sandbox"
 GRADES, EXPLANATIONS = "grades.csv", "explanations.csv"
@@ -166,8 +164,7 @@ class CourseRecords:
 
 def describe_outcome(student: Student, judged: list[str]) -> str:
     """Return what was judged of a student's work, and the notes on the rest, in one sentence."""
-    words = [*judged, *student.notes] or [NOT_SUBMITTED]
-    return "; ".join([*words, *[UNLISTED] * (not student.listed)])
+    return "; ".join([*judged, *student.notes] or [NOT_SUBMITTED])
 
 
 def explanation_key(exercise: Exercise, text: str) -> str:
@@ -359,9 +356,8 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
     if not faults:
         files = {EXPLANATIONS: format_csv(rows)} | files
     for student, _ in records.works:
-        if NOT_JUDGED not in student.notes:
-            page = render_page(records, student)
-            files[page_path(student)] = page.encode("utf-8", "replace")
+        page = render_page(records, student)
+        files[page_path(student)] = page.encode("utf-8", "replace")
     for name, data in files.items():
         faults += try_to_save(folder / name, data)
     return faults

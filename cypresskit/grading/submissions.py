@@ -7,7 +7,6 @@ read is listed with the reason in the student's ``notes``. Characters that aren'
 escaped in names.
 """
 
-import csv
 import hashlib
 import os
 import re
@@ -23,7 +22,7 @@ from cypresskit.files.received import (
     read_plain,
 )
 from cypresskit.grading.course import Cell, parse_cells
-from cypresskit.tables import one_line, read_csv
+from cypresskit.tables import one_line
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
@@ -42,7 +41,6 @@ class Student:
     name: str
     notebooks: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  #: on files that aren't read
-    listed: bool = True  #: whether the student is on the roster, if there is one
 
     @property
     def page(self) -> str:
@@ -117,50 +115,3 @@ def read_cells(notebook: Path) -> list[Cell]:
         If it is no notebook, or can't be read.
     """
     return parse_cells(read_plain(notebook, MAX_NOTEBOOK_BYTES))
-
-
-def read_roster(file: Path) -> list[Student]:
-    """Read a class from a CSV file with the column ``id`` and, optionally, ``name``.
-
-    Raises
-    ------
-    ValueError
-        If the file is no such table, or has an id twice.
-    """
-    try:
-        rows = read_csv(file.read_bytes())
-        if "id" not in (rows.fieldnames or ()):
-            raise ValueError(f"{file} has no column `id`")
-        listed = [[(row.get(name) or "").strip() for name in ("id", "name")] for row in rows]
-    except OSError as error:
-        raise ValueError(f"can't read {file}: {error}") from None
-    except csv.Error as error:
-        raise ValueError(
-            f"can't read {file}, line {rows.reader.line_num}: {error}. Is a quote not closed?"
-        ) from None
-    listed = [[id, name] for id, name in listed if id]
-    ids = [id for id, _ in listed]
-    if twice := next((id for id in ids if ids.count(id) > 1), ""):
-        raise ValueError(f"{file} has the id {twice} twice")
-    return [Student(one_line(id), one_line(name or id)) for id, name in listed]
-
-
-def merge_roster(found: list[Student], listed: list[Student]) -> list[Student]:
-    """Return all students in the roster's order, then those who submitted and aren't on it.
-
-    Students are matched by id, which may be a folder's whole name as Moodle gives it, or else by
-    name.
-    """
-    left = list(found)
-    for student in listed:
-        whole = MOODLE.match(student.id)
-        id = whole["id"] if whole else student.id
-        known = [other for other in left if other.id == id]
-        known = known or [other for other in left if student.name in (other.name, other.id)]
-        for other in known:
-            left.remove(other)
-            student.notebooks += other.notebooks
-            student.notes += other.notes
-    for other in left:
-        other.listed = False
-    return listed + left
