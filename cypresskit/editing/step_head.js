@@ -3,7 +3,7 @@ import {make} from "../draw/shell.js"
 import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
 
-const WITHIN = 0.02 // share of a target: a speed this close below it nearly reaches it
+const WITHIN = 0.02 // share of a target: a speed this close below it needs no hint
 const CHECK = "[data-cypresskit-check]" // the output of a check
 
 export class StepHead {
@@ -15,7 +15,6 @@ export class StepHead {
   constructor(parent, below, step, owner) {
     this.step = step
     this.speed = 0 // of a correct kernel
-    this.isBegun = false // the reader has typed
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
     const {title, idea, name, hint} = step
@@ -74,7 +73,6 @@ export class StepHead {
 
   /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
-    this.isBegun = true
     this.fastest ??= this.step.kept?.gflops ?? 0
     this.markChecks()
   }
@@ -113,9 +111,7 @@ export class StepHead {
     for (const each of this.targets) {
       const [words, target] = each
       const reached = reaches(speed, each)
-      const near = reached || (this.isBegun && speed >= target * (1 - WITHIN))
-      const more = near && !reached ? ", almost reached" : ""
-      say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}${more}`, near ? "ckw-reached" : "")
+      say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}`, reached ? "ckw-reached" : "")
     }
     if (kept) say(kept.words, "ckw-kept", "b")
     const helps = speed && speed < targets.reference * (1 - WITHIN)

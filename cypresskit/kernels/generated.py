@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cypresskit.devices import is_whole, plain
+from cypresskit.devices import is_whole
 from cypresskit.il.parser import OFFSETS
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel
@@ -122,8 +122,7 @@ def make_entry(
     name
         The kernel's name.
     """
-    block = tuple(map(plain, block)) if isinstance(block, (list, tuple)) else block
-    convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=plain(k_step))
+    convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=k_step)
     return Kernel(name, text, convention, teaches="an entry")
 
 

@@ -101,10 +101,15 @@ def time_kernel(
 
 def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = False) -> Score:
     """Judge an entry (or ``sgemm_tn`` and similar kernels): check it and, if it is correct, time it
-    at n x n x n. Never raises.
+    at n x n x n.
     """
     name = format_name(kernel)
-    if fault := judge_chip(device) or _judge_form(kernel, name):
+    kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
+    fault = judge_chip(device)
+    if kind != ("single", "pixel", True, False, 0):
+        hint = "entries compute SGEMM TN as pixel kernels."
+        fault = Verdict(False, f"{name} is not an entry.", hint)
+    if fault:
         return Score(name, fault)
     try:
         return _judge(kernel, name, device, n, exact)
@@ -112,11 +117,9 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
         return Score(name, report_broken_check(error))
 
 
-def format_name(kernel) -> str:
-    """Return an entry's name as printable text of at most 60 characters."""
-    name = getattr(kernel, "name", None)
-    name = name if type(name) is str else type_with_article(kernel if name is None else name)
-    return elided("".join(c if c.isprintable() else " " for c in name), 60)
+def format_name(named: Kernel | Device) -> str:
+    """Return an entry's or a chip's name as printable text of at most 60 characters."""
+    return elided("".join(c if c.isprintable() else " " for c in named.name), 60)
 
 
 @lru_cache(maxsize=64)
@@ -146,35 +149,6 @@ def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Sc
     }
     verdict = judge_kernel(kernel.text, f"{name}.il", judged, **hints)
     return Score(name, verdict, *reports)
-
-
-def _judge_form(kernel, name: str) -> Verdict | None:
-    """Return the verdict on something that can't be run as an entry, or None."""
-    if type(kernel) is not Kernel:
-        what = (
-            "An entry is what contest.make_entry(...) or contest.generate_kernel(...) returns, not"
-            f" {type_with_article(kernel)}."
-        )
-        return Verdict(
-            False, what, "contest.make_entry(text, block=(8, 8), k_step=2), for instance."
-        )
-    kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
-    if kind != ("single", "pixel", True, False, 0):
-        return Verdict(
-            False, f"{name} is not an entry.", "entries compute SGEMM TN as pixel kernels."
-        )
-    sizes = [*kernel.block, kernel.k_step] if type(kernel.block) is tuple else []
-    if len(sizes) != 3 or not all(type(size) is int and 0 < size <= 64 for size in sizes):
-        what = (
-            f"block = {kernel.block!r}, k_step = {kernel.k_step!r}: three whole numbers from 1 to"
-            " 64 are needed."
-        )
-        return Verdict(
-            False,
-            what,
-            "block is a work-item's rows and columns of C, such as (8, 8); k_step the values of k.",
-        )
-    return None
 
 
 @lru_cache(maxsize=64)
