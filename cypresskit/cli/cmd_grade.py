@@ -138,7 +138,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
             continue
         exercises = lessons[stem].exercises
         notebooks.append((stem, cells, len(attempts)))
-        attempts += [judging.make_attempt(cells, lessons[stem], exercise) for exercise in exercises]
+        attempts += [judging.make_attempt(cells, exercise) for exercise in exercises]
     verdicts = judging.judge_student(attempts, server, sandbox)
     for stem, cells, begin in notebooks:
         count = len(lessons[stem].exercises)

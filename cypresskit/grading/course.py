@@ -1,8 +1,8 @@
 """Read the lessons' exercises, and find a student's answers in a submitted notebook.
 
 Lessons are read from the notebooks that students get, in a checkout or as installed. The metadata
-of a cell state its role in an exercise (``tools/book.py`` writes them). A submitted cell is
-identified by its id, and a submitted notebook by its cells, so its file may have any name.
+of a cell state its role in an exercise (``tools/book.py`` writes them). A submitted notebook is
+identified by its title, so its file may have any name.
 """
 
 import json
@@ -24,7 +24,6 @@ NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
 MAX_SENTENCE = 1000  # characters of a sentence that are read
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
-MIN_SHARED_CELLS = 0.5  # share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
 HEADING = re.compile(r"## Exercise (\d{1,3})\b")
 
@@ -53,7 +52,6 @@ class Lesson(NamedTuple):
 
     name: str  #: as in "09 The bus"
     cells: list[Cell]
-    entries: Mapping[str, Mapping[str, Any]]  #: the metadata of its cells, by cell id
     exercises: tuple[Exercise, ...]
 
 
@@ -107,8 +105,7 @@ def read(path: Path) -> Lesson:
         for number, parts in found.items()
         if "check" in parts
     ]
-    entries = {cell["id"]: find_entry(cell) for cell in cells}
-    return Lesson(name, cells, entries, tuple(exercises))
+    return Lesson(name, cells, tuple(exercises))
 
 
 @cache
@@ -119,27 +116,15 @@ def read_samples() -> dict[str, tuple[str, ...]]:
 
 
 def identify_lesson(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
-    """Return which lesson a submitted notebook is.
-
-    That is the lesson with which it shares most cells, if these are at least half of the lesson's;
-    else the one whose title it has; else None.
-    """
-    ids = {cell["id"] for cell in cells}
-    shares = {
-        stem: len(ids & lesson.entries.keys()) / len(lesson.entries)
-        for stem, lesson in lessons.items()
-    }
-    best = max(shares, key=lambda stem: shares[stem], default=None)
-    if best is not None and shares[best] >= MIN_SHARED_CELLS:
-        return best
-    titles = [title[1] for cell in cells if (title := TITLE.match(cell["source"]))]
-    return next((stem for stem, lesson in lessons.items() if lesson.name in titles[:1]), None)
+    """Return which lesson a submitted notebook is, by its title; or None."""
+    title = next((title[1] for cell in cells if (title := TITLE.match(cell["source"]))), "")
+    return next((stem for stem, lesson in lessons.items() if title.startswith(lesson.name)), None)
 
 
 def parse_cells(data: bytes) -> list[Cell]:
     """Return the cells of a notebook's file, in an encoding of Unicode.
 
-    Each has an ``id``, ``cell_type``, ``source``, ``metadata`` and ``outputs`` of the right types;
+    Each has a ``cell_type``, ``source``, ``metadata`` and ``outputs`` of the right types;
     malformed parts are left out.
 
     Raises
@@ -165,7 +150,6 @@ def _cell(cell: dict) -> Cell:
     source = source if isinstance(source, str) else ""
     metadata, outputs = cell.get("metadata"), cell.get("outputs")
     return {
-        "id": str(cell.get("id")),
         "cell_type": str(cell.get("cell_type")),
         "source": source[:MAX_CELL_CHARACTERS].encode("utf-8", "replace").decode("utf-8"),
         "metadata": metadata if isinstance(metadata, dict) else {},
@@ -179,23 +163,11 @@ def find_entry(cell: Mapping[str, Any]) -> dict[str, Any]:
     return entry if isinstance(entry, dict) else {}
 
 
-def find_lesson_entry(cell: Cell, lesson: Lesson) -> Mapping[str, Any]:
-    """Return a submitted cell's role in the lesson.
-
-    The cell is found by its id, or, if a program has changed the id, by its metadata.
-    """
-    return lesson.entries.get(cell["id"]) or find_entry(cell)
-
-
-def find_answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
+def find_answers(cells: Iterable[Cell]) -> list[str]:
     """Return the source of a notebook's code cells in order, without checks and explanations."""
     excluded = "check", "sentence"
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    return [
-        cell["source"]
-        for cell in code
-        if find_lesson_entry(cell, lesson).get("part") not in excluded
-    ]
+    return [cell["source"] for cell in code if find_entry(cell).get("part") not in excluded]
 
 
 def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
@@ -210,7 +182,7 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
     current = 0
     for cell in cells:
         source = cell["source"]
-        entry = find_lesson_entry(cell, lesson)
+        entry = find_entry(cell)
         if source.startswith("## "):
             heading = HEADING.match(source)
             current = int(heading[1]) if heading else 0

@@ -375,7 +375,7 @@ def combine_answers(
     """
     answers: dict[Exercise, GradedAnswer] = {}
     for cells, verdicts in submitted:
-        code = course.find_answers(cells, lesson)
+        code = course.find_answers(cells)
         kernels = course.find_saved_kernels(cells)
         explanations = course.read_explanations(cells, lesson)
         for exercise, verdict in zip(lesson.exercises, verdicts):

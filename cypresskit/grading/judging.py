@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from cypresskit import teach
 from cypresskit.grading import course
-from cypresskit.grading.course import Cell, Exercise, Lesson
+from cypresskit.grading.course import Cell, Exercise
 from cypresskit.isolated import NoResult, Raised, call
 from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.process import ForkServer
@@ -79,12 +79,12 @@ class Attempt(NamedTuple):
     check: str  #: the check, as the lesson calls it
 
 
-def make_attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
+def make_attempt(cells: list[Cell], exercise: Exercise) -> Attempt:
     """Return a student's answer to an exercise.
 
     A kernel saved in a workbench replaces the cell that opens it.
     """
-    code = course.find_answers(cells, lesson)
+    code = course.find_answers(cells)
     saved = course.find_saved_kernels(cells).get(exercise.step)
     if saved is not None:
         code.append(f"{exercise.answer} = {saved.text!r}")
