@@ -367,7 +367,7 @@ def test_it_begins_a_file_with_a_kernels_text_and_keeps_one_that_is_there(tmp_pa
     path.write_text(TEXT)
     second = ck.workbench(str(path), like="sgemm_naive", n=128)
     assert second.kernel.block == (8, 8)
-    assert "31 bundles" in repr(second)
+    assert repr(second) == "Workbench: my.il"
 
 
 def test_a_cell_that_is_run_again_goes_on_with_the_conversation(tmp_path):
@@ -453,6 +453,7 @@ def test_a_text_written_while_another_is_saved_is_overwritten_and_known_or_news(
 
 def test_an_edits_words_count_and_name_a_line_of_the_kernel():
     assert "; 1 bundle, 1 register, 2 wavefronts" in str(Edit(1, "", True, 1.0, 64, "ALU", 1, 1, 2))
-    assert change_between("a\n", "a\n;;\nb ; c\n") == "line 3 is now b ; c"
+    assert change_between("a\n", "a\n;;\nb ; c\n") == "line 3 is now b"
     assert change_between("a\n", "a\n;\n//\n") == "comments were changed"
     assert change_between("a\n", "a\n\n") == "comments were changed"
+    assert change_between("a\n", "b\n mad c\n") == "line 2 is now mad c, and 1 more line"
