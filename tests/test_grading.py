@@ -323,13 +323,13 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(server):
     that it showed are told.
     """
     exercise = course.Exercise(1, "x", HALF, "why?", step="02")
-    lesson = course.Lesson("x", [], {}, (exercise,))
+    lesson = course.Lesson("x", [], (exercise,))
     odd = [kept("01", "b"), kept(["02"], "c"), kept("02", 3), kept(None, None), {"data": []}, {}]
     text = "a'\n\"\\"
     outputs = [*odd, kept("02", text, lines_shown=2), *odd]
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
     cells = [course._cell(opens)]
-    attempt = judging.make_attempt(cells, lesson, exercise)
+    attempt = judging.make_attempt(cells, exercise)
     assert attempt.cells[-1] == f"half = {text!r}"
     for sources in (attempt.cells, [opens["source"]]):
         verdict = judged(server, *sources, asked=HALF)

@@ -108,13 +108,9 @@ class MemoryCheck(Check):
             )
         if across.min() < 0 or down.min() < 0:
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
-        one_more = ""
-        if x >= width and y < height and x // 4 < width:
-            if x > width:
-                return (
-                    "x counts texels, each of up to four numbers: divide the column's number by 4."
-                )
-            one_more = "One texel too far. "
+        one_more = "One texel too far. " if x == width and y < height else ""
+        if surface.texel > 4 and y < height and width < x < 4 * width:
+            return "x counts texels, each of up to four numbers: divide the column's number by 4."
         return one_more + TOO_FAR + STATED * ("; product:" in self.program.text_of(1))
 
     def memory(self, event: MemoryEvent) -> None:
