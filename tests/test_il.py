@@ -56,6 +56,16 @@ def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
     assert "a line holds one instruction" in fault.message or "may follow" in fault.message
 
 
+@pytest.mark.parametrize(
+    "comment",
+    ["; add it up", "; end", "; endloop", "; mul r0", "; mul r0, r1, r2 comes next"]
+    + ["// mul r0, r0, r1", "; // mul r0, r0, r1", "; (mul r0, r0, r1)"],
+)
+def test_a_comment_is_refused_only_where_it_is_an_instruction(comment):
+    assert only(f"mov r0, r1 {comment}").opcode == "mov"
+    ck.assemble(pixel("; mov r0, r1", "mov r0, r1"))  # a whole line is left out on purpose
+
+
 @pytest.mark.parametrize("text", "x=xxxx zw=zwzw xyz=xyzz xy00=xy00 1=1111 bgra=zyxw".split())
 def test_short_swizzles_are_filled_by_repeating_them(text):
     short, swizzle = text.split("=")

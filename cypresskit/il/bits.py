@@ -10,6 +10,9 @@ ALL = 0xFFFFFFFF  # all bits set: true as a comparison result, -1 as an integer
 
 Literals = Mapping[int, tuple[int, ...]]  # four words, by the number of the l register
 
+#: A number of a text: hexadecimal, or decimal, as C writes it.
+NUMBER = r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)"
+
 
 def number_bits(text: str) -> int:
     """Return the pattern of a number. Text with a point or an exponent is a float, other text an

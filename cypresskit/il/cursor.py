@@ -47,8 +47,8 @@ class Line:
         Its line number, from 1.
     literals
         The literals that it may read, as ``Program.literals``.
-    at
-        Index of the next character.
+    at, start
+        Index of the next character, and of the first.
     """
 
     def __init__(self, text: str, number: int, literals: Literals | None = None):
@@ -57,6 +57,7 @@ class Line:
         self.number = number
         self.at = 0
         self.skip()
+        self.start = self.at
 
     def skip(self) -> None:
         while self.at < len(self.text) and self.text[self.at] in " \t\r\f\v\ufeff":

@@ -2,7 +2,7 @@
 
 import re
 
-from cypresskit.il.bits import number_bits
+from cypresskit.il.bits import NUMBER, number_bits
 from cypresskit.il.cursor import Line, count, end_of_line, parse_integer
 from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import Opcode
@@ -21,7 +21,7 @@ CONTROLS = {
 POSITIONS = "linear_noperspective", "linear"  # in brackets: how a pixel's place is computed
 
 _BUFFER = re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE)
-_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
+_NUMBER = re.compile(NUMBER)
 
 
 def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Instruction:

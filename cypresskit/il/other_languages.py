@@ -8,7 +8,7 @@ import re
 from contextlib import suppress
 from itertools import count
 
-from cypresskit.il.bits import Literals, number_bits
+from cypresskit.il.bits import NUMBER, Literals, number_bits
 from cypresskit.il.opcodes import find_opcode
 
 LOOP = (
@@ -44,7 +44,7 @@ STATEMENTS = {
 
 _CHANGED = re.compile(r"([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?)\s*(\+\+|--|[-+*/%&|^]?=(?!=))(.*)")
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
-_NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|\.?[0-9][0-9.]*([eE][-+]?[0-9]+)?[fF]?)(?![A-Za-z])")
+_NUMBER = re.compile(rf"{NUMBER}(?![\w.])")  # what follows would belong to the number
 _SIGNED = re.compile(r"-\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
 _OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
 

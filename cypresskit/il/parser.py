@@ -176,11 +176,11 @@ class _Assembler:
                 line.fail(_explain_character(strange[0]), strange.start())
             if not self.mode and not self.macro and not _MACRO.match(line.text, line.at):
                 self.mode = _header(line)
-                return
-            if self.ended:
+            elif self.ended:
                 self._misplaced(line, "nothing may follow `end`")
-                return
-            self._place(_statement(line), line)
+            else:
+                self._place(_statement(line), line)
+            _check_comment(text, line)
         except FaultAt as fault:
             self.faults.append(Fault(number, fault.column, str(fault), text[:MAX_LINE]))
             self.mode = self.mode or "compute"
@@ -238,7 +238,7 @@ class _Assembler:
         be the reason.
         """
         if not self.faults:
-            line.fail(message)
+            line.fail(message, line.start)
 
     def _fault(self, line: int, message: str, word: str = "") -> None:
         """Record a fault of the whole: at ``word`` if the line has it, else at the line's first
@@ -311,6 +311,20 @@ def _header(line: Line) -> str:
     return line.fail(
         f"expected `il_ps_2_0` (pixel) or `il_cs_2_0` (compute) first, found {first_words}", 0
     )
+
+
+def _check_comment(text: str, line: Line) -> None:
+    """Raise ``FaultAt`` if what follows a line's ``;`` is an instruction, as C would read it."""
+    code, _, comment = text.partition(";")
+    inside = Line(comment, line.number, line.literals)
+    if code.rstrip() != line.text or not find_opcode(inside.text[inside.at :]):
+        return
+    try:
+        has_registers = any(_statement(inside).registers)
+    except FaultAt:
+        return
+    if has_registers:
+        line.fail("a line holds one instruction: what follows `;` is a comment", len(code))
 
 
 def _statement(line: Line) -> Instruction:

@@ -69,7 +69,7 @@ def explain_unknown(word: str, known: Iterable[str], operands: int) -> str:
         or OPCODES[name].kind != "alu"
         or (
             len(OPCODES[name].types.strip("-")) == operands
-            and (name[0] not in "diu" or name[0] == word[0])
+            and (name[0] not in "diu" or name[0] == word[0].lower())
         )
     ]
     guess = did_you_mean(word, same, 0.65) or did_you_mean(word.split("_")[0], same, 0.65)
