@@ -10,7 +10,7 @@ from conftest import SIX
 from faults import Fault, plant
 
 import cypresskit as ck
-from cypresskit.diagnosis.element_trace import ElementTrace, MatrixElement
+from cypresskit.diagnosis.element_trace import OTHER, ElementTrace, MatrixElement
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.products import make_product
@@ -286,9 +286,24 @@ def test_an_element_from_the_lds_is_read_by_the_line_that_loads_it():
     assert readings and {reading.line for reading in readings} <= loads
 
 
-def test_of_a_sum_that_passes_through_the_lds_nothing_is_said():
+def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
     trace = ck.trace_element("sgemv_n_reduce4", 0, 0)
     assert trace.right and not trace.terms
+    wrong = changed("sgemm_nn_reduce4", ("mad r30, r20.x,", "mad r30, r20.y,"))
+    trace = ck.trace_element(wrong, 0, 0)
+    assert not trace.terms and trace.notes == (OTHER.text,) and "through the LDS" in OTHER.text
+
+
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_factor_that_was_computed_is_a_fault_only_in_a_wrong_element(column):
+    product = "mad r10.x, r2.x, r3.x, r10.x\n"
+    behind = "mul r10.x, r10.x, cb0[0].x\n", ""
+    right = changed("sgemm_naive", (product, f"mul r2.x, r2.x, cb0[0].x\n{product}"), behind)
+    trace = ck.trace_element(right, 0, column)
+    assert ck.verify(right) and trace.right and trace.got == trace.expected
+    wrong = changed("sgemm_naive", (product, f"mul r2.x, r2.x, r2.x\n{product}"))
+    (note,) = ck.trace_element(wrong, 0, column).notes
+    assert re.fullmatch(r"Line 34 multiplies what line 33 computed, not an element.*", note)
 
 
 def test_a_product_in_another_register_is_named_with_it():

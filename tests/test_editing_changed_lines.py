@@ -127,6 +127,8 @@ PLANTED = {
     "alpha": ("own", OWN.replace("cb0[0].z\n", "cb0[0].x\n"), 19, "another component"),
     "constant": ("00", ONE.replace("1.0, -0.5", "1.0, 0.5"), 8, "without the change in this line"),
     "addend": ("02", written("02", LACKS["02"]).replace("l1.zw", "l0.zw"), 8, "another register"),
+    "sign": ("01b", BLOCK.replace("r2.x, r3", "r2.x_neg(xyzw), r3"), 20, "its sign is wrong"),
+    "upper case": ("01b", ["MUL r11, r2.y, r3", *ROWS[1:]], 22, "only multiplies"),
     "break": ("01b", BLOCK.replace("break_logicalnz", "break_logicalz"), 17, "the wrong way"),
 }
 

@@ -41,7 +41,7 @@ def without(*words: str) -> list[str]:
         (FETCHED, "Row 0 is stored, rows 1 to 3 are not."),
         (
             [*STORES[:3], "mov o4, l0.y"],
-            "Line 14 stores to output 4: this kernel's launch has only 0 to 3",
+            "Line 14, launch: there is no output 4: this kernel's launch has only 0 to 3.",
         ),
         (STORES, "No number of A is fetched yet: A is texture 0."),
         (UNSET[:1], "Row 0 is stored, rows 1 to 3 are not."),

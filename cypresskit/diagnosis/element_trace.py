@@ -57,7 +57,8 @@ class Note(NamedTuple):
 RIGHT = Note()
 NOWHERE = "No work-item stores this element: check the addresses, and the size of the domain."
 OTHER = Note(
-    "The stored value isn't a sum of this work-item's products: another operation changed it."
+    "The terms aren't known: the value came through the LDS or memory, depends on a branch, or is of"
+    " another operation than sums and products."
 )
 
 
@@ -252,7 +253,7 @@ def _traced(traced: TracedElement) -> ElementTrace:
         sliced = Slice(traced, item)
         place = stores.shape.place(item)
         faults = [OTHER] if got != expected else []
-        for at, made in sliced.mixed[:1]:
+        for at, made in sliced.mixed[:1] if faults else ():
             text = f"Line {at} multiplies what line {made} computed, not an element of A or B."
             faults = [Note(text, made, (at, made))]
         if sliced.singles or not any(UNKNOWN in elements for elements in sliced.terms):

@@ -424,8 +424,8 @@ class Slice:
             yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
         elif NO_ELEMENT in (self.element(a), self.element(b)):
             self._add_term(OPAQUE)
-            made = self._writer(a if self.element(a) == NO_ELEMENT else b)
-            self.mixed.append((self.line(a.step), self.line(made[0]) if made else 0))
+            if made := self._writer(a if self.element(a) == NO_ELEMENT else b):
+                self.mixed.append((self.line(a.step), self.line(made[0])))
         else:
             sign = self._signed(a) * self._signed(b)
             reads = sorted(map(self.read, (a, b)), key=lambda read: read.element)

@@ -24,7 +24,8 @@ from cypresskit.kernels.products import (
 )
 from cypresskit.kernels.statement import EXAMPLE, find_statement
 from cypresskit.machine import KernelError
-from cypresskit.machine.checks import Findings, check
+from cypresskit.machine.checks import Finding, Findings, check
+from cypresskit.machine.checks.findings import column
 from cypresskit.tables import ranged
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
@@ -33,7 +34,8 @@ ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
 OLD_C = 2  # its resource, if C is written to output streams
-USED = {"o": "stores to output", "resource": "fetches from texture"}  # arrays, by their kind
+ARRAYS = {"o": "output", "resource": "texture"}  # by their kind
+LAUNCHED = "How it is launched follows from line 1, or from the kernel that it is launched like."
 NONE = Findings()
 NOTHING = ProductComparison(0, 0, 0, 0.0, 0.0)
 
@@ -274,9 +276,9 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
     )
+    if lacking := _lacking(kernel):
+        return replace(verification, findings=lacking)
     try:
-        if lack := _lack(kernel):
-            raise ValueError(lack)
         arguments = given.arguments()
         findings = check(
             kernel.program,
@@ -303,15 +305,19 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
 
 
-def _lack(kernel: Kernel) -> str:
-    """Return which output or texture a kernel uses that its launch doesn't have, or ""."""
-    how = kernel.convention
+def _lacking(kernel: Kernel) -> Findings:
+    """Return findings on outputs and textures that a kernel uses and its launch doesn't have."""
+    how, program = kernel.convention, kernel.program
     has = {"o": how.streams, "resource": 0 if how.buffer else OLD_C + bool(how.streams)}
-    for kind, number, line in kernel.program.needs:
-        if number >= has.get(kind, number + 1):
+    found = []
+    for kind, number, line in program.needs:
+        if kind in has and number >= has[kind]:
             only = f"only {ranged(range(has[kind]))}" if has[kind] else "none"
-            return f"Line {line} {USED[kind]} {number}: this kernel's launch has {only}"
-    return ""
+            message = f"there is no {ARRAYS[kind]} {number}: this kernel's launch has {only}"
+            text = program.text_of(line)
+            place = program.name, line, column(text, f"o{number}" if kind == "o" else ""), text
+            found.append(Finding("launch", *place, message, LAUNCHED))
+    return Findings.of(found)
 
 
 def _names(given: Product) -> dict[Any, str]:

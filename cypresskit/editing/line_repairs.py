@@ -30,13 +30,14 @@ READERS = "lds_store", "break"  # their first word is read, not written
 OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
 REGISTER = re.compile(r"r\d")
 NUMBER = re.compile(r"\d+")
+NEGATED = "_neg(xyzw)"
 FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
 
 
 def words_of(line: str) -> Words:
     """Return the words of a line."""
     op, _, operands = bare_line(line).partition(" ")
-    return [op, *(operand.strip() for operand in operands.split(","))]
+    return [op.lower(), *(operand.strip() for operand in operands.split(","))]
 
 
 def _split(operand: str) -> tuple[str, str]:
@@ -216,7 +217,9 @@ def mistake(words: Words, right: Words) -> str:
         return f" writes {wrong}; {what}."
     if place == 4 and op in ARITHMETIC and other == _register(words[1]):
         return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
-    if name == other and sorted(letters) == sorted(others):
+    if wrong.replace(NEGATED, "") == good.replace(NEGATED, ""):
+        what = "its sign is wrong"
+    elif name == other and sorted(letters) == sorted(others):
         what = "its components are exchanged"
     elif name == other:
         what = "all components belong here"
