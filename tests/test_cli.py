@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +123,15 @@ def test_words_that_make_no_sense_are_refused(capsys):
         said = f"N is a whole number from 256 to 4,096, not {n}"
         assert said in refused(capsys, ["contest", "x.il", "--n", n])
     assert "contest has no option --fast" in refused(capsys, ["contest", "x.il", "--fast"], 2)
+
+
+def test_a_full_disk_is_reported_in_a_line(tmp_path):
+    words = ["handout", "09", "--to", str(tmp_path / "week3")]
+    command = [sys.executable, "-u", "-m", "cypresskit", *words]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert ended.stderr == "cypresskit handout: can't go on: No space left on device\n"
+    assert ended.returncode == 1
 
 
 def test_names_of_files_cannot_steer_the_terminal(here, capsys):

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from cypresskit.devices import plain
+from cypresskit.il.errors import shorten
+from cypresskit.machine.arguments import check_unmasked
 
 
 def to_pairs(values: Any) -> np.ndarray:
@@ -25,14 +27,33 @@ def to_pairs(values: Any) -> np.ndarray:
     Returns
     -------
     float64 of their shape, with a last axis (high, low).
+
+    Raises
+    ------
+    TypeError
+        For a masked array, and for a value that isn't a number.
+    ValueError
+        For a number that is infinite, NaN or too large.
     """
+    check_unmasked(values, "values")
     array = np.array(values, object)
     pairs = np.zeros((*array.shape, 2))
     for at in np.ndindex(array.shape):
-        exact = Fraction(plain(array[at]))
-        high = float(exact)
-        pairs[at] = high, exact - Fraction(high)
+        pairs[at] = _pair(plain(array[at]))
     return pairs
+
+
+def _pair(number: Any) -> tuple[float, float]:
+    """Return a number as (high, low)."""
+    if not hasattr(number, "as_integer_ratio"):
+        raise TypeError(f"values are numbers, such as Fraction(1, 10), not {shorten(number)}")
+    try:
+        exact = Fraction(*number.as_integer_ratio())
+        high = float(exact)
+    except (ValueError, OverflowError):
+        limit = f"at most {np.finfo(float).max:.1e}".replace("+", "")
+        raise ValueError(f"a double-double is finite, and {limit}, not {shorten(number)}") from None
+    return high, float(exact - Fraction(high))
 
 
 def to_fractions(pairs: np.ndarray) -> np.ndarray:

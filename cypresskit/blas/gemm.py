@@ -195,7 +195,12 @@ def precision_of(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
     first, precision = next(iter(found.items()))
     for name, other in found.items():
         if other != precision:
-            raise TypeError(f"{name} is {other} but {first} is {precision}: all must be alike")
+            why = "".join(
+                f": {each} has shape {arrays[each].shape}, and a last axis of 2 is (high, low)"
+                for each in (first, name)
+                if found[each] == "double-double"
+            )
+            raise TypeError(f"{name} is {other} but {first} is {precision}: all must be alike{why}")
     return precision
 
 
@@ -220,12 +225,18 @@ def _scalar(name: str, value: Any, precision: str) -> Pair:
     if not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
     try:
-        high, low = to_pairs(value) if precision == "double-double" else (float(value), 0.0)
+        high = float(value)
     except OverflowError:
-        high, low = math.inf, 0.0
+        high = math.inf
     if abs(high) > MAX_SIDE[precision] and abs(value) != math.inf:
         raise ValueError(
             f"{name} is beyond the largest number of {precision} precision,"
             f" {MAX_SIDE[precision]:.3g}"
         )
-    return float(high), float(low)
+    if precision != "double-double":
+        return high, 0.0
+    try:
+        high, low = to_pairs(value).tolist()
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return high, low

@@ -40,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         message = str(error)
     except OSError as error:  # commands turn those of most files into CommandError
-        message = f"can't use {error.filename}: {error.strerror or error}"
+        what = f"use {error.filename}" if error.filename else "go on"
+        message = f"can't {what}: {error.strerror or error}"
     shown = "\n".join(map(one_line, message.splitlines()))
     print(f"cypresskit {args.command}: {shown}", file=sys.stderr)
     return 1

@@ -57,8 +57,8 @@ class Note(NamedTuple):
 RIGHT = Note()
 NOWHERE = "No work-item stores this element: check the addresses, and the size of the domain."
 OTHER = Note(
-    "The terms aren't known: the value came through the LDS or memory, depends on a branch, or is of"
-    " another operation than sums and products."
+    "The terms aren't known: the value came through the LDS or memory, depends on a branch, or is"
+    " the result of another operation than sums and products."
 )
 
 

@@ -117,7 +117,8 @@ def read_samples() -> dict[str, tuple[str, ...]]:
 
 def identify_lesson(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
     """Return which lesson a submitted notebook is, by its title; or None."""
-    title = next((title[1] for cell in cells if (title := TITLE.match(cell["source"]))), "")
+    texts = (cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    title = next((title[1] for text in texts if (title := TITLE.match(text))), "")
     return next((stem for stem, lesson in lessons.items() if title.startswith(lesson.name)), None)
 
 

@@ -122,6 +122,11 @@ def texel_words(array, name: str, written: bool = False) -> np.ndarray:
 def constant_words(array, program: Program, n: int) -> np.ndarray:
     """Return a constant buffer as uint32 of shape (elements, 4)."""
     check_array(array, f"constants[{n}]")
+    if array.dtype == np.float64 and not any(i.op.double for i in program.body):
+        raise TypeError(
+            f"constants[{n}] has dtype float64, but the kernel has no instruction for doubles: pass"
+            " float32, such as np.float32([2.0, 3.0])"
+        )
     given = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
     words.reshape(-1)[: len(given)] = given

@@ -35,6 +35,7 @@ from cypresskit.isolated import here
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel, make_entry
+from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine import launch
 from cypresskit.tables import elided
 from cypresskit.teach.check import (
@@ -99,10 +100,11 @@ def time_kernel(
     return simulate(kernel, n, device=device, exact=exact)
 
 
-def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = False) -> Score:
+def judge(kernel: Source, device: Device = HD5870, n: int = N, *, exact: bool = False) -> Score:
     """Judge an entry (or ``sgemm_tn`` and similar kernels): check it and, if it is correct, time it
     at n x n x n.
     """
+    kernel = resolve(kernel)
     name = format_name(kernel)
     kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
     fault = judge_chip(device)
