@@ -27,7 +27,7 @@ POSE = """async () => {
         for (const part of shadowRoot.querySelectorAll(".bar, [data-part=chosen]"))
             part.hidden = true
     }
-    await new Promise((done) => setTimeout(done, 200)) // until it is painted
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
     return document.querySelector("cypresskit-picture").getBoundingClientRect().toJSON()
 }"""
 TEXT = re.compile(rf"(?s)<pre>(.*?)</pre>(?=<p>{re.escape(ADVICE)})")
@@ -44,7 +44,9 @@ def take(pictures: Sequence[str]) -> Iterator[bytes]:
             page.set_content(PAGE.format(picture))
             page.add_script_tag(content=scripts())
             page.wait_for_function(PLAYING)
-            shot = page.screenshot(clip=page.evaluate(POSE))
+            place, before, shot = page.evaluate(POSE), b"", b"none"
+            while shot != before:  # until all is painted
+                before, shot = shot, page.screenshot(clip=place)
             small = io.BytesIO()
             Image.open(io.BytesIO(shot)).quantize(COLORS).save(
                 small, "webp", lossless=True, method=6

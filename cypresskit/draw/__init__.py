@@ -1,6 +1,6 @@
 """Pictures of kernels, launches and host programs.
 
-Each function returns a picture that a notebook shows and that can be saved as a web page or SVG.
+Each function returns a picture that a notebook shows and that can be saved as a web page.
 Pictures that only one lesson uses are in ``cypresskit.teach``. The modules here import Bokeh, so
 each is imported when its name is first used.
 """

@@ -79,7 +79,7 @@ def embed(kind: str, data: str, inside: str) -> str:
     )
 
 
-def still(text: str) -> str:
+def text_form(text: str) -> str:
     """Return what a picture shows until its script runs: its text."""
     words = theme.escape_html(text)
     return f'<div class="cypresskit-still"><pre>{words}</pre><p>{ADVICE}</p></div>'

@@ -23,7 +23,7 @@ from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
 from cypresskit.draw import theme
-from cypresskit.draw.display import Displayable, embed, scripts, still
+from cypresskit.draw.display import Displayable, embed, scripts, text_form
 from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.draw.theme_colors import ThemeColors
 
@@ -254,7 +254,7 @@ class Player(Displayable):
         roots = Serializer(deferred=False).encode(list(self.figures))
         document = {"version": bokeh.__version__, "title": self.title, "roots": roots}
         data = json.dumps({"document": document, "html": self.html})
-        return embed("player", data, still(repr(self)))
+        return embed("player", data, text_form(repr(self)))
 
 
 def _settings_fields(settings: Settings) -> dict:

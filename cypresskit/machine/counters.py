@@ -16,8 +16,6 @@ class LaunchCounters:
 
     Attributes
     ----------
-    engine
-        The engine that ran it.
     fetch_bytes
         Bytes that texture reads fetched.
     out_of_range
@@ -26,17 +24,16 @@ class LaunchCounters:
         How many work-items executed each instruction of ``Program.body``: int64.
     """
 
-    engine: str
     fetch_bytes: int
     out_of_range: int
     executed: np.ndarray = field(repr=False, compare=False)
 
 
-def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> LaunchCounters:
+def tally(launch: Any, executed: np.ndarray, out_of_range: int) -> LaunchCounters:
     """Return the counts of a run of ``launch``."""
     fetched = (
         count * launch.textures[i.controls.resource].texel
         for i, count in zip(launch.program.body, executed.tolist(), strict=True)
         if i.op.kind == "fetch"
     )
-    return LaunchCounters(engine, sum(fetched), out_of_range, executed)
+    return LaunchCounters(sum(fetched), out_of_range, executed)

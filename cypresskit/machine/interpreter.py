@@ -102,7 +102,7 @@ class Interpreter:
             elif self.masks.count and i.op.kind in ("lds", "fence"):
                 (self._lds if i.op.kind == "lds" else self._fence)(i)
             at = self._flow(at, i) if i.op.flow else at + 1
-        return tally(self.launch, "interpreter", self.executed, self.out_of_range)
+        return tally(self.launch, self.executed, self.out_of_range)
 
     def _check_end(self) -> None:
         """Raise the error for a loop that is taken for endless."""

@@ -62,7 +62,7 @@ def run_on(launch: Launch, host: HostProcessor) -> LaunchCounters | None:
         raise endless_error(launch.shape, at, launch.max_instructions, item)
     if native.status == FAILED:
         raise launch.store_error(at, item, element)
-    return tally(launch, "compiled", native.counts[kernel.counters], int(native.counts[0]))
+    return tally(launch, native.counts[kernel.counters], int(native.counts[0]))
 
 
 def address(array: np.ndarray) -> int:

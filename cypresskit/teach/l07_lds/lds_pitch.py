@@ -9,7 +9,7 @@ import json
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
-from cypresskit.draw.display import Displayable, embed, still
+from cypresskit.draw.display import Displayable, embed, text_form
 from cypresskit.draw.scripts import join_modules
 from cypresskit.today import clock_ghz, figures, record
 
@@ -36,7 +36,7 @@ class PitchFigure(Displayable):
 
     def to_html(self) -> str:
         data = json.dumps(_data() | {"title": self.title, "series": theme.SERIES})
-        picture = embed("lds_pitch", data, still(repr(self)))
+        picture = embed("lds_pitch", data, text_form(repr(self)))
         return picture + SCRIPT.format(modules=join_modules(*MODULES))
 
 
