@@ -86,7 +86,7 @@ def test_the_documents_image_of_the_pipelines_is_as_it_is_drawn(chromium):
     drawn, kept = (
         np.asarray(Image.open(io.BytesIO(one)).convert("RGB"), float) for one in (image, saved)
     )
-    assert drawn.shape == kept.shape and abs(drawn - kept).mean() < 2, "save it anew"
+    assert drawn.shape == kept.shape and abs(drawn - kept).mean() < 1, "save it anew"
 
 
 #: What of hostile texts has become a part of the page, at any depth.
