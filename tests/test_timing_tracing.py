@@ -11,14 +11,14 @@ import pytest
 
 from cypresskit.chip.work import ALU, BARRIER, KINDS
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5870
+from cypresskit.devices import HD5870, WAVEFRONT
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.trace import memory_layout, tracing
+from cypresskit.trace import infinite_loops, memory_layout, tracing
 from cypresskit.trace.history import History
 from cypresskit.trace.memory_layout import MemoryLayout
 from cypresskit.trace.vliw import Processor
@@ -85,7 +85,29 @@ def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
     assert unrolled(counted) == unrolled(stepped)
 
 
-# a loop's start, its step, its test: of x in l0 and r0, which are floats, or l1, which are integers
+def check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch):
+    """What each wavefront runs is the same."""
+    joined = paths(of)
+    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
+    stepped = paths(of)
+    clauses = [
+        sum(
+            len(path.wavefronts) * len(body) * times
+            for path in ran
+            for body, times in path.segments
+        )
+        for ran in (joined, stepped)
+    ]
+    assert clauses[0] == clauses[1]  # else there may be too many to unroll
+    assert by_wavefront(joined) == by_wavefront(stepped)
+
+
+BETWEEN = """
+ge r5.x, r0.x, {}
+lt r5.y, r0.x, {}
+iand r5.x, r5.x, r5.y
+iand r5.x, r5.x, l0.z
+add r4.x, r0.x, r5.x"""  # four texels further, in some iterations in the middle
 
 
 @pytest.mark.parametrize("end", ["3.0", "17.0", "37.0"])
@@ -94,10 +116,8 @@ def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
     [
         "min r4.x, r0.x, l2.y",
         "max r4.x, r0.x, l2.y",
-        "ge r5.x, r0.x, l2.z\nlt r5.y, r0.x, l2.w\niand r5.x, r5.x, r5.y\niand r5.x, r5.x, l0.z\n"
-        "add r4.x, r0.x, r5.x",  # four texels further, in some iterations in the middle
-        "ge r5.x, r0.x, l3.x\nlt r5.y, r0.x, l3.y\niand r5.x, r5.x, r5.y\niand r5.x, r5.x, l0.z\n"
-        "add r4.x, r0.x, r5.x",  # in iterations of which none is in the sample
+        BETWEEN.format("l2.z", "l2.w"),
+        BETWEEN.format("l3.x", "l3.y"),
     ],
 )
 def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, monkeypatch):
@@ -112,15 +132,120 @@ def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, mon
             ge r1.x, r0.x, l2.x
             break_logicalnz r1.x
             {bend}
-            sample_resource(0)_sampler(0) r2, r4.xx00
+            {FETCH} r2, r4.xx00
             add r3, r3, r2
             add r0.x, r0.x, l0.x
         endloop
         mov g[0], r3
     """)
-    (counted,) = paths(of)
-    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
-    assert unrolled(counted) == unrolled(paths(of)[0])
+    check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
+
+
+# Of a loop in which r0.x counts from 0 by 1, or by 2^24: what comes before the fetch, and after it
+BITS = "iand r1.y, r0.x, {0}\nif_logicalz r1.y\n{1} r2, r0.00\n{1} r2, r0.00\nendif"
+LEAVE = "ige r1.x, r0.x, l2.y\nbreak_logicalnz r1.x\n"
+
+
+@pytest.mark.parametrize(
+    "first, last, step",
+    [
+        (LEAVE + BITS.format("l2.x", FETCH), "", 1),
+        (LEAVE + BITS.format("l1.z", FETCH), "", 1),
+        ("iand r1.x, r0.x, l2.z\nbreak_logicalnz r1.x", "", 1),
+        (LEAVE + "iand r1.x, r0.x, l2.z\nbreak_logicalnz r1.x", "", 1),
+        ("ilt r1.x, r0.x, l0.w\nbreak_logicalnz r1.x", "", 1 << 24),
+        ("", "imul r1.y, r0.x, r0.x\nige r1.x, r1.y, l2.y\nbreak_logicalnz r1.x", 1),
+        ("", "ishr r1.x, r0.x, l1.z\nbreak_logicalnz r1.x", 1),
+    ],
+)
+def test_a_branch_on_what_does_not_grow_evenly_is_made_in_each_iteration(
+    first, last, step, monkeypatch
+):
+    """On a counter's bits, on one that wraps, on a product, on a shifted number."""
+    of = shapes(f"""
+        dcl_literal l2, 7, 2000, 64, {step}
+        mov r0, l0.wwww
+        whileloop
+            {first}
+            {FETCH} r2, vWinCoord0.xy00
+            add r3, r3, r2
+            iadd r0.x, r0.x, l2.w
+            {last}
+        endloop
+        mov g[0], r3
+    """)
+    check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
+
+
+def counting(seed):
+    """A random program of loops: what r0.x counts, on what they branch, where they leave, and what
+    they fetch.
+    """
+    rng = random.Random(seed)
+    even = "mov {}, r0.x", "mov {}, l2.x", "ishl {}, r0.x, l1.x", "imad {}, r0.x, l2.z, l1.y"
+    bent = (
+        "iand {}, r0.x, l2.x",
+        "ishr {}, r0.x, l1.z",
+        "imin {}, r0.x, l2.y",
+        "ixor {}, r0.x, l2.z",
+    )
+    tests = (
+        *("ige r1.x, r0.x, l2.y", "ilt r1.x, r0.x, l1.w", "iand r1.x, r0.x, l2.x"),
+        *("iand r1.x, r0.x, l2.x\nieq r1.x, r1.x, l2.z", "ishr r1.x, r0.x, l2.w"),
+        *(
+            "imul r1.x, r0.x, r0.x\nige r1.x, r1.x, l2.y",
+            "umod r1.x, r0.x, l2.y\nieq r1.x, r1.x, l1.w",
+        ),
+    )
+
+    def fetch():
+        place = rng.choice(even if rng.random() < 0.9 else bent).format(
+            to := rng.choice(("r6.x", "r7.x"))
+        )
+        add = f"add r4.x, r4.x, {rng.choice(('r9.x', 'l0.w'))}"
+        return [place, f"itof r4.x, {to}", add, f"{FETCH} r2, r4.xx00", "add r3, r3, r2"]
+
+    def loop(depth):
+        body = [*fetch(), f"iadd r0.x, r0.x, {rng.choice(('l3.x', 'l3.x', 'l1.x'))}"]
+        if rng.random() < 0.4:
+            body += [
+                rng.choice(tests),
+                f"if_logical{rng.choice(('z', 'nz'))} r1.x",
+                *fetch(),
+                "endif",
+            ]
+        if depth == 0 and rng.random() < 0.2:
+            body += loop(1)
+        at = f"r{20 + depth}.x"
+        guard = [
+            f"iadd {at}, {at}, l1.x",
+            f"ige r1.x, {at}, l3.{'yz'[depth]}",
+            "break_logicalnz r1.x",
+        ]
+        for leave in guard, [rng.choice(tests), "break_logicalnz r1.x"]:
+            body = body + leave if rng.random() < 0.5 else leave + body
+        return [f"mov {at}, l0.w", "whileloop", *body, "endloop"]
+
+    literals = [
+        [
+            rng.choice((64, 128)),
+            rng.choice((77, 900)),
+            rng.choice((3, 6)),
+            rng.choice((7, 23, 1000)),
+        ],
+        [rng.choice((1, 3, 1 << 24)), rng.choice((90, 400)), 9, 0],
+        [rng.choice((1, 2, -40)), 0, 0, 0],
+    ]
+    lines = [f"dcl_literal l{n}, {', '.join(map(str, row))}" for n, row in enumerate(literals, 2)]
+    start = ["mov r0, l4.xyyy", "flr r9, vWinCoord0.xy00", "mov r3, l0.wwww", "mov r7, l0.wwww"]
+    return "\n".join([*lines, *start, *loop(0), *fetch(), "mov g[0], r3"])
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
+    check_that_joined_iterations_are_those_run_one_by_one(
+        shapes(counting(seed), (16, 8), width=512), monkeypatch
+    )
 
 
 def test_data_of_some_lanes_are_no_address_of_others():
@@ -323,9 +448,7 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier():
 @pytest.mark.parametrize("seed", range(6))
 def test_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
-    counted = by_wavefront(paths(of))
-    monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
-    assert by_wavefront(paths(of)) == counted
+    check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
 
 
 def broken(seed):
@@ -386,6 +509,13 @@ def test_reports_the_endless_loops_of_a_launch(seed, traced):
         assert of.program.body[error.at].opcode == "whileloop"
         assert of.program.body[error.at].line == error.line
         check_that_little_was_run(traced)
+
+
+def test_endless_loops_are_looked_for_among_the_traced_wavefronts(monkeypatch):
+    of, ran = shapes(broken(0), (512, 512)), []
+    monkeypatch.setattr(infinite_loops, "run", lambda launch: ran.append(launch.shape.items))
+    infinite_loops.infinite_loop(of, np.arange(3))
+    assert ran == [3 * WAVEFRONT]
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -2,7 +2,7 @@
 that they request.
 
 ``tracing`` follows the code without data, on the processor of ``vliw``, with ``symbolic`` values
-and recorded ``memory_requests``. ``loop_extrapolation`` skips iterations that do the same,
-``infinite_loops`` finds loops that never end. ``memory_layout`` turns addresses into cache lines,
-``clauses`` and ``history`` collect what each wavefront ran.
+and recorded ``memory_requests``. ``loop_extrapolation`` skips iterations that do the same, as a
+``forecast`` proves, ``infinite_loops`` finds loops that never end. ``memory_layout`` turns
+addresses into cache lines, ``clauses`` and ``history`` collect what each wavefront ran.
 """

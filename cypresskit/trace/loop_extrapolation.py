@@ -4,50 +4,26 @@ Most kernels spend nearly all of their time in loops of the form ``for k in rang
 a loop one iteration at a time would make the timing model's trace slow. A ``RunningLoop`` joins
 iterations that do the same in one segment, and skips most of them.
 
-How it works
-------------
 1. Iterations do the same if they run the same instructions in the same lanes, and each memory
-   access moves by a constant step from one to the next.
-2. A register that gains the same amount in two such iterations is taken for an *induction
-   variable*: its value at the start of any later iteration is extrapolated linearly.
-3. The operands of each comparison are extrapolated in the same way. Until they cross, no lane
-   leaves the loop, and all iterations are taken to do the same. They are skipped, but at most
-   ``SKIPPED`` times as many at once as there were before, and not the last one.
-4. The iteration after the skipped ones is run, from extrapolated registers. It has to do the same,
-   at the addresses that it should have by then. Otherwise, and if a register that can't be
-   extrapolated is used, ``NotExtrapolable`` is raised, and the caller traces the launch again, one
-   iteration at a time.
-
-Limitations
------------
-Running some iterations is a check, not a proof. A loop whose behavior differs in iterations that
-are skipped would be timed incorrectly. It would have to select them without a comparison of numbers
-that change by constant steps.
+   access moves by a constant step from one to the next. They are joined.
+2. After two, the next one is run with a ``Forecast``. It proves for how many more all comparisons
+   have the same outcome, and all addresses and registers grow by constant steps. These are skipped,
+   but for the last, which is run and has to do the same.
+3. What can't be known of the registers after them is marked. If it is used later,
+   ``NotExtrapolable`` is raised, and the caller traces the launch again, one iteration at a time.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cypresskit.compiler.assembly import TEMPORARY, Operation
+from cypresskit.compiler.assembly import TEMPORARY
+from cypresskit.trace.forecast import NEVER, Forecast
 from cypresskit.trace.memory_requests import MemoryRequest
-from cypresskit.trace.symbolic import (
-    ALL_LANES,
-    NO_LANES,
-    UNKNOWN,
-    ZERO,
-    Comparison,
-    NotExtrapolable,
-    Value,
-    unknown_value,
-)
+from cypresskit.trace.symbolic import BENT, ZERO, Growth, NotExtrapolable, Value
 from cypresskit.trace.vliw import Processor
 
-MAX_TRIP_COUNT = 1 << 22  # longer loops are run one iteration at a time
-SKIPPED = 15  # times as many iterations as have passed
-LEAST_FLOAT = np.finfo(np.float32).tiny
+MAX_TRIP_COUNT = 1 << 22  # what goes on for longer is taken for a loop without an end
 
 RegisterComponent = tuple[int, int]  # register number, channel
 Registers = dict[RegisterComponent, Value]
@@ -92,10 +68,12 @@ class RunningLoop:
     first, steps, count
         The instructions of the first iteration of those that did the same; the steps of each
         access, in texels, elements or bytes; and the number of these iterations.
-    ends
-        The registers at the end of some of them, which follow one another.
-    comparisons
-        Those of the last two.
+    before, begins
+        The registers at the start of the iteration before the current one, and of this one.
+    bent
+        Registers that didn't grow as expected, in these iterations.
+    is_even
+        Whether these iterations may prove that others do the same.
     is_ahead
         Whether iterations were skipped just before the current one.
     """
@@ -103,13 +81,15 @@ class RunningLoop:
     start: int
     members: np.ndarray
     is_joined: bool
-    ends: list[Registers]
+    before: Registers
+    begins: Registers = field(default_factory=dict)
     run: int = 0
     executed: list[Executed] = field(default_factory=list)
     first: list[Executed] = field(default_factory=list)
     steps: list[tuple[int, ...]] = field(default_factory=list)
     count: int = 0
-    comparisons: list[list[Comparison]] = field(default_factory=list)
+    bent: set[RegisterComponent] = field(default_factory=set)
+    is_even: bool = True
     is_ahead: bool = False
 
     def continues(self) -> bool:
@@ -131,6 +111,10 @@ class RunningLoop:
         self.is_ahead = False
         return True
 
+    def restart(self) -> None:
+        """Make the current iteration the first of those that do the same."""
+        self.first, self.count, self.bent, self.is_even = self.executed, 1, set(), True
+
     def _moves(self) -> list[tuple[int, ...]] | None:
         """Return by how much each access has moved since the first iteration; None if other
         instructions were executed, or if lanes move by different steps, or by a step that isn't a
@@ -151,93 +135,60 @@ class RunningLoop:
                 moves.append(tuple(int(row[0]) for row in gone))
         return moves
 
-    def skip(self, processor: Processor, comparisons: list[Comparison]) -> None:
-        """Skip iterations that will do the same, at the end of one: change the processor's
-        registers. ``comparisons`` has those of this iteration.
+    def end_iteration(self, processor: Processor) -> None:
+        """At the end of an iteration, skip those that will do the same, if it has proved this. If
+        it hasn't, let the next one try.
         """
-        masks, now = processor.masks, processor.registers
-        self.ends = [*self.ends[-2:], now]
-        self.comparisons = [*self.comparisons[-1:], comparisons]
-        if self.count < 2 or len(self.ends) < 3:
-            return
-        most = min(SKIPPED * self.count, MAX_TRIP_COUNT - self.count)
-        skipped = min(most, self._even_iterations(masks.active) - 1)
-        if skipped < 1:
-            return
-        later = dict(now)
-        for component, value in now.items():
-            values = [end.get(component, ZERO) for end in self.ends]
-            if component[0] < TEMPORARY and value is not values[0]:
-                later[component] = extrapolated(values, masks.active, 2 + skipped)
-                if masks.count < processor.existing:
-                    merge = processor.words.merge
-                    later[component] = merge(later[component], value, masks.active)
-        processor.registers = later
-        self.ends, self.comparisons = [later], []
-        self.count += skipped
-        self.is_ahead = True
+        words, lanes = processor.words, processor.masks.active
+        ends, forecast = processor.registers, words.forecast
+        forget_growths(processor)
+        now = processor.registers
+        if self.count > 2 and forecast is not None and np.array_equal(forecast.lanes, lanes):
+            if self._is_proven(forecast, ends) and 1 < forecast.horizon <= MAX_TRIP_COUNT:
+                skipped = int(forecast.horizon) - 1
+                now = {place: forecast.later(value, skipped) for place, value in ends.items()}
+                self.count += skipped
+                self.is_ahead = True
+            self.is_even = forecast.horizon != NEVER  # else it never proves anything
+        processor.registers = now
+        if self.count > 1 and self.is_even and not self.is_ahead:
+            words.forecast = forecast = Forecast(lanes)
+            processor.registers = {
+                place: replace(value, growth=self._expected(place, value, forecast))
+                for place, value in now.items()
+            }
+        self.before, self.begins = now, processor.registers
 
-    def _even_iterations(self, lanes: np.ndarray) -> int:
-        """Return for how many more iterations all comparisons have the same outcome in some lanes,
-        extrapolated linearly from the last two.
+    def _expected(
+        self, place: RegisterComponent, value: Value, forecast: Forecast
+    ) -> Growth | None:
+        """Return how a register is expected to grow in the iteration that begins."""
+        return (
+            BENT if place in self.bent else forecast.expected(self.before.get(place, ZERO), value)
+        )
+
+    def _is_proven(self, forecast: Forecast, ends: Registers) -> bool:
+        """Return whether all registers ended as the next iteration should start. Those that didn't
+        are bent from now on.
         """
-        count = MAX_TRIP_COUNT
-        for earlier, later in zip(*self.comparisons, strict=True):
-            operands = later.left, later.right, earlier.left, earlier.right
-            left, right, *others = (_as_float64(value, later.operation) for value in operands)
-            gap = left - right
-            growth = gap - (others[0] - others[1])
-            unknown = reduce(np.logical_or, (value.loaded for value in operands))
-            ends = lanes & ~unknown & (growth != 0) & (growth * gap <= 0)
-            further = np.broadcast_to(np.ceil(abs(gap) / abs(growth)) - 1, ends.shape)
-            count = min(count, int(further[ends].min(initial=count)))
-        return count
+        begins = {place: self.begins.get(place, ZERO) for place in ends if place[0] < TEMPORARY}
+        wrong = {
+            place for place, start in begins.items() if not forecast.is_next(start, ends[place])
+        }
+        is_proven = wrong <= self.bent and all(
+            forecast.is_loaded_alike(start, ends[place]) for place, start in begins.items()
+        )
+        self.bent |= wrong
+        return is_proven
 
 
-def extrapolated(values: Sequence[Value], active: np.ndarray, iteration: int) -> Value:
-    """Return a register component at the end of an iteration.
-
-    Parameters
-    ----------
-    values
-        Its values at the ends of iterations 0, 1 and 2.
-    active
-        Mask of the lanes for which the extrapolation has to hold.
-    iteration
-        The number of the iteration.
-
-    Notes
-    -----
-    The value is one of: the same in each iteration; the first value plus a step per iteration, in
-    float32 or int32; or unknown. A float that grows exactly to two iterations that follow one
-    another was never rounded. A loop that uses an unknown value raises ``NotExtrapolable``.
-    """
-    if values[2].loaded is ALL_LANES:
-        return values[2]
-    kinds = (np.float32, np.float64), (np.int32, np.int64)
-    for narrow, wide in kinds if all(value.loaded is NO_LANES for value in values) else ():
-        a, b, c = (value.bits.view(narrow).astype(wide) for value in values)
-        step = b - a
-        later = a + iteration * step
-        is_good = c - b == step
-        if narrow is np.float32:  # subnormal ones are integers
-            for number in (a, b):
-                is_good = is_good & ((number == 0) | (abs(number) >= LEAST_FLOAT))
-        if not _active_values(is_good, active).all():
-            continue
-        for end in (later, later + step) if narrow is np.float32 else ():
-            if _active_values(end.astype(narrow) != end, active).any():
-                return unknown_value(UNKNOWN)
-        return Value(later.astype(narrow).view(np.uint32))
-    return unknown_value(UNKNOWN)
-
-
-def _as_float64(value: Value, comparison: Operation) -> np.ndarray:
-    """Return an operand as a comparison interprets its bits: float, signed or unsigned."""
-    if comparison.row.kind == "float":
-        return value.bits.view(np.float32).astype(np.float64)
-    integer = np.uint32 if "UINT" in comparison.name else np.int32
-    return value.bits.view(integer).astype(np.float64)
+def forget_growths(processor: Processor) -> None:
+    """End a forecast."""
+    processor.words.forecast = None
+    processor.registers = {
+        place: value if value.growth is None else replace(value, growth=None)
+        for place, value in processor.registers.items()
+    }
 
 
 def _active_values(row: np.ndarray, active: np.ndarray) -> np.ndarray:

@@ -78,4 +78,6 @@ class RequestRecorder:
     def _record(self, instruction, words: list[Value], active: np.ndarray) -> None:
         for word in words:
             self.words.check(word, instruction.at, active)
+            if word.growth is not None:
+                self.words.forecast.access(word, instruction.name == "SAMPLE")
         self.noted.append(MemoryRequest(instruction, tuple(word.bits for word in words)))

@@ -7,9 +7,9 @@ unknown because a loop was extrapolated (``UNKNOWN``). If anything depends on th
 be run one iteration at a time (``NotExtrapolable``).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,18 @@ class NotExtrapolable(Exception):
     """A loop can't be extrapolated: it has to be run one iteration at a time."""
 
 
+class Growth(NamedTuple):
+    """How a number grows: ``start + n * step`` in the n-th iteration of a loop from the current one
+    on. Rows of float64, or of int64 for a number modulo 2^32.
+    """
+
+    start: np.ndarray
+    step: np.ndarray
+
+
+BENT = Growth(NO_LANES, NO_LANES)  # it changes in another way
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Value:
     """One component of a register, in one or all work-items.
@@ -42,19 +54,14 @@ class Value:
     at
         The instruction that loaded it, as an index into ``Program.body``; ``UNKNOWN`` after an
         extrapolated loop; -1 if it is known.
+    growth
+        How it grows in a loop that is forecast; None if it stays the same.
     """
 
     bits: np.ndarray
     loaded: np.ndarray = field(default_factory=lambda: NO_LANES)
     at: int = -1
-
-
-class Comparison(NamedTuple):
-    """A comparison that was made, with its operands."""
-
-    operation: Operation
-    left: Value
-    right: Value
+    growth: Growth | None = None
 
 
 ZERO = Value(np.zeros(1, np.uint32))
@@ -71,15 +78,15 @@ class SymbolicWords:
 
     Attributes
     ----------
-    compared
-        Collects the comparisons if it is a list.
+    forecast
+        Of the loop that is run, a ``Forecast``, or None: then no value grows.
     """
 
     poison = ZERO
 
     def __init__(self, program: Program):
         self.program = program
-        self.compared: list[Comparison] | None = None
+        self.forecast: Any = None
 
     def constant(self, bits: np.ndarray) -> Value:
         """Return a word that isn't computed: an input, a constant or a literal."""
@@ -87,7 +94,8 @@ class SymbolicWords:
 
     def negated(self, word: Value) -> Value:
         """Return a word as a float of the other sign."""
-        return Value(word.bits ^ SIGN, word.loaded, word.at)
+        growth = word.growth and self.forecast.negated(word)
+        return Value(word.bits ^ SIGN, word.loaded, word.at, growth)
 
     def compute(self, slots: tuple[Operation, ...], words: list[Value], low: list[Value]) -> Value:
         """Return the result of an operation on the words that its first slot reads. ``low``: the
@@ -96,8 +104,6 @@ class SymbolicWords:
         first = slots[0]
         if first.name == "MOV":
             return words[0]
-        if self.compared is not None and first.row.relation and not low:
-            self.compared.append(Comparison(first, words[0], words[1]))
         at = -1
         all_unknown = False
         for word in words + low:
@@ -110,16 +116,20 @@ class SymbolicWords:
             bits = [pair(a.bits, b) for a, b in zip(low, bits, strict=True)]
         assert first.row.meaning is not None
         result_bits = first.row.meaning(*bits)
+        growth = None
+        if any(word.growth is not None for word in words + low):
+            growth = BENT if low else self.forecast.result(first, words)
         if at < 0:
-            return Value(result_bits)
-        return Value(result_bits, reduce(np.logical_or, (word.loaded for word in words + low)), at)
+            return Value(result_bits, growth=growth)
+        loaded = reduce(np.logical_or, (word.loaded for word in words + low))
+        return Value(result_bits, loaded, at, growth)
 
     def halves(self, value: Value) -> tuple[Value, Value]:
         """Return the low and high words of a double; any other value twice."""
         if value.bits.dtype != np.uint64:
             return value, value
-        low, high = split(value.bits)
-        return Value(low, value.loaded, value.at), Value(high, value.loaded, value.at)
+        low_word, high_word = (replace(value, bits=bits) for bits in split(value.bits))
+        return low_word, high_word
 
     def merge(self, new: Value, old: Value, active: np.ndarray) -> Value:
         """Return ``new`` in the active lanes, ``old`` in the others."""
@@ -128,11 +138,14 @@ class SymbolicWords:
         known = new.loaded is NO_LANES and old.loaded is NO_LANES
         loaded = NO_LANES if known else np.where(active, new.loaded, old.loaded)
         bits = old.bits if new.loaded is ALL_LANES else np.where(active, new.bits, old.bits)
-        return Value(bits, loaded, max(new.at, old.at))
+        growth = self.forecast and self.forecast.merged(new, old, active)
+        return Value(bits, loaded, max(new.at, old.at), growth)
 
     def passed(self, predicate: Operation, value: Value, active: np.ndarray) -> np.ndarray:
         """Return the mask of lanes in which a test passes."""
         self.check(value, predicate.at, active)
+        if value.growth is not None:
+            self.forecast.horizon = -np.inf
         return np.broadcast_to(value.bits != 0, active.shape)
 
     def check(self, word: Value, user: int, active: np.ndarray) -> None:

@@ -10,9 +10,9 @@ How it works
    paths are run, one after the other, under masks. A ``History`` records each clause with the mask
    of the wavefronts that ran it (``members``), and finally turns this into paths.
 3. Iterations of a loop that do the same are joined in a segment with a number of iterations, and
-   most of them are skipped (``loop_extrapolation``). What can't be known of the registers is
-   marked. If that is used later, ``NotExtrapolable`` is raised, and the trace is repeated one
-   iteration at a time.
+   most of them are skipped (``loop_extrapolation``), as far as one of them proves this
+   (``forecast``). What can't be known of the registers is marked. If that is used later,
+   ``NotExtrapolable`` is raised, and the trace is repeated one iteration at a time.
 4. An infinite loop has to be found before its iterations fill the memory. After
    ``CHECKED_ITERATIONS``, only what decides branches is run, on the compiled engine
    (``infinite_loops``).
@@ -42,7 +42,7 @@ from cypresskit.machine.launch import KernelError
 from cypresskit.trace.clauses import ClauseMaker
 from cypresskit.trace.history import History
 from cypresskit.trace.infinite_loops import infinite_loop
-from cypresskit.trace.loop_extrapolation import Executed, RunningLoop
+from cypresskit.trace.loop_extrapolation import Executed, RunningLoop, forget_growths
 from cypresskit.trace.memory_layout import MemoryLayout, Motion
 from cypresskit.trace.memory_requests import RequestRecorder
 from cypresskit.trace.symbolic import NotExtrapolable, SymbolicWords
@@ -176,8 +176,7 @@ class _Tracer:
         members = members_of(self.processor.masks.active)
         self.history.end_segment(members)
         joins = self.joins and can_join(self.code, at)
-        self.loops.append(RunningLoop(at, members, joins, [self.processor.registers]))
-        self.words.compared = [] if joins else None
+        self.loops.append(RunningLoop(at, members, joins, self.processor.registers))
         return self.processor.step(at)
 
     def _end_iteration(self, at: int) -> int:
@@ -187,7 +186,7 @@ class _Tracer:
         loop = self.loops[-1]
         if loop.is_joined and not loop.continues():
             self._end_segment(loop)
-            loop.first, loop.count = loop.executed, 1
+            loop.restart()
         running = members_of(self.processor.masks.loops[-1].loop_mask)
         departed = loop.members & ~running
         if departed.any():
@@ -200,15 +199,15 @@ class _Tracer:
         following = self.processor.step(at)
         if following > at:
             self.loops.pop()
-            self.words.compared = None
+            forget_growths(self.processor)
             return following
 
         loop.run += 1
         if loop.run == CHECKED_ITERATIONS:
             self._check_that_it_ends()
         if loop.is_joined:
-            loop.skip(self.processor, self.words.compared or [])
-            loop.executed, self.words.compared = [], []
+            loop.end_iteration(self.processor)
+            loop.executed = []
         return following
 
     def _end_segment(self, loop: RunningLoop) -> None:
@@ -230,4 +229,4 @@ class _Tracer:
 
     @cached_property
     def _infinite_loop(self) -> KernelError | None:
-        return infinite_loop(self.memory_layout.shape)
+        return infinite_loop(self.memory_layout.shape, self.wavefronts)
