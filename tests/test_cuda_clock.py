@@ -128,9 +128,9 @@ def test_a_store_and_a_load_of_shared_memory_take_the_clocks_that_were_measured(
     assert max(modeled, 3.35) == pytest.approx(measured, rel=0.02)
 
 
-def traced(text):
+def traced(text, shared_bytes=0):
     """Follow code for a warp, and return its segments and its registers."""
-    code = SassCode(8, 0, "\n".join(f"1 {CONTROL} {line}" for line in text.split(";")))
+    code = SassCode(8, shared_bytes, "\n".join(f"1 {CONTROL} {line}" for line in text.split(";")))
     launch = launch_of(as_written, 1, 32, matrices((8, 8), (8, 8), (8, 8)))
     tracer = Tracer(code, launch, np.zeros((1, 3), int))
     return tracer.run(), tracer.registers
@@ -167,6 +167,24 @@ def test_a_guard_within_a_loop_is_followed_to_the_iteration(length, guarded):
     )
     assert int(registers.word("R2").max()) == min(length, guarded)
     assert sum(segment.count for segment in trace if segment.is_loop) == length
+
+
+def looped(place):
+    """Follow 100 iterations that load from shared memory: k is in R0, the place in R4."""
+    return traced(
+        f"MOV R0, RZ;{place};SHF.L.U32 R4, R4, 0x2, RZ;IADD3 R4, R4, 0x400, RZ;LDS R6, [R4];"
+        "IADD3 R0, R0, 0x1, RZ;ISETP.LT.AND P0, PT, R0, 0x64, PT;@P0 BRA 1;EXIT",
+        shared_bytes=400,
+    )[0]
+
+
+def test_addresses_in_a_loop_move_as_its_segments_say():
+    (loop,) = (segment for segment in looped("MOV R4, R0") if segment.is_loop)
+    assert (loop.count, [move for step, move in loop.moves() if step.one.is_access]) == (100, [4])
+    bent = looped("LOP3.LUT R4, R0, 0xf, RZ, 0xc0, !PT")
+    assert [segment.count for segment in bent if segment.is_loop] == [16] * 6 + [4]
+    with pytest.raises(NotTimed, match="a loop whose addresses don't grow evenly"):
+        looped("SHF.R.U32.HI R4, RZ, 0x3, R0")
 
 
 def test_blocks_whose_addresses_dont_grow_evenly_are_refused():

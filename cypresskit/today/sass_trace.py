@@ -3,8 +3,9 @@ issues, and which addresses it accesses.
 
 Threads whose paths differ take turns: those at the lowest instruction go on, until they meet the
 others. Once three iterations of a loop do the same, and registers grow evenly, iterations are
-skipped until a comparison has another result (``even_iterations``). Data aren't known: a branch
-or an address that depends on data is refused.
+skipped until a comparison has another result (``even_iterations``), unless they compute with the
+bits of what grows. The one after them is followed, and has to be at the expected addresses. Data
+aren't known: a branch or an address that depends on data is refused.
 """
 
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from cypresskit.today.sass_threads import (
 
 WARP = 32
 SHARED_BASE = 1024  # the first byte of a block's shared memory
+LOGIC = "LOP3", "ULOP3"
 MAX_STEPS = 15_000  # instructions of a loop that are followed
 MAX_SKIPPED = 1 << 20  # iterations
 
@@ -42,7 +44,7 @@ class TraceStep:
         Masks of the threads that are there, and of those that execute it: (blocks, warps, threads).
     value
         Of an access, its first byte for each thread; of a comparison, by how much the first number
-        is larger.
+        is larger; of logic, its operands.
     array
         Of an access of memory: the array, the number of an argument.
     """
@@ -60,8 +62,8 @@ class Segment:
 
     Attributes
     ----------
-    steps, later
-        The steps of the last iteration but one, and of the last one.
+    steps, later, apart
+        The steps of an iteration, those of the last one, and how many iterations later that is.
     is_loop
         Whether it is in a loop.
     count
@@ -70,6 +72,7 @@ class Segment:
 
     steps: list[TraceStep]
     later: list[TraceStep]
+    apart: int = 1
     is_loop: bool = False
     count: int = 1
 
@@ -78,7 +81,7 @@ class Segment:
         for step, later in zip(self.steps, self.later):
             move = 0
             if step.one.is_access and step.on.any():
-                move = int(np.median((later.value - step.value)[step.on]))
+                move = int(np.median((later.value - step.value)[step.on])) // self.apart
             yield step, move
 
 
@@ -107,11 +110,31 @@ def even_iterations(segment: Segment) -> int:
     count = MAX_SKIPPED
     for step, later in zip(segment.steps, segment.later):
         if "ISETP" in step.one.name:
-            growth = later.value - step.value
+            growth = (later.value - step.value) // segment.apart
             ends = later.on & (growth != 0) & (later.value * growth <= 0)
             left = (abs(later.value[ends]) - 1) // abs(growth[ends])
             count = min([count, *left.tolist()])
     return max(count, 0)
+
+
+def moves_on(segment: Segment, steps: list[TraceStep], apart: int) -> bool:
+    """Return whether steps that do the same as a loop's last iteration, so many iterations later,
+    access what they should by then.
+    """
+    return segment.count == 1 or all(
+        np.array_equal(
+            segment.apart * (now.value - later.value)[now.on],
+            apart * (later.value - step.value)[now.on],
+        )
+        for step, later, now in zip(segment.steps, segment.later, steps)
+        if now.one.is_access
+    )
+
+
+def has_bits(segment: Segment) -> bool:
+    """Return whether a loop computes with the bits of what grows."""
+    logic = [(a, b) for a, b in zip(segment.steps, segment.later) if a.one.name in LOGIC]
+    return any(np.any(x != y) for a, b in logic for x, y in zip(a.value, b.value))
 
 
 class Tracer:
@@ -163,26 +186,36 @@ class Tracer:
     def _follow_loop(self, header: int, end: int) -> None:
         """Follow a loop until no thread is in it."""
         values = self.registers
-        followed = 0
+        followed = skipped = 0
         segment = None
         growth: dict[str, Values] = {}  # of registers in the last iteration
         while header in self.pending:
             before = dict(values)
             steps = self._follow(end, header)
-            if segment and signature(segment.later) == signature(steps):
+            is_same = segment is not None and signature(segment.later) == signature(steps)
+            if segment and is_same and not moves_on(segment, steps, 1 + skipped):
+                if skipped:
+                    raise NotTimed(
+                        f"line {steps[0].one.line} is in a loop whose addresses don't grow evenly:"
+                        " let each be a multiple of k, plus what doesn't depend on k"
+                    )
+                is_same = False
+            if segment and is_same:
                 segment.steps, segment.later = segment.later, steps
+                segment.apart = 1 + skipped
                 segment.count += 1
             else:
                 segment = Segment(steps, steps, is_loop=True)
                 self.segments.append(segment)
             earlier, growth = growth, {name: values[name] - value for name, value in before.items()}
             is_even = all(np.all(grown == earlier.get(name, 0)) for name, grown in growth.items())
-            if segment.count >= 3 and is_even:
-                count = even_iterations(segment)
-                segment.count += count
+            skipped = 0
+            if segment.count >= 3 and is_even and not has_bits(segment):
+                skipped = max(even_iterations(segment) - 1, 0)
+                segment.count += skipped
                 for name, grown in growth.items():
-                    skipped = values[name] + count * grown & MASK
-                    values[name] = np.where(grown, skipped, values[name])
+                    later = values[name] + skipped * grown & MASK
+                    values[name] = np.where(grown, later, values[name])
             followed += len(steps)
             if followed > MAX_STEPS:
                 raise NotTimed(
@@ -205,6 +238,8 @@ class Tracer:
         elif "ISETP" in one.name:
             first, second = map(self.registers.read, one.sources[:2])
             step.value = np.broadcast_to(signed(first - second), on.shape)
+        elif one.name in LOGIC:
+            step.value = [self.registers.read(source) for source in one.sources]
         if one.name not in CONTROL_FLOW + STORES:
             compute(self.registers, one, on)
         if one.name == "BRA":
