@@ -159,7 +159,7 @@ def _texel_hint(listed: list[tuple], fetched: list[tuple]) -> str:
     if [matrix for matrix, *_ in listed] != [matrix for matrix, *_ in fetched]:
         return 'two texels belong to "A" and two to "B".'
     if _sorted((matrix, row, column) for matrix, column, row in listed) == fetched:
-        return "column and row are exchanged: both matrices are stored with k rows."
+        return "column and row are exchanged: both matrices are stored with a row for each k."
     if _sorted(("BA"[matrix == "B"], column, row) for matrix, column, row in listed) == fetched:
         return (
             "A and B are exchanged, or x and y: y counts blocks of rows of C, and those come"

@@ -374,7 +374,7 @@ def share_filled(n: int, k: int) -> float:
         "`//` gives whole numbers only: a share needs `/`.": lambda n, k: (
             (n // 64) ** 2 // (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
         ),
-        "`%` gives the wavefronts of the last round, which is 0 if it is full; all rounds count.": (
+        "this is how full the last round is, and 0 if it is full: all rounds count.": (
             lambda n, k: (n // 64) ** 2 % (20 * k) / (20 * k)
         ),
         "a share is between 0 and 1. This is in percent.": lambda n, k: 100 * share_filled(n, k),

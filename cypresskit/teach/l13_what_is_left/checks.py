@@ -72,7 +72,7 @@ def comparison_table(experiment: str, cypress: Mapping[str, float]) -> str:
         "thread blocks come whole.": lambda r, t, s: min(
             65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64
         ),
-        "each takes 1,024 bytes more.": lambda r, t, s: (
+        "each thread block takes 1,024 bytes more.": lambda r, t, s: (
             min(65536 // (r * t), 233472 // max(s, 1), 2048 // t) * t // 32
         ),
         "these are thread blocks, not warps.": lambda r, t, s: min(
@@ -112,6 +112,7 @@ def check_warps(r, t, s):
         "the cache delivers bytes, not numbers: how many bytes has a number?": lambda f, w, s: (
             f / w
         ),
+        "the more bytes a number has, the longer it takes to arrive.": lambda f, w, s: f / (w * s),
         "inverted: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
         "a value of k takes a column *and* a row.": lambda f, w, s: f * s / w / 2,
         "each product is a multiplication and an addition: two operations.": lambda f, w, s: (

@@ -72,7 +72,10 @@ def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
     require(not exchanged, f"{case} has rows and columns exchanged.", hint)
     i, j = np.argwhere(c != want)[0]
     wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
-    raise CheckStopped(wrong, "thread (x, y) begins at row 8 * y and column 8 * x of C.")
+    hint = "thread (x, y) begins at row 8 * y and column 8 * x of C."
+    if np.array_equal(c[::8, ::8], want[::8, ::8]):
+        hint = "each block's first number is right: in the others, where does i count, and where j?"
+    raise CheckStopped(wrong, hint)
 
 
 def _check_launches(launches: list) -> None:
@@ -126,6 +129,7 @@ def check_saves(first, second, work):
     [(8,), (32,), (16,), (1,), (2,), (4,)],
     {
         "a thread needs eight numbers of each, not one.": lambda across: across + 32 / across,
+        "the warp's 32 threads stand in 32 / across rows.": lambda across: 8 * (across + 32),
         "these are the numbers of b. Add the numbers of a.": lambda across: 8 * across,
         "these are the numbers of a. Add the numbers of b.": lambda across: 8 * 32 / across,
         "threads share numbers: threads in a row share a's, threads in a column"
