@@ -45,7 +45,7 @@ class Note(NamedTuple):
 
     ``kind`` is "factor" if a line has an element in place of another, "unread" if no line reads an
     element, "lost" if its product isn't stored, "store" if the sum of another element is stored,
-    "no store", or "".
+    "no store", "repeated" if a product is added again, or "".
     """
 
     text: str = ""
@@ -55,7 +55,10 @@ class Note(NamedTuple):
 
 
 RIGHT = Note()
-NOWHERE = "No work-item stores this element: check the addresses, and the size of the domain."
+NOWHERE = Note(
+    "No work-item stores this element: check the addresses, and the size of the domain.",
+    kind="no store",
+)
 OTHER = Note(
     "The terms aren't known: the value came through the LDS or memory, depends on a branch, or is"
     " the result of another operation than sums and products."
@@ -246,16 +249,13 @@ def _traced(traced: TracedElement) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
-        faults = [_not_stored(traced)]
+        faults = [NOWHERE]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
         sliced = Slice(traced, item)
         place = stores.shape.place(item)
         faults = [OTHER] if got != expected else []
-        for at, made in sliced.mixed[:1] if faults else ():
-            text = f"Line {at} multiplies what line {made} computed, not an element of A or B."
-            faults = [Note(text, made, (at, made))]
         if sliced.singles or not any(UNKNOWN in elements for elements in sliced.terms):
             terms, judged = _Judge(traced, sliced).judged()
             faults = judged or faults
@@ -273,18 +273,6 @@ def _traced(traced: TracedElement) -> ElementTrace:
         given.alpha,
         given.beta,
     )
-
-
-def _not_stored(traced: TracedElement) -> Note:
-    """Return the note on an element that no work-item stores."""
-    _, word, stream = traced.place
-    stores = (i for i in traced.kernel.program.body if i.dest and i.dest.register.kind == "o")
-    lines = [i.line for i in stores if i.dest and i.dest.register.index == stream]
-    if not lines:
-        return Note(NOWHERE, kind="no store")
-    line = lines[-1]
-    text = f"Component {LETTERS[word]} of o{stream} isn't stored: look at line {line}."
-    return Note(text, line, (line,), "no store")
 
 
 def _check_place(row: object, column: object) -> None:
@@ -387,7 +375,10 @@ class _Judge:
             text = f"The {other} is stored here: check the coordinates of the fetches."
             return Note(text, kind="store")
         check = "register" if streams else "address and register"
-        text = f"Line {self.line} stores the {other} in this place. Check the line's {check}."
+        text = (
+            f"Line {self.line} stores the {other} in place of C[{self.traced.row},"
+            f" {self.traced.column}]'s. Check the line's {check}."
+        )
         return Note(text, self.line, (self.line,), "store")
 
     def _is_stored_twice(self) -> bool:
@@ -426,8 +417,16 @@ class _Judge:
         again = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
-            where = f"at line{'s' * (len(lines) > 1)} {listed(lines)}"
-            note = Note(f"Term k = {k} is added {again}: {where}.", lines[-1], (*lines,))
+            pairs = zip(first.factors, addend.factors)
+            anew = [one for one, two in pairs if one.step != two.step and one.line == two.line]
+            if lines[1:]:
+                text = f"Term k = {k} is added {again}: at lines {listed(lines)}."
+            elif anew:
+                lines.append(anew[0].line)
+                text = f"Line {lines[1]} reads {anew[0]} {again} for term k = {k}."
+            else:
+                text = f"Line {lines[0]} adds term k = {k} to the sum {again}."
+            note = Note(text, lines[-1], (*lines,), "repeated")
             terms.append(self._term("repeated", addend, k, note))
         return terms
 
@@ -534,12 +533,12 @@ class _Judge:
             i = sliced.instruction(later)
             writes = (register, component) in defines(i)
             keeps = any((s.register.kind, s.register.index) == ("r", register) for s in i.sources)
-            reads = sliced.operands(later, component) if writes else []
-            if i.op.name in ("mul", "dmul") and 0 in map(sliced.number_at, reads):
-                return Note(f"{left} line {i.line} multiplies by 0", i.line, (line, i.line), "lost")
             if writes and not keeps:
                 again = "the next iteration" if i.line == line else f"line {i.line}"
                 return Note(f"{left} {again} overwrites", i.line, (line, i.line), "lost")
+        if step > sliced.store:
+            text = f"line {line} adds it after line {self.line}, which stores this element"
+            return Note(text, self.line, (line, self.line), "lost")
         return Note(f"{left} isn't stored to this element", line, (line,), "lost")
 
     def _steps_of(self, matrix: str) -> list[int]:

@@ -276,8 +276,6 @@ class Slice:
         The terms of the stored sum, by their elements.
     number
         The part of the sum that is from no matrix.
-    mixed
-        The lines that multiply what was computed, each with the line that computed it.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -296,7 +294,6 @@ class Slice:
             for key in defines(self.instruction(step)):
                 self.writers[key].append(step)
         self.number = 0.0
-        self.mixed: list[tuple[int, int]] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         ran, also_ran = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         if ran == also_ran:
@@ -415,21 +412,37 @@ class Slice:
     def _product(
         self, a: ReadWord, b: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
-        """Add a product to the sum, or yield what it multiplies by a number."""
-        first, second = self.number_at(a), self.number_at(b)
+        """Add a product to the sum, or yield what it multiplies by a number. A factor may be a
+        product of an element and a number itself.
+        """
+        first, second, made = self.number_at(a), self.number_at(b), a.step
         if 0 in (first, second):
             return
+        if first is None and second is None:
+            (a, number), (b, other) = map(self._unscaled, (a, b))
+            times *= number * other
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
             yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
         elif NO_ELEMENT in (self.element(a), self.element(b)):
             self._add_term(OPAQUE)
-            if made := self._writer(a if self.element(a) == NO_ELEMENT else b):
-                self.mixed.append((self.line(a.step), self.line(made[0])))
         else:
             sign = self._signed(a) * self._signed(b)
             reads = sorted(map(self.read, (a, b)), key=lambda read: read.element)
-            self._add_term(Addend(tuple(reads), sign * times, a.step, scaled))
+            self._add_term(Addend(tuple(reads), sign * times, made, scaled))
+
+    def _unscaled(self, at: ReadWord) -> tuple[ReadWord, float]:
+        """Return an operand and 1; or, of an element times a number, where it was multiplied, and
+        the number.
+        """
+        node = self._writer(at) if self.element(at) == NO_ELEMENT else None
+        if node and self.instruction(node[0]).opcode in ("mul", "dmul"):
+            factors = self.operands(*node)
+            for element, other in (factors, factors[::-1]):
+                number = self.number_at(other)
+                if number is not None and self.element(element) != NO_ELEMENT:
+                    return element, number * self._signed(at)
+        return at, 1.0
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum. Terms that cancel are left out."""
