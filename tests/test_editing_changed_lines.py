@@ -63,6 +63,13 @@ BLOCK = written("01b", ROWS)
 OWN, FREE = (reference_kernel(STEPS[step].like).text for step in ("own", "free"))
 ONE, ORDER = STEPS["00"].starter, STEPS["03"].starter
 COUNT, FETCH = "    add r0.z, r0.z, l0.y\n", "    sample_resource(1)_sampler(1) r4"
+TWO = ONE.replace(
+    "    add",
+    "    sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r4, r0.zx00\n"
+    "    sample_resource(1)_sampler(1)_aoffimmi(0,1,0) r5, r0.yz00\n"
+    "    mad r10.x, r4.x, r5.x, r10.x\n"
+    "    add",
+)
 NUMBERED = ["ushr r1.z, vTidInGrpFlat.x, l8.y", "iand r1.w, vTidInGrpFlat.x, l8.w"]
 
 
@@ -92,9 +99,9 @@ PLANTED = {
     "mask": ("01a", ["mad r11.x___, r2.y, r3, r11"], 22, "mask"),
     "no component": ("01a", ["mad r11.xy__, r2, r3, r11"], 22, "one component belongs here"),
     "another register": ("01a", ["mad r11.xy__, r0.y, r3, r11"], 22, "another register belongs"),
-    "never set": ("01b", [ROWS[0], "mad r12, r1.z, r3, r12", ROWS[2]], 23, "another register"),
+    "counts half": ("00", TWO, 22, "counts half of the values of k"),
     "wrong rows": ("01b", EXCHANGED, 23, "another component belongs"),
-    "added twice": ("01b", [*ROWS, ROWS[0]], 25, "the kernel is correct without this line"),
+    "added twice": ("01b", [*ROWS, ROWS[0]], 25, "Without line 25 the kernel is correct"),
     "texel": ("02", [LACKS["02"][0].replace("1,0", "0,1"), *LACKS["02"][1:]], 38, "its offset"),
     "texture": ("02", [LACKS["02"][0].replace("(0)", "(1)"), *LACKS["02"][1:]], 38, "texture 1;"),
     "swizzle": ("01b", BLOCK.replace("vWinCoord0.yx", "vWinCoord0.xy"), 8, "are exchanged"),
@@ -114,7 +121,7 @@ PLANTED = {
         "01b",
         BLOCK.replace("add r0.xy, vWinCoord0.yx, l0.x", "mov r0.xy, vWinCoord0.yx"),
         8,
-        "this line",
+        "in line 8",
     ),
     "first k": ("01b", BLOCK.replace("mov r0.z, l0.y", "mov r0.z, l0.x"), 9, "another component"),
     "moved and changed": (
@@ -125,7 +132,7 @@ PLANTED = {
     ),
     "bound": ("01b", BLOCK.replace("cb0[0].z      ", "cb0[0].w      "), 16, "another component"),
     "alpha": ("own", OWN.replace("cb0[0].z\n", "cb0[0].x\n"), 19, "another component"),
-    "constant": ("00", ONE.replace("1.0, -0.5", "1.0, 0.5"), 8, "without the change in this line"),
+    "constant": ("00", ONE.replace("1.0, -0.5", "1.0, 0.5"), 8, "change in line 8 the kernel"),
     "addend": ("02", written("02", LACKS["02"]).replace("l1.zw", "l0.zw"), 8, "another register"),
     "sign": ("01b", BLOCK.replace("r2.x, r3", "r2.x_neg(xyzw), r3"), 20, "its sign is wrong"),
     "upper case": ("01b", ["MUL r11, r2.y, r3", *ROWS[1:]], 22, "only multiplies"),
@@ -167,7 +174,7 @@ def test_where_a_given_line_stores_another_sum_the_readers_line_in_it_is_named()
     text = written("02", LACKS["02"]).replace("mad r8, r2.y, r4, r8", "mad r7, r2.y, r4, r7")
     text = text.replace("mad r7, r2.x, r5, r7", "mad r8, r2.x, r5, r8")
     notes, line = replayed(STEPS["02"], text)
-    assert re.search(rf"in this place: your line {line} leads there\.", notes[0]), notes
+    assert re.search(rf"in place of C.*: look at your line {line}\.", notes[0]), notes
 
 
 def test_no_line_is_named_that_isnt_part_of_the_element_that_is_shown():
@@ -236,7 +243,7 @@ def test_a_note_on_a_given_line_names_the_readers_line_as_well():
         exchange += ["lds_load_vec_id(0) r20, r3.y, r3.y", "lds_load_vec_id(0) r21, r3.z, r3.z"]
         text = text.replace(f"    ; column {column} of A\n", "\n".join([*exchange, ""]))
     notes, line = replayed(step, text)
-    assert re.search(rf": your line {line} leads there\.", notes[0])
+    assert re.search(rf": look at your line {line}\.", notes[0])
     assert text.splitlines()[line - 1].startswith("lds")
 
 
@@ -268,7 +275,7 @@ def test_of_lines_that_compute_a_wrong_place_none_is_blamed_alone():
     """No single repair helps: all of the reader's lines that lead to the access are named."""
     wrong = [NUMBERED[0].replace("r1.z", "r2.x"), "iand r1.z, r2.x, l8.y", NUMBERED[1]]
     notes, line = replayed(STEPS["05"], renumbered(*wrong[:2], "mov r1.w, r1.z"))
-    said = r"Line \d+, race: lines 17 to 19 compute its place\. .* for work-items 0, 1, 2 and 3\."
+    said = r"Line \d+, race: work-items 0, 1, 2 and 3 store to one place, which lines 17 to 19 .*"
     assert re.fullmatch(said, notes[0]) and not line, notes
 
 
@@ -397,7 +404,7 @@ def test_the_workbench_shows_the_fault_first():
 def test_a_repair_of_the_only_changed_line_makes_all_of_c_correct(step, text):
     """Its target is wrong. A mask, or another component of a source, repairs some elements."""
     fault = fault_of(step, text)
-    said = "writes r1.x; another component", "line 20 set, before a line reads it"
+    said = "writes r1.x; another component", "set, before a line reads it"
     assert any(words in fault.text for words in said), fault
 
 

@@ -78,7 +78,8 @@ class Case:
             return unknown_launch(error)
         if self.seen.findings and self.fault:
             named = {"kind": "changed", "line": self.fault.line, "message": self.fault.text}
-            answer |= {"message": self.fault.text, "findings": [named, *answer["findings"]]}
+            shown = [named] * (self.seen.wrong is None)  # or else it is an element's first note
+            answer |= {"message": self.fault.text, "findings": shown + answer["findings"]}
         if self.leads:
             answer |= {"message": self.leads}
         return answer | {"small": self.small and self.small.answer()}
@@ -112,8 +113,7 @@ class Case:
         unset = [each for each in self.seen.findings if each.kind == "uninitialised"]
         if unset and not self.fault:
             line, name = unset[0].line, unset[0].element
-            text = f"Line {line} uses {name}, which was never set. {unset[0].advice}"
-            notes = [Note(text, line)]
+            notes = [Note(f"Line {line} uses {name}, which was never set.", line)]
         return [Note(self.leads), *notes] if self.leads else notes
 
     def costs(self) -> Part | None:

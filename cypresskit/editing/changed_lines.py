@@ -34,7 +34,6 @@ from cypresskit.editing.line_repairs import (
     PRODUCTS,
     TESTS,
     Kind,
-    kinds_of,
     line_repairs,
     misplaced,
     mistake,
@@ -54,6 +53,7 @@ FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't b
 SECONDS = 2.0  # of processor time for all variants of a text
 LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
+OTHER = 7.0  # times the scalars that are shown, so that no literal is one of them by chance
 #: Lines that the trace of an element names.
 TRACED = "sample", "mad", "dmad"
 #: Lines of which each changes some elements of C: one may be right though others aren't.
@@ -124,9 +124,9 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     red = next((term.lines for term in trace.terms if not term.right), ())
     mine = sorted(own.intersection(red) - right) if known else []
     if mine and first.kind in ("factor", "store") and not own.intersection(first.lines):
-        which = f"lines {listed(mine)} lead" if mine[1:] else f"line {mine[0]} leads"
+        which = f"line{'s' * (len(mine) > 1)} {listed(mine)}"
         said, _, more = first.text.partition(". ")
-        text = f"{said.removesuffix('.')}: your {which} there. {more}"
+        text = f"{said.removesuffix('.')}: look at your {which}. {more}"
         first = Note(text.rstrip(), mine[-1])
     return [first, *others]
 
@@ -203,16 +203,18 @@ class _Search:
         self.changes = _changes(known.splitlines(), self.lines)
         self.own = _own_lines(self.changes)
         self.notes = trace.faults if trace else ()
+        self.unset = any(f.kind == "uninitialised" for f in seen.findings)
+        self.named = any(note.kind == "factor" for note in self.notes)
         self.places = [f for f in seen.findings if f.kind.endswith(("outside", "race"))]
         self.origins = _Origins(seen, (finding.line for finding in self.places))
-        terms = trace.terms if trace else ()
-        wrong = [term.lines for term in terms if not term.right]
+        wrong = [term.lines for term in (trace.terms if trace else ()) if not term.right]
         self.near = {*sum([*wrong, *(note.lines for note in self.notes)], ())}
         self.near.add(trace.line if trace else 0)
         self.near = self.near.union(self.origins.found, *self.origins.found.values())
-        self.summed = {line for term in terms for line in term.lines}
         self.end = process_time() + SECONDS
-        self.given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, SEED, LARGEST)
+        alpha = seen.alpha if seen.alpha == 1 else OTHER * seen.alpha
+        beta = OTHER * seen.beta
+        self.given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
         self.before = _result(self.given, seen.kernel.text)
         self.wrong = self.given.wrong(self.before)
 
@@ -221,32 +223,42 @@ class _Search:
 
         First, moved lines are put back, and each change is undone; then changed lines are repaired.
         By the notes of an incorrect element, a product isn't at fault if an element isn't read. If
-        C is correct, tests of a loop are repaired, and lines that lead to what was found.
+        C is correct, tests of a loop are repaired, and lines that lead to what was found. A value
+        that was never set tells more than changes undone.
         """
         if note := self._iterates():
             return note
         own = [change.at for change in self.changes if change.new]
+        counts = [self.words[at][:2] for at in own if self.words[at][0] == "add"]
+        own[:0] = [n for n, line in enumerate(self.words) if line[:2] in counts and n not in own]
         if any(note.kind == "unread" for note in self.notes):
             own = [at for at in own if not self._starts(at, PRODUCTS)]
-        found = self._best(self._undone())
+        found = None if self.unset else self._best(self._undone())
         if not self.wrong.any():
             own = [at for at in own if at + 1 in self.near or self._starts(at, TESTS)]
         found = found or self._best(self._repairs(own))
         return found.fault if found else self._unread() or self._placed()
 
     def _iterates(self) -> Note | None:
-        """Return whether an iteration takes twice as many values of k as it is launched for: the
-        kernel is correct for an even number of iterations, and for no odd one.
+        """Return whether an iteration takes twice as many values of k as it is launched for, or as
+        a line counts: with so many, or with the line twice, the kernel is correct.
         """
         kernel = self.seen.kernel
         double = replace(kernel.convention, k_step=2 * kernel.k_step)
-        if not self.seen.sizes or not self._is_right(replace(kernel, convention=double)):
-            return None
-        line, _ = find_statement(kernel.text)
-        takes = f"an iteration takes {double.k_step} values of k"
-        if line:
-            return Note(f"Line {line} states k {kernel.k_step}, but {takes}.", line)
-        return Note(f"C is correct only where k is a multiple of {double.k_step}: {takes}.")
+        if self.seen.sizes and self._is_right(replace(kernel, convention=double)):
+            line, _ = find_statement(kernel.text)
+            takes = f"an iteration takes {double.k_step} values of k"
+            if line:
+                return Note(f"Line {line} states k {kernel.k_step}, but {takes}.", line)
+            return Note(f"C is correct only where k is a multiple of {double.k_step}: {takes}.")
+        if any(note.kind == "repeated" for note in self.notes):
+            for at, (op, to, *sources) in enumerate(self.words):
+                twice = LineChange(at, (self.lines[at],) * 2)
+                counts = op == "add" and to in sources
+                if counts and self._repaired(self._text([twice])) == (self.wrong.sum(), 0):
+                    text = f"Line {at + 1} counts half of the values of k that an iteration takes."
+                    return Note(text, at + 1)
+        return None
 
     def _unread(self) -> Note | None:
         """Return the changed line that overwrites a result before a line reads it; or, if no note
@@ -261,11 +273,12 @@ class _Search:
                 continue
             later = (j for j in program.body[at + 1 :] if written & {*defines(j)})
             over = next(later, i).line
+            set_here = str(i.dest).replace("_", "")
             if over in self.own and over != i.line:
-                text = f"Line {over} overwrites {i.dest}, which line {i.line} set, before a line"
+                text = f"Line {over} overwrites {set_here}, which line {i.line} set, before a line"
                 return Note(f"{text} reads it.", over)
             if over == i.line in self.own and not named:
-                return Note(f"Line {over} sets {i.dest}, but no later line reads it.", over)
+                return Note(f"Line {over} sets {set_here}, but no later line reads it.", over)
         return None
 
     def _placed(self) -> Note | None:
@@ -277,25 +290,24 @@ class _Search:
             return None
         for finding in self.places:
             line, kind = finding.line, finding.kind
-            if found := sorted(own & self.origins.found[line]):
+            found = sorted(own & self.origins.found[line])
+            if found and (kind != "race" or line not in own):
                 first, *more = found
-                lines = f"lines {ranged(found)} compute" if more else f"line {first} computes"
-                if line in own:
-                    lines = f"look at it, and at {lines.replace(' compute', ', which compute')}"
                 same = self._same_place() if kind == "race" else ""
-                text = f"Line {line}, {kind}: {lines} its place.{same}"
-                return Note(text, line if line in own else 0 if more else first)
+                lines = f"lines {ranged(found)} compute" if more else f"line {first} computes"
+                lines = f"{same}, which {lines}" if same else f"{lines} its place"
+                return Note(f"Line {line}, {kind}: {lines}.", 0 if more else first)
             if line in own and kind in ("load outside", "store outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)
         return None
 
     def _same_place(self) -> str:
-        """Return, as a sentence, which work-items first store to one place."""
+        """Return which work-items first store to one place; "" if each has its own."""
         items: dict[int, list[int]] = defaultdict(list)
         for item, place in enumerate(self.origins.stored):
             items[place].append(item)
         some = next((alike for alike in items.values() if alike[1:]), [])
-        return f" It is the same for work-items {listed(some[:4])}." if some else ""
+        return f"work-items {listed(some[:4])} store to one place" if some else ""
 
     def _starts(self, at: int, words: tuple[str, ...]) -> bool:
         return bare_line(self.lines[at]).startswith(words)
@@ -305,18 +317,14 @@ class _Search:
     def _undone(self) -> Iterator[Variant]:
         """Yield the variants with moved lines put back, then those with a change undone."""
         moved = [each for each in self.changes if each.moved is not None]
-        back = [self._moved(each.at, each.moved or 0, whole=False) for each in moved]
-        yield from back
-        back = [each for each in back if not self._starts(each.fault.line - 1, TRACED)]
-        if back[1:]:
-            yield _together(back)._replace(whole=True)
+        yield from (self._moved(each.at, each.moved or 0, whole=False) for each in moved)
         for change in reversed(self.changes):
             said = ""
             if change.new and change.old:
                 said = mistake(self.words[change.at], words_of(change.old[0]))
             if said:
                 yield Variant((change,), _note(change.at, said), whole=False)
-            elif change.old:
+            elif change.old and not (change.old[1:] and not change.new and self.named):
                 yield Variant((change,), self._without(change))
 
     def _moved(self, at: int, place: int, whole: bool) -> Variant:
@@ -327,8 +335,9 @@ class _Search:
     def _without(self, change: LineChange) -> Note:
         """Return the fault if the product is correct without a change."""
         if change.new:
-            what = "the change in this line" if change.old else "this line"
-            return _note(change.at, f": the kernel is correct without {what}.")
+            what = "the change in " * bool(change.old)
+            text = f"Without {what}line {change.at + 1} the kernel is correct."
+            return Note(text, change.at + 1)
         line, *more = change.old
         lines = f"{len(more) + 1} lines are" if more else "A line is"
         number = change.at + 1
@@ -351,17 +360,14 @@ class _Search:
         """Yield the variants with one line repaired, or with several in the same way: first the
         lines that lead to what was found, and each line's likeliest repair. If the sum is stored
         elsewhere or nowhere, only a whole C tells which line is wrong. It does so, too, if one line
-        alone was changed. If a product of the reader's is lost, only lines that lead to it are
-        repaired alone.
+        alone was changed.
         """
-        lost = {line for note in self.notes if note.kind == "lost" for line in note.lines}
-        only_whole = len(self.changes) == 1 or any("store" in note.kind for note in self.notes)
+        only_whole = (
+            self.unset or len(self.changes) == 1 or any("store" in note.kind for note in self.notes)
+        )
         alike: dict[Kind, dict[int, Variant]] = defaultdict(dict)
-        for change in self.changes:  # as the reader changed them, first
-            for old in map(words_of, change.old if change.new else ()):
-                alike |= {kind: {} for kind in kinds_of(self.words[change.at], old)}
         all_words = [*self.words, *self.known]
-        ranked: tuple[list[list[Variant]], ...] = ([], [], [])
+        ranked: tuple[list[list[Variant]], ...] = ([], [])
         ends = [n for n, (op, *_) in enumerate(self.words) if op in ("whileloop", "endloop")]
         for at in places:
             is_separate = self._starts(at, SEPARATE)
@@ -380,11 +386,8 @@ class _Search:
                     alike[self.words[at][0], place].setdefault(at, moves[-1])
             single[LIKELY:LIKELY] = moves
             is_near = at + 1 in self.near or self._starts(at, ("lds_store",))
-            rank = 0 if is_near else 1 if at + 1 in self.summed else 2
-            if rank == 0 or not lost & self.own:
-                ranked[rank].insert(0, single)
-        exchanged = sorted(alike, key=lambda kind: isinstance(kind[1], frozenset))  # come last
-        groups = dict.fromkeys(tuple(alike[kind].values()) for kind in exchanged)
+            ranked[not is_near].insert(0, single)
+        groups = dict.fromkeys(tuple(group.values()) for group in alike.values())
         several = [_together(group) for group in groups if len(group) > 1]
         ranked[0].insert(0, several)
         for turn in chain.from_iterable(zip_longest(*lines) for lines in ranked):

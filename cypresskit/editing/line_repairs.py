@@ -65,16 +65,11 @@ class LineRepair(NamedTuple):
 
 def line_repairs(words: Words, lines: Sequence[Words]) -> Iterator[LineRepair]:
     """Yield the repairs of a line, the likeliest first; ``lines`` has the words of all lines."""
-    fixed = _multiply_add(words)
-    repairs = [(right, words, right) for right in (*fixed, *_repaired_words(words, lines))]
-    for some in fixed:  # a second mistake in its line
-        repairs += [(right, some, some) for right in _repaired_words(some, lines)]
-    for right, begun, named in repairs:
+    for right in (*_multiply_add(words), *_repaired_words(words, lines)):
         if right != words:
             text = f"{right[0]} {', '.join(right[1:])}"
             elsewhere = _register(right[1]) != _register(words[1])
-            kinds = kinds_of(begun, right)
-            yield LineRepair(text, kinds, mistake(words, named), elsewhere)
+            yield LineRepair(text, kinds_of(words, right), mistake(words, right), elsewhere)
 
 
 def _multiply_add(words: Words) -> list[Words]:
@@ -187,10 +182,7 @@ def mistake(words: Words, right: Words) -> str:
         what = "adds its operands" if op.endswith("add") else "only multiplies"
         if op in DOTS:
             what = "adds up the products of components"
-        adds = f"A product is added to a sum by `{right[0]}`"
-        if _register(right[-1]) != _register(right[1]):
-            adds = f"`{right[0]}` also adds"
-        return f": `{op}` {what}. {adds}."
+        return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
     if len(words) != len(right) or op.startswith("dcl"):
         return ""
     if places == [2, 3] and _register(words[2]) == _register(right[3]):
@@ -222,7 +214,7 @@ def mistake(words: Words, right: Words) -> str:
     elif name == other and sorted(letters) == sorted(others):
         what = "its components are exchanged"
     elif name == other:
-        what = "all components belong here"
+        what = f"all of {name} belongs here"
         if others:
             what = f"{'another' if letters else 'one'} component belongs here"
     return f" reads {wrong}; {what}."
