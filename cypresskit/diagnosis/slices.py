@@ -419,8 +419,8 @@ class Slice:
         if 0 in (first, second):
             return
         if first is None and second is None:
-            (a, number), (b, other) = map(self._unscaled, (a, b))
-            times *= number * other
+            (a, left), (b, right) = self._unscaled(a), self._unscaled(b)
+            times *= left * right
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
             yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
