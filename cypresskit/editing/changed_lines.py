@@ -240,8 +240,9 @@ class _Search:
         return found.fault if found else self._unread() or self._placed()
 
     def _iterates(self) -> Note | None:
-        """Return whether an iteration takes twice as many values of k as it is launched for, or as
-        a line counts: with so many, or with the line twice, the kernel is correct.
+        """Return a note if an iteration takes twice as many values of k as it is launched for, or
+        as a line counts. It does if the kernel is correct with a double ``k_step``, or with that
+        line written twice.
         """
         kernel = self.seen.kernel
         double = replace(kernel.convention, k_step=2 * kernel.k_step)

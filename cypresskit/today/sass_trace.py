@@ -118,8 +118,8 @@ def even_iterations(segment: Segment) -> int:
 
 
 def moves_on(segment: Segment, steps: list[TraceStep], apart: int) -> bool:
-    """Return whether steps that do the same as a loop's last iteration, so many iterations later,
-    access what they should by then.
+    """Return whether steps that do the same as a loop's last iteration access what they should:
+    they are those of the iteration ``apart`` after it.
     """
     return segment.count == 1 or all(
         np.array_equal(

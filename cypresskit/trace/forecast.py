@@ -44,10 +44,10 @@ class Forecast:
         """
         lanes = self.known(before, now)
         a, b = before.bits, now.bits
-        if before is now or not _of(a != b, lanes).any():
+        if before is now or not of_lanes(a != b, lanes).any():
             return None
         x, y = flushed(a), flushed(b)
-        if not _of((x.view(np.uint32) != a) | (y.view(np.uint32) != b), lanes).any():
+        if not of_lanes((x.view(np.uint32) != a) | (y.view(np.uint32) != b), lanes).any():
             end = y.astype(np.float64)
             found = self._exact(Growth(end, end - x), lanes)
             if found is not BENT:
@@ -61,15 +61,15 @@ class Forecast:
         """
         lanes = self.known(start, end)
         if start.growth is None or end.growth is None:
-            return start.growth is end.growth and not _of(start.bits != end.bits, lanes).any()
+            return start.growth is end.growth and not of_lanes(start.bits != end.bits, lanes).any()
         (a, step), (b, other) = start.growth, end.growth
         if a.dtype != b.dtype or a.dtype == bool:
             return False
-        return not _of((_wrapped(a + step) != b) | (step != other), lanes).any()
+        return not of_lanes((_wrapped(a + step) != b) | (step != other), lanes).any()
 
     def is_loaded_alike(self, start: Value, end: Value) -> bool:
         """Return whether the same lanes of two values come from memory."""
-        return not _of(start.loaded != end.loaded, self.lanes).any()
+        return not of_lanes(start.loaded != end.loaded, self.lanes).any()
 
     def later(self, value: Value, count: int) -> Value:
         """Return what a register is ``count`` iterations later; unknown if it is bent."""
@@ -112,7 +112,7 @@ class Forecast:
                 product = self._exact(_product(a, b, lanes), lanes)
                 return product if product is BENT else self._exact(_sum(product, c), lanes)
             case "FLT_TO_INT", (a,):
-                is_whole = not any((_of(row, lanes) % 1).any() for row in a)
+                is_whole = not any((of_lanes(row, lanes) % 1).any() for row in a)
                 return Growth(*(row.astype(np.int64) for row in a)) if is_whole else BENT
             case "INT_TO_FLT", (a,):
                 self._keep_sign(a, lanes)
@@ -123,7 +123,7 @@ class Forecast:
                 return _sum(a, Growth(-b.start, -b.step))
             case "MULLO_INT", (a, b):
                 return _product(a, b, lanes)
-            case "LSHL_INT", (a, b) if not _of(b.step != 0, lanes).any():
+            case "LSHL_INT", (a, b) if not of_lanes(b.step != 0, lanes).any():
                 return _product(a, Growth(1 << (b.start & 31), b.step), lanes)
         return BENT
 
@@ -145,11 +145,15 @@ class Forecast:
 
     # The horizon
 
+    def end(self) -> None:
+        """Note that no later iteration is known to do the same."""
+        self.horizon = NEVER
+
     def access(self, word: Value, is_float: bool) -> None:
         """Note a word of an address."""
         growth = _as_growth(is_float, word)
         if growth is BENT:
-            self.horizon = NEVER
+            self.end()
         elif not is_float:
             self._keep_sign(growth, self.known(word))
 
@@ -178,9 +182,9 @@ class Forecast:
             return BENT
         start, step = growth
         for denominator, limit in EXACT_FLOATS:
-            if not any((_of(row, lanes) * denominator % 1).any() for row in growth):
+            if not any((of_lanes(row, lanes) * denominator % 1).any() for row in growth):
                 room = np.where(step != 0, (limit - abs(start)) // abs(step), np.inf)
-                if _of(room < 1, lanes).any():
+                if of_lanes(room < 1, lanes).any():
                     return BENT
                 self._limit(room, lanes)
                 return growth
@@ -188,7 +192,7 @@ class Forecast:
 
     def _limit(self, most: np.ndarray, lanes: np.ndarray) -> None:
         """Note for how many iterations something holds, in some lanes."""
-        self.horizon = min(self.horizon, _of(most, lanes).min(initial=np.inf))
+        self.horizon = min(self.horizon, of_lanes(most, lanes).min(initial=np.inf))
 
 
 def _as_growth(is_float: bool, word: Value) -> Growth:
@@ -205,7 +209,7 @@ def _sum(a: Growth, b: Growth) -> Growth:
 
 def _product(a: Growth, b: Growth, lanes: np.ndarray) -> Growth:
     """Return how a product grows: ``BENT`` if both factors do."""
-    if _of((a.step != 0) & (b.step != 0), lanes).any():
+    if of_lanes((a.step != 0) & (b.step != 0), lanes).any():
         return BENT
     return Growth(_wrapped(a.start * b.start), _wrapped(a.start * b.step + a.step * b.start))
 
@@ -220,6 +224,6 @@ def _wrapped(row: np.ndarray) -> np.ndarray:
     return row if row.dtype == float else row.astype(np.int32).astype(np.int64)
 
 
-def _of(row: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+def of_lanes(row: np.ndarray, lanes: np.ndarray) -> np.ndarray:
     """Return some lanes of a row; a row of one element stands for all."""
     return np.broadcast_to(row, lanes.shape)[lanes]

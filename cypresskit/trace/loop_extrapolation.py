@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cypresskit.compiler.assembly import TEMPORARY
-from cypresskit.trace.forecast import NEVER, Forecast
+from cypresskit.trace.forecast import NEVER, Forecast, of_lanes
 from cypresskit.trace.memory_requests import MemoryRequest
 from cypresskit.trace.symbolic import BENT, ZERO, Growth, NotExtrapolable, Value
 from cypresskit.trace.vliw import Processor
@@ -129,7 +129,7 @@ class RunningLoop:
             for request, earlier in zip(now.requests, then.requests):
                 rows = zip(request.rows, earlier.rows)
                 gone = [request.numbers(row) - request.numbers(before) for row, before in rows]
-                gone = [_active_values(row, now.active) for row in gone]
+                gone = [of_lanes(row, now.active) for row in gone]
                 if any((row != row[0]).any() or row[0] % request.grain for row in gone):
                     return None
                 moves.append(tuple(int(row[0]) for row in gone))
@@ -189,8 +189,3 @@ def forget_growths(processor: Processor) -> None:
         place: value if value.growth is None else replace(value, growth=None)
         for place, value in processor.registers.items()
     }
-
-
-def _active_values(row: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Return the active lanes of a row; a row of one element stands for all lanes."""
-    return row[active] if row.size > 1 else row

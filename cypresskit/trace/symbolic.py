@@ -145,7 +145,7 @@ class SymbolicWords:
         """Return the mask of lanes in which a test passes."""
         self.check(value, predicate.at, active)
         if value.growth is not None:
-            self.forecast.horizon = -np.inf
+            self.forecast.end()
         return np.broadcast_to(value.bits != 0, active.shape)
 
     def check(self, word: Value, user: int, active: np.ndarray) -> None:
