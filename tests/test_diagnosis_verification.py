@@ -54,6 +54,17 @@ def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(n
     assert not ck.verify(kernel)
 
 
+@pytest.mark.parametrize("name", SIX)
+def test_a_kernel_that_stores_nothing_where_beta_is_0_is_wrong(name):
+    text = ck.kernels[name].text
+    inside, after = text.split("endif", 1)
+    stores, end = after.split("endmain", 1)
+    kernel = mine(name, f"{inside}{stores}endif\nendmain{end}")
+    assert ck.verify(kernel, beta=-1.0)
+    found = ck.verify(kernel)
+    assert not found and "beta = 0" in str(found)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_a_product_is_compared_element_by_element(seed):
     """The kernels' own are within their bounds; one bit more is noticed, and one bound more."""

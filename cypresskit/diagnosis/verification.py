@@ -152,7 +152,8 @@ def verify(
     alpha, beta
         Integers of C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0 for a kernel
         that doesn't read them. A kernel that reads the old C is verified with a beta of -1, also if
-        it doesn't read beta. The matrices hold integers from -4 to 4.
+        it doesn't read beta. The last product has a beta of 0, unless another is given. The
+        matrices hold integers from -4 to 4.
 
     Returns
     -------
@@ -175,11 +176,14 @@ def verify(
 equal numpy's, to the last bit.
     """
     known = resolve(kernel)
+    last_beta = 0.0 if beta is None else beta
     alpha, beta = factors(known, alpha, beta)
     passed: list[Size] = []
     compared = NOTHING
-    for size in _sizes(known):
-        given = make_product(known, size, alpha, beta)
+    *sizes, last = _sizes(known)
+    scalars = [(size, beta) for size in sizes] + [(last, last_beta)]
+    for size, factor in scalars:
+        given = make_product(known, size, alpha, factor)
         comparison = None if len(passed) < SMALL else _compared(given)
         if not comparison:
             outcome = _verified(given, tuple(passed))
