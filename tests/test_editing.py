@@ -148,10 +148,39 @@ def test_where_only_alpha_or_beta_is_wrong_the_terms_name_it():
     assert all(term["right"] for term in right["terms"])
 
 
-def test_an_endless_loop_ends_by_its_instructions():
-    _, answer = verdict(TEXT.replace("add r0.z, r0.z, l0.x\n", "", 1))
-    assert [finding["kind"] for finding in answer["findings"]] == ["endless loop"]
+@pytest.mark.parametrize("nth", range(8, 16))
+def test_a_sum_that_only_some_numbers_make_wrong_has_a_note(nth):
+    """Halves of a sum are exchanged, in some lines: the sum shown is traced, not one of others."""
+    text = ck.kernels["dgemm_tn"].text
+    line = re.findall(r"dmad r\d+.zw, .*", text)[nth]
+    replay = replayed(text.replace(line, f"{line[:-2]}wz", 1), "dgemm_tn")["replay"]
+    assert replay["notes"] and "It is" in replay["message"]
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "says"),
+    [
+        ("add r0.z, r0.z, l0.x", "", "tests r0.z; no line of the loop sets it."),
+        ("add r0.z, r0.z", "add r0.w, r0.z", "tests r0.z; no line of the loop sets it."),
+        (
+            "add r0.z, r0.z",
+            "add r0.z, r10.x",
+            "tests r0.z; line {} sets it anew in each iteration.",
+        ),
+        (
+            "break_logicalnz r1.x",
+            "break_logicalnz r1.y",
+            "tests r1.y; no line of the loop sets it.",
+        ),
+        ("add r0.z, r0.z", "sub r0.z, r0.z", "tests r0.z; line {} changes it."),
+    ],
+)
+def test_an_endless_loop_ends_by_its_instructions_and_what_it_tests_is_named(line, instead, says):
+    number = next(n for n, each in enumerate(TEXT.split("\n"), 1) if line in each)
+    _, answer = verdict(TEXT.replace(line, instead, 1))
+    assert answer["findings"][0]["kind"] == "endless loop"
     assert answer["findings"][0]["line"] == TEXT.split("\n").index("whileloop") + 1
+    assert answer["message"].endswith(says.format(number))
 
 
 RIGHT = {

@@ -32,7 +32,7 @@ from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.products import Size, blocks, make_product
+from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.machine import KernelError
 from cypresskit.tables import listed, quantity
 
@@ -229,14 +229,12 @@ def trace_element(
     m, n, k = map(index, size)
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    traced = TracedElement(make_product(known, (m, n, k), alpha, beta), row, column)
-    return _traced(traced)
+    return trace_product(make_product(known, (m, n, k), alpha, beta), row, column)
 
 
-def _traced(traced: TracedElement) -> ElementTrace:
-    """Return the trace of an element of a small product."""
-    kernel, given = traced.kernel, traced.given
-    row, column = traced.row, traced.column
+def trace_product(given: Product, row: int, column: int) -> ElementTrace:
+    """Return the trace of an element of a small product; the errors are ``trace_element``'s."""
+    kernel, traced = given.kernel, TracedElement(given, row, column)
     stores = StoreRecorder(traced.place)
     got = float("nan")
     try:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError
-from cypresskit.diagnosis.element_trace import ElementTrace, Note, Term, trace_element
+from cypresskit.diagnosis.element_trace import (
+    ElementTrace,
+    Note,
+    Term,
+    trace_element,
+    trace_product,
+)
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Part, last_line
@@ -93,7 +99,10 @@ def _sentence(seen: Verification) -> str:
         return f"{result} is incorrect: {seen.wrong}."
     if seen.findings:
         first = seen.findings[0]
-        return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
+        said = first.message.partition(". ")[0]
+        if first.kind == "endless loop":  # its advice says why
+            said = first.advice[:1].lower() + first.advice[1:]
+        return f"Line {first.line}, {first.kind}: {said.rstrip('.')}."
     return seen.error or f"{result} is incorrect."
 
 
@@ -123,7 +132,12 @@ def replay_answer(
     of = small.given if small else seen
     row, column = place
     try:
-        trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
+        if small:
+            trace = trace_product(small.given, row, column)
+        else:
+            trace = trace_element(
+                seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta
+            )
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")

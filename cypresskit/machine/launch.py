@@ -148,13 +148,14 @@ def endless_error(shape: LaunchShape, at: int, count: int, item: int | None = No
     instructions of work-item ``item``, or of any.
     """
     culprit = "a work-item" if item is None else shape.item_name(item)
-    why = f"Does its break condition ever become true?{_tested(shape.program, at)}"
+    why = _tested(shape.program, at)
     what = f"this loop has not ended after {count:,} instructions of {culprit}. {why}"
     return kernel_error(shape, "endless", at, what, item)
 
 
 def _tested(program: Program, at: int) -> str:
-    """Return which lines of the loop opened at ``body[at]`` change what ends it."""
+    """Return why the loop opened at ``body[at]`` may not end: which lines change what it tests."""
+    asked = "Does its break condition ever become true?"
     depth = 0
     loop = []
     for i in program.body[at:]:
@@ -164,14 +165,19 @@ def _tested(program: Program, at: int) -> str:
             break
     end = next((i for i in loop if i.op.flow == "break"), None)
     decides = keys(uses(program, end)) if end else set()
-    test = next((i for i in loop if decides & {*defines(i)}), None)
-    if test is None:
-        return ""
-    counted = keys(uses(program, test))
+    test = next((i for i in loop if decides & {*defines(i)}), end)
+    counted = keys(uses(program, test)) if test else set()
+    if not test or not counted:
+        return asked
     names = " and ".join(f"r{number}.{LETTERS[component]}" for number, component in sorted(counted))
-    lines = [i.line for i in loop if counted & {*defines(i)}]
-    changes = f"line {lines[0]} changes it" if lines else "no line of the loop changes it"
-    return f" Line {test.line} tests {names}; {changes}." if names else ""
+    said = f"Line {test.line} tests {names}"
+    setting = [i for i in loop if counted & {*defines(i)}]
+    anew = [i for i in setting if not counted & {*defines(i)} & keys(uses(program, i))]
+    if anew:
+        return f"{said}; line {anew[0].line} sets it anew in each iteration."
+    if setting:
+        return f"{asked} {said}; line {setting[0].line} changes it."
+    return f"{said}; no line of the loop sets it."
 
 
 def kernel_error(
