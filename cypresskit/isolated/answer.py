@@ -231,8 +231,8 @@ class Answer:
         The plain data of an answer that isn't a function.
     names
         The names in its cells, if the check has looked for them.
-    unread
-        The places and names of parameters that its cells never read, if the check has looked.
+    parameters
+        The names of its parameters, and whether its cells read each, if the check has looked.
     """
 
     def __init__(
@@ -251,7 +251,7 @@ class Answer:
         self.connection = here.ServerHere(show) if here.IS_USED else Connection(server or OWN, show)
         self.value: Any = None
         self.names: set[str] = set()
-        self.unread: list[tuple[int, str]] = []
+        self.parameters: list[tuple[str, bool]] = []
         self.type = ""
         self.function = False
         self.how = {"cells": [cell._asdict() for cell in cells], "name": name}

@@ -65,6 +65,12 @@ class Card:
     def multiply(self, a: CardMatrix, b: CardMatrix) -> CardMatrix:
         """Return a new matrix, the product of two."""
         left, right = (self._numbers(matrix) for matrix in (a, b))
+        (rows, inner), (lines, columns) = left.shape, right.shape
+        if inner != lines:
+            raise ValueError(
+                f"{rows} x {inner} times {lines} x {columns} is no product: a's columns are as many"
+                " as b's rows"
+            )
         held = self._hold(left @ right)
         self.flops.append(2 * held.numbers.size * left.shape[1])
         return held

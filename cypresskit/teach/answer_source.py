@@ -52,8 +52,8 @@ def find_all_names(cells: Sequence[Cell]) -> set[str]:
     return names | {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
 
 
-def find_unread_parameters(cells: Sequence[Cell], name: str) -> list[tuple[int, str]]:
-    """Return the places and names of a function's parameters that its source never reads."""
+def find_parameters(cells: Sequence[Cell], name: str) -> list[tuple[str, bool]]:
+    """Return the names of a function's parameters, and whether its source reads each."""
     functions = [
         function
         for cell in cells
@@ -65,8 +65,8 @@ def find_unread_parameters(cells: Sequence[Cell], name: str) -> list[tuple[int, 
     function = functions[-1]
     names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
     read = {node.id for node in names if isinstance(node.ctx, ast.Load)}
-    parameters = enumerate(one.arg for one in (*function.args.posonlyargs, *function.args.args))
-    return [] if "locals" in read else [each for each in parameters if each[1] not in read]
+    parameters = (one.arg for one in (*function.args.posonlyargs, *function.args.args))
+    return [(each, bool(read & {each, "locals"})) for each in parameters]
 
 
 def _function_in(node: ast.AST, name: str) -> ast.FunctionDef | ast.Lambda | None:

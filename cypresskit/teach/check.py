@@ -33,8 +33,8 @@ from cypresskit.isolated.serving import PACKAGE, error_text
 from cypresskit.teach.answer_source import (
     AnswerSource,
     find_all_names,
+    find_parameters,
     find_source,
-    find_unread_parameters,
 )
 from cypresskit.timing import DataDependentError
 
@@ -323,7 +323,7 @@ def _open_answer(source: AnswerSource, stack: ExitStack) -> Answer:
         ) from None
     stack.callback(page.end)
     answer.names = find_all_names(cells)
-    answer.unread = find_unread_parameters(cells, name)
+    answer.parameters = find_parameters(cells, name)
     return answer
 
 

@@ -7,8 +7,10 @@ never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
+from itertools import combinations
 from math import ceil, floor, gcd, isclose
 
 import numpy as np
@@ -147,7 +149,8 @@ class Formula:
         elif not any(results) and not whether and not failed:
             hint = f"it returns 0 in every call. {capitalize(hint)}"
         elif not whether and not failed:
-            pattern = _pattern(results, want) or self.ignored(answer)
+            pattern = self.exchanged(results, answer)
+            pattern = pattern or _pattern(results, want) or self.ignored(answer)
             hint = f"{pattern} {capitalize(hint)}" if pattern else hint
         if any(fine):
             are = "is" if sum(fine) == 1 else "are"
@@ -156,16 +159,28 @@ class Formula:
             hint += f" In another call {failed[0].verdict.message}"
         return Verdict(False, message, hint)
 
+    def exchanged(self, results: Sequence[float], answer: Callable) -> str:
+        """Return which two arguments the answer exchanges, or ""."""
+        names = [f"`{name}`" for name, _ in getattr(answer, "parameters", ())]
+        places = range(len(self.cases[0]))
+        for i, j in combinations(places[: len(names)], 2):
+            order = [{i: j, j: i}.get(place, place) for place in places]
+            with suppress(ArithmeticError, ValueError, TypeError):
+                others = [self.right(*(case[place] for place in order)) for case in self.cases]
+                if all(map(_is_equal, results, others)):
+                    return f"{names[i]} and {names[j]} are exchanged."
+        return ""
+
     def ignored(self, answer: Callable) -> str:
         """Return which arguments the answer's source never reads, of those that change the right
         result; "" if it reads all.
         """
         unread = [
-            name
-            for place, name in getattr(answer, "unread", ())
-            if place < len(self.cases[0]) and self._depends_on(place)
+            f"`{name}`"
+            for place, (name, is_read) in enumerate(getattr(answer, "parameters", ()))
+            if not is_read and place < len(self.cases[0]) and self._depends_on(place)
         ]
-        return f"it doesn't use {listed([f'`{name}`' for name in unread])}." if unread else ""
+        return f"it doesn't use {listed(unread)}." if unread else ""
 
     def _depends_on(self, place: int) -> bool:
         """Return whether the right result of a case changes with the argument in a place."""

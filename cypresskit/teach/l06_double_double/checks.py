@@ -197,7 +197,12 @@ def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
         )
     if e == 0:
         return "in float64, s - a isn't always b: e is made of such differences."
-    return "s - a is the part of b that is in s. What is missing of b? And, likewise, of a?"
+    if e == 2 * lost:
+        return "this counts the loss twice: the part of a in s is what s has besides its part of b."
+    return (
+        "s - a is the part of b that is in s: what is missing of b? What s has besides is the part"
+        " of a: what is missing of a?"
+    )
 
 
 @kernel_exercise("product.il", stuck="the result goes to r1, and from there to o0.")

@@ -296,9 +296,9 @@ def judge_chip(device) -> Verdict | None:
                 f"only {', '.join(CHANGEABLE_FIELDS)} may change.",
             )
     if (over := die_bytes(device) - die_bytes(HD5870)) > 0:
-        return Verdict(
-            False, f"{over:,} bytes more than the HD 5870 has.", "take them from another memory."
-        )
+        of = f"of {POOL_BYTES:,} bytes"
+        hint = f"take them from another memory; register_pool counts registers {of}."
+        return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", hint)
     return None
 
 

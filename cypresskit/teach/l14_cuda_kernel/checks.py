@@ -115,7 +115,8 @@ def _check_launches(launches: list) -> None:
             lambda first, second, work: max(first - second - work, 0)
         ),
     },
-    "how long does an iteration take with both loads, and how long with the second one alone?",
+    "the work begins when both loads have arrived. How long does an iteration take with both, and"
+    " how long with the second one alone?",
     " clocks",
 )
 def check_saves(first, second, work):
