@@ -361,6 +361,7 @@ export class Workbench {
       this.panels.open("climb")
       this.ask({part: "climb"})
     }
+    if (problem && right) this.headline("wrong", problem, [{message: problem}])
     if (problem || !right) return
     const shown = inDigits(gflops)
     const isSquare = size.every((side) => side === size[0])

@@ -7,14 +7,17 @@ operations; a fetch has the clocks of the texture unit, bank conflicts included;
 those of the LDS; a store those of the store path.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cypresskit.chip.work import ALU, TEX, Clause, clause_executions
-from cypresskit.compiler import Code
+from cypresskit.compiler import Bundle, Code
+from cypresskit.devices import WAVEFRONT
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
 
 UNITS = ("ALU", "texture", "LDS", "stores")
+PRODUCT = re.compile("MUL|FMA")  # in the name of an operation
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,32 @@ def _working(code: Code) -> set[int]:
 
 def bundle_shares(code: Code, clause: Clause) -> list[tuple[int, float]]:
     """Return for each operation of a clause its instruction and its share of the bundle."""
+    return [(o.at, 1 / len(b.operations)) for b in _bundles(code, clause) for o in b.operations]
+
+
+def _bundles(code: Code, clause: Clause) -> tuple[Bundle, ...]:
+    """Return the bundles of a clause."""
     if clause.kind != ALU:
-        return []
-    bundles = code.controls[clause.control].bundles[clause.first : clause.first + clause.bundles]
-    return [(o.at, 1 / len(b.operations)) for b in bundles for o in b.operations]
+        return ()
+    return code.controls[clause.control].bundles[clause.first : clause.first + clause.bundles]
+
+
+def products_made(launch: TimedLaunch, spread: Spread) -> float:
+    """Return how many products of two numbers, in the precision of a GEMM kernel, a launch makes at
+    most: all lanes of its wavefronts count.
+    """
+    kind = "float" if launch.precision == "single" else "double"
+    made: dict[tuple[int, int, int], int] = {}
+    total = 0
+    for clause, iterations, wavefronts in clause_executions(spread.paths):
+        key = clause.control, clause.first, clause.bundles
+        if key not in made:
+            made[key] = sum(_products(bundle, kind) for bundle in _bundles(launch.code, clause))
+        total += made[key] * iterations * wavefronts
+    return total * spread.times * WAVEFRONT
+
+
+def _products(bundle: Bundle, kind: str) -> int:
+    """Return the products of a bundle; that of two doubles fills it."""
+    products = [o for o in bundle.operations if o.row.kind == kind and PRODUCT.search(o.name)]
+    return len(products) if kind == "float" else min(len(products), 1)

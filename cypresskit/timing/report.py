@@ -1,7 +1,4 @@
-"""``Report``: how long a simulated launch takes, and why.
-
-A report can't be made of a kernel that would compute above the device's peak.
-"""
+"""``Report``: how long a simulated launch takes, and why."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -147,11 +144,6 @@ class Report(ChipReport, LaunchTime):
         What was timed. ``report_on(replace(launch, device=board))`` times it on another board.
     explanations
         What ``line_costs`` and ``what_if`` have found, once they were called.
-
-    Raises
-    ------
-    ValueError
-        For more flops than the device can compute in this time.
     """
 
     device: Device
@@ -161,14 +153,6 @@ class Report(ChipReport, LaunchTime):
     explanations: dict[str, Any] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
-
-    def __post_init__(self) -> None:
-        if self.gflops > (1 + ROUNDING) * self.peak_gflops:
-            raise ValueError(
-                f"{self.kernel} on {self.device.name}: {self.flops:,.0f} flops in"
-                f" {self.seconds * 1e3:.3f} ms are {self.gflops:.1f} Gflop/s, and its peak is"
-                f" {self.peak_gflops:.1f}: it leaves out some of the products that C is made of"
-            )
 
     @property
     def launch_overhead_us(self) -> float:

@@ -32,6 +32,7 @@ from cypresskit.timing.launch_time import (
     read_only,
     use_of,
 )
+from cypresskit.timing.line_work import products_made
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
 
 # Effort is in cache lines and clauses.
@@ -57,9 +58,21 @@ def time_launch(launch: TimedLaunch) -> LaunchTime:
 
 def _simulate(launch: TimedLaunch, paths: list[WavefrontPath], spread: Spread) -> LaunchTime:
     """Simulate the launch's first wavefronts, which take ``paths``, and extrapolate to all."""
+    _check_products(launch, spread)
     work = pack(paths, launch.shape.group_wavefronts)
     outcome = run(work, launch.device, launch.active_wavefronts)
     return _extrapolate(launch, outcome, spread)
+
+
+def _check_products(launch: TimedLaunch, spread: Spread) -> None:
+    """Raise ``ValueError`` for a GEMM kernel that doesn't make all products of its C."""
+    share = 2 * products_made(launch, spread) / launch.flops if launch.flops else 1.0
+    if share < 1 - WORK_TOLERANCE:
+        size = " x ".join(map(str, launch.size or ()))
+        raise ValueError(
+            f"{launch.name} {size} leaves out products that C is made of: it makes"
+            f" {100 * share:.0f} % of them"
+        )
 
 
 def _sample(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread] | None:
