@@ -5,6 +5,7 @@ every lesson.
 import random
 import re
 import symtable
+from importlib import import_module
 from itertools import pairwise
 
 import nbformat
@@ -313,6 +314,17 @@ def test_each_part_of_the_sources_has_a_place_in_the_lessons():
                 lost += [(part, lesson, name) for name in names if f"\n{name}" not in parts[lesson]]
                 places += 1
     assert not lost and places > 60
+
+
+@each_lesson
+def test_a_lessons_checks_are_defined_in_the_order_of_its_exercises(path):
+    """The line of dots below a verdict has them in this order."""
+    called = dict.fromkeys(re.findall(r"ck\.teach\.(\w+)\.(check_\w+)", path.read_text()))
+    for lesson in {name for name, _ in called}:
+        module = import_module(f"{getattr(teach, lesson).__name__}.checks")
+        own = [f for f in vars(module).values() if getattr(f, "__module__", "") == module.__name__]
+        names = [f.__name__ for f in own if getattr(f, "__name__", "").startswith("check_")]
+        assert names == [name for of, name in called if of == lesson]
 
 
 SOURCE = """# A lesson

@@ -14,9 +14,12 @@ import pytest
 import cypresskit as ck
 from cypresskit import cli
 from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.steps import STEPS, reference_kernel, shown_speed
 from cypresskit.kernels import Kernel
 from cypresskit.teach import check as shell
+from cypresskit.teach.check import Verdict
+from cypresskit.teach.climb import accept_workbench
 from cypresskit.teach.l12_contest import checks as contest
 
 leaderboard = importlib.import_module("cypresskit.teach.l12_contest.leaderboard")
@@ -365,3 +368,16 @@ def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):
     assert verdict.right == (gflops >= step.targets.minimum)
     entry = contest.make_entry(text, shape[:2], shape[2] * (1 + doubled))
     assert f"{gflops:6.0f}  mine" in leaderboard.leaderboard([entry])
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_a_verdict_is_on_the_saved_kernel_and_says_so_if_the_editor_has_another(
+    is_saved, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    bench = ck.workbench(step="contest")
+    saved = f"{bench.text}; mine\n"
+    bench.history.add(Edit(0, saved, right=is_saved, gflops=3000.0, n=STEPS["contest"].n))
+    check = accept_workbench("contest")(lambda text: Verdict(True, f"It is {text[-5:-1]}."))
+    said = str(check(bench))
+    assert ("It is mine." in said) == is_saved == ("the editor has another" in said)

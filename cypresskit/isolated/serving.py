@@ -23,6 +23,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from difflib import get_close_matches
 from functools import partial
 from io import TextIOBase
 from pathlib import Path
@@ -200,7 +201,12 @@ class CellError(Exception):
 def error_text(error: BaseException) -> str:
     """Return an exception's type and message as text for a student."""
     with suppress(Exception):  # the student's class may raise here
-        return f"{type(error).__name__}: {error}".removesuffix(": ")
+        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        if isinstance(error, NameError):
+            *_, (frame, _) = walk_tb(error.__traceback__)
+            near = get_close_matches(error.name or "", frame.f_locals, 1)
+            text += "".join(f" (did you mean `{name}`?)" for name in near)
+        return text
     return type(error).__name__
 
 

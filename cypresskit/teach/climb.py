@@ -32,7 +32,13 @@ def accept_workbench(step: str) -> Callable[[Check], Check]:
     def made(check: Check) -> Check:
         @wraps(check)
         def checked(*answers: object) -> Verdict:
-            return check(*(read_answer(answer, step) for answer in answers))
+            texts = [read_answer(answer, step) for answer in answers]
+            verdict = check(*texts)
+            for answer, text in zip(answers, texts):
+                if isinstance(answer, Workbench) and text != answer.text:
+                    said = f"{verdict.message} It is the one saved; the editor has another."
+                    return replace(verdict, message=said)
+            return verdict
 
         return checked
 

@@ -147,7 +147,9 @@ class Formula:
         if not whether and all(map(_is_rounded, results, want)):
             hint = ROUNDED
         elif not any(results) and not whether and not failed:
-            hint = f"it returns 0 in every call. {capitalize(hint)}"
+            hint = (
+                f"it returns 0 in every call: does it return what it computes? {capitalize(hint)}"
+            )
         elif not whether and not failed:
             pattern = self.exchanged(results, answer)
             pattern = pattern or _pattern(results, want) or self.ignored(answer)

@@ -309,12 +309,6 @@ def check_two_steps(mine: Kernel) -> str:
     return f"with {made.bundles_per_iteration} bundles per iteration and {made.gprs} registers"
 
 
-@climb_exercise("free")
-def check_free(mine: Kernel) -> str:
-    """Exercise 5: a whole kernel for A that isn't transposed, from an empty editor."""
-    return describe_iteration(mine)
-
-
 #: The kernels of the contest with a pencil.
 BANK_KERNELS = (
     "sgemm_tn",
@@ -429,6 +423,12 @@ def check_entry(text: Any) -> Verdict:
     """
     require_text(text, "contest")
     return judge_kernel(text, STEPS["contest"].file, partial(_judge_program, text))
+
+
+@climb_exercise("free")
+def check_free(mine: Kernel) -> str:
+    """Exercise 5: a whole kernel for A that isn't transposed, from an empty editor."""
+    return describe_iteration(mine)
 
 
 def _judge_program(text: str, _: Program) -> Verdict:
