@@ -18,6 +18,7 @@ from cypresskit.compiler.assembly import Control
 from cypresskit.devices import WAVEFRONT
 from cypresskit.trace.memory_layout import MemoryLayout, Motion
 from cypresskit.trace.memory_requests import MemoryRequest
+from cypresskit.trace.symbolic import NotExtrapolable
 
 
 class ClauseMaker:
@@ -58,6 +59,7 @@ class ClauseMaker:
         if control.store is not None:
             return [Clause(WRITE, 0, streams, at, 0, sources)]
         if control.fetches:
+            _check_merged(streams, [motion.iterations for _, motion in accesses])
             return [Clause(TEX, 0, merge_fetches(streams), at, 0, sources)]
         return self._pieces(at, streams, sources)
 
@@ -103,3 +105,21 @@ def _bundles_with(kind: str, control: Control) -> list[int]:
     """Return the numbers of the bundles that have an operation of this kind."""
     bundles = enumerate(control.bundles)
     return [n for n, bundle in bundles if any(o.row.kind == kind for o in bundle.operations)]
+
+
+def _check_merged(streams: tuple[Stream, ...], iterations: list[int]) -> None:
+    """Raise ``NotExtrapolable`` for fetches of a clause that move in different ways and may request
+    the same lines: which are dropped (``merge_fetches``) then differs between iterations.
+    """
+    reached: list[tuple[tuple[int, int], int, int]] = []  # how it moves; first and last line
+    for stream, times in zip(streams, iterations):
+        if stream.uncached or not len(stream.line):
+            continue
+        moved = (times - 1) // stream.phases * stream.step
+        moves = stream.phases, stream.step
+        first = int(stream.line.min()) + min(moved, 0)
+        last = int(stream.line.max()) + max(moved, 0)
+        for others, low, high in reached:
+            if others != moves and first <= high and low <= last:
+                raise NotExtrapolable
+        reached.append((moves, first, last))

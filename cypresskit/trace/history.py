@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cypresskit.chip.work import WRITE, Clause, Stream, WavefrontPath, combine_stores
+from cypresskit.trace.symbolic import NotExtrapolable
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,6 +55,8 @@ class History:
                 if not entry.iterations:
                     clauses += _of_kind(entry, kind, n)
                 elif clauses:
+                    if entry.iterations > 1:
+                        _check_combined(clauses)
                     together = combine_stores(_with_stores_joined(clauses))
                     segments.append((tuple(together), entry.iterations))
                     clauses = []
@@ -94,6 +97,15 @@ def _picked(stream: Stream, wavefronts: np.ndarray) -> Stream:
         offset=stream.offset[line],
         whole=None if stream.whole is None else _picked(stream.whole, wavefronts),
     )
+
+
+def _check_combined(clauses: list[Clause]) -> None:
+    """Raise ``NotExtrapolable`` for stores that move in different ways: which lines they have in
+    common (``combine_stores``) then differs between iterations.
+    """
+    streams = [stream for clause in clauses if clause.kind == WRITE for stream in clause.streams]
+    if len({(stream.phases, stream.step) for stream in streams}) > 1:
+        raise NotExtrapolable
 
 
 def _with_stores_joined(clauses: list[Clause]) -> list[Clause]:
