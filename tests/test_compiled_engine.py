@@ -132,7 +132,7 @@ def test_every_iterations_store_is_carried_out(seed):
     """In loops that only store, to places that other work-items store to in other iterations."""
     draw = random.Random(seed)
     store = ["mov g[r2.x], r3", "lds_store_vec_id(0) mem, r2.y, r2.y, r3"][seed % 2]
-    steps = [f"imad r2.x, r1.x, l1.{draw.choice('xyz')}, r0.x" for _ in range(1 + seed // 2)]
+    steps = [f"imad r2.x, r1.x, l1.{draw.choice('xyz')}, r0.x" for _ in range(1 + seed // 2 % 2)]
     program = compute(
         "dcl_num_thread_per_group 64",
         "dcl_lds_id(0) 4096",
