@@ -266,20 +266,8 @@ def type_endless(page) -> None:
 
 @pytest.mark.slow
 def test_a_text_that_never_ends_is_stopped_and_stays(bench, page):
-    """A new worker answers a newer text, and the editor keeps its focus. Without a newer one the
-    text isn't checked again until it is edited.
-    """
+    """Without a newer one it isn't checked again until it is edited."""
     open_bench(page, f"{bench}?step=00", "costs")
-    ended = []
-    page.workers[0].on("close", lambda worker: ended.append(worker))
-    type_endless(page)
-    page.keyboard.insert_text(" no more")
-    page.keyboard.insert_text(", and on")
-    wait_for_part(page, "costs")
-    assert len(ended) == 1
-    assert text_of(page).endswith("; endless no more, and on")
-    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
-
     type_endless(page)
     page.evaluate(LATER, bench_page.SILENCE_MS)
     page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
@@ -287,6 +275,43 @@ def test_a_text_that_never_ends_is_stopped_and_stays(bench, page):
     page.evaluate("parts.length = 0")
     type_at_end(page, " no more")
     wait_for_part(page, "verdict")
+
+
+@pytest.mark.slow
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_typed_around_a_restart_is_of_one_reader(seed, bench, page):
+    """A new worker answers the newest text, and the editor keeps its focus. Whenever it is typed,
+    nothing says that the text was changed elsewhere, and the history holds what was checked.
+    """
+    open_bench(page, f"{bench}?step=00", "costs")
+    page.evaluate(NOTES)
+    page.evaluate("begin.handover = 300")
+    ended = []
+    page.workers[0].on("close", lambda worker: ended.append(worker))
+    type_endless(page)
+    chance = random.Random(seed)
+    for letter in " no more":
+        page.keyboard.insert_text(letter)
+        page.wait_for_timeout(chance.choice((0, 70, 200, 900)))
+    page.evaluate("parts.length = 0")
+    page.keyboard.insert_text(", and on")
+    wait_for_part(page, "costs")
+    assert ended and text_of(page).endswith("; endless no more, and on")
+    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    assert page.evaluate("notes") == []
+    page.get_by_role("button", name="History").click()
+    edits = page.locator(".ckw-edit").all_inner_texts()
+    assert not [edit for edit in edits if "not checked" in edit]
+    assert ["opened" in edit for edit in edits] == [False] * (len(edits) - 1) + [True]
+
+
+#: Collects what the page says of a text besides its answers.
+NOTES = """window.notes = []
+const note = document.querySelector(".ckw-note")
+new MutationObserver(() => note.textContent && notes.push(note.textContent))
+    .observe(note, {childList: true})
+"""
 
 
 REFUSE = "indexedDB.open = () => { throw new Error('refused') };"

@@ -190,10 +190,6 @@ def test_any_two_versions_are_compared_by_the_keyboard(begin, page):
     assert [value.split(" ")[0].replace(",", "") for value in rows["Gflop/s"]] == [
         f"{edit.gflops:.0f}" for edit in bench.talk.edits[:2]
     ]
-    for tag, text in (("del", NAIVE), ("ins", BLOCK_4)):
-        shown = page.locator(f".ckw-compared {tag}").all_inner_texts()
-        rest = iter(text.splitlines())
-        assert all(line in rest for line in shown if line.strip()), "in the text's order"
 
 
 def bench_kernel(text):

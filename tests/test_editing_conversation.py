@@ -403,11 +403,6 @@ def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
     assert {"type": "text", "text": OTHER, "edit": "file-1"} in talk.said
     assert talk.talk.text == OTHER
     assert talk.talk.edits[-1].text == NAIVE + "; typed\n"
-    talk.path.write_text(NAIVE + "; theirs\n")
-    talk.type("a-2", NAIVE + "; mine\n")  # before anything has looked
-    assert talk.path.read_text() == NAIVE + "; mine\n"
-    assert talk.talk.edits.known(NAIVE + "; theirs\n")
-    assert NAIVE + "; theirs\n" not in [message.get("text") for message in talk.said]
 
 
 def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
@@ -446,7 +441,7 @@ def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, tal
         mine, theirs = f"{NAIVE}; mine {number}\n", f"{NAIVE}; theirs {number}\n"
         base = talk.talk.edit
         talk.path.write_text(theirs)
-        if chance.random() < 0.5:
+        if looked := chance.random() < 0.5:
             talk.talk.look()
         if chance.random() < 0.5:
             base = talk.talk.edit
@@ -455,6 +450,8 @@ def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, tal
         assert sum(m.get("message") == AT_ONCE for m in talk.said) == unseen
         assert talk.path.read_text() == talk.talk.text == mine
         assert {"type": "heard", "edit": f"a-{number}", "problem": ""} in talk.said
+        shown = [m["text"] for m in talk.said if m["type"] == "text"]
+        assert (theirs in shown) == looked, "only what was seen before the reader's"
         assert {mine, theirs} <= {edit.text for edit in talk.talk.edits} | {mine}
 
 
@@ -730,6 +727,16 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     talk.talk.hear({"type": "hello"})
     talk.talk.hear({"type": "shown", "edit": talk.talk.edit})
     assert [edit.text for edit in talk.talk.edits if edit.text] == [NAIVE, texts[-1], *others]
+
+
+@pytest.mark.parametrize(("n", "speeds"), [(128, [7.0, 5.0]), (256, [5.0])])
+def test_a_speed_that_the_history_knows_comes_at_once(talk, n, speeds, monkeypatch):
+    """If it is of the same size; it is timed nevertheless."""
+    monkeypatch.setitem(FIGURES, "verdict", {"right": True, "message": ""})
+    talk.talk.edits.add(Edit(0, NAIVE, right=True, gflops=7.0, n=n, bound="ALU"))
+    talk.talk.hear({"type": "shown", "edit": "file-0"})
+    talk.settle("file-0")
+    assert [message["gflops"] for message in talk.said if "gflops" in message] == speeds
 
 
 @pytest.mark.slow

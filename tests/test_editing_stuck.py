@@ -10,7 +10,7 @@ from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.step_files import SHOWN, STUCK_SECONDS, STUCK_TRIES, is_stuck, next_line
+from cypresskit.editing.step_files import SHOWN, STUCK_SECONDS, STUCK_TRIES, next_line, stuck_in
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il.cursor import bare_line
 
@@ -47,6 +47,8 @@ def test_a_line_is_shown_after_time_and_tries_alone(tmp_path, tries, seconds, ri
     talk.hear({"type": "line"}, heard.append)
     said = [message["lines"] for message in heard if message["type"] == "line"]
     assert said == ([["mad r11.xy__, r2.y, r3, r11"]] if shown else [])
+    waits = seconds < STUCK_SECONDS
+    assert (57 < (stuck_in(talk.edits, STEP) or 0) <= 61) == waits
     assert (talk.edits[-1].note == SHOWN) == shown
     assert (SHOWN in str(talk.edits[-1])) == shown
 
@@ -86,4 +88,5 @@ def test_the_shown_lines_lead_to_a_correct_kernel(name):
 
 
 def test_other_steps_show_nothing():
-    assert not is_stuck([Edit(n, "x", right=False, time=1.0) for n in range(9)], STEPS["contest"])
+    edits = [Edit(n, "x", right=False, time=1.0) for n in range(9)]
+    assert stuck_in(edits, STEPS["contest"]) is None and stuck_in(edits, STEP) == 0.0

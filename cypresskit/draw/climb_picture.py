@@ -173,13 +173,16 @@ def _compare(idea: Idea) -> str:
 
 class Climb(Displayable):
     """A picture of a climb: a title (``sentence``), ``bars`` for its steps, and below them bars for
-    other ideas (``beside``).
+    other ideas (``beside``). A ``note`` ends the sentences below the title.
     """
 
     plays = False
 
-    def __init__(self, sentence: str, bars: Sequence[Bar], beside: Sequence[Bar] = ()) -> None:
+    def __init__(
+        self, sentence: str, bars: Sequence[Bar], beside: Sequence[Bar] = (), note: str = ""
+    ) -> None:
         self.sentence = self.title = sentence
+        self.note = note
         self.bars = tuple(bars)
         self.beside = tuple(beside)
 
@@ -204,6 +207,7 @@ class Climb(Displayable):
         about += " Pale: the kernel it starts from. Red: slower."
         if any(bar.ceiling for bar in self.bars):
             about += " Thin line: limit of the busiest unit."
+        about += f" {self.note}".rstrip()
         parts = [
             *([svg.box(0, 0, WIDTH, height, "var(--page)")] if on_paper else []),
             svg.text(8, 28, self.sentence, "head"),

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from cypresskit.diagnosis.element_trace import ElementTrace, Note
-from cypresskit.diagnosis.verification import Verification
+from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.leading import next_sentence
@@ -64,6 +64,11 @@ class Case:
     def small(self) -> SmallProduct | None:
         return small_product(self.seen.kernel)
 
+    @cached_property
+    def wrong(self) -> WrongElement | None:
+        """The incorrect element that is shown: one of the small product, if that has one."""
+        return self.seen.wrong and ((self.small and self.small.wrong) or self.seen.wrong)
+
     def code(self) -> Part:
         answer = static_answers.code_answer(assembled(self.job["text"], self.job["name"]))
         if "refusal" in answer:
@@ -72,7 +77,7 @@ class Case:
 
     def verdict(self) -> Part:
         try:
-            answer = dynamic_answers.verdict_answer(self.seen)
+            answer = dynamic_answers.verdict_answer(self.seen, self.wrong)
         except (ValueError, TypeError) as error:
             self.parts.clear()
             return unknown_launch(error)
@@ -91,10 +96,8 @@ class Case:
         return answer
 
     def replay_place(self) -> Sequence[int] | None:
-        """The element in the job, or the first incorrect one, or None."""
-        if "element" in self.job or not self.seen.wrong:
-            return self.job.get("element")
-        return (self.small and self.small.wrong) or self.seen.wrong[:2]
+        """The element in the job, or the incorrect one, or None."""
+        return self.job.get("element") or (self.wrong and self.wrong[:2])
 
     def replay(self) -> Part | None:
         """The terms of this element."""

@@ -24,11 +24,12 @@ from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.step_files import (
     BROUGHT,
+    REPLACED,
     SHOWN,
     histories,
-    is_stuck,
     next_line,
     saved_edit,
+    stuck_in,
 )
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.supervisor import Start, Supervisor
@@ -36,9 +37,7 @@ from cypresskit.editing.versions import NO_COSTS, side_by_side
 
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 #: Notes on texts, where they come from or what became of them.
-OPENED = "at the beginning"
-REPLACED = "replaced when another program changed the file"
-REPLACED_AT_ONCE = "replaced by a text typed at the same time"
+OPENED = "when it was opened"
 THEIRS = "written by another program"
 #: To the pages, if a text replaces one that its reader hasn't seen.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
@@ -163,9 +162,8 @@ class Conversation:
 
     def _hear_unsent(self, message: Message, _: Send | None) -> None:
         """Keep a text that was based on an older one than the file's."""
-        with self.lock:
-            text = whole_letters(str(message["text"]))
-            self._add_unjudged(text, "typed on a page that was left before it was sent")
+        text = whole_letters(str(message["text"]))
+        self._add_unjudged(text, "typed on a page that was left before it was sent")
 
     def begin(self, edit: str, text: str, base: str | None = None) -> None:
         """Make a text the newest one, and answer it.
@@ -177,7 +175,7 @@ class Conversation:
             unseen = base not in (None, self.edit)
             added = False
             if text != self.text and (unseen or self.note):
-                added = self._add_unjudged(self.text, self.note or REPLACED_AT_ONCE)
+                added = self._add_unjudged(self.text, self.note or REPLACED)
             self._save(text)
             self._take(edit, text)
             if added and unseen:
@@ -191,7 +189,7 @@ class Conversation:
         with self.lock:
             if text == self.text:
                 return
-            self._add_unjudged(self.text, "replaced by another text")
+            self._add_unjudged(self.text, REPLACED)
             self._save(text)
             self._take(f"put-{next(self.numbers)}", text, note)
 
@@ -207,7 +205,7 @@ class Conversation:
 
     def _hear_line(self, _: Message, page: Send | None) -> None:
         """Show a reader who is stuck one more line of the solution. The history says so."""
-        if self.step is None or not is_stuck(self.edits, self.step):
+        if self.step is None or stuck_in(self.edits, self.step) != 0.0:
             return
         line = next_line("\n".join([self.text, *self.shown]), self.step)
         if line:
@@ -288,7 +286,9 @@ class Conversation:
         return job | self.settings | {"known": known}
 
     def _take_answer(self, message: Message) -> None:
-        """Take a message about the newest text, and send it to the pages."""
+        """Take a message about the newest text, and send it to the pages. If the history knows the
+        speed of a correct one, it is shown until that is computed again.
+        """
         if message["type"] == "done":
             self.missing = []
         if message["type"] == "answer":
@@ -299,6 +299,11 @@ class Conversation:
             elif message["part"] == "costs":
                 self.costs[self.text] = message
         self.say(message)
+        known = self.edits.known(self.text)
+        if message.get("right") and known and known.n == self.settings["n"]:
+            size, answer = [known.n] * 3, {"type": "answer", "edit": self.edit, "part": "clocks"}
+            figures = {"gflops": known.gflops, "size": size, "bound": known.bound, "busy": {}}
+            self.say(answer | figures)
 
     # -- history
 
@@ -358,7 +363,7 @@ class Conversation:
         return {
             "entries": [edit.shown() for edit in self.edits],
             "kept": self._kept(),
-            "stuck": self.step is not None and is_stuck(self.edits, self.step),
+            "stuck": stuck_in(self.edits, self.step),
         }
 
     # -- the file

@@ -15,7 +15,7 @@ from cypresskit.diagnosis.element_trace import (
     trace_element,
     trace_product,
 )
-from cypresskit.diagnosis.verification import Verification, verify
+from cypresskit.diagnosis.verification import Verification, WrongElement, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
@@ -67,36 +67,35 @@ def judged_kernel(
     return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
 
 
-def verdict_answer(seen: Verification) -> Part:
-    """Return the part "verdict".
+def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
+    """Return the part "verdict". ``wrong`` is an incorrect element of C, if all of C was computed.
 
     It holds whether C is correct (``right``); a ``message``; and ``findings``, each with kind,
-    message, and perhaps line, column and advice. Of the kind "answer" is the first incorrect
-    element of C, if all of C was computed.
+    message, and perhaps line, column and advice. Of the kind "answer" is the element.
     """
     findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
         findings.append({"kind": "launch", "message": seen.error})
-    if seen.wrong is not None:
-        findings.append({"kind": "answer", "message": f"{seen.wrong}."})
+    if wrong is not None:
+        findings.append({"kind": "answer", "message": f"{wrong}."})
     if seen.launch_hint:
         findings.insert(0, {"kind": "launch", "message": seen.launch_hint})
     return {
         "right": seen.right,
-        "message": _sentence(seen),
+        "message": _sentence(seen, wrong),
         "findings": findings,
     }
 
 
-def _sentence(seen: Verification) -> str:
+def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.is_vector else "C"
     if seen.right:
         return f"{result} is correct. Tested sizes: {seen.at}."
     if seen.launch_hint:
         return seen.launch_hint
-    if seen.wrong is not None:
-        return f"{result} is incorrect: {seen.wrong}."
+    if wrong is not None:
+        return f"{result} is incorrect: {wrong}."
     if seen.findings:
         first = seen.findings[0]
         said = first.message.partition(". ")[0]

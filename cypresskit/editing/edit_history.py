@@ -11,6 +11,7 @@ import math
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -150,15 +151,21 @@ class Edits(Sequence[Edit]):
 
 
 def change_between(before: str, after: str) -> str:
-    """Describe the change of a text by a new line, a product if there is one; "" for none."""
-    lines = {*before.splitlines()}
-    changed = [at for at in enumerate(after.splitlines(), 1) if at[1] not in lines]
-    new = [(number, line) for number, text in changed if (line := bare_line(text))]
-    new.sort(key=lambda at: not PRODUCT.match(at[1]))
+    """Describe the change of a text by a new line, a product if there is one; "" for none. A line
+    that was moved isn't new, nor is one whose comment was changed.
+    """
+    old, now = ([*map(bare_line, text.splitlines())] for text in (before, after))
+    if [*filter(None, old)] == [*filter(None, now)]:
+        return "" if before == after else "comments were changed"
+    left = Counter(old)  # of each line
+    new = []
+    for number, line in enumerate(now, 1):
+        left[line] -= 1
+        if line and left[line] < 0:
+            new.append((number, line))
     if not new:
-        what = "comments were changed" if changed else "lines were moved or deleted"
-        return "" if before == after else what
-    (number, line), *others = new
+        return "lines were moved or deleted"
+    (number, line), *others = sorted(new, key=lambda at: not PRODUCT.match(at[1]))
     more = f", and {quantity(len(others), 'more line')}" if others else ""
     return f"line {number} is now {elided(line, LETTERS)}{more}"
 

@@ -2,6 +2,11 @@
 // element of C.
 import {make} from "../draw/shell.js"
 
+/** What is said while a part is being made; of others, that the kernel is being checked. */
+const WORKING = {
+  clocks: "finding the speed, and what limits it …",
+  costs: "finding what each line costs …",
+}
 const NO_SPEED = "Speed and costs are shown once C is correct."
 const WHY_COSTLIEST =
   "How much sooner the kernel would finish if the line took no time. Go to the line."
@@ -23,8 +28,7 @@ export class Figures {
   }
 
   works(part) {
-    const words = part === "costs" ? "finding what each line costs …" : "checking …"
-    this.working.textContent = part && words
+    this.working.textContent = part && (WORKING[part] ?? "checking …")
   }
 
   /** Show the statistics, and their change since the last correct kernel. */

@@ -52,7 +52,8 @@ Messages of Python
     - "code" (``static_answers.code_answer``): the compiled code and its statistics.
     - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``
       (``small_product``) holds a product that the reader can check by hand.
-    - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it.
+    - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it. What the history
+      knows of them comes first.
     - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
       incorrect one, or the one that the page asked for.
     - "costs" (``dynamic_answers.costs_answer``): the cost of each line, once typing pauses.
@@ -64,8 +65,8 @@ Messages of Python
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
 ``history``: entries, kept, stuck
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
-    ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: whether one
-    more line can be shown.
+    ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: in how many
+    seconds one more line can be shown, or None.
 ``line``: lines, end
     The lines that a stuck reader was shown; ``end`` says that there is no further one, or is "".
 ``versions``: figures, hunks

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cypresskit.diagnosis.verification import WrongElement
 from cypresskit.editing.static_answers import Part
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
@@ -32,10 +33,12 @@ class SmallProduct:
         return self.given.kernel.convention.operands(self.given.a, self.given.b)
 
     @property
-    def wrong(self) -> tuple[int, int] | None:
-        """The row and column of the first incorrect element among those shown, or None."""
-        places = np.argwhere((self.c != self.given.expected)[:SIDE, :SIDE])
-        return (int(places[0][0]), int(places[0][1])) if len(places) else None
+    def wrong(self) -> WrongElement | None:
+        """The first incorrect element among those shown, or None."""
+        right = self.given.expected
+        places = np.argwhere((self.c != right)[:SIDE, :SIDE]).tolist()
+        found = (WrongElement(m, n, self.c[m, n], right[m, n]) for m, n in places)
+        return next(found, None)
 
     def answer(self) -> Part:
         """Return the shown rows of A, B, C and the expected C (``right``); and for each element of

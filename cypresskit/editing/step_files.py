@@ -19,8 +19,9 @@ from cypresskit.kernels.own import read_text
 
 CLIMB = "climb"  # the folder
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
+REPLACED = "replaced by another text"  # note on a text that no longer counts
 SHOWN = "one more line was shown"  # note on a text at which the reader was stuck
-STUCK_TRIES, STUCK_SECONDS = 6, 300  # without a correct kernel, until one more line can be shown
+STUCK_TRIES, STUCK_SECONDS = 5, 180  # without a correct kernel, until one more line can be shown
 
 
 def histories(folder: Path) -> dict[str, Edits]:
@@ -41,13 +42,14 @@ def submitted_edit(edits: Edits, step: Step) -> Edit | None:
     return saved_edit(edits, step) or next(judged, None)
 
 
-def is_stuck(edits: Edits, step: Step) -> bool:
-    """Return whether a reader has tried for long without a correct kernel, at a step that can show
-    one more line of its solution.
+def stuck_in(edits: Edits, step: Step | None) -> float | None:
+    """Return in how many seconds one more line of a step's solution can be shown to a reader who
+    has tried often without a correct kernel; None for others, and where no line is shown.
     """
     tries = [*takewhile(lambda edit: not edit.right, reversed(edits))]
-    long_enough = len(tries) >= STUCK_TRIES and time() - tries[-1].time >= STUCK_SECONDS
-    return bool(step.solution) and long_enough
+    if step is None or not step.solution or len(tries) < STUCK_TRIES:
+        return None
+    return max(0.0, tries[-1].time + STUCK_SECONDS - time())
 
 
 def next_line(text: str, step: Step) -> str:
@@ -98,6 +100,6 @@ def bring_back(path: Path, step: Step) -> None:
         with suppress(OSError, ValueError):
             before = read_text(place) if place.exists() else ""
             if before.strip() and edits.known(before) is None:
-                edits.add(Edit(0, before, note="replaced by another text"))
+                edits.add(Edit(0, before, note=REPLACED))
             edits.add(Edit(0, text, note=BROUGHT))
             save_file(place, text)

@@ -45,9 +45,16 @@ export class StepHead {
   }
 
   /** The step saves another text. */
-  showSaved(saved) {
-    this.step = {...this.step, ...saved}
+  showSaved(kept) {
+    this.step.kept = kept
     this.showTargets()
+  }
+
+  /** The reader can be shown one more line in some seconds; never if there are none. */
+  showStuck(seconds) {
+    clearTimeout(this.waits)
+    this.stuck.hidden = seconds !== 0
+    if (seconds) this.waits = setTimeout(() => this.showStuck(0), 1000 * seconds)
   }
 
   /** The text has changed: nothing is known about it. */
@@ -103,8 +110,7 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, kept, hint, stuck} = this.step
-    this.stuck.hidden = !stuck
+    const {targets, kept, hint} = this.step
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)

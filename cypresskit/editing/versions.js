@@ -9,7 +9,12 @@ export class Versions {
    * @param {HTMLElement} parent
    * @param {(entries: number[]) => void} ask asks for the comparison of two edits */
   constructor(parent, ask) {
-    this.ask = () => this.box.open && ask(this.chosen.map(({value}) => Number(value)))
+    this.ask = () => {
+      if (!this.box.open) return
+      this.show({figures: [], hunks: []})
+      this.said.textContent = "Comparing …" // Python may be busy
+      ask(this.chosen.map(({value}) => Number(value)))
+    }
     this.box = make(parent, "details", {class: "ckw-versions", ontoggle: this.ask})
     make(this.box, "summary", {}, "Compare two versions")
     const figures = make(this.box, "table")
@@ -24,14 +29,14 @@ export class Versions {
     this.said = make(this.box, "p", {class: "ckw-soft", role: "status"})
   }
 
-  /** Offer all edits, each with its judgement. Until the comparison is opened, the last two are chosen. */
+  /** Offer all edits, each with its judgement and its change. Until the comparison is opened, the last two are chosen. */
   offer(entries) {
     this.box.hidden = entries.length < 2
     this.chosen.forEach((select, at) => {
       const before = select.value
       select.replaceChildren()
       for (const {number, words} of entries)
-        make(select, "option", {value: number}, `${number}: ${words.split("; ")[0]}`)
+        make(select, "option", {value: number}, `${number}: ${words.split("; ", 2).join("; ")}`)
       const known = this.box.open && entries.some(({number}) => String(number) === before)
       select.value = known ? before : entries.at(at - 2)?.number
     })

@@ -186,7 +186,8 @@ export class Workbench {
   /** The history has changed, and perhaps what the step saves. */
   showHistory({entries, kept, stuck}) {
     this.history.show(entries)
-    this.step?.showSaved({kept, stuck})
+    this.step?.showSaved(kept)
+    this.step?.showStuck(stuck)
   }
 
   // -- texts
@@ -204,6 +205,7 @@ export class Workbench {
   markStale() {
     this.host.dataset.stale = STATEMENTS.join(" ")
     this.answers = {}
+    this.before = this.gflops // of the last correct kernel
     this.figures.works("")
     this.step?.forget()
     this.prompt.hidden = true
@@ -368,12 +370,12 @@ export class Workbench {
     const where = isSquare ? `N = ${inWhole(size[0])}` : size.map(inWhole).join(" x ")
     make(this.speed, "b", {}, shown)
     make(this.speed, "span", {}, ` Gflop/s at ${where}`)
-    const change = gflops - (this.gflops ?? gflops)
+    const change = gflops - (this.before ?? gflops)
     const [kind, sign] = change > 0 ? ["ckw-more", "+"] : ["ckw-less", "−"]
     if (inDigits(gflops - change) !== shown)
       make(this.speed, "span", {class: kind}, ` ${sign}${inDigits(Math.abs(change))}`)
     this.gflops = gflops
-    this.askGuess()
+    if (!this.wanted) this.askGuess()
     this.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
   }
 

@@ -235,15 +235,11 @@ def write_page(folder: Path) -> None:
         "handover": HANDOVER_MS,
         "problems": PROBLEMS,
     }
-    steps = [
-        f'<a href="?step={name}" title="{escape(step.title)}">{name}</a>'
-        for name, step in STEPS.items()
-    ]
     page = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
         look=read_packaged("draw/look.css"),
         style=page_files.style(),
         begin=json.dumps(begin).replace("<", "\\u003c"),
-        steps=" ".join(steps),
+        steps=" ".join(map(link_to, STEPS.values())),
         megabytes=f"{size / 1e6:.0f}",
     )
     files["index.html"] = page.encode()
@@ -255,8 +251,15 @@ def write_page(folder: Path) -> None:
         (folder / name).write_bytes(data)
 
 
+def link_to(step: Step) -> str:
+    """Return a link to a step: its number, which the page shows with the title, or its title."""
+    title = escape(step.title)
+    words = f' title="{title}">{step.name}' if step.name[0].isdigit() else f">{title}"
+    return f'<a href="?step={step.name}"{words}</a>'
+
+
 def step_on_page(step: Step) -> dict[str, Any]:
     """Return what the page shows of a step before Python runs."""
-    targets = asdict(step.targets)
+    title = f"{step.name} {step.title}" if step.name[0].isdigit() else step.title
     record = {"record": step.record, "idea": step.idea, "text": step.starter}
-    return {"title": step.title, "targets": targets, **record}
+    return {"title": title, "targets": asdict(step.targets), **record}

@@ -120,7 +120,8 @@ class Bench {
     this.link = link
     /** @type {Map<string, Uint8Array>} */
     this.files = store.all ?? new Map() // the reader's files
-    this.sent = "" // the text that the worker got last
+    /** @type {any} */
+    this.newest = undefined // the message with the text that the worker has, or gets
     this.speed = 0 // of that text, if it is correct
     this.loaded = 0 // bytes
     this.shown = false
@@ -138,8 +139,8 @@ class Bench {
     return area?.value ?? ""
   }
 
-  /** Start a worker. It puts the last typed text, and that of the link, into the kernel's file, and
-   * doesn't check one that equals `endless`. */
+  /** Start a worker, with a text in the kernel's file. It puts that of the link in its place, and
+   * doesn't check one that equals `endless`. A workbench that is there continues with its text. */
   start(text, linked = "", endless = "") {
     this.worker?.terminate()
     this.worker = new Worker("worker.js", {type: "module"})
@@ -149,8 +150,10 @@ class Bench {
     this.pending = 0 // messages that the worker hasn't finished
     this.newer = undefined // the edit that waits for the worker, and since when
     const files = [...this.files]
+    if (text) files.push([`${step}.il`, new TextEncoder().encode(text)])
     this.worker.postMessage({type: "begin", key: begin.key, module: "page_python", files})
-    this.post({type: "open", step, typed: text, linked, endless})
+    this.post({type: "open", step, linked, endless})
+    if (this.shown) this.post({type: "hear", content: this.newest ?? {type: "hello"}})
   }
 
   post(message) {
@@ -173,14 +176,18 @@ class Bench {
 
   /** Take a message of the workbench's Python. */
   hear(content) {
-    if (content.type === "state" || content.type === "text") {
-      this.sent = content.text
-      this.speed = 0
-    }
+    const isText = content.type === "state" || content.type === "text"
+    if (isText && !this.newer) this.take(content) // or else an older one
     if (content.part === "clocks") this.speed = content.gflops ?? 0
     if (content.edit === this.newer?.edit) this.newer = undefined
     this.showNext(content.history?.kept ?? content.kept)
     this.tell(content)
+  }
+
+  /** Take a text, whoever has changed it. */
+  take({edit, text}) {
+    this.newest = {type: "text", edit, text}
+    this.speed = 0
   }
 
   /** Pass a message to the widget. */
@@ -195,7 +202,7 @@ class Bench {
     if (!kept || !next) return
     const link = /** @type {HTMLAnchorElement} */ (element("next"))
     link.href = `?step=${next}`
-    link.textContent = `Next step: ${next} ${begin.steps[next].title}`
+    link.textContent = `Next step: ${begin.steps[next].title}`
     link.hidden = false
   }
 
@@ -219,10 +226,7 @@ class Bench {
     bar.hidden = true
     this.showNews(replaced)
     if (this.newer) this.newer.since = performance.now()
-    if (this.shown) {
-      this.post({type: "hear", content: {type: "hello"}})
-      return
-    }
+    if (this.shown) return
     this.shown = true
     const model = {
       send: (content) => this.send(content),
@@ -240,16 +244,16 @@ class Bench {
     const yours = replaced ? " Yours is in History." : ""
     const came = text ? [`This kernel came with the link${from ? `, ${from}` : ""}.${yours}`] : []
     showStatus([...trouble, ...came].join(" "), trouble.length ? "failed" : "")
+    if (text && this.store.write) draft.end()
+    else if (text) draft.set(text)
     await this.saving
-    if (text && !this.store.write) draft.set(text)
     if (location.hash) history.replaceState(null, "", location.pathname + location.search)
     this.link = {}
   }
 
   send(content) {
     if (content.type === "text") {
-      this.sent = content.text
-      this.speed = 0
+      this.take(content)
       this.newer = {edit: content.edit, since: this.newer?.since ?? performance.now()}
       setTimeout(() => this.tell({type: "heard", edit: content.edit})) // the draft has it
     }
@@ -270,7 +274,7 @@ class Bench {
     const waits = this.newer && now - this.newer.since > begin.handover
     if (waits && this.text !== this.restarted) {
       this.restarted = this.text // once per text: a long one may itself take longer
-      this.start(this.text)
+      this.start(this.newest.text)
       showStatus("No answer to the older text yet: Python restarts for this one …")
     } else if (this.pending && now - this.active > begin.silence) {
       this.giveUp("Checking this kernel took too long.")
@@ -279,14 +283,15 @@ class Bench {
 
   /** Restart the worker, which then doesn't check the text that it worked on. */
   giveUp(why) {
-    this.start(this.text, "", this.sent)
+    const text = this.newest?.text ?? ""
+    this.start(text, "", text)
     showStatus(`${why} Python restarts …`, "failed")
   }
 
   fail(why) {
     this.worker.onmessage = null // what it still loads is no news
-    if (this.opened && this.sent !== this.crashed) {
-      this.crashed = this.sent
+    if (this.opened && this.newest?.text !== this.crashed) {
+      this.crashed = this.newest?.text
       this.giveUp(`Checking this kernel failed (${why}).`)
       return
     }
@@ -309,7 +314,8 @@ async function share(bench) {
     return
   }
   const held = new URLSearchParams({text: await pack(bench.text)})
-  if (bench.speed && bench.text === bench.sent) held.set("speed", String(Math.round(bench.speed)))
+  if (bench.speed && bench.text === bench.newest.text)
+    held.set("speed", String(Math.round(bench.speed)))
   if (author.value.trim()) held.set("by", author.value.trim())
   const link = `${location.origin}${location.pathname}?step=${step}#${held}`
   try {

@@ -29,21 +29,18 @@ from cypresskit.editing.edit_history import LINKED  # noqa: E402
 from cypresskit.editing.steps import FIRST, STEPS  # noqa: E402
 from cypresskit.editing.workbench import workbench  # noqa: E402
 
-TYPED = "typed before the page was left"
 state = SimpleNamespace(widget=None)
 
 
 def open_bench(message: dict[str, Any]) -> None:
     """Open the workbench of a ``step``.
 
-    The text that was ``typed`` last, and the one that came with a link (``linked``), go into the
-    step's file. The history keeps the text that they replace.
+    The text that came with a link (``linked``) goes into the step's file. The history keeps the
+    text that it replaces.
     """
     AnswerInPage.endless = message["endless"]
     step = message["step"] if message["step"] in STEPS else FIRST
     bench = workbench(Path(FOLDER, STEPS[step].file), step=step)
-    if message["typed"]:
-        bench._conversation.put(message["typed"], TYPED)
     replaced = bench.text
     if message["linked"]:
         bench._conversation.put(message["linked"], LINKED)
