@@ -432,6 +432,8 @@ def _controls(op: Opcode, word: str, written: list[Any], line: Line, at: int) ->
         elif op.kind == "alu" and name in INSTEAD:
             left_out = f"`_{name}` is not in cypresskit's subset of AMD's IL"
             line.fail(f"{left_out}: use {INSTEAD[name]}", at)
+        elif name == "k":
+            line.fail(f"`{op.name}` takes nothing in brackets: the form is `{_form(op)}`", at)
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
@@ -444,6 +446,7 @@ def _controls(op: Opcode, word: str, written: list[Any], line: Line, at: int) ->
     for name in op.needs:
         if name not in controls:
             lacks = f"`{op.name}` needs `_{name}(...)`"
+            lacks += f", as in `{_form(op)}`" * (name == "resource")
             line.fail(lacks if name != "k" else "`mcall` needs a number: `mcall(7)`", at)
     if op.kind == "fence" and not controls:
         line.fail(
@@ -493,11 +496,14 @@ def _form(op: Opcode) -> str:
     """Return the form of an instruction: ``mad dest, source 1, source 2, source 3``."""
     names = ["dest"] if op.result != "-" or (op.store and op.words > 1) else []
     names += [f"source {n + 1}" for n in range(len(op.sources))]
-    return f"{op.name} {', '.join(names)}".strip()
+    name = op.name + "_resource(0)_sampler(0)" * (op.kind == "fetch")
+    return f"{name} {', '.join(names)}".strip()
 
 
 def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
     """Read the destination, if the opcode has one, and the sources."""
+    if line.text.startswith(".", line.at):
+        line.fail(f"`{op.name}` has its type in its name: leave out {line.rest()}")
     dest = read_dest(line, op) if op.result != "-" else None
     sources: list[Source] = []
     for n in range(len(op.sources)):

@@ -9,7 +9,7 @@ import re
 
 from cypresskit.il.cursor import BRACKETS, COLORS, Line, parse_integer
 from cypresskit.il.errors import did_you_mean
-from cypresskit.il.opcodes import Opcode, find_opcode
+from cypresskit.il.opcodes import OPCODES, Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_operand
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
@@ -67,6 +67,8 @@ def read_register(line: Line) -> Register:
             element = line.integer("the number of an element")
             line.expect("]", "to close the element's number")
             return Register("cb", index, element)
+        if line.text.startswith("[", line.at):
+            line.fail(f"`{match[0]}[`: a component is a letter after a point, as in `r2.y`", start)
         return Register(kind, index)
     word = line.take(_NAME)
     name = word.group().lower() if word else ""
@@ -92,7 +94,9 @@ def read_register(line: Line) -> Register:
             " subset",
             start,
         )
-    if cure := suggest_operand(line.text[start:], line.literals):
+    op = find_opcode(line.text[line.start :])
+    is_float = bool(op) and "f" in OPCODES[op].sources
+    if cure := suggest_operand(line.text[start:], line.literals, is_float):
         line.at = start
         line.fail(f"expected a register, found {line.rest()}: {cure}", start)
     guess = did_you_mean(name, [*INPUTS, "mem"]) if word else ""
@@ -171,8 +175,10 @@ def read_mask(line: Line) -> str:
     for c in text:
         if c in LETTERS:
             if LETTERS.index(c) < len(mask):
+                own = "".join(letter if letter in text else "_" for letter in LETTERS)
                 line.fail(
-                    f"mask `.{written}`: letters must stand in the order xyzw, each at most once",
+                    f"mask `.{written}`: a mask says which components are written, each letter in"
+                    f" its own place, as in `.{own}`; a source's letters may have any order",
                     at,
                 )
             mask = mask.ljust(LETTERS.index(c), "_")
