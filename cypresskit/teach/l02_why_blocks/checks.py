@@ -147,6 +147,9 @@ def check_whole_kernel(mine: Kernel) -> str:
         "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(
             p, r * b / s
         ),
+        "a block's b * b multiply-adds take 2 b words, so b flops come from a word.": (
+            lambda b, p, r, s: min(p, r * b * b / s)
+        ),
         "W = 1/b: a multiplication and an addition count as two flops.": lambda b, p, r, s: min(
             p, 2 * r * b / s
         ),

@@ -71,7 +71,7 @@ def measured_table() -> str:
         f"{ITSELF}.": lambda c, w: -(-w // c),
         f"{ITSELF}. Round up to a whole number.": lambda c, w: w / c,
         f"{ITSELF}. Round up, not down.": lambda c, w: w // c,
-        "if compute divides wait, this is one too many: 4 times 2 clocks fill 2 + 6.": (
+        "one too many where it comes out even: 4 wavefronts of 2 clocks fill 2 + 6.": (
             lambda c, w: w // c + 2
         ),
         "one less would do.": lambda c, w: -(-w // c) + 2,

@@ -172,7 +172,7 @@ def useful(m: int, n: int, t: int) -> float:
         ),
         "this is the share of useful arithmetic. Return the wasted share.": useful,
         "compare with all that is computed, padding included.": lambda *case: 1 / useful(*case) - 1,
-        "a multiple already stays as it is.": lambda m, n, t: (
+        "a multiple of the tile isn't rounded up: it stays as it is.": lambda m, n, t: (
             1 - m * n / ((m // t + 1) * (n // t + 1) * t * t)
         ),
         "pad n too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),

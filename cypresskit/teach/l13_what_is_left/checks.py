@@ -139,7 +139,7 @@ def check_smallest(f, w, s):
         "these are the warps that work while one waits: that one counts, too.": (
             lambda latency, work: latency / work - 1
         ),
-        "`latency` has its own `work` in it: of every `latency` clocks, a warp computes `work`.": (
+        "`latency` includes `work`: of every `latency` clocks, a warp computes `work`.": (
             lambda latency, work: latency / work + 1
         ),
     },

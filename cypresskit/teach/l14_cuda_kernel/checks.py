@@ -72,7 +72,10 @@ def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
     require(not exchanged, f"{case} has rows and columns exchanged.", hint)
     i, j = np.argwhere(c != want)[0]
     wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
-    hint = "thread (x, y) begins at row 8 * y and column 8 * x of C."
+    hint = (
+        "row 8 * y + i of C takes that column of a, and column 8 * x + j that of b: compare both"
+        " places with yours."
+    )
     if np.array_equal(c[::8, ::8], want[::8, ::8]):
         hint = "each block's first number is right: in the others, where does i count, and where j?"
     raise CheckStopped(wrong, hint)
