@@ -130,6 +130,12 @@ def ranged(numbers: Sequence[int]) -> str:
     return f"{first} to {last}" if follow else listed(numbers)
 
 
+def named_lines(numbers: Sequence[int], verb: str = "") -> str:
+    """Return lines of a text, perhaps as the subject of a verb: "line 3", "lines 3 and 5 read"."""
+    many = len(numbers) > 1
+    return f"line{'s' * many} {ranged(numbers)} {verb}{'' if many or not verb else 's'}".rstrip()
+
+
 def duration(seconds: float) -> str:
     """Return a time in ns, \N{MICRO SIGN}s, ms or s, whichever suits, with three digits."""
     for unit, scale in (("ns", 1e9), ("\N{MICRO SIGN}s", 1e6), ("ms", 1e3)):

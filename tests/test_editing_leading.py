@@ -46,7 +46,9 @@ def without(*words: str) -> list[str]:
         (STORES, "No number of A is fetched yet: A is texture 0."),
         (UNSET[:1], "Row 0 is stored, rows 1 to 3 are not."),
         (UNSET, "No number of A is fetched yet: A is texture 0."),
-        ([*FETCHES, *UNSET], "Numbers of A and B are fetched, but not multiplied."),
+        (FETCHES[:1] + UNSET[:1], "Line 11 fetches at r0.x, which was never set."),
+        ([*FETCHES, *UNSET], "Line 11 fetches at r0.x, which was never set."),
+        (["mov r0, l0.y", *FETCHES, *UNSET], "Numbers of A and B are fetched, but not multiplied."),
         ([STORES[0], *UNSET], "No number of A is fetched yet: A is texture 0."),
         (without("resource(0)", "mad"), "No number of A is fetched yet: A is texture 0."),
         (without("resource(1)", "mad"), "No number of B is fetched yet: B is texture 1."),
@@ -61,7 +63,7 @@ def test_the_state_of_the_kernel_gives_the_sentence(lines, said):
 def test_a_place_and_a_loop_are_missed():
     loop = ("whileloop", "ge r1", "break", "add r0.z", "endloop")
     assert headline(without(*loop)).startswith("Each sum has one product")
-    unset = [*FETCHES, "mul r10, r2.x, r3", *UNSET]
+    unset = ["mov r0, l0.y", *FETCHES, "mul r10, r2.x, r3", *UNSET]
     assert "none reads its place" in headline(unset)
     here = [line.replace("add r0.xy, vWinCoord0.yx, l0.x", "mov r0, l0.y") for line in without()]
     assert "none reads its place" in headline(here)

@@ -9,6 +9,7 @@ marked; if another element should have been read, the trace names it.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from operator import index
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ from cypresskit.diagnosis.slices import (
     TracedElement,
     correct_products,
 )
-from cypresskit.diagnosis.verification import factors, verify
+from cypresskit.diagnosis.verification import factors, stored_elements, verify
 from cypresskit.il.dataflow import defines
 from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
@@ -34,7 +35,7 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import listed, quantity
+from cypresskit.tables import named_lines, quantity
 
 SHOWN = 40  # most terms printed
 
@@ -45,7 +46,8 @@ class Note(NamedTuple):
 
     ``kind`` is "factor" if a line has an element in place of another, "unread" if no line reads an
     element, "lost" if its product isn't stored, "store" if the sum of another element is stored,
-    "no store", "repeated" if a product is added again, or "".
+    "no store", "repeated" if a product is added again, "count" if k grows by another number of
+    terms than are added, or "".
     """
 
     text: str = ""
@@ -55,10 +57,6 @@ class Note(NamedTuple):
 
 
 RIGHT = Note()
-NOWHERE = Note(
-    "No work-item stores this element: check the addresses, and the size of the domain.",
-    kind="no store",
-)
 OTHER = Note(
     "The terms aren't known: the value came through the LDS or memory, depends on a branch, or is"
     " the result of another operation than sums and products."
@@ -125,6 +123,9 @@ class ElementTrace:
         The terms in the order in which they were added, missing ones last.
     faults
         What is wrong with the sum.
+    placed
+        The lines that lead to an address of the first fault's lines, and to that of no reading of
+        an element that belongs in the sum.
     work_item, line
         The work-item that stored the element, at ``line``; None if none did.
     got, expected
@@ -145,6 +146,7 @@ class ElementTrace:
     expected: float
     alpha: float
     beta: float
+    placed: tuple[int, ...] = ()
 
     @property
     def right(self) -> bool:
@@ -246,17 +248,20 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     terms: list[Term] = []
     place, line = None, 0
+    placed: tuple[int, ...] = ()
     if stores.writer is None:
-        faults = [NOWHERE]
+        faults = [_nowhere(traced)]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
         sliced = Slice(traced, item)
         place = stores.shape.place(item)
         faults = [OTHER] if got != expected else []
-        if sliced.singles or not any(UNKNOWN in elements for elements in sliced.terms):
-            terms, judged = _Judge(traced, sliced).judged()
+        if not any(UNKNOWN in elements for elements in sliced.terms):
+            judge = _Judge(traced, sliced)
+            terms, judged = judge.judged()
             faults = judged or faults
+            placed = judge.placed(terms, faults[:1])
     return ElementTrace(
         kernel,
         row,
@@ -270,7 +275,17 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         expected,
         given.alpha,
         given.beta,
+        placed,
     )
+
+
+def _nowhere(traced: TracedElement) -> Note:
+    """Return the note on an element that no work-item stores."""
+    (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
+    why = "check the addresses, and the size of the domain"
+    if stored and stored != rows * columns:
+        why = f"a work-item stores {stored} elements, but is launched for {rows} x {columns}"
+    return Note(f"No work-item stores C[{traced.row}, {traced.column}]: {why}.", kind="no store")
 
 
 def _check_place(row: object, column: object) -> None:
@@ -310,18 +325,77 @@ class _Judge:
             else:
                 missing.append(elements)
         extra = [elements for elements in self.terms if elements not in self.right]
-        whole = self._note_on_halves() or self._another_element(extra, missing)
+        whole = self._another_element(extra, missing)
         terms += self._extra_terms(extra, missing)
         terms += [self._missing(elements) for elements in missing]
         terms.sort(key=lambda term: (term.kind == "missing", term.step))
         if whole:  # one fault affects the whole sum
             terms = [replace(term, note=Note(line=whole.line)) for term in terms]
             return [replace(t, kind="wrong") if t.right else t for t in terms], [whole]
-        faults = _faults(terms)
+        faults = [
+            *filter(None, (self._left_at_once(missing), self._counted(terms))),
+            *_faults(terms),
+        ]
         if number := self.slice.number:
             text = f"The sum includes {number:g}, which is from no matrix. Does the sum start at 0?"
             faults.append(Note(text))
         return terms, faults
+
+    def _left_at_once(self, missing: list[Elements]) -> Note | None:
+        """Return a note if terms are missing, and a loop is left before its products."""
+        body, matching = self.kernel.program.body, self.kernel.program.matching
+        ran = {step.at for step in self.slice.steps}
+        for start in (at for at in ran if body[at].op.flow == "loop" and missing):
+            last = max(ran.intersection(range(start, matching[start])))
+            if body[last].op.flow == "break" and last + 1 < matching[start]:
+                line = body[last].line
+                return Note(f"Line {line} leaves its loop in the first iteration.", line, (line,))
+        return None
+
+    def _counted(self, terms: list[Term]) -> Note | None:
+        """Return a note if iterations add the terms of more or fewer values of k than they go on
+        by, and no term is wrong otherwise.
+        """
+        kinds = {(term.kind, term.note.kind) for term in terms if not term.right}
+        if kinds - {("missing", "unread"), ("repeated", "repeated")}:
+            return None
+        added: dict[int, list[Term]] = defaultdict(list)
+        for term in terms:
+            if term.line and term.k is not None:
+                added[term.line].append(term)
+        pairs = [pair for some in added.values() for pair in pairwise(some)]
+        strides = {(last.k or 0) - (first.k or 0) for first, last in pairs}
+        count = len({some[0].k for some in added.values()})
+        if len(strides) != 1 or strides & {0, count}:
+            return None
+        first, last = ([reading.step for reading in term.factors] for term in pairs[0])
+        lines = self._leads(last, first)
+        text = f"An iteration adds {quantity(count, 'term')}, but k grows by {strides.pop()}"
+        text += f": see {named_lines(lines)}." if lines else "."
+        return Note(text, [0, *lines][-1], lines, "count")
+
+    def placed(self, terms: list[Term], first: list[Note]) -> tuple[int, ...]:
+        """Return the lines that lead to what the lines of the first fault access, or to a factor of
+        an incorrect term; and to no reading of an element that belongs in the sum.
+        """
+        wanted = {k: elements for elements, k in self.right.items()}
+        lines = {line for fault in first for line in fault.lines}
+        right: set[int] = set()
+        for term in terms:
+            for reading in term.factors if term.step >= 0 else ():
+                if reading.element in wanted.get(term.k, ()):
+                    right.add(reading.step)
+                else:
+                    lines.add(reading.line)
+        steps = {at for at in range(self.slice.store + 1) if self.slice.line(at) in lines} - right
+        return self._leads(steps, right)
+
+    def _leads(self, steps: Iterable[int], but: Iterable[int]) -> tuple[int, ...]:
+        """Return the lines that lead to the addresses of ``steps``, and not to those of others."""
+        here, there = (
+            {*map(self.slice.line, self.slice.run.origins(some))} for some in (steps, but)
+        )
+        return tuple(sorted(here - there))
 
     def _name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
@@ -333,17 +407,6 @@ class _Judge:
         """Return the name and value of the scalar that multiplies a correct term."""
         given = self.given
         return ("beta", given.beta) if elements == self.old else ("alpha", given.alpha)
-
-    def _note_on_halves(self) -> Note | None:
-        """Return a note if a line computes with halves of doubles."""
-        if not self.slice.singles:
-            return None
-        line, name = self.slice.singles[0]
-        text = (
-            f"Line {line} multiplies with {name}, which takes its operands as floats. These are"
-            f" halves of doubles: use d{name.replace('f', '')}."
-        )
-        return Note(text, line, (line,))
 
     def _another_element(self, extra: list[Elements], missing: list[Elements]) -> Note | None:
         """Return a note if the whole sum belongs to another element.
@@ -363,32 +426,26 @@ class _Judge:
         old = [(MatrixElement("C", row, column),)] if self.given.beta else []
         if products != others or olds != old:
             return None
-        other = f"sum of C[{row}, {column}]"
-        is_near = self._block(row, column) == self._block(*self.old[0][1:])
-        if is_near and not self._is_stored_twice():
+        places = zip((row, column), self.old[0][1:], self.kernel.block)
+        is_near = all(one // side == other // side for one, other, side in places)
+        streams = self.kernel.convention.streams
+        if not (self._is_stored_twice() if is_near else not streams):
             if not any(elements in self.slice.products for elements in self.right):
                 return None
-        streams = self.kernel.convention.streams
-        if streams and not is_near:
-            text = f"The {other} is stored here: check the coordinates of the fetches."
-            return Note(text, kind="store")
-        check = "register" if streams else "address and register"
-        text = (
-            f"Line {self.line} stores the {other} in place of C[{self.traced.row},"
-            f" {self.traced.column}]'s. Check the line's {check}."
-        )
-        return Note(text, self.line, (self.line,), "store")
+        line, place = self.line, self.old[0]
+        if is_near:
+            made = self._line(self.terms[first][0])
+            text = f"Line {made} adds up C[{row}, {column}], which line {line} stores as {place}."
+            return Note(text, line, (made, line), "store")
+        check = "the coordinates" if streams else "its address, and the coordinates"
+        text = f"Line {line} stores C[{row}, {column}] as {place}: check {check} of the fetches."
+        return Note(text, line, (line,), "store")
 
     def _is_stored_twice(self) -> bool:
         """Return whether another line, too, stores the register that is stored here."""
         stored = self.slice.instruction(self.slice.store).sources[:1]
         stores = (i for i in self.kernel.program.body if i.dest and i.dest.register.kind in "go")
         return any(i.line != self.line and i.sources[:1] == stored for i in stores)
-
-    def _block(self, row: int, column: int) -> tuple[int, int]:
-        """Return the block of an element."""
-        rows, columns = self.kernel.block
-        return row // rows, column // columns
 
     # Correct terms
 
@@ -408,22 +465,21 @@ class _Judge:
             terms = [self._term("right", first, k)]
         else:
             text = f"{self._name(elements)} is multiplied by {first.times:g}, not by {scalar} ="
-            lines = [self.slice.line(step) for step in first.scaled[-1:]]
-            see = f": see line {lines[0]}" if lines and first.times != -value else ""
-            note = Note(f"{text} {value:g}{see}.", (*lines, self.line)[0], (*lines,))
+            lines = sorted({self.slice.line(step) for step in first.scaled})
+            see = f": see {named_lines(lines)}" if lines else ""
+            see *= first.times != -value
+            note = Note(f"{text} {value:g}{see}.", [self.line, *lines][-1], (*lines,))
             terms = [self._term("scaled", first, k, note)]
         again = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
             pairs = zip(first.factors, addend.factors)
             anew = [one for one, two in pairs if one.step != two.step and one.line == two.line]
-            if lines[1:]:
-                text = f"Term k = {k} is added {again}: at lines {listed(lines)}."
-            elif anew:
+            if anew and not lines[1:]:
                 lines.append(anew[0].line)
                 text = f"Line {lines[1]} reads {anew[0]} {again} for term k = {k}."
             else:
-                text = f"Line {lines[0]} adds term k = {k} to the sum {again}."
+                text = f"Term k = {k} is added {again}: at {named_lines(lines)}."
             note = Note(text, lines[-1], (*lines,), "repeated")
             terms.append(self._term("repeated", addend, k, note))
         return terms
@@ -491,12 +547,13 @@ class _Judge:
 
     def _missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
-        readings = tuple(Reading(e, self._read_at(e)) for e in elements)
+        read = (self.slice.reads.get(element) for element in elements)
+        at = [self.slice.line(steps[0]) if steps else 0 for steps in read]
+        readings = tuple(map(Reading, elements, at))
         reason = self._reason(elements, readings)
         product = "" if elements == self.old else f", {_product(elements)},"
         note = reason._replace(text=f"{self._name(elements)}{product} is missing: {reason.text}.")
-        touched = dict.fromkeys([reason.line, *(reading.line for reading in readings)])
-        lines = tuple(line for line in touched if line)
+        lines = tuple(dict.fromkeys(filter(None, (reason.line, *at))))
         return Term(
             "missing", 0, readings, self._scalar(elements)[1], self.right[elements], note, lines
         )
@@ -509,16 +566,22 @@ class _Judge:
         if made := sliced.products.get(elements):
             return self._lost(*made[-1])
         if elements == self.old:
-            where = f"{_readers(readers)} it; " if readers else ""
+            where = f"{named_lines(readers, 'read')} it; " if readers else ""
             return Note(f"{where}add it, times beta = {self.given.beta:g}", first, (*readers,))
         if all(reading.line for reading in readings):
-            text = f"{_readers(readers)} its factors, but no line multiplies them in that iteration"
-            return Note(text, 0, (*readers,))
+            for element in elements:
+                if element in sliced.zeros:
+                    line = sliced.line(sliced.zeros[element])
+                    return Note(f"line {line} multiplies {element} by 0", line, (line,))
+            text = "its factors, but no line multiplies them in that iteration"
+            return Note(f"{named_lines(readers, 'read')} {text}", 0, (*readers,))
         absent = next(reading.element for reading in readings if not reading.line)
-        lines = [*dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix)))]
-        others = f"; {_readers(lines)} other elements of {absent.matrix}" if lines else ""
-        line = lines[0] if lines else 0
-        return Note(f"no line reads {absent}{others}", line, (*lines,), "unread")
+        alike = (e for elements in self.right for e in elements if e.matrix == absent.matrix)
+        lines = sorted({sliced.line(step) for e in alike for step in sliced.reads.get(e, ())})
+        text = f"no line reads {absent}"
+        if lines:
+            text += f"; {named_lines(lines, 'read')} other elements of {absent.matrix}"
+        return Note(text, [0, *lines][-1], (*lines,), "unread")
 
     def _lost(self, step: int, register: int, component: int) -> Note:
         """Return where a product that was made at a step was lost; the text is the end of a
@@ -533,22 +596,14 @@ class _Judge:
             keeps = any((s.register.kind, s.register.index) == ("r", register) for s in i.sources)
             if writes and not keeps:
                 again = "the next iteration" if i.line == line else f"line {i.line}"
+                if i.line == line and i.op.name in ("mul", "dmul"):
+                    text = f"line {line} only multiplies, and {again} overwrites its product"
+                    return Note(text, line, (line,), "lost")
                 return Note(f"{left} {again} overwrites", i.line, (line, i.line), "lost")
         if step > sliced.store:
             text = f"line {line} adds it after line {self.line}, which stores this element"
             return Note(text, self.line, (line, self.line), "lost")
         return Note(f"{left} isn't stored to this element", line, (line,), "lost")
-
-    def _steps_of(self, matrix: str) -> list[int]:
-        """Return the steps in which the work-item read a matrix's elements of the sum."""
-        wanted = {element for elements in self.right for element in elements}
-        reads = self.slice.reads
-        return sorted(step for e in wanted if e.matrix == matrix for step in reads.get(e, ()))
-
-    def _read_at(self, element: MatrixElement) -> int:
-        """Return the line that read an element, or 0."""
-        steps = self.slice.reads.get(element)
-        return self.slice.line(steps[0]) if steps else 0
 
     # Terms
 
@@ -558,20 +613,10 @@ class _Judge:
 
     def _term(self, kind: str, addend: Addend, k: int | None, note: Note = RIGHT) -> Term:
         line = self._line(addend)
-        touched = [
-            *([note.line] if note.line else []),
-            line,
-            *(reading.line for reading in addend.factors),
-            *map(self.slice.line, addend.scaled),
-            self.line,
-        ]
-        lines = tuple(dict.fromkeys(touched))
+        reads = (reading.line for reading in addend.factors)
+        touched = note.line, line, *reads, *map(self.slice.line, addend.scaled), self.line
+        lines = tuple(dict.fromkeys(filter(None, touched)))
         return Term(kind, line, addend.factors, addend.times, k, note, lines, addend.made)
-
-
-def _readers(lines: list[int]) -> str:
-    """Return the beginning of a sentence on lines that read something."""
-    return f"lines {listed(lines)} read" if lines[1:] else f"line {lines[0]} reads"
 
 
 def _product(factors: Iterable[MatrixElement]) -> str:

@@ -17,7 +17,7 @@ pass through memory or the LDS.
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.il import Instruction, Source
-from cypresskit.il.dataflow import Key, defines, is_address, read_positions
+from cypresskit.il.dataflow import Key, defines, is_address, keys, read_positions, uses
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
@@ -40,6 +40,7 @@ PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
 COPIES = {"mov", "dmov"}
 #: The elements are whole, from here on and below twice this: a double's high word tells all.
 LEAST = 1 << 19
+LDS: Key = (-1, 0)  # stands for all of it among the components of registers
 
 
 class MatrixElement(NamedTuple):
@@ -164,16 +165,24 @@ class RecordedStep(NamedTuple):
 
 
 class StepRecorder(Observer):
-    """Records the steps of a work-item; ``store`` is the last in which it stores ``place``."""
+    """Records the steps of a work-item, and in ``writers`` those that write each component of a
+    register; ``store`` is the last in which it stores ``place``.
+    """
 
-    def __init__(self, item: int, place: StoredAt) -> None:
+    def __init__(self, item: int, place: StoredAt | None = None) -> None:
         self.item, self.place = item, place
         self.store = -1
         self.steps: list[RecordedStep] = []
+        self.writers: dict[Key, list[int]] = defaultdict(list)
+
+    def start(self, launch: Launch) -> None:
+        self.program = launch.program
 
     def step(self, event: StepEvent) -> None:
         if event.active[self.item]:
             i = event.instruction
+            for key in (*defines(i), *[LDS] * i.op.store):
+                self.writers[key].append(len(self.steps))
             sources = {
                 n: self._words(event.rows(source, source.swizzle), 4, event.active)
                 for n, source in enumerate(i.sources)
@@ -182,7 +191,7 @@ class StepRecorder(Observer):
             self.steps.append(RecordedStep(event.at, sources, {}))
 
     def wrote(self, event: WroteEvent) -> None:
-        if self.item in self.place.writers(event):
+        if self.place and self.item in self.place.writers(event):
             self.store = len(self.steps) - 1
         if event.active[self.item]:
             rows = event.rows.astype(np.uint32)
@@ -192,6 +201,32 @@ class StepRecorder(Observer):
     def _words(self, rows: np.ndarray, count: int, active: np.ndarray) -> list[int]:
         """Return the work-item's words of an event."""
         return np.broadcast_to(rows, (count, len(active)))[:, self.item].tolist()
+
+    def instruction(self, step: int) -> Instruction:
+        return self.program.body[self.steps[step].at]
+
+    def line(self, step: int) -> int:
+        return self.instruction(step).line
+
+    def origins(self, steps: Iterable[int]) -> set[int]:
+        """Return the steps whose results lead to the addresses at which ``steps`` read or store, or
+        through the LDS to what they load.
+        """
+        found: set[int] = set()
+        begun = {*steps}
+        left = [*begun]
+        while left:
+            at = left.pop()
+            i = self.instruction(at)
+            used = keys(
+                use for use in uses(self.program, i) if at not in begun or is_address(i, use[0])
+            )
+            for key in (*used, *[LDS] * (i.op.kind == "lds" and not i.op.store)):
+                before = bisect_left(self.writers[key], at)
+                new = {*self.writers[key][:before][-1:]} - found
+                found |= new
+                left += new
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,6 +311,8 @@ class Slice:
         The terms of the stored sum, by their elements.
     number
         The part of the sum that is from no matrix.
+    zeros
+        The steps that multiply elements by 0, by the element.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -287,25 +324,18 @@ class Slice:
             # A failure is after the store: ``verify`` has reported any before it
             with suppress(KernelError):
                 given.run(observers=[run])
-        self.steps, self.other_steps = (run.steps for run in runs)
-        self.store = runs[0].store
-        self.writers: dict[Key, list[int]] = defaultdict(list)
-        for step in range(self.store + 1):
-            for key in defines(self.instruction(step)):
-                self.writers[key].append(step)
+        self.run, other = runs
+        self.steps, self.other_steps = self.run.steps, other.steps
+        self.store, self.writers = self.run.store, self.run.writers
+        self.instruction, self.line = self.run.instruction, self.run.line
         self.number = 0.0
+        self.zeros: dict[MatrixElement, int] = {}
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         ran, also_ran = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         if ran == also_ran:
             self._follow((self.store, traced.place.word + (traced.words > 1)))
         else:  # branches depend on the elements
             self._add_term(OPAQUE)
-
-    def instruction(self, step: int) -> Instruction:
-        return self.program.body[self.steps[step].at]
-
-    def line(self, step: int) -> int:
-        return self.instruction(step).line
 
     # Values
 
@@ -399,28 +429,24 @@ class Slice:
         self, at: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
         """Add an operand to the sum if it is a number or an element; else yield what wrote it."""
-        number = self.number_at(at)
+        number, sign, writer = self.number_at(at), self._signed(at), self._writer(at)
         if number is not None:
             self.number += times * number
-            return
-        sign = self._signed(at)
+            if number or not writer or self.instruction(writer[0]).opcode not in PRODUCTS:
+                return
         if self.element(at) != NO_ELEMENT:
             self._add_term(Addend((self.read(at),), sign * times, at.step, scaled))
         else:
-            yield self._writer(at), sign * times, scaled
+            yield writer, sign * times, scaled
 
     def _product(
         self, a: ReadWord, b: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
-        """Add a product to the sum, or yield what it multiplies by a number. A factor may be a
-        product of an element and a number itself.
-        """
-        first, second, made = self.number_at(a), self.number_at(b), a.step
+        """Add a product to the sum, or yield what it multiplies by a number."""
+        first, second = self.number_at(a), self.number_at(b)
         if 0 in (first, second):
+            self.zeros |= dict.fromkeys(map(self.element, (a, b)), a.step)
             return
-        if first is None and second is None:
-            (a, left), (b, right) = self._unscaled(a), self._unscaled(b)
-            times *= left * right
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
             yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
@@ -429,20 +455,7 @@ class Slice:
         else:
             sign = self._signed(a) * self._signed(b)
             reads = sorted(map(self.read, (a, b)), key=lambda read: read.element)
-            self._add_term(Addend(tuple(reads), sign * times, made, scaled))
-
-    def _unscaled(self, at: ReadWord) -> tuple[ReadWord, float]:
-        """Return an operand and 1; or, of an element times a number, where it was multiplied, and
-        the number.
-        """
-        node = self._writer(at) if self.element(at) == NO_ELEMENT else None
-        if node and self.instruction(node[0]).opcode in ("mul", "dmul"):
-            factors = self.operands(*node)
-            for element, other in (factors, factors[::-1]):
-                number = self.number_at(other)
-                if number is not None and self.element(element) != NO_ELEMENT:
-                    return element, number * self._signed(at)
-        return at, 1.0
+            self._add_term(Addend(tuple(reads), sign * times, a.step, scaled))
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum. Terms that cancel are left out."""
@@ -481,26 +494,12 @@ class Slice:
 
     def holds(self, element: MatrixElement, step: int) -> bool:
         """Return whether an element is in a register before a step."""
-        for (_, c), steps in self.writers.items():
-            before = bisect_left(steps, step)
-            if before and self.elements.get(self.steps[steps[before - 1]].words[c]) == element:
-                return True
-        return False
-
-    @cached_property
-    def singles(self) -> list[tuple[int, str]]:
-        """The lines that compute with halves of doubles as if they were floats, and their opcodes,
-        in their order.
-        """
-        found = set()
-        for step in range(len(self.steps) if self.traced.words > 1 else 0):
-            i = self.instruction(step)
-            is_single = i.opcode in {*SUMS, *PRODUCTS} and "f" in i.op.sources
-            for c in i.dest.written if is_single and i.dest else ():
-                operands = map(self.element, self.operands(step, c))
-                if any(element != NO_ELEMENT for element in operands):
-                    found.add((i.line, i.op.name))
-        return sorted(found)
+        words = (
+            self.steps[steps[before - 1]].words.get(c, 0)
+            for (_, c), steps in self.writers.items()
+            if (before := bisect_left(steps, step))
+        )
+        return element in map(self.elements.get, words)
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

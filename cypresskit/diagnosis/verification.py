@@ -109,16 +109,15 @@ class Verification:
     def launch_hint(self) -> str:
         """What to change if a work-item stores more than the block it is launched for, or ""."""
         rows, columns = self.kernel.block
-        stored = 0 if self.right else _stored_elements(self.kernel)
+        stored = 0 if self.right else stored_elements(self.kernel)
         if stored <= rows * columns:
             return ""
         line, _ = find_statement(self.kernel.text)
         stated = f"line {line} states a block of" if line else "it is launched for"
-        cure = f"change `{rows} x {columns}` there" if line else "state its block in line 1"
-        return (
-            f"A work-item stores {stored} elements of C, but {stated} {rows} x {columns}: {cure},"
-            f" as in `{EXAMPLE}`"
-        )
+        cure = f"state its block in line 1, as in `{EXAMPLE}`"
+        if line:
+            cure = f"change `{rows} x {columns}` there"
+        return f"A work-item stores {stored} elements of C, but {stated} {rows} x {columns}: {cure}"
 
     def __str__(self) -> str:
         if self.right:
@@ -204,7 +203,7 @@ def _compared(given: Product) -> ProductComparison | None:
     return given.compare(result)
 
 
-def _stored_elements(kernel: Kernel) -> int:
+def stored_elements(kernel: Kernel) -> int:
     """Return how many elements of C a work-item stores, by its source; 0 if in a loop or branch."""
     depth = 0
     words: set[tuple[object, object]] = set()

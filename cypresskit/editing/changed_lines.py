@@ -1,21 +1,20 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
 The last correct text is known, or the given one that a step starts from. Each variant of the text
-is one repair of one mistake: a change undone; a line moved into the loop, or out of it; or a word
-of a line replaced by one that other lines have there, in one line or in several alike. A variant
-counts as the repair if each element of C that it changes becomes correct, with the one that is
-shown; and if C is correct, if the checks find nothing. So a line is never called wrong without a
-run that shows it. Where no variant is a repair, a sentence only says what changed lines do: one
-overwrites a result, or some compute the place of an access outside.
+is one repair of one mistake: a change undone; a line deleted, or moved into the loop or out of it;
+or a word of a line replaced by one that other lines have there. A variant counts as the repair if
+each element of C that it changes becomes correct, with the one that is shown; and if C is correct,
+if the checks find nothing. So a line is never called wrong without a run that shows it. Where no
+variant is a repair, a sentence only says what changed lines do: one overwrites a result, or some
+compute the address of an access outside.
 
 Limitations
 -----------
-One mistake is found, or several that affect different elements of C; not two in one sum. For those,
-a sentence names the changed line that is part of the sum.
+One mistake is found, or several that affect different elements of C; not two in one sum, or one in
+several lines of a whole C. For those, the notes on an incorrect element say what is certain.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,37 +26,36 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.diagnosis.element_trace import ElementTrace, Note, trace_element
+from cypresskit.diagnosis.slices import StepRecorder
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.line_repairs import (
     ARITHMETIC,
-    DOTS,
     PRODUCTS,
     TESTS,
-    Kind,
     line_repairs,
     misplaced,
     mistake,
+    register_of,
     words_of,
 )
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
-from cypresskit.il.dataflow import Key, defines, is_address, keys, liveness, uses
+from cypresskit.il.dataflow import defines, liveness
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
-from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
-from cypresskit.tables import listed, ranged
+from cypresskit.machine.checks import Finding
+from cypresskit.machine.observer import Observer
+from cypresskit.tables import listed, named_lines
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 SECONDS = 2.0  # of processor time for all variants of a text
 LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 OTHER = 7.0  # times the scalars that are shown, so that no literal is one of them by chance
-#: Lines that the trace of an element names.
-TRACED = "sample", "mad", "dmad"
 #: Lines of which each changes some elements of C: one may be right though others aren't.
-SEPARATE = "sample", "lds_", "mov o", "mov g", *ARITHMETIC, *DOTS, "sub"
+SEPARATE = "sample", "lds_", *ARITHMETIC, "sub"
 
 
 class LineChange(NamedTuple):
@@ -119,16 +117,19 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     if not trace or not faults:
         return []
     first, *others = faults
-    own = _own_lines(_changes(known.splitlines(), trace.kernel.text.splitlines()))
-    right = {line for term in trace.terms if term.right for line in term.lines}
-    red = next((term.lines for term in trace.terms if not term.right), ())
-    mine = sorted(own.intersection(red) - right) if known else []
-    if mine and first.kind in ("factor", "store") and not own.intersection(first.lines):
-        which = f"line{'s' * (len(mine) > 1)} {listed(mine)}"
-        said, _, more = first.text.partition(". ")
-        text = f"{said.removesuffix('.')}: look at your {which}. {more}"
-        first = Note(text.rstrip(), mine[-1])
-    return [first, *others]
+    lines = trace.kernel.text.splitlines()
+    own = _own_lines(_changes(known.splitlines(), lines)) if known else set()
+    named = own.intersection(first.lines)
+    is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
+    mine = sorted(own.intersection(trace.placed) - named) * is_access
+    text = first.text
+    if mine:
+        said, _, more = text.partition(". ")
+        at = "look at it, and at" if named else "look at"
+        leads = f"{named_lines(mine)}, which lead{'s' * (len(mine) == 1)} there"
+        text = f"{said.removesuffix('.')}: {at} your {leads}. {more}".rstrip()
+    line = max({first.line} & named or named or mine or [first.line])
+    return [first._replace(text=text, line=line), *others]
 
 
 def _own_lines(changes: Iterable[LineChange]) -> set[int]:
@@ -163,54 +164,28 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
     return sorted(changes, key=lambda change: change[:3])
 
 
-class _Origins(Observer):
-    """Records from which lines' results some lines compute their addresses, and where each
-    work-item first stores in ``g[]``.
-    """
-
-    def __init__(self, seen: Verification, lines: Iterable[int]) -> None:
-        self.program = seen.kernel.program
-        self.found: dict[int, set[int]] = {line: set() for line in lines}
-        self.stored: list[int] = []
-        self.lines: dict[Key, set[int]] = defaultdict(set)  # whose results are in each component
-        if self.found and seen.size:
-            given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta)
-            _result(given, seen.kernel.text, [self])
-
-    def step(self, event: StepEvent) -> None:
-        i = event.instruction
-        used = [*uses(self.program, i)]
-        if i.line in self.found:
-            address = keys(use for use in used if is_address(i, use[0]))
-            self.found[i.line].update(*map(self.lines.__getitem__, address))
-        lines = {i.line}.union(*map(self.lines.__getitem__, keys(used)))
-        for key in defines(i):
-            self.lines[key] = lines if event.active.all() else lines | self.lines[key]
-
-    def wrote(self, event: WroteEvent) -> None:
-        if event.element is not None and not self.stored:
-            self.stored = event.element.tolist()
-
-
 class _Search:
     """The search for a variant of a text that repairs the product."""
 
     def __init__(self, seen: Verification, known: str, trace: ElementTrace | None) -> None:
         assert seen.size is not None
-        self.seen, self.lines = seen, seen.kernel.text.splitlines()
+        self.seen, self.size, self.lines = seen, seen.size, seen.kernel.text.splitlines()
         self.words = [*map(words_of, self.lines)]
         self.known = [*map(words_of, known.splitlines())]
         self.changes = _changes(known.splitlines(), self.lines)
         self.own = _own_lines(self.changes)
         self.notes = trace.faults if trace else ()
+        #: Registers whose components are addresses or coordinates
+        text = "\n".join(map(bare_line, self.lines))
+        self.addresses = {*re.findall(r"(?:g\[|sample.* )(r\d+)\b", text)}
         self.unset = any(f.kind == "uninitialised" for f in seen.findings)
-        self.named = any(note.kind == "factor" for note in self.notes)
-        self.places = [f for f in seen.findings if f.kind.endswith(("outside", "race"))]
-        self.origins = _Origins(seen, (finding.line for finding in self.places))
-        wrong = [term.lines for term in (trace.terms if trace else ()) if not term.right]
-        self.near = {*sum([*wrong, *(note.lines for note in self.notes)], ())}
-        self.near.add(trace.line if trace else 0)
-        self.near = self.near.union(self.origins.found, *self.origins.found.values())
+        # The first of them are enough to name a line
+        self.places = [f for f in seen.findings if f.kind.endswith(("outside", "race"))][:4]
+        self.origins = [self._origins(finding) for finding in self.places]
+        terms = trace.terms if trace else ()
+        self.near = {*sum((term.lines for term in terms if not term.right), ())}
+        self.near.update(*(note.lines for note in self.notes), trace.placed if trace else ())
+        self.near.update(*(lines for lines, *_ in self.origins))
         self.end = process_time() + SECONDS
         alpha = seen.alpha if seen.alpha == 1 else OTHER * seen.alpha
         beta = OTHER * seen.beta
@@ -226,61 +201,90 @@ class _Search:
         C is correct, tests of a loop are repaired, and lines that lead to what was found. A value
         that was never set tells more than changes undone.
         """
+        kinds = [note.kind for note in self.notes]
+        if "repeated" in kinds and kinds[0] == "count":
+            return self.notes[0]
         if note := self._iterates():
             return note
         own = [change.at for change in self.changes if change.new]
         counts = [self.words[at][:2] for at in own if self.words[at][0] == "add"]
         own[:0] = [n for n, line in enumerate(self.words) if line[:2] in counts and n not in own]
-        if any(note.kind == "unread" for note in self.notes):
-            own = [at for at in own if not self._starts(at, PRODUCTS)]
+        if "unread" in kinds:
+            own = [
+                at
+                for at in own
+                if self._target(at) in self.addresses or not self._starts(at, PRODUCTS)
+            ]
         found = None if self.unset else self._best(self._undone())
+        both = None
+        if not found and len(self.own) == len(self.changes) == 2:
+            one, other = sorted(self.own)
+            text = f"Lines {one} and {other} are both changed, and both are wrong."
+            both = self._best([Variant((*self.changes,), Note(text, other))])
         if not self.wrong.any():
-            own = [at for at in own if at + 1 in self.near or self._starts(at, TESTS)]
-        found = found or self._best(self._repairs(own))
+            tests = [at for at in own if self._starts(at, TESTS)]
+            found = found or self._best(self._repairs(tests))
+            own = [at for at in own if at + 1 in self.near]
+        found = found or self._best(self._repairs(own)) or both
         return found.fault if found else self._unread() or self._placed()
 
     def _iterates(self) -> Note | None:
-        """Return a note if an iteration takes twice as many values of k as it is launched for, or
-        as a line counts. It does if the kernel is correct with a double ``k_step``, or with that
-        line written twice.
+        """Return a note if an iteration takes twice as many values of k as it is launched for: if
+        the kernel is correct with a double ``k_step``.
         """
         kernel = self.seen.kernel
         double = replace(kernel.convention, k_step=2 * kernel.k_step)
         if self.seen.sizes and self._is_right(replace(kernel, convention=double)):
             line, _ = find_statement(kernel.text)
-            takes = f"an iteration takes {double.k_step} values of k"
-            if line:
-                return Note(f"Line {line} states k {kernel.k_step}, but {takes}.", line)
-            return Note(f"C is correct only where k is a multiple of {double.k_step}: {takes}.")
-        if any(note.kind == "repeated" for note in self.notes):
-            for at, (op, to, *sources) in enumerate(self.words):
-                twice = LineChange(at, (self.lines[at],) * 2)
-                counts = op == "add" and to in sources
-                if counts and self._repaired(self._text([twice])) == (self.wrong.sum(), 0):
-                    text = f"Line {at + 1} counts half of the values of k that an iteration takes."
-                    return Note(text, at + 1)
+            states = f"line {line} states" if line else "it is launched for"
+            takes = f"An iteration takes {double.k_step} values of k"
+            return Note(f"{takes}, but {states} k {kernel.k_step}.", line)
         return None
 
     def _unread(self) -> Note | None:
-        """Return the changed line that overwrites a result before a line reads it; or, if no note
-        names a changed line, the one whose own result no line reads.
+        """Return the changed line that overwrites a result before a line reads it; or the one whose
+        own result no line reads, if no note names a changed line, or terms that are missing: lines
+        that will read it may be yet to be written, as for a first value.
         """
         named = any(self.own.intersection(note.lines) for note in self.notes)
+        named |= any(note.kind in ("", "unread") for note in self.notes[:1])
         program = self.seen.kernel.program
         live = liveness(program)
         for at, i in enumerate(program.body):
             written = {*defines(i)}
             if not written or written & live[at + 1]:
                 continue
+            is_first = all(source.register.kind == "l" for source in i.sources)
             later = (j for j in program.body[at + 1 :] if written & {*defines(j)})
             over = next(later, i).line
             set_here = str(i.dest).replace("_", "")
-            if over in self.own and over != i.line:
+            if over in self.own and over != i.line and not (is_first and self.notes):
                 text = f"Line {over} overwrites {set_here}, which line {i.line} set, before a line"
                 return Note(f"{text} reads it.", over)
-            if over == i.line in self.own and not named:
+            if over == i.line in self.own and not named and not is_first:
                 return Note(f"Line {over} sets {set_here}, but no later line reads it.", over)
         return None
+
+    def _origins(self, finding: Finding) -> tuple[set[int], list[int], list[int]]:
+        """Return the lines that compute the place of an access; and for one place that two
+        work-items of a group store to, these, and the lines that give both the same number of
+        different ones.
+        """
+        seen, size = self.seen, self.size
+        place, also = finding.work_item, re.findall(r"work-item (\d+)", finding.other)
+        if isinstance(place, tuple):
+            place = place[0] + place[1] * (size[1] // seen.kernel.block[1])
+        items = [place or 0, *(map(int, also) if finding.other_line == finding.line else ())]
+        runs = [StepRecorder(item) for item in items]
+        _result(make_product(seen.kernel, size, seen.alpha, seen.beta), seen.kernel.text, runs)
+        first, last = runs[0], runs[-1]
+        steps = first.origins(n for n in range(len(first.steps)) if first.line(n) == finding.line)
+        same = {
+            first.line(n)
+            for n, (one, two) in enumerate(zip(first.steps, last.steps))
+            if n in steps and one.words == two.words and one.sources != two.sources
+        }
+        return {*map(first.line, steps)}, items if items[1:] else [], sorted(same)
 
     def _placed(self) -> Note | None:
         """Return the changed lines that compute the place of an access outside, or of a race; None
@@ -289,26 +293,25 @@ class _Search:
         own = self.own
         if any(note.kind in ("factor", "unread") and own & {*note.lines} for note in self.notes):
             return None
-        for finding in self.places:
-            line, kind = finding.line, finding.kind
-            found = sorted(own & self.origins.found[line])
+        for finding, (lines, pair, same) in zip(self.places, self.origins):
+            line, kind, found = finding.line, finding.kind, sorted(own & lines)
             if found and (kind != "race" or line not in own):
-                first, *more = found
-                same = self._same_place() if kind == "race" else ""
-                lines = f"lines {ranged(found)} compute" if more else f"line {first} computes"
-                lines = f"{same}, which {lines}" if same else f"{lines} its place"
-                return Note(f"Line {line}, {kind}: {lines}.", 0 if more else first)
+                text = f"its address comes from {named_lines(found)}"
+                if pair:
+                    compute = named_lines(sorted({*found, *same}), "compute")
+                    text = f"work-items {listed(pair)} store to one place, which {compute}"
+                if same:
+                    text += f": {named_lines(same, 'give')} both the same number"
+                return Note(f"Line {line}, {kind}: {text}.", 0 if found[1:] else found[0])
             if line in own and kind in ("load outside", "store outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)
+            nowhere = any(note.kind == "no store" for note in self.notes)
+            if nowhere and "wrote it and" in finding.message:
+                return Note(f"Line {line}, {kind}: {finding.message}.", line)
         return None
 
-    def _same_place(self) -> str:
-        """Return which work-items first store to one place; "" if each has its own."""
-        items: dict[int, list[int]] = defaultdict(list)
-        for item, place in enumerate(self.origins.stored):
-            items[place].append(item)
-        some = next((alike for alike in items.values() if alike[1:]), [])
-        return f"work-items {listed(some[:4])} store to one place" if some else ""
+    def _target(self, at: int) -> str:
+        return register_of(self.words[at][1])
 
     def _starts(self, at: int, words: tuple[str, ...]) -> bool:
         return bare_line(self.lines[at]).startswith(words)
@@ -319,13 +322,17 @@ class _Search:
         """Yield the variants with moved lines put back, then those with a change undone."""
         moved = [each for each in self.changes if each.moved is not None]
         yield from (self._moved(each.at, each.moved or 0, whole=False) for each in moved)
+        named = any(note.kind == "factor" for note in self.notes)
         for change in reversed(self.changes):
             said = ""
             if change.new and change.old:
                 said = mistake(self.words[change.at], words_of(change.old[0]))
+            for line in change.old if change.old[1:] else ():
+                one = change._replace(old=(line,))
+                yield Variant((one,), self._without(one))
             if said:
                 yield Variant((change,), _note(change.at, said), whole=False)
-            elif change.old and not (change.old[1:] and not change.new and self.named):
+            elif change.old and not (change.old[1:] and named):
                 yield Variant((change,), self._without(change))
 
     def _moved(self, at: int, place: int, whole: bool) -> Variant:
@@ -358,39 +365,29 @@ class _Search:
     # Lines repaired
 
     def _repairs(self, places: Sequence[int]) -> Iterator[Variant]:
-        """Yield the variants with one line repaired, or with several in the same way: first the
-        lines that lead to what was found, and each line's likeliest repair. If the sum is stored
-        elsewhere or nowhere, only a whole C tells which line is wrong. It does so, too, if one line
-        alone was changed.
+        """Yield the variants without a line, and then with one repaired: first the lines that lead
+        to what was found, and each line's likeliest repair. If the sum is stored elsewhere or
+        nowhere, only a whole C tells which line is wrong. It does so, too, if one line alone was
+        changed, and for a line that computes an address.
         """
+        gone = map(LineChange, reversed(places))  # lines that the reader didn't write come last
+        yield from (Variant((line,), self._without(line)) for line in gone)
         only_whole = (
             self.unset or len(self.changes) == 1 or any("store" in note.kind for note in self.notes)
         )
-        alike: dict[Kind, dict[int, Variant]] = defaultdict(dict)
         all_words = [*self.words, *self.known]
         ranked: tuple[list[list[Variant]], ...] = ([], [])
         ends = [n for n, (op, *_) in enumerate(self.words) if op in ("whileloop", "endloop")]
         for at in places:
-            is_separate = self._starts(at, SEPARATE)
-            gone = LineChange(at)
-            single = [Variant((gone,), self._without(gone))]
-            for text, kinds, said, elsewhere in line_repairs(self.words[at], all_words):
+            single = []
+            is_separate = self._starts(at, SEPARATE) and self._target(at) not in self.addresses
+            for text, said, elsewhere in line_repairs(self.words[at], all_words):
                 whole = only_whole or elsewhere or not is_separate
                 single.append(Variant((LineChange(at, (text,)),), _note(at, said), whole))
-                for kind in kinds if is_separate else ():
-                    alike[kind].setdefault(at, single[-1])
-            moves: list[Variant] = []
-            is_traced = self._starts(at, TRACED)
-            for place in ends[-1:] if is_traced else ends[::-1]:  # to the loop's end, or before it
-                moves.append(self._moved(at, place, only_whole or not is_traced))
-                if at > place:
-                    alike[self.words[at][0], place].setdefault(at, moves[-1])
+            to = ends[-1:] if is_separate else ends[::-1]  # to the loop's end, or before it
+            moves = [self._moved(at, place, only_whole or not is_separate) for place in to]
             single[LIKELY:LIKELY] = moves
-            is_near = at + 1 in self.near or self._starts(at, ("lds_store",))
-            ranked[not is_near].insert(0, single)
-        groups = dict.fromkeys(tuple(group.values()) for group in alike.values())
-        several = [_together(group) for group in groups if len(group) > 1]
-        ranked[0].insert(0, several)
+            ranked[at + 1 not in self.near].insert(0, single)
         for turn in chain.from_iterable(zip_longest(*lines) for lines in ranked):
             yield from filter(None, turn)
 
@@ -442,12 +439,3 @@ def _result(given: Product, text: str, observers: Sequence[Observer] = ()) -> np
         made = replace(given.kernel, text=text, given=None)
         return replace(given, kernel=made).run(engine="interpreter", observers=observers)
     return np.full(given.expected.shape, np.nan)
-
-
-def _together(variants: Sequence[Variant]) -> Variant:
-    """Return the variant that repairs several lines in the same way."""
-    first, *others = (variant.fault for variant in variants)
-    lines = listed([fault.line for fault in others])
-    text = f"{first.text} The same is wrong in line{'s' * (len(others) > 1)} {lines}."
-    undone = tuple(change for variant in variants for change in variant.undone)
-    return Variant(undone, Note(text, first.line))

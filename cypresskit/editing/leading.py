@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import Program
+from cypresskit.il.dataflow import keys, liveness, uses
+from cypresskit.il.program import LETTERS
 from cypresskit.tables import ranged
 
 PRODUCTS = ("mad", "mul", "fma", "dp2", "dp3", "dp4")
@@ -25,6 +27,10 @@ def next_sentence(seen: Verification) -> str:
 
 def _missing(program: Program, seen: Verification) -> Iterator[str]:
     """Yield all that a kernel doesn't do, what to do next first."""
+    unset = liveness(program)[0]
+    for i in program.body:
+        for register, c in sorted(unset & keys(uses(program, i))) if i.op.kind == "fetch" else ():
+            yield f"Line {i.line} fetches at r{register}.{LETTERS[c]}, which was never set."
     rows = range(seen.kernel.block[0])
     stored = {i.dest.register.index for i in program.body if i.dest and i.dest.register.kind == "o"}
     if not stored:

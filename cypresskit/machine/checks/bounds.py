@@ -15,12 +15,6 @@ from cypresskit.machine.addressing import NOWHERE
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 
-#: Advice for a fetch beyond a matrix whose coordinates are plausible.
-TOO_FAR = (
-    "The loop's bound, the offset or the domain is larger than this matrix. In a product: does an"
-    " iteration handle more values of k than it adds to k, or than the kernel states, as `k 2`? Or"
-    " are there rows or columns of the block that aren't stored yet?"
-)
 SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, are below
 
 
@@ -104,10 +98,10 @@ class MemoryCheck(Check):
             )
         if across.min() < 0 or down.min() < 0:
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
-        one_more = "One texel too far. " if x == width and y < height else ""
         if surface.texel > 4 and y < height and width < x < 4 * width:
             return "x counts texels, each of up to four numbers: divide the column's number by 4."
-        return one_more + TOO_FAR
+        axis = "The row, y," if y >= height else "The column, x,"
+        return f"{axis} is too large: which line adds too much to it, or too often?"
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space == "lds" and (odd := event.element & 3 != 0).any():

@@ -124,7 +124,9 @@ class RaceCheck(Check):
         for at in np.unique(old[bad] >> ITEM_BITS & AT).tolist():
             races = bad[old[bad] >> ITEM_BITS & AT == at]
             first = races[0]
-            items = int(stamp[first] & ITEM), int(old[first] & ITEM)
+            more = races[place[races] == place[first]][1:]
+            other = stamp[more[0]] if together and len(more) else old[first]
+            items = int(stamp[first] & ITEM), int(other & ITEM)
             self._report_race(event, at, verb, items, int(place[first]), len(races), together)
 
     def _report_race(
@@ -178,7 +180,8 @@ class RaceCheck(Check):
                 "Both store to one place in the same instruction: give each work-item a place of"
                 " its own."
             )
-        does = f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it"
+        who = self.launch.shape.item_name(other)
+        does = f"{'writes' if event.store else 'reads'} {element}; {who} {verb} it"
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
         self.report(
             "race",

@@ -204,11 +204,9 @@ class UninitialisedCheck(Check):
                     f"Line {body[later[0]].line} sets it, but comes later. Does it have to come"
                     " first, or is another register meant?"
                 )
-            setter = (
-                f"Line {body[later[0]].line} sets it, but comes later"
-                if later
-                else "Only this line sets it"
-            )
+            setter = "This line adds to it"
+            if at not in full:
+                setter = f"Line {body[later[0]].line} sets it, but comes later"
             loops = sum({"loop": 1, "endloop": -1}.get(i.op.flow, 0) for i in body[:at])
             where = "the loop" if loops else "this line"
             return f"{setter}. Set it to a first value before {where}."
