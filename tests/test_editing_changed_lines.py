@@ -319,6 +319,13 @@ def test_a_result_that_no_line_reads_yet_is_no_fault(line):
     assert not any("no later line reads it" in note for note in notes), notes
 
 
+@pytest.mark.parametrize("count", range(2, 6))
+def test_of_a_product_that_is_yet_to_be_written_no_line_is_gone_to(count):
+    """The fetches that it needs are the reader's, and right."""
+    notes, line = replayed(STEPS["02"], written("02", LACKS["02"][:count]))
+    assert "no line multiplies them" in notes[0] and not line, (notes, line)
+
+
 @pytest.mark.parametrize("line", LACKS["01b"])
 def test_mul_in_place_of_mad_is_told_so_while_other_lines_are_missing(line):
     notes, number = replayed(STEPS["01b"], written("01b", [line.replace("mad", "mul")[:-5]]))

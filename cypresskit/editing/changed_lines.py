@@ -128,7 +128,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
         at = "look at it, and at" if named else "look at"
         leads = f"{named_lines(mine)}, which lead{'s' * (len(mine) == 1)} there"
         text = f"{said.removesuffix('.')}: {at} your {leads}. {more}".rstrip()
-    line = max({first.line} & named or named or mine or [first.line])
+    line = max({first.line} & {0, *named} or named or mine or [first.line])
     return [first._replace(text=text, line=line), *others]
 
 
