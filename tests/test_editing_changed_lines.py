@@ -467,3 +467,14 @@ def test_a_line_that_differs_in_spaces_only_is_no_mistake():
     text = written("01b", [ROWS[0].replace(", ", ","), ROWS[1].replace("r2.z", "r2.w"), ROWS[2]])
     fault = fault_of("01b", text, BLOCK)
     assert fault and fault.line == 23, fault
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.6, 1.2])
+@pytest.mark.parametrize("store", ["mov g[r1.x+0], r10", "mov g[r1.x+1], r17"])
+def test_what_happens_to_change_a_place_that_data_decide_is_no_repair(store, seconds, monkeypatch):
+    """However long is searched: other fetched numbers lead elsewhere."""
+    text = reference_kernel(STEPS["02"].like).text
+    number = text[: text.index(store)].count("\n") + 1
+    monkeypatch.setattr(changed_lines, "SECONDS", seconds)
+    note = fault_of("02", text.replace(store, store.replace("r1.x", "r2.x")))
+    assert note and f"Line {number}" in note.text

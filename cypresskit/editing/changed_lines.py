@@ -367,13 +367,16 @@ class _Search:
     def _repairs(self, places: Sequence[int]) -> Iterator[Variant]:
         """Yield the variants without a line, and then with one repaired: first the lines that lead
         to what was found, and each line's likeliest repair. If the sum is stored elsewhere or
-        nowhere, only a whole C tells which line is wrong. It does so, too, if one line alone was
-        changed, and for a line that computes an address.
+        nowhere, or if a store is outside, only a whole C tells which line is wrong. It does so,
+        too, if one line alone was changed, and for a line that computes an address.
         """
         gone = map(LineChange, reversed(places))  # lines that the reader didn't write come last
         yield from (Variant((line,), self._without(line)) for line in gone)
         only_whole = (
-            self.unset or len(self.changes) == 1 or any("store" in note.kind for note in self.notes)
+            self.unset
+            or len(self.changes) == 1
+            or any("store" in note.kind for note in self.notes)
+            or any(finding.kind == "store outside" for finding in self.places)
         )
         all_words = [*self.words, *self.known]
         ranked: tuple[list[list[Variant]], ...] = ([], [])
