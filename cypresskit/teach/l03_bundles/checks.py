@@ -8,7 +8,6 @@ import numpy as np
 
 from cypresskit import published
 from cypresskit.compiler import Bundle, Code, Control, compile
-from cypresskit.editing.steps import STEPS
 from cypresskit.il import Program, assemble
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels import Kernel
@@ -26,7 +25,6 @@ dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
 dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
 dcl_output_generic o0
 """
-FEWEST = 16  # bundles that hold a step of an 8 x 8 block
 TERMS, BUDGET = 16, 5  # of exercise 3
 MOST = 1_000  # instructions of its kernel: a dozen are enough
 CHAINED = 32  # numbers that are added up in chains
@@ -172,14 +170,8 @@ def check_least(p, s, d):
 
 @climb_exercise("03")
 def check_products(mine: Kernel) -> str:
-    """Exercise 2: the main loop of an 8 x 8 kernel, its products in an order that packs well.
-
-    Bundles count, too, since the speed also depends on registers.
-    """
-    bundles = kernel_stats(mine).bundles_per_iteration
-    found = f"with {bundles} bundles per iteration"
-    require(bundles <= FEWEST * mine.k_step, f"C is correct, {found}.", STEPS["03"].hint)
-    return found
+    """Exercise 2: the main loop of an 8 x 8 kernel, its products in an order that packs well."""
+    return f"with {kernel_stats(mine).bundles_per_iteration} bundles per iteration"
 
 
 @kernel_exercise("sum_of_16.il")
