@@ -22,6 +22,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from answers.l12 import tested_last
 from conftest import ROOT
 from faults import count_correct_share
 
@@ -241,6 +242,13 @@ def unrolled(steps: int, n: int, side: int = 8, **changes) -> float:
     """Gflop/s of lesson 12's kernel with this many values of k per iteration."""
     kernel = ck.teach.contest.generate_kernel(side, side, steps)
     return _gflops(kernel, tuple(changes.items()), (("n", n),))
+
+
+def last_over_first(**changes) -> float:
+    """How many times as fast lesson 12's block of 12 x 8 is with the test at its loop's end."""
+    kernels = tested_last(12, 8, 3), ck.teach.contest.generate_kernel(12, 8, 3)
+    last, first = (_gflops(kernel, tuple(changes.items()), (("n", 2048),)) for kernel in kernels)
+    return last / first
 
 
 def small_bundles(*lines: str) -> int:

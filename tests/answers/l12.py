@@ -4,6 +4,7 @@ import math
 
 import cypresskit as ck
 from cypresskit.editing.steps import starter_text
+from cypresskit.kernels.generated import make_entry
 from cypresskit.teach.l12_contest import checks as contest
 
 GOOD = ck.kernels["sgemm_tn"].text
@@ -24,8 +25,9 @@ def rounds(n, active):
 TEXT = ck.kernels["sgemm_tn"].text
 
 
-def twice_per_iteration(rows: int, columns: int, steps: int) -> str:
-    """What ``write`` makes, with its loop's body twice in an iteration."""
+def tested_last(rows: int, columns: int, steps: int) -> ck.Kernel:
+    """What ``generate_kernel`` makes, with the loop's test at its end."""
     text = contest.generate_kernel(rows, columns, steps).text
-    loop = text.partition("whileloop\n")[2].partition("endloop")[0]
-    return text.replace(loop, 2 * loop)
+    test = "ge r1.x, r0.z, cb0[0].z\nbreak_logicalnz r1.x\n"
+    last = text.replace(test, "").replace("endloop", f"{test}endloop")
+    return make_entry(last, (rows, columns), steps)
