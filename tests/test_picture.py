@@ -89,6 +89,25 @@ def test_the_documents_image_of_the_pipelines_is_as_it_is_drawn(chromium):
     assert drawn.shape == kept.shape and abs(drawn - kept).mean() < 1, "save it anew"
 
 
+#: How many controls are seen, at any depth.
+CONTROLS = """() => {
+    const all = (root) => [...root.querySelectorAll("*")].flatMap(
+        (one) => [one, ...(one.shadowRoot ? all(one.shadowRoot) : [])])
+    const isControl = (one) => one.matches("button, input, select, summary")
+    return all(document).filter((one) => isControl(one) && one.getClientRects().length).length
+}"""
+
+
+@pytest.mark.parametrize("name", ["digits", "explore", "lds_pitch"])
+def test_an_image_shows_no_control(stage, name):
+    """Nothing in it can be clicked."""
+    stage.put(gallery.VIEWS[name][1]().to_html())
+    stage.wait_for_function(stills.PLAYING)
+    assert stage.evaluate(CONTROLS) > 0
+    stage.evaluate(stills.POSE)
+    assert stage.evaluate(CONTROLS) == 0
+
+
 #: What of hostile texts has become a part of the page, at any depth.
 BECAME = """() => {
     const all = (root) => [...root.querySelectorAll("*")].flatMap(

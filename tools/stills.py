@@ -20,12 +20,14 @@ PLAYING = """() => [...document.querySelectorAll("cypresskit-picture")].every(
     (one) => one.querySelector(":scope > [data-ready]") || !one.getClientRects().length)"""
 #: Shows a moment half-way through the first scene, without controls. Returns the picture's place.
 POSE = """async () => {
-    for (const {shadowRoot} of document.querySelectorAll(".cypresskit-player [data-ready]")) {
-        const slider = shadowRoot.querySelector("[data-part=slider]")
-        slider.value = Math.floor(slider.max / 2)
-        slider.dispatchEvent(new Event("input"))
-        for (const part of shadowRoot.querySelectorAll(".bar, [data-part=chosen]"))
-            part.hidden = true
+    for (const box of document.querySelectorAll("cypresskit-picture [data-ready]")) {
+        const root = box.shadowRoot ?? box
+        for (const slider of root.querySelectorAll("[data-part=slider]")) {
+            slider.value = Math.floor(slider.max / 2)
+            slider.dispatchEvent(new Event("input"))
+        }
+        for (const part of root.querySelectorAll(".bar, nav, [data-part=chosen]"))
+            part.remove()
     }
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
     return document.querySelector("cypresskit-picture").getBoundingClientRect().toJSON()

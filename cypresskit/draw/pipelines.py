@@ -136,11 +136,7 @@ def _legend(sheet: Sheet, charts: "Sequence[_Chart]", any_full: bool) -> str:
         map(charts[0].together.__contains__, charts[0].rows)
     )
     path = ("critical path (last moment)", "ink", "ring")
-    legend = sheet.legend(*matters, *line, *full, path)
-    if any(len(span.task.place) > 2 for chart in charts for span in chart.run.spans):
-        abbreviations = theme.html("AB[0.3.1.0]: chip 0, unit 3, part 1, sub-block 0")
-        legend += f" &ensp;{abbreviations}"
-    return legend
+    return sheet.legend(*matters, *line, *full, path)
 
 
 def _winner(charts: "Sequence[_Chart]") -> str:
