@@ -138,8 +138,8 @@ def test_the_first_page_is_a_lesson_and_asks_nothing(lab, page):
 IN_VIEW = """words => {
     const cells = [...document.querySelectorAll(".jp-CodeCell")]
     const cell = cells.find((one) => one.textContent.includes(words))
-    const picture = cell?.querySelector("cypresskit-picture")
-    if (!picture?.querySelector("[data-ready]")) return null
+    const picture = cell?.querySelector("cypresskit-picture:has([data-ready]), .ckw-main")
+    if (!picture) return null
     const room = picture.closest(".jp-WindowedPanel-outer").getBoundingClientRect()
     const {top, bottom} = picture.getBoundingClientRect()
     return {seen: top >= room.top - 1 && bottom <= room.bottom + 1}
@@ -148,18 +148,20 @@ IN_VIEW = """words => {
 
 def test_a_picture_comes_into_view_when_its_reader_ran_it(lab, page):
     """By the keyboard: whole, with its controls, wherever its cell stood; not on a page that was
-    scrolled since.
+    scrolled since. Of a workbench, its editor.
     """
     page.set_viewport_size({"width": 1366, "height": 768})
     long = "\n".join(["# a line"] * 22)
-    load, at_once, late = (
+    load, bench, at_once, late = (
         "import time, cypresskit as ck\nck.draw.load()",
+        "bench = ck.workbench(step='00')\nbench",
         "time.sleep(0)\nck.draw.register_block('sgemm_tn')",
         "time.sleep(2)\nck.draw.register_block('sgemm_tn')",
     )
-    lab.write(page, "view.ipynb", load, long, late, *[long] * 4, at_once, *[long] * 4, "1 + 1")
+    far = [long] * 4
+    lab.write(page, "view.ipynb", load, long, late, *far, at_once, *far, bench, *far, "1 + 1")
     lab.run(page, load)
-    for cell, scrolls in ((at_once, False), (late, True)):
+    for cell, scrolls in ((at_once, False), (bench, False), (late, True)):
         words = cell.partition("\n")[0]
         page.emulate_media(reduced_motion="reduce" if scrolls else "no-preference")
         page.locator(".jp-CodeCell", has_text=words).locator(".cm-content").click()

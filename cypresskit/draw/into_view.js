@@ -1,4 +1,4 @@
-// Scroll to the picture of a cell that the reader has just run.
+// Scroll to the picture or workbench of a cell that the reader has just run.
 //
 // Only in JupyterLab and Notebook 7, and only if the reader did nothing else since: a page that has
 // been opened, scrolled or typed into stays where it is.
@@ -8,7 +8,7 @@ const MODIFIERS = ["Shift", "Control", "Alt", "Meta"]
 const COMMANDS = ".jp-Toolbar, .jp-cell-toolbar, .lm-Menu, .lm-CommandPalette, .jp-Dialog"
 const SCROLLERS = ".jp-WindowedPanel-outer, .jp-Notebook"
 const SETTLE_MS = 150 // after this time the notebook itself has finished scrolling
-let isAwaiting = false // whether running a cell was the reader's last action
+let isAwaiting = true // whether running a cell may have been the reader's last action
 
 const listen = (event, act) => window.addEventListener(event, act, {capture: true, passive: true})
 listen("wheel", () => {
@@ -34,10 +34,13 @@ export function isAwaited(picture) {
   return running.length === 1 && cell.contains(running[0])
 }
 
-/** Scroll just far enough to show the whole picture, or its upper part if it doesn't fit. */
+/** Scroll just far enough to show the whole picture, or its upper part if it doesn't fit. Its cell
+ * is the active one or, after Shift and Enter, the one before. */
 export async function bringIntoView(picture) {
   await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
-  if (!isAwaiting || !picture.isConnected) return
+  const cell = picture.closest(".jp-CodeCell")
+  const near = [cell, cell?.nextElementSibling]
+  if (!isAwaiting || !near.some((one) => one?.matches(".jp-mod-active"))) return
   const whole = picture.closest(".cypresskit-controls") ?? picture
   const room = picture.closest(SCROLLERS)?.clientHeight ?? window.innerHeight
   whole.scrollIntoView({

@@ -28,7 +28,7 @@ STYLES = ("draw/look.css", "editing/workbench.css")
 @cache
 def widget_module() -> str:
     """Return the widget's JavaScript as one ES module."""
-    return join_modules(*MODULES, "editing/widget.js")
+    return join_modules(*MODULES, "draw/into_view.js", "editing/widget.js")
 
 
 @cache

@@ -1,4 +1,5 @@
 // The workbench as a widget: its channel is the widget's comm.
+import {bringIntoView} from "../draw/into_view.js"
 import {Workbench} from "./workbench.js"
 
 /** @param {{model: any, el: HTMLElement}} widget */
@@ -15,7 +16,7 @@ function render({model, el}) {
       }
     },
   }
-  const bench = new Workbench(el, channel)
+  const bench = new Workbench(el, channel, () => bringIntoView(el))
   return () => bench.end()
 }
 

@@ -31,10 +31,12 @@ export class Workbench {
   /**
    * @param {HTMLElement} host
    * @param {{send: (message: object) => void, listen: (hear: (message: any) => void) => () => void}}
-   *   channel */
-  constructor(host, channel) {
+   *   channel
+   * @param {() => void} begun what to do once it is laid out */
+  constructor(host, channel, begun = () => {}) {
     this.host = host
     this.channel = channel
+    this.begun = begun
     this.view = Math.random().toString(36).slice(2, 8)
     this.count = 0
     this.timers = {}
@@ -140,6 +142,7 @@ export class Workbench {
     this.showUnsaved(state.problem)
     this.takeOver(state)
     this.sendUnsent(state)
+    this.begun()
   }
 
   /** Send what couldn't be sent when the page was left. A text based on the file's becomes the

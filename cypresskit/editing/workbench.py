@@ -35,7 +35,7 @@ from cypresskit.tables import in_columns
 PLAIN = "text/plain"
 HTML = "text/html"
 MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
-STILL = "The kernel as it was when this cell ran. Your text is kept: run the cell to edit it."
+STILL = "The kernel as it was when this cell ran. Run the cell to edit it: what you type is saved."
 MAX_PROCESSES = 3  # of the last workbenches: a new one ends those of older ones that are idle
 _conversations: dict[tuple, Conversation] = {}  # by file and settings, the last one used at the end
 
