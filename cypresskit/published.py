@@ -11,7 +11,7 @@ from cypresskit import devices
 from cypresskit.devices import System
 
 #: What lessons print below speeds that are simulated by ``conditions``.
-AS_MEASURED = "modeled as it was measured: beta = 1, and the launch within the time"
+AS_MEASURED = "modeled as measured: with beta = 1, and launch overhead included"
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,7 @@ KNOWN = {
     "ROUNDS": {"m": 3840, "n": 1024, "k": 128},
     "FULL": {"n": 1280, "k": 256},
     "LONG": {"m": 3840, "n": 1024, "k": 1024},
+    "FULL_ROUNDS": {"m": 2560, "n": 3520, "k": 2048},  # ten of 220 wavefronts, eleven of 200
     "NEAR": {"l1_clocks": 4, "l2_clocks": 4, "dram_clocks": 4},  # next to no latency
     "ELEVEN": {"register_pool": 26 * 11},  # room for eleven wavefronts with two values of k
 } | {name: value for name, value in globals().items() if callable(value)}

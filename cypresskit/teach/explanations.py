@@ -21,7 +21,7 @@ class Noted:
         if not self.words:
             return "Write your sentence between the two lines of quotes, then run this cell."
         noted = "1 word" if self.words == 1 else f"{self.words} words"
-        return f"Noted: {noted}, which this cell keeps."
+        return f"Noted ({noted}). The cell keeps your sentence."
 
 
 def explanation(text: str) -> Noted:

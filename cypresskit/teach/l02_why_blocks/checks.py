@@ -88,11 +88,11 @@ def bandwidth_table() -> str:
 
 def resource_table(reports: Mapping[int, Report]) -> str:
     """Tabulate what each block of ``simulate_blocks`` needs, and how busy it keeps the chip."""
-    rows = [" b  registers  wavefronts an engine  texture  arithmetic  Gflop/s"]
+    rows = [" b  registers  wavefronts per engine  texture  arithmetic  Gflop/s"]
     for b, report in reports.items():
         busy = f"{100 * report.busy['texture']:4.0f} %   {100 * report.busy['ALU']:6.0f} %"
         rows.append(
-            f"{b:2}  {report.registers:8}  {report.active_wavefronts:19}   {busy}"
+            f"{b:2}  {report.registers:8}  {report.active_wavefronts:21}   {busy}"
             f"  {report.gflops:9.0f}"
         )
     return "\n".join(rows)

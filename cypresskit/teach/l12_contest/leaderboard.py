@@ -139,5 +139,5 @@ def line(row: Row) -> str:
     if not row.gflops:
         why = row.verdict.removeprefix("Not yet. ").partition("\nWhere to look:")[0]
         return f"     -  {name:20} {tables.elided(tables.one_line(why), 80)}"
-    more = [f"{row.registers:3} registers", row.bound]
-    return f"{row.gflops:6.0f}  {name:20} {', '.join(filter(None, more))}"
+    bound = f", bound by {row.bound}" if row.bound else ""
+    return f"{row.gflops:6.0f}  {name:20} {row.registers:3} registers{bound}"
