@@ -451,9 +451,3 @@ def _judge_program(text: str, _: Program) -> Verdict:
         f"it {bound}, with {score.report.active_wavefronts} wavefronts on an engine.",
     )
     return Verdict(True, f"{message}. It takes {score.report.registers} registers, and {bound}.")
-
-
-@climb_exercise("free")
-def check_free(mine: Kernel) -> str:
-    """Exercise 5: a whole kernel for A that isn't transposed, from an empty editor."""
-    return describe_iteration(mine)
