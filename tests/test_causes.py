@@ -22,7 +22,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from answers.l12 import tested_last
+from answers.l12 import loop_tested_last
 from conftest import ROOT
 from faults import count_correct_share
 
@@ -246,7 +246,7 @@ def unrolled(steps: int, n: int, side: int = 8, **changes) -> float:
 
 def last_over_first(**changes) -> float:
     """How many times as fast lesson 12's block of 12 x 8 is with the test at its loop's end."""
-    kernels = tested_last(12, 8, 3), ck.teach.contest.generate_kernel(12, 8, 3)
+    kernels = loop_tested_last(12, 8, 3), ck.teach.contest.generate_kernel(12, 8, 3)
     last, first = (_gflops(kernel, tuple(changes.items()), (("n", 2048),)) for kernel in kernels)
     return last / first
 

@@ -14,7 +14,7 @@ from functools import cache
 import nbformat
 import numpy as np
 import pytest
-from answers.l12 import tested_last
+from answers.l12 import loop_tested_last
 from conftest import ROOT
 
 import cypresskit as ck
@@ -52,7 +52,7 @@ KNOWN |= {
     "np": np,
     "replace": replace,
     "generate_kernel": contest.generate_kernel,
-    "tested_last": tested_last,
+    "loop_tested_last": loop_tested_last,
 }
 KNOWN |= {"step_kernel": reference_kernel, "starter_text": starter_text, "kernel_rate": kernel_rate}
 KNOWN |= {"eight_banks": replace(ck.HD5870, texture_banks=8)}

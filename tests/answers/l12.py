@@ -25,7 +25,7 @@ def rounds(n, active):
 TEXT = ck.kernels["sgemm_tn"].text
 
 
-def tested_last(rows: int, columns: int, steps: int) -> ck.Kernel:
+def loop_tested_last(rows: int, columns: int, steps: int) -> ck.Kernel:
     """What ``generate_kernel`` makes, with the loop's test at its end."""
     text = contest.generate_kernel(rows, columns, steps).text
     test = "ge r1.x, r0.z, cb0[0].z\nbreak_logicalnz r1.x\n"
