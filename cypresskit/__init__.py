@@ -82,13 +82,13 @@ _LATER = {
     "gemm_out_of_core": "host",
     "host": ".host",
     "load_kernel": "kernels.own",
-    "line_costs": "timing",
-    "simulate": "timing",
+    "line_costs": "timing.costs",
+    "simulate": "timing.simulate",
     "teach": ".teach",
     "today": ".today",
     "trace_element": "diagnosis.element_trace",
     "verify": "diagnosis.verification",
-    "what_if": "timing",
+    "what_if": "timing.limits",
     "workbench": "editing.workbench",
 }
 

@@ -98,7 +98,7 @@ def count_correct_share(kernel: Kernel) -> float:
     """
     given = make_product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
     try:
-        result = given.run(engine="interpreter", in_place=True)
+        result = given.run(engine="interpreter")
     except (KernelError, ValueError):
         return 0.0
     return float(1 - given.wrong(result).mean())

@@ -36,6 +36,7 @@ from cypresskit.host import (
 )
 from cypresskit.host.blocked import card_bytes, choose_block
 from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import report_on
 
 MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
 COPY = run_tasks([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
@@ -314,7 +315,7 @@ def test_a_gpu_that_runs_cuda_is_refused_with_what_to_use_instead(function, need
     words = rf"runs IL, such as ck\.HD5870, not .*{gpu.name}.*ck\.today\.simulate"
     with pytest.raises(TypeError, match=words):
         result = function(*(GIVEN[name] for name in needed), device=gpu)
-        ck.timing.report_on(result)
+        report_on(result)
 
 
 def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant():

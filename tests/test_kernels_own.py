@@ -19,7 +19,7 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.statement import state
 from cypresskit.machine import compiled, interpreter
-from cypresskit.timing import report_on
+from cypresskit.timing.simulate import report_on
 
 TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty

@@ -11,7 +11,6 @@ from cypresskit.host.blocked import blocked_timeline, card_bytes, choose_block, 
 from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import adapt_cpu_share
 from cypresskit.host.rates import kernel_rate
-from cypresskit.kernels.convention import Convention
 from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.machine.record import Recorder
 
@@ -40,7 +39,6 @@ TAKES = {
     "simulate_count": lambda n, k: ck.simulate("sgemm_packed", k, k=k, m=k, count=n).flops,
     "shape": lambda n, k: TN.shape(n, n, k).domain,
     "padded": lambda n, k: TN.convention.padded(n, n, k),
-    "domain": lambda n, k: Convention(mode="compute", group=(8, 8)).domain(n, n, k),
     "block_kernel": lambda n, k: block_kernel(k, k, k).text,
     "generate_kernel": lambda n, k: generate_kernel(k, k, k).text,
     "trace_element": lambda n, k: str(ck.trace_element(TN, k, k, size=(n, n, k))),

@@ -105,7 +105,7 @@ def gemm(
         b = b.swapaxes(0, 1)
     arguments = chosen.arguments(a, b, c, scale, old)
     most = chosen.max_instructions(k)
-    launch(chosen.program, **arguments, max_instructions=most, in_place=True)
+    launch(chosen.program, **arguments, max_instructions=most)
     return chosen.result(arguments, m, n).reshape(m, n, *pair)
 
 

@@ -23,15 +23,14 @@ def _target():
     return llvm.Target.from_default_triple()
 
 
-def host_machine(name: str = "", features: str = "", opt: int = 2):
+def host_machine(name: str, features: str, opt: int):
     """Create a ``TargetMachine``.
 
     Parameters
     ----------
     name, features
-        LLVM's CPU name and feature string; by default the host processor's.
+        LLVM's CPU name and feature string.
     opt
         Optimization level, 0 to 3.
     """
-    name, features = (name, features) if name else host_processor()
     return _target().create_target_machine(cpu=name, features=features, opt=opt)

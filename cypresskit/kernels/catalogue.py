@@ -243,8 +243,7 @@ class Kernel:
         Returns
         -------
         ndarray
-            (m, n); of double-doubles (m, n, 2); of a packed kernel (count, m, n). If C is in
-            ``g[]`` and isn't padded, it is a view of that array.
+            (m, n); of double-doubles (m, n, 2); of a packed kernel (count, m, n).
         """
         how = self.convention
         m, n = index(m), index(n)
@@ -262,8 +261,7 @@ class Kernel:
             numbers = big_m * big_n * (2 if pair else 1)
             count = 1 if how.buffer else memory.size // max(numbers, 1)
             whole = memory[: count * numbers].reshape(count, big_m, big_n, *pair)
-        if (m, n) != (big_m, big_n):
-            whole = whole[:, :m, :n].copy()
+        whole = whole[:, :m, :n].copy()
         return whole if how.packed else whole[0]
 
 

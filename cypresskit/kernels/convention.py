@@ -113,7 +113,6 @@ class Convention:
 
         In pixel mode (width, height), in compute mode the number of work-items.
         """
-        m, n, count = int(m), int(n), int(count)
         if self.mode == "pixel":
             return n // self.block[1], m // self.block[0]
         return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
@@ -141,15 +140,12 @@ def pad_matrices(stack: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     Returns
     -------
     ndarray
-        (count * rows, columns[, 2]). If nothing is padded, a view of ``stack``.
+        (count * rows, columns[, 2]).
     """
-    below = (stack.shape[0] * shape[0], shape[1], *stack.shape[3:])
-    if stack.shape[1:3] == shape and stack.flags.c_contiguous:
-        return stack.reshape(below)
     result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), stack.dtype)
     rows, columns = stack.shape[1:3]
     result[:, :rows, :columns] = stack
-    return result.reshape(below)
+    return result.reshape(len(stack) * shape[0], *result.shape[2:])
 
 
 def to_texels(matrix: np.ndarray, size: int) -> np.ndarray:

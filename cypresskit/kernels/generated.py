@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 from cypresskit.devices import is_whole
-from cypresskit.il.errors import shorten
 from cypresskit.il.parser import OFFSETS
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel
 from cypresskit.kernels.convention import Convention
-from cypresskit.kernels.statement import MAX_SIZE, state
+from cypresskit.kernels.statement import state
 from cypresskit.tables import quantity
 
 MAX_STEPS = OFFSETS.stop  # each value of k has its own fetch offset
@@ -122,20 +121,8 @@ def make_entry(
         Values of k per iteration.
     name
         The kernel's name.
-
-    Raises
-    ------
-    ValueError
-        For a block or ``k_step`` that no kernel can state.
     """
-    sizes = (*block, k_step) if isinstance(block, tuple) else ()
-    if len(sizes) != 3 or not all(is_whole(size, MAX_SIZE) for size in sizes):
-        raise ValueError(
-            f"block is (rows, columns) and k_step the values of k, all from 1 to {MAX_SIZE};"
-            f" found block = {shorten(block)}, k_step = {shorten(k_step)}"
-        )
-    rows, columns, steps = map(int, sizes)
-    convention = replace(KERNELS["sgemm_tn"].convention, block=(rows, columns), k_step=steps)
+    convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=k_step)
     return Kernel(name, text, convention, teaches="an entry")
 
 

@@ -7,7 +7,6 @@ names, files, sources and programs.
 """
 
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 from cypresskit.il import Program
@@ -185,12 +184,6 @@ def _launched(bare: Kernel, like: Kernel | None = None) -> Kernel:
         )
     else:
         convention = like.convention
-    return _with_convention(bare, convention)
-
-
-@lru_cache(maxsize=128)
-def _with_convention(bare: Kernel, convention: Convention) -> Kernel:
-    """Return one kernel for the same source and convention, assembled once."""
     return replace(bare, convention=convention)
 
 

@@ -29,8 +29,7 @@ TERMS = {
     "precision": ("double-double|double|single", "double", "the precision, if it isn't single"),
     "packed": ("packed", "packed", "a launch computes several products"),
 }
-_STATED = re.compile(r";\s*product\s*:(.*)", re.IGNORECASE)
-_STATEMENT = re.compile(r"^[^;\n]*;\s*product\s*:", re.IGNORECASE)
+_STATEMENT = re.compile(r"[^;]*;\s*product\s*:(.*)", re.IGNORECASE)
 
 
 class LaunchConventionError(ValueError):
@@ -40,7 +39,7 @@ class LaunchConventionError(ValueError):
 def find_statement(text: str) -> tuple[int, str]:
     """Return the line of a kernel's statement, from 1, and its terms; 0 and "" if it has none."""
     for number, line in enumerate(text.splitlines(), 1):
-        if _STATEMENT.match(line) and (stated := _STATED.search(line)):
+        if stated := _STATEMENT.match(line):
             return number, stated[1].strip()
     return 0, ""
 

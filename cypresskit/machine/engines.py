@@ -30,7 +30,6 @@ def launch(
     engine: str = "compiled",
     observers: Iterable[Observer] = (),
     max_instructions: int | None = None,
-    in_place: bool = False,
 ) -> LaunchCounters:
     """Run ``program`` over ``domain`` on the simulated chip. Results don't depend on the board.
 
@@ -59,10 +58,6 @@ def launch(
         A loop that issues more is taken for infinite; 200,000 by default. Work-items that run
         together count as one. The interpreter runs the whole domain at once, so it counts both
         paths of a divergent branch.
-    in_place
-        Compute directly in the result arrays, which saves copies; an error may then leave some
-        results in them. An input that shares their memory is still read as it was before the
-        launch.
 
     Returns
     -------
@@ -76,7 +71,7 @@ def launch(
         For arguments that don't fit the program, and for results that share memory.
     KernelError
         For a store out of range, an endless loop or a divergent barrier. All arrays are then
-        unchanged, unless ``in_place``.
+        unchanged.
     """
     checked = prepare(
         program,
@@ -86,7 +81,6 @@ def launch(
         outputs=outputs,
         global_memory=global_memory,
         max_instructions=max_instructions,
-        in_place=in_place,
     )
     if engine not in ("compiled", "interpreter"):
         raise ValueError(f'engine is "compiled" or "interpreter", not {engine!r}')

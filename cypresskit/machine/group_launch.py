@@ -41,7 +41,6 @@ def launch_of_group(
         outputs=outputs,
         global_memory=memory,
         max_instructions=max_instructions,
-        in_place=True,
     )
     members = item // size * size + np.arange(size)
     return GroupLaunch(**vars(launch), whole=whole, members=members)

@@ -1,7 +1,6 @@
 """A launch: a program, its domain and its arrays, checked; every array as 32-bit words.
 
-Results are computed in copies, unless the caller wants them in place. ``engines.launch`` gives a
-``Launch`` to an engine.
+Results are computed in copies. ``engines.launch`` gives a ``Launch`` to an engine.
 """
 
 import math
@@ -74,8 +73,7 @@ class Surface(Extent):
 @dataclass(frozen=True, eq=False)
 class Launch:
     """A checked launch: its ``shape`` and its arrays. These are C-contiguous uint32; ``outputs``
-    and global ``memory``, of shape (elements, 4), are working copies; if ``in_place``, they are the
-    caller's arrays where those are contiguous (and ``memory`` aligned).
+    and global ``memory``, of shape (elements, 4), are working copies.
     """
 
     shape: LaunchShape
@@ -83,7 +81,6 @@ class Launch:
     outputs: Mapping[int, Surface]
     memory: np.ndarray
     max_instructions: int
-    in_place: bool  # whether results are computed in the caller's arrays
 
     @property
     def program(self) -> Program:
@@ -105,13 +102,12 @@ class Launch:
         outputs: Arrays | None,
         global_memory: np.ndarray | None,
     ) -> None:
-        """Copy the results to the caller's arrays, unless they were computed there."""
+        """Copy the results to the caller's arrays."""
         pairs = [((outputs or {})[n], surface.words) for n, surface in self.outputs.items()]
         if global_memory is not None:
             pairs.append((global_memory, self.memory))
         for array, words in pairs:
-            if not np.may_share_memory(array, words):
-                array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
+            array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
 
     def exist(self, element: np.ndarray) -> np.ndarray:
         """Return whether elements of global memory exist (bool)."""
@@ -137,9 +133,8 @@ class Launch:
                 f"to byte {place} of LDS {i.controls.id}, which has"
                 f" {self.program.lds[i.controls.id]}"
             )
-        unchanged = "" if self.in_place else "No array was changed. "
-        advice = f"{unchanged}Check the address arithmetic, or the size of the domain."
-        what = f"{self.shape.item_name(item)} stores {what}. {advice}"
+        advice = "Check the address arithmetic, or the size of the domain."
+        what = f"{self.shape.item_name(item)} stores {what}. No array was changed. {advice}"
         return kernel_error(self.shape, "store", at, what, item)
 
 
@@ -210,7 +205,6 @@ def prepare(
     outputs: Any = None,
     global_memory: Any = None,
     max_instructions: int | None = None,
-    in_place: bool = False,
 ) -> Launch:
     """Check the arguments of ``engines.launch`` against the program. Return them as a
     ``Launch``.
@@ -231,20 +225,10 @@ def prepare(
     arguments.check_results(results)
     arguments.check_needs(program, given)
     textures = {n: _surface(a, f"inputs[{n}]") for n, a in given["inputs"].items()}
-    streams = {n: _output(a, n, sizes, in_place) for n, a in given["outputs"].items()}
+    streams = {n: _output(a, n, sizes) for n, a in given["outputs"].items()}
     shape = LaunchShape(program, sizes, textures, given["constants"], streams)
-    memory = NO_ELEMENTS if global_memory is None else _global(global_memory, in_place)
-    for n, texture in textures.items():
-        if any(np.may_share_memory(texture.words, array) for array in results.values()):
-            textures[n] = replace(texture, words=texture.words.copy())
-    return Launch(
-        shape,
-        textures,
-        streams,
-        memory,
-        limit,
-        in_place=in_place,
-    )
+    memory = NO_ELEMENTS if global_memory is None else _global(global_memory)
+    return Launch(shape, textures, streams, memory, limit)
 
 
 def _limit(given: Any) -> int:
@@ -260,22 +244,20 @@ def _surface(array: Any, name: str, written: bool = False) -> Surface:
     return Surface(width, height, 4 * count, words, array.dtype == np.float32)
 
 
-def _output(array: Any, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
+def _output(array: Any, n: int, domain: tuple[int, int, int]) -> Surface:
     surface = _surface(array, name := f"outputs[{n}]", written=True)
     size = f"{surface.height} x {surface.width}"
     wanted = f"{domain[1]} x {domain[0]}"
     if size != wanted:
         raise ValueError(f"{name} is {size}, the domain {wanted} (rows x columns)")
-    return surface if in_place else replace(surface, words=surface.words.copy())
+    return replace(surface, words=surface.words.copy())
 
 
-def _global(array: Any, in_place: bool) -> np.ndarray:
+def _global(array: Any) -> np.ndarray:
     arguments.check_array(array, "global_memory", written=True)
     words = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
     if len(words) % 4:
         have = f"global_memory has {4 * len(words)} bytes"
         why = "since g[] has 128-bit elements"
         raise ValueError(f"{have}: a multiple of 16 is needed, {why}")
-    elements = words.reshape(-1, 4)
-    aligned = elements.ctypes.data % 16 == 0  # compiled code loads whole elements
-    return elements if in_place and aligned else elements.copy()
+    return words.reshape(-1, 4).copy()

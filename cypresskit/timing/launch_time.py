@@ -4,12 +4,9 @@ A launch's time doesn't depend on the name of its kernel, nor on its number of f
 adds these. The functions here derive a time's figures from the counters of a simulation.
 """
 
-import copyreg
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -22,14 +19,6 @@ MIN_INTERVAL_CLOCKS = 500
 CONVERGED_ERROR = 0.03  # the largest relative error of a time that counts as converged
 BUSY_SHARE = 0.8  # a unit that is busy for at least this share of the time is the bottleneck
 OCCUPIED_SHARE = 0.6  # below this share of occupied wavefront slots, there are too few wavefronts
-
-
-def read_only(values: dict[str, Any]) -> MappingProxyType[str, Any]:
-    """Return a read-only dict that can be copied and pickled."""
-    return MappingProxyType(values)
-
-
-copyreg.pickle(MappingProxyType, lambda mapping: (read_only, (dict(mapping),)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +188,7 @@ def use_of(outcome: Outcome, device: Board) -> Use:
     works["DRAM"] = [did["dram"], did["dram_rows"]]  # a channel either sends or waits for a row
     shares = {name: _served(np.array(work) / bounds[1])[0] for name, work in works.items()}
     wavefronts = np.stack([outcome.engine, outcome.start, outcome.end], axis=1)
-    return Use(bounds, read_only(shares), wavefronts)
+    return Use(bounds, shares, wavefronts)
 
 
 def _served(begun: np.ndarray) -> np.ndarray:

@@ -29,7 +29,6 @@ from cypresskit.timing.launch_time import (
     busy_shares,
     bytes_moved,
     hit_rates,
-    read_only,
     use_of,
 )
 from cypresskit.timing.line_work import products_made
@@ -132,9 +131,9 @@ def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> Launc
             launch.wavefronts / launch.round_size,
             list(zip(sends.tolist(), waits.tolist())),
         ),
-        busy=read_only(busy_units),
-        hits=read_only(hit_rates(counts)),
-        bytes=read_only(bytes_moved(counts, device)),
+        busy=busy_units,
+        hits=hit_rates(counts),
+        bytes=bytes_moved(counts, device),
         events=outcome.timeline,
         use=use_of(outcome, device),
     )

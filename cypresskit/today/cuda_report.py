@@ -10,7 +10,7 @@ import numpy as np
 
 from cypresskit.chip.work import ALU, BARRIER, WAIT
 from cypresskit.tables import aligned, duration, plural, quantity
-from cypresskit.timing.launch_time import bound, read_only
+from cypresskit.timing.launch_time import bound
 from cypresskit.timing.report import ChipReport
 from cypresskit.today.clocked_launch import OTHER, ClockedLaunch, What
 from cypresskit.today.cuda_access import WORD
@@ -185,7 +185,7 @@ def report_on(launch: ClockedLaunch) -> CudaReport:
         bound=bound(launch.busy, occupied, rounds, wavefront="warp"),
         registers=launch.code.registers,
         active_wavefronts=launch.slots,
-        busy=read_only(launch.busy),
+        busy=launch.busy,
         events=events,
         launch=launch,
     )

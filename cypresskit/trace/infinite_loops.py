@@ -36,9 +36,7 @@ def infinite_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | N
     count = -(-int(np.count_nonzero(exist)) // WAVEFRONT) * WAVEFRONT
     records = np.stack([row.T for row in ids.values()], axis=1).reshape(-1, 4 * len(ids))
     memory = np.resize(records, (count, 4 * len(ids)))  # whole workgroups: the first ids again
-    launch = prepare(
-        branches, count, constants=shape.constants, global_memory=memory, in_place=True
-    )
+    launch = prepare(branches, count, constants=shape.constants, global_memory=memory)
     try:
         run(launch)
     except KernelError as error:
