@@ -257,7 +257,7 @@ def test_reports_the_first_failing_store_in_any_order_of_units():
 
 
 def test_an_interrupt_reaches_the_caller_and_stops_the_kernel():
-    many = ["sqrt r0.x, r0.x"] * 40  # takes seconds, and has no loop
+    many = ["rcp r0.x, r0.x"] * 40  # takes seconds, and has no loop
     program = pixel("mov r0, vWinCoord0", *many, "mov g[0], r0")
     execute.compiled(program, this_host())
     timer = threading.Timer(0.3, _thread.interrupt_main)

@@ -396,14 +396,11 @@ def test_faults_after_the_end_are_reported_where_they_are(lines, line, said):
     assert [f.line for f in error.faults] == [line] and said in error.faults[0].message, str(error)
 
 
-def test_rcp_rsq_and_sqrt_take_the_last_component():
-    written = {
-        "rsq r0, r1.yxzw_neg": "r1.w_neg(xyzw)",
-        "rcp r0, r1.y": "r1.y",
-        "sqrt r0, r1": "r1.w",
-    }
-    for line, read in (written | {"rsq_vec r0, r1": "r1"}).items():
-        assert str(only(line).sources[0]) == read
+def test_rcp_takes_the_last_component():
+    written = {"r1.yxzw_neg": "r1.w_neg(xyzw)", "r1.y": "r1.y", "r1": "r1.w"}
+    for source, read in written.items():
+        assert str(only(f"rcp r0, {source}").sources[0]) == read
+    assert str(only("rcp_vec r0, r1").sources[0]) == "r1"
 
 
 def test_what_amds_compilers_write_has_the_meaning_of_what_it_stands_for():
@@ -411,11 +408,6 @@ def test_what_amds_compilers_write_has_the_meaning_of_what_it_stands_for():
     operands = "r0.x__w, r1.yz_neg(xyzw), r2.0xw1_neg"
     both, integers = (only(f"{name} {operands}") for name in ("and", "iand"))
     assert both == replace(integers, opcode="and") and both.op.same == "iand"
-
-
-def test_dmov_moves_a_pair():
-    assert only("dmov r0.zw, r1.zw") == only("mov r0.zw, r1.zwzw")
-    assert "negate where the copy is read" in str(fault(pixel("dmov r0, r1.xy_neg(xy)")))
 
 
 #: The last cell of each row of the page: the example, as a reader would copy it.

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cypresskit.compiler import Code, FetchInstruction, Operation, StoreInstruction
+from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
+from cypresskit.compiler.code import Code
 from cypresskit.il.meaning import SIGN, pair, split
 from cypresskit.machine import addressing
 from cypresskit.machine.launch import Launch, endless_error

@@ -19,14 +19,7 @@ registers to memory, and moving code from block to block.
 from functools import lru_cache
 
 from cypresskit.compiler.allocate import allocate
-from cypresskit.compiler.assembly import (
-    Bundle,
-    Control,
-    FetchInstruction,
-    Operation,
-    Read,
-    StoreInstruction,
-)
+from cypresskit.compiler.assembly import Bundle, Control
 from cypresskit.compiler.code import Code, KernelStats
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.ir import CompileError
@@ -42,11 +35,7 @@ __all__ = [
     "Code",
     "CompileError",
     "Control",
-    "FetchInstruction",
     "KernelStats",
-    "Operation",
-    "Read",
-    "StoreInstruction",
     "compile",
 ]
 

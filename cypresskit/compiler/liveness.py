@@ -25,14 +25,12 @@ class Alive:
             used[block], defined[block] = _used_and_defined(block)
         to_phis = {block: _arguments_from(block) for block in blocks}
 
-        changed = True
-        while changed:
-            changed = False
+        earlier: LiveSets = {}
+        while earlier != self.into:
+            earlier = {**self.into}
             for block in reversed(blocks):
                 out = to_phis[block].union(*(self.into[successor] for successor in block.succs))
-                into = used[block] | (out - defined[block])
-                changed |= out != self.out[block] or into != self.into[block]
-                self.out[block], self.into[block] = out, into
+                self.out[block], self.into[block] = out, used[block] | (out - defined[block])
 
     def set_masks(
         self, steps: Mapping[BasicBlock, Sequence[Sequence]], *, count_unread: bool = False

@@ -37,7 +37,6 @@ from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
 PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
-COPIES = {"mov", "dmov"}
 #: The elements are whole, from here on and below twice this: a double's high word tells all.
 LEAST = 1 << 19
 LDS: Key = (-1, 0)  # stands for all of it among the components of registers
@@ -403,7 +402,7 @@ class Slice:
                     left += self._product(a, b, times, scaled)
                 for at in operands[2:]:
                     left += self._summand(at, times, scaled)
-            elif i.opcode in COPIES:
+            elif i.opcode == "mov":
                 left += self._summand(operands[0], times, scaled)
             elif computed:
                 self._add_term(OPAQUE)

@@ -119,38 +119,11 @@ def backward(program: Program, step: Callable[[int, frozenset], frozenset]) -> l
     body = program.body
     before: list[frozenset] = [frozenset()] * (len(body) + 1)
     following = [find_successors(program, at) for at in range(len(body))]
-    changed = True
-    while changed:
-        changed = False
-        for at in range(len(body) - 1, -1, -1):
-            now = step(at, frozenset().union(*(before[n] for n in following[at])))
-            changed |= now != before[at]
-            before[at] = now
-    return before
-
-
-def forward(program: Program, step: Callable[[int, frozenset], frozenset]) -> list[frozenset]:
-    """Return the least fixed point of a forward analysis.
-
-    Parameters
-    ----------
-    step
-        Computes the set after an instruction from (its index, the set before it).
-
-    Returns
-    -------
-    The set before each instruction and, last, at the end.
-    """
-    before: list[frozenset] = [frozenset()] * (len(program.body) + 1)
-    changed = True
-    while changed:
-        changed = False
-        for at in range(len(program.body)):
-            after = step(at, before[at])
-            for following in find_successors(program, at):
-                both = before[following] | after
-                changed |= both != before[following]
-                before[following] = both
+    earlier: list[frozenset] = []
+    while earlier != before:
+        earlier = [*before]
+        for at in reversed(range(len(body))):
+            before[at] = step(at, frozenset().union(*(before[n] for n in following[at])))
     return before
 
 

@@ -97,16 +97,6 @@ def _dot(count: int) -> Callable:
     return dot
 
 
-def _high(kind, kind_64) -> Callable:
-    """Return a multiplication that gives the upper word of the product."""
-
-    def multiply(a, b):
-        product = a.view(kind).astype(kind_64) * b.view(kind)
-        return (product >> kind_64(32)).astype(np.uint32)
-
-    return multiply
-
-
 def _rcp(a):
     return _div(ONE, a)
 
@@ -174,8 +164,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "round_plusinf": _floats(np.ceil),
     "round_z": _floats(np.trunc),
     "rcp": _rcp,
-    "sqrt": _floats(np.sqrt),
-    "rsq": _floats(lambda a: (1 / np.sqrt(a.astype(np.float64))).astype(np.float32)),
     "dp2": _dot(2),
     "dp3": _dot(3),
     "dp4": _dot(4),
@@ -183,8 +171,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "isub": lambda a, b: a - b,
     "inegate": lambda a: np.uint32(0) - a,
     "imul": np.multiply,
-    "imul_high": _high(np.int32, np.int64),
-    "umul_high": _high(np.uint32, np.uint64),
+    "umul_high": lambda a, b: (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32),
     "imad": lambda a, b, c: a * b + c,
     "udiv": lambda a, b: np.where(b == 0, TRUE, a // np.maximum(b, np.uint32(1))),
     "umod": lambda a, b: np.where(b == 0, TRUE, a % np.maximum(b, np.uint32(1))),

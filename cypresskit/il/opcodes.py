@@ -14,8 +14,8 @@ Types
 
 Slots
     The VLIW slots that an operation may use: ``xyzwt`` any, ``xyzw`` all but t, ``t`` only t, ``x``
-    only x, ``pair`` two slots (xy or zw), ``quad`` all of x y z w, ``mov`` two, as a ``mov`` of two
-    components. A dash means that the compiler expands it into several operations.
+    only x, ``pair`` two slots (xy or zw), ``quad`` all of x y z w. A dash means that the compiler
+    expands it into several operations.
 """
 
 import re

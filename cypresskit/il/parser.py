@@ -36,8 +36,6 @@ MAX_TEXT = 4_000_000
 MAX_LINE = 2_000  # most characters of a line
 MAX_FAULTS = 100  # most faults recorded
 OFFSETS = range(-8, 8)  # texels that a fetch can add to a coordinate: five bits (ISA 5)
-#: Opcodes that read only the last component of their source (IL specification, 7.11).
-SCALAR = ("rcp", "rsq", "sqrt")
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
 #: Controls of arithmetic in AMD's IL that are left out, with the instructions that do the same.
@@ -372,12 +370,6 @@ def _statement(line: Line) -> Instruction:
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
     end_of_line(line, _form(op))
-    if op.name == "dmov":
-        read = sources[0]
-        if read.negated:  # a mov would negate both words
-            line.fail("`dmov` can't negate: negate where the copy is read", start)
-        words = replace(read, swizzle=read.swizzle[:2] * 2)
-        return Instruction("mov", dest, (words,), line=line.number)
     return Instruction(op.name, dest, sources, controls, line=line.number)
 
 
@@ -521,7 +513,7 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
                 start,
             )
         sources.append(read_source(line, op.sources[n] == "d"))
-        if op.name in SCALAR:
+        if op.name == "rcp":  # reads only the last component (IL specification, 7.11)
             sources[n] = replace(sources[n], swizzle=sources[n].swizzle[3] * 4)
     if op.name == "lds_load_vec" and len(sources) == 1:
         sources.append(Source(sources[0].register, "0000"))

@@ -242,7 +242,7 @@ class _Mixture(Writer):
 
     def source(self, op: Opcode, n: int) -> str:
         if op.sources[n] == "d":
-            return "{double}" + "{||{negated}}" * (op.name != "dmov")
+            return "{double}{||{negated}}"
         return "{float}" if op.float_modifiers(n) else "{bits}"
 
     def arithmetic(self) -> None:

@@ -11,7 +11,7 @@ kernel that loads, computes, and stores at its end never waits.
 from dataclasses import dataclass
 
 from cypresskit.il import Instruction, Program
-from cypresskit.il.dataflow import forward
+from cypresskit.il.dataflow import find_successors
 
 Memory = int | None  # the number of an LDS array, or None for g[]
 Accesses = frozenset[tuple[int, Memory, bool]]  # instruction, memory, whether it stores
@@ -59,7 +59,14 @@ def in_step(program: Program) -> InStep:
             since |= {(at, memory, stores)}
         return since
 
-    forward(program, after)
+    before: list[Accesses] = [frozenset()] * (len(program.body) + 1)
+    earlier: list[Accesses] = []
+    while earlier != before:
+        earlier = [*before]
+        for at in range(len(program.body)):
+            since = after(at, before[at])
+            for following in find_successors(program, at):
+                before[following] |= since
     return InStep(frozenset(waits), frozenset(fences), frozenset(deferred))
 
 

@@ -93,11 +93,6 @@ class Floats:
         odd = is_changed.select(bits + step, bits).bits("double")
         return self.small(odd.cast("fptrunc", "float"), odd)
 
-    def inverse_root(self, a: Vec) -> Vec:
-        """Return 1 / the square root of a."""
-        root = wide(self.flush(a)).call("sqrt")
-        return root.like(1.0).two("div", root).cast("fptrunc", "float")
-
     def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
         """Return an i1: lt, le, gt, ge, eq or ne, of floats. They are always flushed here: if one
         side is constant, LLVM compares the bits of the other, which the host's flush mode doesn't
@@ -150,9 +145,9 @@ def _to_integer(name: str) -> Callable:
     return lambda f, a: f.e.call(f"llvm.{name}.sat.{a.suffix('i32')}.{a.suffix()}", "i32", a.n, a)
 
 
-def _high(name: str) -> Callable:
-    """Return a function that computes upper words of products; ``name`` widens the words."""
-    return lambda f, a, b: ((a.cast(name, "i64") * b.cast(name, "i64")) >> 32).cast("trunc", "i32")
+def _high(f: Floats, a: Vec, b: Vec) -> Vec:
+    """Return the upper words of products."""
+    return ((a.cast("zext", "i64") * b.cast("zext", "i64")) >> 32).cast("trunc", "i32")
 
 
 def _rcp(f: Floats, a: Vec) -> Vec:
@@ -184,8 +179,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "round_plusinf": _taken("ceil"),
     "round_z": _taken("trunc"),
     "rcp": _rcp,
-    "sqrt": _taken("sqrt"),
-    "rsq": Floats.inverse_root,
     "dp2": _dot,
     "dp3": _dot,
     "dp4": _dot,
@@ -193,8 +186,7 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "isub": _two("sub"),
     "inegate": lambda f, a: a.like(0) - a,
     "imul": _two("mul"),
-    "imul_high": _high("sext"),
-    "umul_high": _high("zext"),
+    "umul_high": _high,
     "imad": lambda f, a, b, c: a * b + c,
     "udiv": _divided("udiv"),
     "umod": _divided("urem"),
