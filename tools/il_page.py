@@ -1,7 +1,29 @@
 """Write the reference of IL as a page of Markdown: ``python -m tools.il_page > docs/il.md``."""
 
-from cypresskit.il import OPCODES, reference
+from cypresskit.il import OPCODES, Opcode, reference
 from cypresskit.il.unsupported import UNSUPPORTED
+
+
+def _example(op: Opcode) -> str:
+    """Return lines of IL that use the opcode."""
+    if op.example:
+        return op.example.replace(" \\n ", "\n")
+    name = op.name
+    dest = {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
+    sources = [f"r{n + 1}{'.xy' if t == 'd' else ''}" for n, t in enumerate(op.sources)]
+    if op.kind == "lds":
+        name = f"{name}_id(0)"
+        sources = [f"{source}.x" for source in sources]
+    if "relop" in op.controls:
+        name += "_relop(lt)"
+    if op.store and op.words > 1:
+        dest = ["mem.xy"]
+    line = f"{name} {', '.join([*dest, *sources])}".strip()
+    if op.flow == "if":
+        return f"{line}\nendif"
+    if op.flow:
+        return f"whileloop\nbreak_logicalz r3.x\n{line}\nendloop"
+    return line
 
 
 def _in_table(lines: str) -> str:
@@ -25,11 +47,11 @@ def page() -> str:
     kinds |= {"fence": "Fences", "macro": "Macros", "end": "Ends"}
     kinds |= {"declaration": "Declarations"}
     for kind, title in kinds.items():
-        rows = [reference.entry(op) for op in OPCODES.values() if op.kind == kind]
-        shown = [
-            f"| `{name}` | {operands} | {cost} | {meaning} | {_in_table(lines)} |"
-            for name, operands, cost, meaning, lines in rows
-        ]
+        shown = []
+        for op in OPCODES.values():
+            if op.kind == kind:
+                name, *facts = reference.entry(op)
+                shown.append(f"| `{name}` | {' | '.join(facts)} | {_in_table(_example(op))} |")
         head = ["| name | operands | issue | meaning | example |", "|---" * 5 + "|"]
         parts += [f"## {title}", "\n".join([*head, *shown])]
     others = {

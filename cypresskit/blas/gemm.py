@@ -82,7 +82,6 @@ def gemm(
     array([[3., 3.],
            [3., 3.]], dtype=float32)
     """
-    a, b, c = map(to_plain_array, (a, b, c))
     precision, scale, old, (m, n, k) = check_product(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
     if scale[0] == 0 or k == 0:
@@ -169,21 +168,10 @@ def gemv(a: np.ndarray, x: np.ndarray, *, kernel: Source | None = None) -> np.nd
     kernel
         As for ``gemm``.
     """
-    a, x = map(to_plain_array, (a, x))
     precision = precision_of({"a": a, "x": x}, (2, 1))
     if kernel is None and precision == "single":
         kernel = "sgemv_n"
     return gemm(a, x[:, np.newaxis], kernel=kernel)[:, 0]
-
-
-def to_plain_array(array: Any) -> Any:
-    """Convert a numpy subclass such as ``np.matrix`` to a plain array.
-
-    Other values are returned unchanged, also masked arrays, which are refused later.
-    """
-    if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray):
-        return np.asarray(array)
-    return array
 
 
 def precision_of(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
@@ -206,7 +194,7 @@ def precision_of(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
 
 def _precision(name: str, array: Any, dimensions: int) -> str:
     """Return the precision of a vector or matrix."""
-    if not isinstance(array, np.ndarray):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.matrix):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
     check_unmasked(array, name)
     if array.dtype not in TYPES:

@@ -44,7 +44,7 @@ def _meaning(word: str) -> tuple[str, str] | None:
     found = reference.find(word)
     if not isinstance(found, Opcode):
         return found
-    name, operands, cost, meaning, _ = reference.entry(found)
+    name, operands, cost, meaning = reference.entry(found)
     return name, " · ".join(part for part in (operands, meaning, cost) if part != "-")
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.blas.gemm import check_product, gemm, to_plain_array
+from cypresskit.blas.gemm import check_product, gemm
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.host.checks import check_type, check_units, check_whole
 from cypresskit.host.machine import (
@@ -179,7 +179,6 @@ def gemm_out_of_core(
     TypeError
         For other types.
     """
-    a, b, c = map(to_plain_array, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = check_product(a, b, c, alpha, beta)
     if precision != "double":
         raise TypeError(f"out of core, matrices are float64; these are in {precision} precision")

@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.blas.gemm import check_product, gemm, to_plain_array
+from cypresskit.blas.gemm import check_product, gemm
 from cypresskit.host.checks import (
     check_precision,
     check_share,
@@ -69,7 +69,6 @@ class Matrices:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        self.a, self.b, self.c = map(to_plain_array, (self.a, self.b, self.c))
         precision, (self.alpha, _), (self.beta, _), self.size = check_product(
             self.a, self.b, self.c, self.alpha, self.beta
         )

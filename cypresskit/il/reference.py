@@ -17,35 +17,13 @@ TYPES, SLOTS = WORDS["types"], WORDS["slots"]
 REGISTERS, MODIFIERS, SYNTAX = (WORDS[part] for part in ("registers", "modifiers", "words"))
 
 
-def example(op: Opcode) -> str:
-    """Return lines of IL that use the opcode."""
-    if op.example:
-        return op.example.replace(" \\n ", "\n")
-    name = op.name
-    dest = {"-": [], "d": ["r0.xy"]}.get(op.result, ["r0"])
-    sources = [f"r{n + 1}{'.xy' if t == 'd' else ''}" for n, t in enumerate(op.sources)]
-    if op.kind == "lds":
-        name = f"{name}_id(0)"
-        sources = [f"{source}.x" for source in sources]
-    if "relop" in op.controls:
-        name += "_relop(lt)"
-    if op.store and op.words > 1:
-        dest = ["mem.xy"]
-    line = f"{name} {', '.join([*dest, *sources])}".strip()
-    if op.flow == "if":
-        return f"{line}\nendif"
-    if op.flow:
-        return f"whileloop\nbreak_logicalz r3.x\n{line}\nendloop"
-    return line
-
-
 def entry(op: Opcode) -> list[str]:
-    """Return (name, operands, cost, meaning, example) of an opcode."""
+    """Return (name, operands, cost, meaning) of an opcode."""
     operands = "; ".join([f"d: {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
     cost = "at least 16 clocks per wavefront" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):
         cost = SLOTS[op.slots]
-    return [op.name, operands or "-", cost, op.meaning, example(op)]
+    return [op.name, operands or "-", cost, op.meaning]
 
 
 def _sources(op: Opcode) -> list[str]:
