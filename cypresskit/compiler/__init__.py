@@ -56,13 +56,8 @@ def compile(program: Program, device: Device = HD5870) -> Code:
         If the kernel needs more registers, LDS or doubles than the chip has, or has a loop without
         an exit. The message names the IL line.
     TypeError
-        If ``program`` isn't a ``Program`` or ``device`` isn't a board that runs IL.
+        If ``device`` isn't a board that runs IL.
     """
-    if not isinstance(program, Program):
-        raise TypeError(
-            f"compile takes a Program, not {type(program).__name__}: write ck.assemble(text) of IL"
-            " text, or a kernel's .program, such as ck.kernels['sgemm_tn'].program"
-        )
     check_device(device)
     return _compiled(program, device, program.name, program.lines)
 

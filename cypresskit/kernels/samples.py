@@ -1,6 +1,6 @@
 """Record small runs of kernels, for pictures of them."""
 
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import make_product
 from cypresskit.machine import LaunchCounters, launch
@@ -20,20 +20,9 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchC
         Size of the product.
     observers
         Observers of the launch.
-
-    Raises
-    ------
-    ArithmeticError
-        If a catalog kernel computes a C other than numpy's. Other kernels may be incorrect.
     """
     given = make_product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
-    arguments = given.arguments()
-    counts = launch(kernel.program, **arguments, observers=observers)
-    if KERNELS.get(kernel.name) != kernel:
-        return counts
-    if given.wrong(given.result(arguments)).any():
-        raise ArithmeticError(f"{kernel.program.name} computed an incorrect product")
-    return counts
+    return launch(kernel.program, **given.arguments(), observers=observers)
 
 
 def record_work_item(given: Recording | Source) -> Recording:

@@ -83,14 +83,9 @@ class LineCost:
     measured_with: tuple[int, ...] = ()
 
     @property
-    def is_uncertain(self) -> bool:
-        """Whether its range is so wide that the cost says little."""
-        return self.high - self.low > max(MIN_RANGE, abs(self.cost) / 2)
-
-    @property
     def range_text(self) -> str:
-        """Its range if it is uncertain, or nothing."""
-        if not self.is_uncertain:
+        """Its range if that is so wide that the cost says little, or nothing."""
+        if self.high - self.low <= max(MIN_RANGE, abs(self.cost) / 2):
             return ""
         return f"({100 * self.low:.1f} to {100 * self.high:.1f})"
 

@@ -86,7 +86,7 @@ def compiled(program: Any, host: HostProcessor) -> jit.NativeCode:
 def run_compiled(launch: Any) -> Any:
     """Run a launch on compiled code; None if there is none, so the interpreter runs it."""
     try:
-        return execute.run_on(launch, HOST)
+        return execute.run(launch, HOST)
     except LookupError:
         return None
 

@@ -29,8 +29,8 @@ SLICE = 2_000_000  # instructions after which compiled code returns: a milliseco
 NO_BYTES = c_char * 0
 
 
-def run(launch: Launch) -> LaunchCounters | None:
-    """Run a checked launch.
+def run(launch: Launch, host: HostProcessor | None = None) -> LaunchCounters | None:
+    """Run a checked launch, on code that is compiled for ``host``, by default this computer.
 
     Returns
     -------
@@ -44,12 +44,7 @@ def run(launch: Launch) -> LaunchCounters | None:
         For an endless loop or a store out of range: the first here, which need not be the first if
         all work-items run in step.
     """
-    return run_on(launch, this_host())
-
-
-def run_on(launch: Launch, host: HostProcessor) -> LaunchCounters | None:
-    """Run a checked launch on code that is compiled for ``host``."""
-    kernel = compiled(launch.program, host)
+    kernel = compiled(launch.program, host or this_host())
     saved = launch.memory.copy() if kernel.translation.reads_global else None
     native = _NativeLaunch(launch, kernel)
     native.run()

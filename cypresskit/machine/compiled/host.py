@@ -135,7 +135,7 @@ class WorkItemWriter:
             declarations="\n".join(ir.declared.values()),
             variables="\n".join(ir.allocations()),
             entry="\n".join(self.fixed.values()),
-            work_item=ir.text(),
+            work_item="\n".join(ir.lines),
             first_note=self.first_note,
             note=NOTE,
             notes=len(self.notes),

@@ -98,11 +98,7 @@ class Emitter:
         """Call an intrinsic, or a function that ``declared`` defines."""
         types = ", ".join(of(a.kind, a.n) for a in arguments)
         self.declared.setdefault(name, f"declare {of(kind, n)} @{name}({types})")
-        text = f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})"
-        if kind != "void":
-            return self.op(text, kind, n)
-        self.do(text)
-        return Vec(self, "", kind)
+        return self.op(f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})", kind, n)
 
     # Variables
 
@@ -132,10 +128,6 @@ class Emitter:
             f"  store {of(v.kind, v.n)} zeroinitializer, ptr {v.name}"
             for v in self.variables.values()
         ]
-
-    def text(self) -> str:
-        """Return the instructions as text."""
-        return "\n".join(self.lines)
 
 
 def _operator(name: str) -> Callable[["Vec", "Vec | float"], "Vec"]:

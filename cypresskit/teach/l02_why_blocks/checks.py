@@ -23,9 +23,7 @@ def word_bytes(kernel: Kernel) -> int:
 
 
 def counted(name: str) -> float:
-    """Count the words that a kernel of the catalog fetches per flop, with N = 64. Raises
-    ``ArithmeticError`` if the product isn't numpy's.
-    """
+    """Count the words that a kernel of the catalog fetches per flop, with N = 64."""
     kernel = KERNELS[name]
     return run(kernel, 64, 64, 64).fetch_bytes / word_bytes(kernel) / (2 * 64**3)
 
