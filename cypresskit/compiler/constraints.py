@@ -105,7 +105,7 @@ class _Constraints:
     def constrain_coordinates(self, op: Op) -> None:
         """Put a fetch's coordinates that aren't selectable into one register."""
         words = [s.value for s in op.srcs]
-        needed = [word for word in words if not _selectable(word, (0, ONE))]
+        needed = [word for word in words if not _selectable(word)]
         if all(word.has_register for word in needed) and join_groups(
             [word.vreg for word in needed]
         ):
@@ -148,7 +148,7 @@ class _Constraints:
             needed = list(range(len(values)))
             channels: list[int | None] = list(detail.mask)
         else:  # an output may select any channel, or 0 and 1
-            needed = [n for n, value in enumerate(values) if not _selectable(value, (0, ONE))]
+            needed = [n for n, value in enumerate(values) if not _selectable(value)]
             channels = [None] * len(needed)
 
         for n, word in zip(needed, self.in_one_register(op, values, needed, channels), strict=True):
@@ -189,11 +189,9 @@ class _Constraints:
         )
 
 
-def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
-    """Return whether a fetch or store can select a word without a register: a constant in
-    ``bits``.
-    """
-    return word.kind == "const" and word.bits in bits
+def _selectable(word: Word) -> bool:
+    """Return whether a fetch or store can select a word without a register: 0 or 1.0."""
+    return word.kind == "const" and word.bits in (0, ONE)
 
 
 def _readable(op: Op) -> bool:

@@ -1,7 +1,7 @@
 """List the hardware's operations: the rows of the Evergreen instruction set that kernels use.
 
-Source: ISA, chapters 4, 8, 9. A row states which VLIW slots an operation takes, its number of
-operands, and what it computes. Only float operands can be negated. Left out: absolute operands, and
+Source: ISA, chapters 4, 8, 9. A row states which VLIW slots an operation takes, and what it
+computes. Only float operands can be negated. Left out: absolute operands, and
 scaled or clamped results, which no kernel uses.
 
 DIV_IEEE is not a single instruction of the chip. It stands for the end of a division by reciprocal:
@@ -57,8 +57,6 @@ class HardwareOp:
     kind
         "float", "int" or "double" operands, "lds", "sync", "fetch", "store", or "pop", which takes
         a word from the LDS queue.
-    reads
-        Arithmetic operand count; a double is one.
     meaning
         Function of arrays of bits; None if the operation is more than arithmetic.
     neutral
@@ -74,7 +72,6 @@ class HardwareOp:
     name: str
     slots: str
     kind: str
-    reads: int = 0
     meaning: Callable[..., np.ndarray] | None = None
     neutral: int | None = None
     flops: int = 0
@@ -132,15 +129,14 @@ for _opcode in OPCODES.values():
             _slots,
             _kind,
             _opcode.hardware,
-            reads=len(_opcode.sources),
             meaning=MEANING[_opcode.name],
             neutral=_opcode.neutral,
             flops=0 if _slots == "t" else _opcode.flops,
         )
 
-_add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: MEANING["div"](a, b))
-_add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: MEANING["cmov_logical"](a, c, b))
-_add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
+_add("t", "float", "DIV_IEEE", meaning=lambda a, b, quotient: MEANING["div"](a, b))
+_add("any", "int", "CNDE_INT", meaning=lambda a, b, c: MEANING["cmov_logical"](a, c, b))
+_add("t", "int", "RECIP_UINT", meaning=_recip_uint)
 
 for _name in ("LDS_WRITE", "LDS_WRITE_REL", "LDS_READ_RET", "LDS_READ_REL_RET"):
     _add("x", "lds", _name, memories="s")
@@ -166,7 +162,7 @@ CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
     name = f"SET{CHIP_RELATIONS[relation]}"
-    columns: dict = {"reads": 2, "relation": relation, "meaning": compared(compares, relation)}
+    columns: dict = {"relation": relation, "meaning": compared(compares, relation)}
     _add(slots, kind, f"{name}{ending}", **columns)
     if compares == "i" and relation in ("eq", "ne"):  # the tests that the compiler makes
         _add(slots, kind, f"PRED_{name}{ending}", **columns)

@@ -17,10 +17,9 @@ import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.machine import interpreter
-from cypresskit.machine.group_launch import launch_of_group
-from cypresskit.machine.launch import KernelError, Launch
+from cypresskit.machine.launch import KernelError, Launch, prepare
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
-from cypresskit.machine.shape import LaunchShape
+from cypresskit.machine.shape import LaunchShape, coordinates, input_registers
 
 ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # numbers per row
 #: The first of the bit patterns that identify words of textures: large floats, or halves of large
@@ -125,11 +124,22 @@ class Recording:
             words = NUMBERED + count + np.arange(np.prod(sizes), dtype=np.uint32)
             numbered[resource] = words.reshape(sizes).view(np.float32)
             count += words.size
-        memory = np.zeros(4 * self.elements, np.float32)
-        members = self.shape.group_items
+        shape = self.shape
+        members = shape.group_items
         again = Recorder(self.item % members, len(self))
-        limit = 2 * len(self) * members
-        launch = launch_of_group(self.shape, self.item, numbered, memory, limit)
+        outputs = {n: np.zeros((1, 1, e.texel // 4), np.float32) for n, e in shape.outputs.items()}
+        launch = prepare(
+            shape.program,
+            (members, 1, 1),
+            inputs=numbered,
+            constants=shape.constants,
+            outputs=outputs,
+            global_memory=np.zeros(4 * self.elements, np.float32),
+            max_instructions=2 * len(self) * members,
+        )
+        numbers = self.item // members * members + np.arange(members)
+        # In place of those of the first group
+        vars(launch)["ids"] = input_registers(shape, *coordinates(shape, numbers))
         with suppress(KernelError):
             interpreter.run(launch, (again,))
         if not np.array_equal(again.recording.at, self.at):
