@@ -1,7 +1,7 @@
 """Compute a chip's rate of multiplication, by the timing model."""
 
 from cypresskit.devices import Device
-from cypresskit.host.checks import check_whole
+from cypresskit.host.checks import check_type, check_whole
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.simulate import simulate
@@ -36,6 +36,7 @@ def kernel_rate(
     padded, so that strides are no power of two.
     """
     m, n, k = check_whole(m=m, n=n, k=k)
+    check_type(Device, device=device)
     chosen = find_tn_kernel(kernel)
     rows = m
     columns = n
