@@ -8,10 +8,11 @@ import pytest
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.editing import changed_lines
 from cypresskit.editing.answering import AnswerHere
-from cypresskit.editing.changed_lines import find_changed_fault, trace_wrong
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.line_repairs import line_repairs, words_of
 from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.kernels.statement import find_statement
 
 GAP = "your line"  # in the comment below which a step's reader writes
 #: The lines that each step lacks.
@@ -478,3 +479,47 @@ def test_what_happens_to_change_a_place_that_data_decide_is_no_repair(store, sec
     monkeypatch.setattr(changed_lines, "SECONDS", seconds)
     note = fault_of("02", text.replace(store, store.replace("r1.x", "r2.x")))
     assert note and f"Line {number}" in note.text
+
+
+@pytest.mark.parametrize("row", range(3))
+@pytest.mark.parametrize("sum", range(4))
+def test_a_line_that_adds_to_another_rows_sum_is_named_whatever_else_is_wrong_in_it(row, sum):
+    if sum == row + 1:
+        return
+    wrong = ROWS[row].replace("r2.", "r2.x").replace("xyzw"[row + 1], "", 1)
+    lines = [*ROWS[:row], re.sub(r"r1\d$", f"r{10 + sum}", wrong), *ROWS[row + 1 :]]
+    text = written("01b", lines)
+    number = text.split("\n").index(f"    {lines[row]}") + 1
+    seen = judged_kernel(text, STEPS["01b"].file, STEPS["01b"].like)
+    trace = trace_wrong(seen)
+    note = lead_to_fault(None, trace, STEPS["01b"].starter)[0]
+    assert note.text == (
+        f"Line {number} adds to r{10 + sum}, but writes r{11 + row}: a sum stays in its own register."
+    )
+
+
+@pytest.mark.parametrize("to, of", [(to, of) for to in "xyzw" for of in "xyzw" if to != of])
+def test_a_copy_that_takes_a_factors_place_is_named(to, of):
+    text = written("01b", ROWS).replace(
+        "    mad r10, r2.x", f"    mov r2.{to}, r2.{of}\n    mad r10, r2.x"
+    )
+    number = text[: text.index("mov r2.")].count("\n") + 1
+    assert any(f"Line {number} puts A[0, " in note for note in notes_on("01b", text))
+
+
+@pytest.mark.parametrize("relation", ["gt", "le", "lt"])
+def test_another_relation_of_a_break_is_named_by_its_line(relation):
+    test, leave = "    ge r1.x, r0.z, cb0[0].z\n", "    break_logicalnz r1.x\n"
+    wrong = OWN.replace(test, "").replace(leave, f"    breakc_relop({relation}) r0.z, cb0[0].z\n")
+    number = wrong[: wrong.index("breakc")].count("\n") + 1
+    note = fault_of("own", wrong, OWN)
+    assert note and note.line == number and "the test is" in note.text
+    assert ("one iteration" in note.text) == (relation == "gt")
+
+
+@pytest.mark.parametrize("stated", ["TN, 8 x 12, k 3", "TN, 24 x 8, k 3", "TN, 12 x 8, k 1"])
+def test_a_statement_that_was_changed_is_named(stated):
+    known = STEPS["contest"].starter
+    _, before = find_statement(known)
+    note = fault_of("contest", known.replace(before, stated), known)
+    assert note and note.text == f"Line 1 states {stated}; with {before} it is correct."

@@ -58,8 +58,8 @@ class Note(NamedTuple):
 
 RIGHT = Note()
 OTHER = Note(
-    "The terms aren't known: the value came through the LDS or memory, depends on a branch, or is"
-    " the result of another operation than sums and products."
+    "The terms aren't known: only products of two elements are followed, their sums, and a number"
+    " times a sum; not what passes through memory, depends on a branch, or is computed otherwise."
 )
 
 
@@ -357,7 +357,7 @@ class _Judge:
         by, and no term is wrong otherwise.
         """
         kinds = {(term.kind, term.note.kind) for term in terms if not term.right}
-        if kinds - {("missing", "unread"), ("repeated", "repeated")}:
+        if kinds not in ({("missing", "unread")}, {("repeated", "repeated")}):
             return None
         added: dict[int, list[Term]] = defaultdict(list)
         for term in terms:
@@ -524,7 +524,9 @@ class _Judge:
             text = f"multiplies {element} in place of {belongs}"
         else:
             read = next(read for read in addend.factors if read.element == element)
-            if belongs not in self.slice.reads and self._is_right_elsewhere(read, addend):
+            if read.copied and belongs in self.slice.reads:
+                line, text = read.copied, f"puts {element} in place of {belongs}"
+            elif belongs not in self.slice.reads and self._is_right_elsewhere(read, addend):
                 text = f"multiplies {element}; no line reads {belongs}, which belongs here"
                 kind = "unread"
             else:
@@ -567,7 +569,8 @@ class _Judge:
             return self._lost(*made[-1])
         if elements == self.old:
             where = f"{named_lines(readers, 'read')} it; " if readers else ""
-            return Note(f"{where}add it, times beta = {self.given.beta:g}", first, (*readers,))
+            text = f"{where}add it, times beta = {self.given.beta:g}"
+            return Note(text, first, (*readers,), "old")
         if all(reading.line for reading in readings):
             for element in elements:
                 if element in sliced.zeros:

@@ -19,7 +19,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -69,11 +69,14 @@ class Reading:
         The element.
     line, step
         The line that read it from memory or the LDS, and its step; 0 and -1 if none did.
+    copied
+        The last line that copied it from register to register; 0 if none did.
     """
 
     element: MatrixElement
     line: int = 0
     step: int = -1
+    copied: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return f"{self.element}"
@@ -468,14 +471,16 @@ class Slice:
 
     def read(self, at: ReadWord) -> Reading:
         """Return where the element of an operand was read."""
-        element, step = self.element(at), at.step
+        element, step, copied = self.element(at), at.step, 0
         while node := self._writer(at):
             step = node[0]
             moved = [each for each in self.operands(*node) if self.element(each) == element]
             if not moved or self.instruction(step).op.kind in ("fetch", "lds"):
                 break
             (at, *_) = moved
-        return Reading(element, self.line(step), step)
+            if self._source(at).register.kind == "r":
+                copied = copied or self.line(step)
+        return Reading(element, self.line(step), step, copied)
 
     @cached_property
     def reads(self) -> dict[MatrixElement, list[int]]:

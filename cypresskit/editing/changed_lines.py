@@ -31,6 +31,7 @@ from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.line_repairs import (
     ARITHMETIC,
     PRODUCTS,
+    REGISTER,
     TESTS,
     line_repairs,
     misplaced,
@@ -43,7 +44,7 @@ from cypresskit.il.cursor import bare_line
 from cypresskit.il.dataflow import defines, liveness
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import Product, make_product
-from cypresskit.kernels.statement import find_statement
+from cypresskit.kernels.statement import find_statement, read_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.machine.observer import Observer
@@ -120,6 +121,9 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     lines = trace.kernel.text.splitlines()
     own = _own_lines(_changes(known.splitlines(), lines)) if known else set()
     named = own.intersection(first.lines)
+    other = _other_sum(own, [*map(words_of, lines)])
+    if other and other.line not in first.lines:
+        return [other, *faults]
     is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
     mine = sorted(own.intersection(trace.placed) - named) * is_access
     text = first.text
@@ -130,6 +134,23 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
         text = f"{said.removesuffix('.')}: {at} your {leads}. {more}".rstrip()
     line = max({first.line} & {0, *named} or named or mine or [first.line])
     return [first._replace(text=text, line=line), *others]
+
+
+def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | None:
+    """Return a note on the first of the reader's lines that adds to another register's sum than it
+    writes; or None.
+    """
+    sums = {
+        n: (register_of(words[1]), register_of(words[4]))
+        for n, words in enumerate(lines, 1)
+        if words[0] in ("mad", "dmad") and words[4:] and REGISTER.match(words[4])
+    }
+    for n in sorted(own):
+        to, other = sums.get(n, ("", ""))
+        if to != other and (other, other) in sums.values():
+            words = lines[n - 1]
+            return Note(f"Line {n}{mistake([*words], [*words[:4], to])}", n, (n,))
+    return None
 
 
 def _own_lines(changes: Iterable[LineChange]) -> set[int]:
@@ -171,6 +192,7 @@ class _Search:
         assert seen.size is not None
         self.seen, self.size, self.lines = seen, seen.size, seen.kernel.text.splitlines()
         self.words = [*map(words_of, self.lines)]
+        self.known_text = known
         self.known = [*map(words_of, known.splitlines())]
         self.changes = _changes(known.splitlines(), self.lines)
         self.own = _own_lines(self.changes)
@@ -215,7 +237,9 @@ class _Search:
                 for at in own
                 if self._target(at) in self.addresses or not self._starts(at, PRODUCTS)
             ]
-        found = None if self.unset else self._best(self._undone())
+        replaced = [change for change in self.changes if self._is_replaced(change)]
+        kept = [change for change in self.changes if change not in replaced]
+        found = None if self.unset else self._best(self._undone(kept))
         both = None
         if not found and len(self.own) == len(self.changes) == 2:
             one, other = sorted(self.own)
@@ -226,16 +250,22 @@ class _Search:
             found = found or self._best(self._repairs(tests))
             own = [at for at in own if at + 1 in self.near]
         found = found or self._best(self._repairs(own)) or both
+        found = found or (None if self.unset else self._best(self._undone(replaced)))
         return found.fault if found else self._unread() or self._placed()
 
     def _iterates(self) -> Note | None:
-        """Return a note if an iteration takes twice as many values of k as it is launched for: if
-        the kernel is correct with a double ``k_step``.
+        """Return a note if the kernel is correct as it was stated before, or if an iteration takes
+        twice as many values of k as it is launched for: if it is correct with a double ``k_step``.
         """
         kernel = self.seen.kernel
+        line, stated = find_statement(kernel.text)
+        before = find_statement(self.known_text)[1]
+        if stated and before not in ("", stated):
+            convention = read_statement(self.known_text, kernel.name)
+            if convention and self._is_right(replace(kernel, convention=convention)):
+                return Note(f"Line {line} states {stated}; with {before} it is correct.", line)
         double = replace(kernel.convention, k_step=2 * kernel.k_step)
         if self.seen.sizes and self._is_right(replace(kernel, convention=double)):
-            line, _ = find_statement(kernel.text)
             states = f"line {line} states" if line else "it is launched for"
             takes = f"An iteration takes {double.k_step} values of k"
             return Note(f"{takes}, but {states} k {kernel.k_step}.", line)
@@ -318,12 +348,16 @@ class _Search:
 
     # Changes undone
 
-    def _undone(self) -> Iterator[Variant]:
+    def _is_replaced(self, change: LineChange) -> bool:
+        """Return whether the reader wrote other lines in place of those that were deleted."""
+        return not change.new and bool(self.own & {change.at, change.at + 1})
+
+    def _undone(self, changes: Sequence[LineChange]) -> Iterator[Variant]:
         """Yield the variants with moved lines put back, then those with a change undone."""
-        moved = [each for each in self.changes if each.moved is not None]
+        moved = [each for each in changes if each.moved is not None]
         yield from (self._moved(each.at, each.moved or 0, whole=False) for each in moved)
         named = any(note.kind == "factor" for note in self.notes)
-        for change in reversed(self.changes):
+        for change in reversed(changes):
             said = ""
             if change.new and change.old:
                 said = mistake(self.words[change.at], words_of(change.old[0]))
@@ -370,6 +404,10 @@ class _Search:
         nowhere, or if a store is outside, only a whole C tells which line is wrong. It does so,
         too, if one line alone was changed, and for a line that computes an address.
         """
+        for at in places:  # a counter's place tells more than its first value
+            if self.words[at][0] == "add" and self.words[at][1] in self.words[at][2:]:
+                ends = [n for n, (op, *_) in enumerate(self.words) if op == "endloop" and n > at]
+                yield from (self._moved(at, place, whole=True) for place in ends[:1])
         gone = map(LineChange, reversed(places))  # lines that the reader didn't write come last
         yield from (Variant((line,), self._without(line)) for line in gone)
         only_whole = (

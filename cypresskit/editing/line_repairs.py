@@ -23,6 +23,7 @@ CONFUSED = (
     ("ishl", "ushr"),
     ("iand", "ior"),
     ("mad", "dmad"),
+    tuple(map("breakc_relop({})".format, ("ge", "gt", "le", "lt"))),
 )
 TESTS = "ge", "lt", "break"  # how opcodes begin that test a loop
 READERS = "lds_store", "break"  # their first word is read, not written
@@ -93,6 +94,8 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     kind = "sample" if fetch else op
     alike = [other for other in lines if other[0].startswith(kind) and len(other) == len(words)]
     opcodes = [other for group in CONFUSED if op in group for other in group]
+    if op.startswith("lds_store"):
+        yield [op, *sources, to]
     if op.startswith(TESTS):
         yield from ([test, to, *some] for test in opcodes for some in (sources, sources[::-1]))
     if fetch:
@@ -101,7 +104,11 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     for place in (0, 1) if is_product and len(sources) == 3 else ():
         if "." not in sources[place]:  # the other factor has the component
             first, second = register_of(sources[place]), register_of(sources[1 - place])
-            yield from ([op, to, f"{first}.{some}", second, sources[2]] for some in letters)
+            # The components that such lines read: any other may hold a 1
+            read = {_split(some)[1] for other in alike for some in other[2:4]}
+            yield from (
+                [op, to, f"{first}.{some}", second, sources[2]] for some in letters if some in read
+            )
     found = []
     for place in (*range(2, len(words)), 1):
         name, components = _split(words[place])
@@ -144,7 +151,8 @@ def mistake(words: Words, right: Words) -> str:
     if not places:
         return ""
     if all(line[0].startswith(TESTS) for line in (words, right)) and {*words[1:]} == {*right[1:]}:
-        late = places[0] == 0 and len(places) > 1
+        relations = {line[0][-3:-1] for line in (words, right)}
+        late = places[0] == 0 and (len(places) > 1 or relations in ({"ge", "gt"}, {"le", "lt"}))
         how = "true too late, or too early, by one iteration" if late else "the wrong way round"
         return f": the test is {how}."
     if op in ARITHMETIC and len(words) < len(right):
@@ -152,6 +160,8 @@ def mistake(words: Words, right: Words) -> str:
         return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
     if len(words) != len(right) or op.startswith("dcl"):
         return ""
+    if places == [1, 2] and words[1:] == right[:0:-1]:
+        return f": the address comes first, then the value, as in `{op} {right[1]}, {right[2]}`."
     if places == [2, 3] and register_of(words[2]) == register_of(right[3]):
         return ": the factors of A and B are exchanged."
     if places == [2, 3] and ("." in words[2]) != ("." in right[2]):

@@ -133,7 +133,7 @@ def _global(line: Line) -> Register:
             element = line.integer("an offset in elements")
         elif line.accept("-"):
             element = -line.integer("an offset in elements")
-    line.expect("]", "to close the address")
+    line.expect("]", "to close the address, a component and a whole number as in `g[r1.x+1]`")
     return Register("g", 0, element, address)
 
 

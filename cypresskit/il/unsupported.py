@@ -72,5 +72,7 @@ def explain_unknown(word: str, known: Iterable[str], operands: int) -> str:
             and (name[0] not in "diu" or name[0] == word[0].lower())
         )
     ]
-    guess = did_you_mean(word, same, 0.65) or did_you_mean(word.split("_")[0], same, 0.65)
+    typed = [name for name in known if name[:1] in "diu" and name[1:] == word.lower()]
+    guess = did_you_mean(word, typed, 0.5)
+    guess = guess or did_you_mean(word, same, 0.65) or did_you_mean(word.split("_")[0], same, 0.65)
     return f"`{word[:40]}` is no instruction of IL.{guess or f' {FORM}'}"

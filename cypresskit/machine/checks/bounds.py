@@ -140,7 +140,11 @@ class MemoryCheck(Check):
                 " converted."
             )
         verb, gets = ("stores to", "nothing is stored") if event.store else ("loads", "it gets 0")
-        return f"{verb} {element} ({has}); {gets}", _float_advice(place) or advice, element
+        if float_advice := _float_advice(place):
+            advice = float_advice
+            if event.space == "lds" and event.store:
+                advice = f"The address comes first, then the value. {float_advice}"
+        return f"{verb} {element} ({has}); {gets}", advice, element
 
     def _unaligned(self, event: MemoryEvent, item: int) -> Described:
         does = (
