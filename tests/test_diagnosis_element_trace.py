@@ -389,3 +389,17 @@ def test_a_product_in_another_register_is_named_with_it():
 def test_an_element_that_is_not_there_is_rejected(row, column):
     with pytest.raises(ValueError, match="C is 8 x 16: it has no element"):
         ck.trace_element(SINGLE, row, column)
+
+
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn"])
+def test_a_correct_sum_of_two_loops_has_no_fault(name):
+    """The second takes the values of k that the first one leaves."""
+    text = ck.kernels[name].text
+    loop = re.search(r"whileloop\n.*?endloop\n", text, re.DOTALL)[0]
+    first = loop.replace("cb0[0].z", "l99.x")
+    head, _, rest = text.partition(loop)
+    head = head.replace("dcl_literal", "dcl_literal l99, 2.0, 0.0, 0.0, 0.0\ndcl_literal", 1)
+    kernel = ck.load_kernel(head + first + loop + rest, like=name)
+    assert ck.verify(kernel)
+    for size in ck.verify(kernel).sizes:
+        assert ck.trace_element(kernel, 0, 0, size=size).right

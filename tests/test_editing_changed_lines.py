@@ -493,9 +493,8 @@ def test_a_line_that_adds_to_another_rows_sum_is_named_whatever_else_is_wrong_in
     seen = judged_kernel(text, STEPS["01b"].file, STEPS["01b"].like)
     trace = trace_wrong(seen)
     note = lead_to_fault(None, trace, STEPS["01b"].starter)[0]
-    assert note.text == (
-        f"Line {number} adds to r{10 + sum}, but writes r{11 + row}: a sum stays in its own register."
-    )
+    said = f"Line {number} adds to r{10 + sum}, but writes r{11 + row}: a sum stays in its own"
+    assert note.text == f"{said} register."
 
 
 @pytest.mark.parametrize("to, of", [(to, of) for to in "xyzw" for of in "xyzw" if to != of])
@@ -523,3 +522,13 @@ def test_a_statement_that_was_changed_is_named(stated):
     _, before = find_statement(known)
     note = fault_of("contest", known.replace(before, stated), known)
     assert note and note.text == f"Line 1 states {stated}; with {before} it is correct."
+
+
+@pytest.mark.parametrize("row", range(4))
+def test_a_product_that_is_repeated_behind_the_loop_is_named_and_not_the_counter(row):
+    line = f"    mad r{10 + row}, r2.{'xyzw'[row]}, r3, r{10 + row}\n"
+    known = BLOCK
+    text = known.replace("endloop\n", f"endloop\n{line}", 1)
+    number = text[: text.index("endloop")].count("\n") + 2
+    note = fault_of("01b", text, known)
+    assert note and note.text == f"Without line {number} the kernel is correct."

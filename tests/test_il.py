@@ -14,6 +14,7 @@ from conftest import SIX
 
 import cypresskit as ck
 from cypresskit.il import OPCODES, Fault, reference
+from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.registers import INPUT_NAMES
 from tools import il_page
 
@@ -449,3 +450,23 @@ def test_the_reference_has_every_register_and_modifier():
 
 def test_the_reference_page_is_current():
     assert (HERE.parent / "docs/il.md").read_text(encoding="utf-8") == il_page.page()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_instruction_that_is_suggested_for_a_statement_is_one(seed):
+    """Of random statements: it assembles, with the literal that it names; or none is suggested."""
+    rng = random.Random(seed)
+    names = ["r1", "r2.x", "r3", "sum", "acc", "1.0", "-0.5", "2", "l0.y"]
+    forms = ["{}", "-{}", "{} * {}", "{} + {}", "{} - {}", "{} * {} + {}", "{} + {} * {}", "!{}"]
+    forms += ["({} + {}) * {}", "{} << {}", "mad({}, {}, {})", "add({}, {})", "end", "{} * {} - {}"]
+    found = 0
+    for _ in range(60):
+        form = rng.choice(forms)
+        operator = rng.choice(["=", "+=", "-=", "*=", "|=", ":="])
+        expression = form.format(*(rng.choice(names) for _ in range(3)))
+        said = suggest_statement(f"{rng.choice(['r9', 'sum', 'r1.x'])} {operator} {expression}")
+        if parts := re.findall("`([^`]+)`", said.partition("sources`")[2]):
+            instruction, *literal = parts
+            ck.assemble(compute("dcl_literal l0, 1.0, 2.0, 0, 0", *literal, instruction))
+            found += 1
+    assert found > 10

@@ -59,7 +59,7 @@ class Note(NamedTuple):
 RIGHT = Note()
 OTHER = Note(
     "The terms aren't known: only products of two elements are followed, their sums, and a number"
-    " times a sum; not what passes through memory, depends on a branch, or is computed otherwise."
+    " times a sum; not what passes through the LDS or memory, or depends on a branch."
 )
 
 
@@ -285,6 +285,11 @@ def _nowhere(traced: TracedElement) -> Note:
     why = "check the addresses, and the size of the domain"
     if stored and stored != rows * columns:
         why = f"a work-item stores {stored} elements, but is launched for {rows} x {columns}"
+    elif not stored and not traced.given.beta:
+        why = "here beta is 0; is a store in a branch or loop"
+        return Note(
+            f"No work-item stores C[{traced.row}, {traced.column}]: {why}?", kind="no store"
+        )
     return Note(f"No work-item stores C[{traced.row}, {traced.column}]: {why}.", kind="no store")
 
 
@@ -344,6 +349,8 @@ class _Judge:
     def _left_at_once(self, missing: list[Elements]) -> Note | None:
         """Return a note if terms are missing, and a loop is left before its products."""
         body, matching = self.kernel.program.body, self.kernel.program.matching
+        if any(len(elements) == 2 for elements in self.terms):  # another loop makes products
+            return None
         ran = {step.at for step in self.slice.steps}
         for start in (at for at in ran if body[at].op.flow == "loop" and missing):
             last = max(ran.intersection(range(start, matching[start])))
@@ -352,6 +359,12 @@ class _Judge:
                 return Note(f"Line {line} leaves its loop in the first iteration.", line, (line,))
         return None
 
+    def _loop(self, at: int) -> int:
+        """Return where the innermost loop around an instruction begins; -1 if none is."""
+        program = self.kernel.program
+        starts = [n for n, i in enumerate(program.body[:at]) if i.op.flow == "loop"]
+        return max((n for n in starts if program.matching[n] > at), default=-1)
+
     def _counted(self, terms: list[Term]) -> Note | None:
         """Return a note if iterations add the terms of more or fewer values of k than they go on
         by, and no term is wrong otherwise.
@@ -359,12 +372,19 @@ class _Judge:
         kinds = {(term.kind, term.note.kind) for term in terms if not term.right}
         if kinds not in ({("missing", "unread")}, {("repeated", "repeated")}):
             return None
+        lacking = [term for term in terms if term.kind == "missing"]
+        if any(reading.line for term in lacking for reading in term.factors):
+            return None  # of the same k, another factor is read
         added: dict[int, list[Term]] = defaultdict(list)
+        loops = set()
         for term in terms:
             if term.line and term.k is not None:
                 added[term.line].append(term)
+                loops.add(self._loop(self.slice.steps[term.step].at))
+        if len(loops) != 1:
+            return None
         pairs = [pair for some in added.values() for pair in pairwise(some)]
-        strides = {(last.k or 0) - (first.k or 0) for first, last in pairs}
+        strides = {abs((last.k or 0) - (first.k or 0)) for first, last in pairs}
         count = len({some[0].k for some in added.values()})
         if len(strides) != 1 or strides & {0, count}:
             return None

@@ -243,7 +243,7 @@ class _Search:
         both = None
         if not found and len(self.own) == len(self.changes) == 2:
             one, other = sorted(self.own)
-            text = f"Lines {one} and {other} are both changed, and both are wrong."
+            text = f"Without the changes in lines {one} and {other} the kernel is correct."
             both = self._best([Variant((*self.changes,), Note(text, other))])
         if not self.wrong.any():
             tests = [at for at in own if self._starts(at, TESTS)]
@@ -453,7 +453,8 @@ class _Search:
     def _is_right(self, kernel: Kernel) -> bool:
         """Return whether nothing is found in a kernel, in place of one whose C is right."""
         with suppress(*FAILURES):
-            return verify(kernel, alpha=self.seen.alpha, beta=self.seen.beta).right
+            seen = self.seen
+            return bool(verify(kernel) and verify(kernel, alpha=seen.alpha, beta=seen.beta))
         return False
 
     def _repaired(self, text: str) -> tuple[int, int]:

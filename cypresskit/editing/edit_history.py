@@ -156,7 +156,7 @@ def change_between(before: str, after: str) -> str:
     """
     old, now = ([*map(bare_line, text.splitlines())] for text in (before, after))
     if [*filter(None, old)] == [*filter(None, now)]:
-        return "" if before == after else "comments were changed"
+        return "" if before == after else "only comments or spaces were changed"
     left = Counter(old)  # of each line
     new = []
     for number, line in enumerate(now, 1):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import Program
-from cypresskit.il.dataflow import keys, liveness, uses
+from cypresskit.il.dataflow import defines, keys, liveness, uses
 from cypresskit.il.program import LETTERS
 from cypresskit.tables import ranged
 
@@ -27,7 +27,8 @@ def next_sentence(seen: Verification) -> str:
 
 def _missing(program: Program, seen: Verification) -> Iterator[str]:
     """Yield all that a kernel doesn't do, what to do next first."""
-    unset = liveness(program)[0]
+    somewhere = {key for i in program.body for key in defines(i)}
+    unset = liveness(program)[0] - somewhere
     for i in program.body:
         for register, c in sorted(unset & keys(uses(program, i))) if i.op.kind == "fetch" else ():
             yield f"Line {i.line} fetches at r{register}.{LETTERS[c]}, which was never set."

@@ -52,13 +52,18 @@ STATEMENTS = {
 _NAME = r"[A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?"
 _CHANGED = re.compile(rf"({_NAME})\s*(\+\+|--|[-+*/%&|^:]?=(?!=)|<-)(.*)")
 _OPERAND = re.compile(rf"{_NAME}|{NUMBER}")
-_PRODUCT = re.compile(rf"(?P<a>{_NAME})\s*\*\s*(?P<b>{_NAME})")
+_VALUE = rf"(?:{_NAME}|{NUMBER})"
+_CALLED = re.compile(r"(?P<op>\w+)\s*\((?P<operands>[^()]*)\)")
+_OPERATION = re.compile(rf"(?P<a>{_VALUE})\s*(?P<op>[-+*/])\s*(?P<b>{_VALUE})")
+_SUM = re.compile(
+    rf"(?:(?P<c>{_VALUE})\s*\+\s*)?(?P<a>{_VALUE})\s*\*\s*(?P<b>{_VALUE})(?:\s*\+\s*(?P<d>{_VALUE}))?"
+)
 _REGISTER = re.compile(r"(r|l|o)\d+(\.\w+)?$|(cb\d|g)\[|vWinCoord0")
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _NUMBER = re.compile(rf"{NUMBER}(?![\w.])")  # what follows would belong to the number
 #: What is nearly a register: its kind, its number, its components.
 _MISSPELLED = re.compile(
-    r"[%$&*(]?([rlo])\s*[\[(]?([\dOlI]+)\s*[\])]?(?:\.?([xyzw]{1,4}))?(?![\w.])"
+    r"[%$&(]?([rlo])\s*[\[(]?([0-9OlI]+)\s*[\])]?(?:\.?([xyzw]{1,4}))?(?=\s*(?:[,;]|$))"
 )
 _SIGNED = re.compile(r"-\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
 _OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
@@ -74,36 +79,54 @@ def suggest_statement(text: str) -> str:
         if re.match(pattern, text + "\n", re.IGNORECASE):
             return cure
     if (changed := _CHANGED.match(text)) and not find_opcode(text):
-        return f"an instruction is `operation destination, sources`: {_assigned(*changed.groups())}"
+        said = "an instruction is `operation destination, sources`"
+        one = _assigned(*changed.groups())
+        return f"{said}: {one}" if one else f"{said}, and does one operation"
     return ""
 
 
 def _assigned(target: str, operator: str, expression: str) -> str:
-    """Return the instruction that assigns an expression, with registers in place of other names."""
-    operator = operator.replace("<-", "=")
-    operands = [found[0] for found in _OPERAND.finditer(expression)]
-    found = {c for c in operator + expression if c in _ARITHMETIC}
-    op = next((_ARITHMETIC[c] for c in operator + expression if c in _ARITHMETIC), "mov")
-    if operands and operands[0] in OPCODES:  # is called
-        op, *operands = operands
-    elif operator[0] in _ARITHMETIC:
-        operands = [target, *(operands or ["1.0"])]
-    if op != "mad" and found >= {"+", "*"}:
-        op = "mad"
-        if factors := _PRODUCT.search(expression):
-            product = [factors["a"], factors["b"]]
-            operands = [*product, *(name for name in operands if name not in product)]
-    names: dict[str, str] = {}
+    """Return the instruction that assigns an expression, with registers in place of other names;
+    "" if it takes several instructions, or none is known.
+    """
+    text = expression.strip().rstrip(";").strip()
+    sign = operator[0] if operator[0] in "-+*/" else ""
+    if operator in ("++", "--"):
+        text = "1.0"
+    elif operator not in ("=", ":=", "<-", f"{sign}="):
+        return ""
+    called = _CALLED.fullmatch(text)
+    if called and not sign and called["op"] in OPCODES:
+        op, operands = called["op"], re.split(r"\s*,\s*", called["operands"].strip())
+    elif (
+        found := _SUM.fullmatch(f"{target} + {text}" if sign == "+" and "*" in text else text)
+    ) and (found["c"] or found["d"]):
+        op, operands = "mad", [found["a"], found["b"], found["c"] or found["d"]]
+    elif sign and _OPERAND.fullmatch(text):
+        op, operands = _ARITHMETIC[sign], [target, text]
+    elif (found := _OPERATION.fullmatch(text)) and not sign:
+        op, operands = _ARITHMETIC[found["op"]], [found["a"], found["b"]]
+    elif _OPERAND.fullmatch(text) and not sign:
+        op, operands = "mov", [text]
+    else:
+        return ""
+    if len(OPCODES[op].sources) != len(operands) or not all(map(_OPERAND.fullmatch, operands)):
+        return ""
+    words: dict[str, str] = {}
+    numbers: list[str] = []
+    free = (f"r{n}" for n in count(1) if not re.search(rf"\br{n}\b", f"{target} {expression}"))
     for name in (target, *operands):
-        if not _REGISTER.match(name):
-            number = _NUMBER.fullmatch(name)
-            names.setdefault(name, "l0.x" if number else f"r{len(names) + 1}")
-    words = [names.get(name, name) for name in (target, *operands[: len(OPCODES[op].sources)])]
-    said = f"`{op} {', '.join(words)}`"
-    numbers = [name for name, word in names.items() if word == "l0.x"]
+        if _NUMBER.fullmatch(name):
+            words[name] = f"l9.{'xyzw'[len(numbers)]}"
+            is_whole = name.lstrip("+-").isdigit() and not op.startswith(("i", "u"))
+            numbers.append(name + ".0" * is_whole)
+        elif name not in words:
+            words[name] = name if _REGISTER.match(name) else next(free)
+    said = f"`{op} {', '.join(words[name] for name in (target, *operands))}`"
     if numbers:
-        return f"{said}, where l0.x holds {numbers[0]}"
-    return said + (": registers are r0, r1, ..." if names else "")
+        values = ", ".join([*numbers, *["0"] * (4 - len(numbers))])
+        return f"{said}, with `dcl_literal l9, {values}`"
+    return said + (": registers are r0, r1, ..." if {*words} != {*words.values()} else "")
 
 
 def suggest_operand(text: str, literals: Literals | None = None, is_float: bool = False) -> str:
@@ -114,9 +137,8 @@ def suggest_operand(text: str, literals: Literals | None = None, is_float: bool 
     'a sign comes after the register: `l0.x_neg(xyzw)`'
     """
     if number := _NUMBER.match(text.lstrip("#$=")):
-        return _suggest_literal(
-            number[0] + ".0" * (is_float and number[0].isdigit()), literals or {}
-        )
+        is_whole = number[0].lstrip("+-").isdigit()
+        return _suggest_literal(number[0] + ".0" * (is_float and is_whole), literals or {})
     if (near := _MISSPELLED.match(text)) and near[2].strip("lI"):
         name = near[1] + near[2].translate(str.maketrans("OlI", "011"))
         return f"write `{name}{(near[3] and '.' + near[3]) or ''}`"

@@ -68,8 +68,8 @@ class Card:
         (rows, inner), (lines, columns) = left.shape, right.shape
         if inner != lines:
             raise ValueError(
-                f"{rows} x {inner} times {lines} x {columns} is no product: a's columns are as many"
-                " as b's rows"
+                f"{rows} x {inner} times {lines} x {columns} is no product: a needs as many columns"
+                " as b has rows"
             )
         held = self._hold(left @ right)
         self.flops.append(2 * held.numbers.size * left.shape[1])

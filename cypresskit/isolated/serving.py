@@ -200,14 +200,14 @@ class CellError(Exception):
 
 def error_text(error: BaseException) -> str:
     """Return an exception's type and message as text for a student."""
+    text = type(error).__name__
     with suppress(Exception):  # the student's class may raise here
-        text = f"{type(error).__name__}: {error}".removesuffix(": ")
+        text = f"{text}: {error}".removesuffix(": ")
         if isinstance(error, NameError):
             *_, (frame, _) = walk_tb(error.__traceback__)
             near = get_close_matches(error.name or "", frame.f_locals, 1)
             text += "".join(f" (did you mean `{name}`?)" for name in near)
-        return text
-    return type(error).__name__
+    return text
 
 
 def place_of(error: BaseException) -> tuple[int, str]:

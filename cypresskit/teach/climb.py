@@ -36,7 +36,7 @@ def accept_workbench(step: str) -> Callable[[Check], Check]:
             verdict = check(*texts)
             for answer, text in zip(answers, texts):
                 if isinstance(answer, Workbench) and text != answer.text:
-                    said = f"{verdict.message} It is the one saved; the editor has another."
+                    said = f"{verdict.message} (This is the saved kernel: the editor has another.)"
                     return replace(verdict, message=said)
             return verdict
 

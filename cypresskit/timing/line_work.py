@@ -76,21 +76,20 @@ def _bundles(code: Code, clause: Clause) -> tuple[Bundle, ...]:
 
 
 def products_made(launch: TimedLaunch, spread: Spread) -> float:
-    """Return how many products of two numbers, in the precision of a GEMM kernel, a launch makes at
-    most: all lanes of its wavefronts count.
+    """Return how many products of two numbers a launch makes at most, of floats or of doubles: all
+    lanes of its wavefronts count.
     """
-    kind = "float" if launch.precision == "single" else "double"
     made: dict[tuple[int, int, int], int] = {}
     total = 0
     for clause, iterations, wavefronts in clause_executions(spread.paths):
         key = clause.control, clause.first, clause.bundles
         if key not in made:
-            made[key] = sum(_products(bundle, kind) for bundle in _bundles(launch.code, clause))
+            made[key] = sum(map(_products, _bundles(launch.code, clause)))
         total += made[key] * iterations * wavefronts
     return total * spread.times * WAVEFRONT
 
 
-def _products(bundle: Bundle, kind: str) -> int:
-    """Return the products of a bundle; that of two doubles fills it."""
-    products = [o for o in bundle.operations if o.row.kind == kind and PRODUCT.search(o.name)]
-    return len(products) if kind == "float" else min(len(products), 1)
+def _products(bundle: Bundle) -> int:
+    """Return the products of a bundle; one of doubles takes four slots."""
+    kinds = [o.row.kind for o in bundle.operations if PRODUCT.search(o.name)]
+    return kinds.count("float") + min(kinds.count("double"), 1)

@@ -14,6 +14,7 @@ changed unobserved. If it is above ``CONVERGED_ERROR``, a launch of an effort of
 rounds or other late work, is simulated whole at any effort.
 """
 
+import math
 from collections.abc import Mapping
 from math import fsum
 
@@ -39,6 +40,7 @@ SAMPLE_EFFORT = 3.2e7  # about a second: a sample has as much, or ``MIN_ROUNDS``
 MAX_WHOLE_EFFORT = 3e8  # about ten seconds: to here, a sample with too large an error isn't used
 MIN_ROUNDS = 6  # the fewest that may stand for all rounds of a long launch
 MAX_SHARE = 0.25  # of the wavefronts: a sample that simulates more isn't worth it
+PRODUCTS_TOLERANCE = 0.002  # the share of a launch's products that counting some may miss
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
 
@@ -64,13 +66,15 @@ def _simulate(launch: TimedLaunch, paths: list[WavefrontPath], spread: Spread) -
 
 
 def _check_products(launch: TimedLaunch, spread: Spread) -> None:
-    """Raise ``ValueError`` for a GEMM kernel that doesn't make all products of its C."""
+    """Raise ``ValueError`` for a GEMM kernel that can't make all m n k products of its C, nor one
+    that does with fewer, as Strassen's.
+    """
     share = 2 * products_made(launch, spread) / launch.flops if launch.flops else 1.0
-    if share < 1 - WORK_TOLERANCE:
+    if share < 1 - PRODUCTS_TOLERANCE:
         size = " x ".join(map(str, launch.size or ()))
         raise ValueError(
             f"{launch.name} {size} leaves out products that C is made of: it makes"
-            f" {100 * share:.0f} % of them"
+            f" at most {math.floor(1000 * share) / 10:g} % of them"
         )
 
 

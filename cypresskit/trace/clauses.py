@@ -113,7 +113,7 @@ def _check_merged(streams: tuple[Stream, ...], iterations: list[int]) -> None:
     """
     reached: list[tuple[tuple[int, int], int, int]] = []  # how it moves; first and last line
     for stream, times in zip(streams, iterations):
-        if stream.uncached or not len(stream.line):
+        if stream.uncached or times == 1 or not len(stream.line):
             continue
         moved = (times - 1) // stream.phases * stream.step
         moves = stream.phases, stream.step

@@ -101,7 +101,7 @@ class MemoryCheck(Check):
         if surface.texel > 4 and y < height and width < x < 4 * width:
             return "x counts texels, each of up to four numbers: divide the column's number by 4."
         axis = "The row, y," if y >= height else "The column, x,"
-        return f"{axis} is too large: which line adds too much to it, or too often?"
+        return f"{axis} is too large: which line makes it so, or is the domain larger than C?"
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space == "lds" and (odd := event.element & 3 != 0).any():

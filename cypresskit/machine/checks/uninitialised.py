@@ -204,7 +204,7 @@ class UninitialisedCheck(Check):
                     f"Line {body[later[0]].line} sets it, but comes later. Does it have to come"
                     " first, or is another register meant?"
                 )
-            setter = "This line adds to it"
+            setter = "This line uses what was in it"
             if at not in full:
                 setter = f"Line {body[later[0]].line} sets it, but comes later"
             loops = sum({"loop": 1, "endloop": -1}.get(i.op.flow, 0) for i in body[:at])

@@ -12,7 +12,7 @@ from cypresskit.il import Program, assemble
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.machine import launch
+from cypresskit.machine import KernelError, launch
 from cypresskit.machine.checks import check
 from cypresskit.tables import listed
 from cypresskit.teach.check import Verdict, require
@@ -191,7 +191,7 @@ def check_sum(program: Program) -> Verdict:
         return verdict
     right = [[[texels[0, x : x + 4].sum()] * 4 for x in (0, 1)]]
     if not np.array_equal(output, right):
-        otherwise = _times_added(program)
+        otherwise = _times_added(program, texels, float(output.flat[0]))
         if whole := next((i for i in program.body if i.opcode == "iadd"), None):
             otherwise = f"`iadd` in line {whole.line} adds integers: `add` is for floats."
         got, wanted = output.flat[0], right[0][0][0]
@@ -212,21 +212,32 @@ def check_sum(program: Program) -> Verdict:
     return Verdict(True, f"The sum is correct, in {count} bundles for {TERMS - 1} additions.")
 
 
-def _times_added(program: Program) -> str:
-    """Return which of the 16 numbers of r1 to r4 a sum leaves out, and which it adds again."""
-    times = []
-    for number in range(TERMS):
-        one, output = np.zeros((1, 5, 4), np.float32), np.zeros((1, 2, 4), np.float32)
-        one[0, number // 4, number % 4] = 1
-        launch(program, (2, 1), inputs={0: one}, outputs={0: output}, max_instructions=MOST)
-        times.append(float(output.flat[0]))
-    if not any(times):
+def _times_added(program: Program, texels: np.ndarray, result: float) -> str:
+    """Return which of the 16 numbers of r1 to r4 a sum leaves out, and which it adds again, if it
+    is a sum of them; ``result`` is that of ``texels``.
+    """
+
+    def added(numbers: np.ndarray) -> float:
+        given, output = np.zeros((1, 5, 4), np.float32), np.zeros((1, 2, 4), np.float32)
+        given[0, :4] = numbers.reshape(4, 4)
+        launch(program, (2, 1), inputs={0: given}, outputs={0: output}, max_instructions=MOST)
+        return float(output.flat[0])
+
+    question = "which of the 16 numbers does r0.x hold at the end, and how often each?"
+    try:
+        times = [added(one) for one in np.eye(TERMS)]
+        constant = added(np.zeros(TERMS))
+    except KernelError:
+        return question
+    if not any([*times, constant, result]):
         return "r0.x is 0 as before: does a line write a sum into it?"
+    if constant or np.dot(times, texels[0, :4].ravel()) != result:
+        return question
     said = []
     for count in sorted({*times} - {1.0}):
         which = _numbers([n for n, each in enumerate(times) if each == count])
         said.append(f"adds {which} {count:g} times" if count else f"leaves out {which}")
-    return f"the sum {', and '.join(said)}." if said else "is each of the 16 numbers only added?"
+    return f"the sum {', and '.join(said)}." if said else question
 
 
 def _numbers(found: Sequence[int]) -> str:

@@ -198,7 +198,7 @@ def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
     if e == 0:
         return "in float64, s - a isn't always b: e is made of such differences."
     if e == 2 * lost:
-        return "this counts the loss twice: the part of a in s is what s has besides its part of b."
+        return "this counts the loss twice: the part of a in s is s less the part of b in s."
     return (
         "s - a is the part of b that is in s: what is missing of b? What s has besides is the part"
         " of a: what is missing of a?"

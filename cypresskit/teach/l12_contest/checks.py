@@ -296,8 +296,7 @@ def judge_chip(device) -> Verdict | None:
                 f"only {', '.join(CHANGEABLE_FIELDS)} may change.",
             )
     if (over := die_bytes(device) - die_bytes(HD5870)) > 0:
-        of = f"of {POOL_BYTES:,} bytes"
-        hint = f"take them from another memory; register_pool counts registers {of}."
+        hint = "take them from another memory; register_pool counts registers of 1 KB."
         return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", hint)
     return None
 

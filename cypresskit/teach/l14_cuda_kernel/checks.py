@@ -73,8 +73,8 @@ def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
     i, j = np.argwhere(c != want)[0]
     wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
     hint = (
-        "row 8 * y + i of C takes that column of a, and column 8 * x + j that of b: compare both"
-        " places with yours."
+        "c[8 * y + i, 8 * x + j] is made of column 8 * y + i of a and column 8 * x + j of b: is"
+        " yours?"
     )
     if np.array_equal(c[::8, ::8], want[::8, ::8]):
         hint = "each block's first number is right: in the others, where does i count, and where j?"
