@@ -194,6 +194,15 @@ equal numpy's, to the last bit.
     return Verification(known, True, tuple(passed), comparison=compared, alpha=alpha, beta=beta)
 
 
+def is_right_at(kernel: Kernel, k: int) -> bool:
+    """Return whether 1 x 2 blocks of C are correct with ``k`` values of k, or as many as make whole
+    iterations. It takes up to two seconds for some thousand.
+    """
+    m, n, step = blocks(kernel, 1, 2, 1)
+    alpha, beta = factors(kernel, None, None)
+    return bool(_compared(make_product(kernel, (m, n, -(-k // step) * step), alpha, beta)))
+
+
 def _compared(given: Product) -> ProductComparison | None:
     """Run a product without checks and compare its C; None if the kernel fails."""
     try:

@@ -52,6 +52,7 @@ from cypresskit.tables import listed, named_lines
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 SECONDS = 2.0  # of processor time for all variants of a text
+MISSING = 4  # deleted lines that may be a mistake
 LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 OTHER = 7.0  # times the scalars that are shown, so that no literal is one of them by chance
@@ -366,6 +367,8 @@ class _Search:
                 yield Variant((one,), self._without(one))
             if said:
                 yield Variant((change,), _note(change.at, said), whole=False)
+            elif change.old[MISSING:] and not change.new:
+                continue  # it is being written anew
             elif change.old and not (change.old[1:] and named):
                 yield Variant((change,), self._without(change))
 

@@ -36,13 +36,17 @@ def _missing(program: Program, seen: Verification) -> Iterator[str]:
     stored = {i.dest.register.index for i in program.body if i.dest and i.dest.register.kind == "o"}
     if not stored:
         yield "No work-item stores C yet."
-    if open_rows := [row for row in rows if row not in stored]:
+    names = {i.op.name for i in program.body}
+    open_rows = [row for row in rows if row not in stored]
+    # A row that is incorrect comes before those that are yet to be written
+    if open_rows and not (
+        names & {*PRODUCTS} and seen.wrong and seen.wrong.row % len(rows) in stored
+    ):
         yield f"{_rows(sorted(stored))} stored, {_rows(open_rows, False)} not."
     fetched = {i.controls.resource for i in program.body if i.op.kind == "fetch"}
     for texture, matrix in enumerate(MATRICES):
         if texture not in fetched:
             yield f"No number of {matrix} is fetched yet: {matrix} is texture {texture}."
-    names = {i.op.name for i in program.body}
     if not names & {*PRODUCTS}:
         yield "Numbers of A and B are fetched, but not multiplied."
     reads = {source.register.kind for i in program.body for source in i.sources}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache, partial, wraps
 from typing import Any
 
-from cypresskit.diagnosis.verification import Verification
+from cypresskit.diagnosis.verification import Verification, is_right_at
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.step_files import saved_edit
@@ -91,6 +91,9 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     if not seen.right:
         return explain_wrong_product(seen, step.starter)
     mine = seen.kernel
+    if not is_right_at(mine, step.n):
+        message = f"C is incorrect with {step.n:,} values of k, at which it is timed."
+        return Verdict(False, message, "at small sizes it is correct: what does the loop test?")
     gflops = time_kernel(mine, step.n).gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
