@@ -133,12 +133,13 @@ def test_an_argument_counts_as_unused_only_if_the_source_never_reads_it():
         time = time + 1
         return size / rate
 
-    for reads_all in (scaled, lambda time, size, rate: time * 1e20 + size / rate, lambda *_: 7.0):
-        assert "doesn't use" not in judged(reads_all).hint
+    assert judged(lambda time, size, rate: time * 1e20 + size / rate).hint == "HINT"
     assert (
         judged(lambda time, size, rate: min(time, size, 0.5)).hint == "it doesn't use `rate`. HINT"
     )
     assert judged(lambda a, b, c: 7.0).hint == "it doesn't use `a`, `b` and `c`. HINT"
+    assert judged(scaled).hint == "HINT"
+    assert judged(lambda *_: 7.0).hint == "HINT"
 
 
 def test_a_hint_says_only_what_is_true_where_other_calls_fail():

@@ -62,27 +62,3 @@ def test_a_constant_factor_and_a_wrong_rounding_are_told(seed):
     many = [(a, b, 3) for a, b, _ in cases] + [(1, 1, 3), (2, 2, 3), (1, 2, 3)]
     assert "off by one" in hint(whole, lambda a, b, c: (a + b) // c, *many)
     assert hint(whole, lambda a, b, c: a * b * c, *many).startswith("think.")
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_an_argument_that_is_taken_wrongly_is_named(seed):
-    """Whatever it is, and whatever the others are."""
-    rng = random.Random(seed)
-    cases = [tuple(rng.uniform(2, 50) for _ in "abc") for _ in range(4)]
-    place = rng.randrange(3)
-    name = "abc"[place]
-
-    def right(*case):
-        return 1 + math.prod(case)
-
-    def said(change):
-        def wrong(*case):
-            return right(*case[:place], change(case[place]), *case[place + 1 :])
-
-        wrong.parameters = [(letter, True) for letter in "abc"]
-        return hint(right, wrong, *cases)
-
-    assert f"is right for `{name} - 1` in place of `{name}`" in said(lambda x: x - 1)
-    assert f"is right for `1 / {name}` in place of `{name}`" in said(lambda x: 1 / x)
-    assert f"it is right for `{name} = 1`:" in said(lambda x: x**1.5)
-    assert "think." == said(lambda x: x**1.5 + 1)

@@ -137,6 +137,7 @@ def check_whole_kernel(mine: Kernel) -> str:
         "solve bandwidth = F S / b for F: b multiplies, S divides.": lambda b, p, r, s: min(
             p, r * b * s
         ),
+        "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
         "bandwidth is in bytes, not bits.": lambda b, p, r, s: min(p, r * b / s / 8),
         "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(
             p, r / b / s

@@ -157,8 +157,8 @@ def chain_bundles(count: int) -> int:
             -(-(p + s + 4 * d) // 5), s + d
         ),
     },
-    "the largest of three bounds counts: all slots together (a double takes four, a bundle has"
-    " five), the t slots, and the doubles.",
+    "three things bound it: all slots together, the t slots, and the doubles. Which is the"
+    " largest?",
 )
 def check_least(p, s, d):
     """Exercise 1: ``least(plain, scalar, doubles)``, a lower bound of bundles: ``plain`` operations

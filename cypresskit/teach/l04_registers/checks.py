@@ -76,7 +76,8 @@ def measured_table() -> str:
         ),
         "one less would do.": lambda c, w: -(-w // c) + 2,
     },
-    "in `needed(2, 6)` each wavefront computes for 2 of every 8 clocks: how many fill all 8?",
+    "while one wavefront waits, others compute: how many fill that time? Count the waiting one,"
+    " too.",
 )
 def check_needed(c, w):
     """Exercise 1: ``needed(compute, wait)``, the least number of wavefronts that keeps an engine

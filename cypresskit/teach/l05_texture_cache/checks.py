@@ -192,7 +192,12 @@ def limit(f, b, c):
         "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: limit(*case) / 4,
         "there are 20 SIMD engines.": lambda *case: limit(*case) / 20,
         "how many clocks are there in a second?": lambda *case: limit(*case) / 0.85,
+        "in Gflop/s: use the clock in GHz, 0.85.": lambda *case: 1e9 * limit(*case),
+        "in Gflop/s: use the clock in GHz, 0.85, not 850.": lambda *case: 1e3 * limit(*case),
         "a multiply-add counts as two flops already.": lambda *case: 2 * limit(*case),
+        "this is a time for each flop; the speed is flops over time.": lambda *case: (
+            1 / limit(*case)
+        ),
         "they compute and fetch at the same time: which takes longer?": lambda f, b, c: (
             f * RATE / (4 * b + c)
         ),

@@ -269,7 +269,6 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
         "r1.xy is 0 at the end: you copy a register that is never computed.": (high, 0 * p),
         "p is added to a * b instead of subtracted: -p is `r1.xy_neg(xyzw)`.": (high, 3 * p),
         "the sign of what p lost: it is a * b - p.": ((high - p) + low, cross + other - e),
-        "r1.zw is all of r4: subtract what the high part took of it, by the old p.": (low, small),
         "r1.xy is still p; the new high part belongs there.": (low, small - ((p + small) - p)),
         "subtract from the low part what you added to the high part; you add it.": (
             low,
@@ -282,7 +281,7 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     }
     for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
         present = sum((part for name, part in parts.items() if name not in missing), 0 * p)
-        mistakes[f"the sum lacks {' and '.join(missing)}."] = ((high - p) + low, present)
+        mistakes[f"missing: {' and '.join(missing)}."] = ((high - p) + low, present)
     mistakes["r1.zw is 0 at the end: the low part is what the high part couldn't take."] = (
         low,
         0 * p,

@@ -64,13 +64,17 @@ def measured_table() -> str:
         "for a large A, leave out what x and y take: A alone is nearly all of the memory's work.": (
             lambda r, s: 2 * r / s / (1 + 1 / 1024)
         ),
+        "each number of A takes part in two operations, a multiplication and an addition.": (
+            lambda r, s: r / s
+        ),
+        "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
         "that is with the 84 % of its peak that memory reaches; here it delivers all.": (
             lambda r, s: 2 * HD5870.dram_efficiency * r / s
         ),
+        "this is in flop/s. Return Gflop/s.": lambda r, s: 2e9 * r / s,
         "more bytes in a number mean fewer numbers a second, not more.": lambda r, s: 2 * r * s,
     },
-    "in `ceiling(153.6, 4)`, 38.4 * 10^9 numbers of A arrive in a second: how many operations does"
-    " each take part in?",
+    "how many numbers of A arrive in a second, and how many operations does each take part in?",
     " Gflop/s",
     draw=lambda: (round(check_rng.uniform(20, 400), 1), check_rng.choice((2, 4, 8, 16))),
 )
@@ -171,9 +175,7 @@ def useful(m: int, n: int, t: int) -> float:
         "a multiple of the tile isn't rounded up: it stays as it is.": lambda m, n, t: (
             1 - m * n / ((m // t + 1) * (n // t + 1) * t * t)
         ),
-        "where rows and columns are padded, so is the corner between them: it is missing.": (
-            lambda m, n, t: useful(m, t, t) + useful(t, n, t) - 2 * useful(m, n, t)
-        ),
+        "pad n too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),
         "the two wastes overlap in a corner: don't add them.": lambda m, n, t: (
             2 - useful(m, t, t) - useful(t, n, t)
         ),
@@ -184,7 +186,8 @@ def useful(m: int, n: int, t: int) -> float:
             lambda m, n, t: (m % t) * (n % t) / (m * n)
         ),
     },
-    "in `waste(100, 100, 64)` 128 x 128 elements are computed, of which 100 x 100 are useful.",
+    '"What padding costs": how many rows and columns are computed, and how many of them are'
+    " useful?",
 )
 def check_waste(m, n, t):
     """Exercise 3: ``waste(m, n, tile)``, the share of the arithmetic that is spent on padding C to

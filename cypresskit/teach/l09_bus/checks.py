@@ -72,10 +72,12 @@ def real_kernel_table() -> str:
         "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: (
             24 * n**2 / b + n**3 / f
         ),
-        "nothing overlaps here.": lambda n, b, f: max(24 * n**2 / b, kernel_seconds(n, f)),
+        "nothing overlaps here: the times add up.": lambda n, b, f: max(
+            24 * n**2 / b, kernel_seconds(n, f)
+        ),
+        "that is in milliseconds.": lambda *case: 1e3 * product_seconds(*case),
     },
-    "the times add up: bytes / (bytes/s) for the bus, and operations / (operations/s). A matrix has"
-    " N * N numbers.",
+    "add two times: bytes / (bytes/s) for the bus, and operations / (operations/s).",
     " s",
 )
 def check_seconds(n, b, f):
@@ -88,7 +90,15 @@ def check_seconds(n, b, f):
 @formula_exercise(
     [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
     {
+        "that is for four matrices, however many are moved.": lambda b, f, s, moved: 2 * s * f / b,
+        "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: (
+            4 * moved * f / b
+        ),
+        "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
         "the kernel does 2 N^3 operations, not N^3.": lambda b, f, s, moved: moved * s * f / b,
+        "inverted: with a faster bus, a smaller N is enough.": lambda b, f, s, moved: (
+            2 * b / (moved * s * f)
+        ),
     },
     "write down both times, with `moved` matrices of N^2 numbers, set them equal and solve for N.",
     name="n_balance",
@@ -108,9 +118,6 @@ def check_balance(b, f, s, moved):
             n_balance(b, f)
         ),
         "inverted: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * n_balance(b, f),
-        "a sign is wrong in the denominator: bring both terms with N to one side.": (
-            lambda p, b, f: p / (1 + p) * n_balance(b, f)
-        ),
         "at that N, transfers take this share of the *kernel's* time.": lambda p, b, f: (
             n_balance(b, f) / p
         ),
@@ -118,7 +125,7 @@ def check_balance(b, f, s, moved):
             n_balance(b, f) / (1 - p)
         ),
     },
-    "put your N into N / (N + N_balance): it should give `share`, and N_balance one half.",
+    "the share is N / (N + N_balance); solve that for N.",
 )
 def check_size_for(p, b, f):
     """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at

@@ -40,7 +40,7 @@ def fitting(memory: int, depth: int, least: int = MULTIPLE, size: Callable = twi
     """Return the largest block, a multiple of ``least``, whose buffers of ``size(block, depth)``
     bytes fit into the memory.
     """
-    return next((b for b in range(0, memory, least) if size(b + least, depth) > memory), 0)
+    return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
 
 
 def blocks_table() -> str:

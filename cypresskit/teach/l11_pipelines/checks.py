@@ -172,8 +172,7 @@ def check_pipeline(s, u):
         ),
         "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,
     },
-    "in `next_share(0.12, 3, 2)` the CPU did 0.04 of the whole in a second, and the chips 0.44:"
-    " which part is the CPU's?",
+    "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
     name="next_share",
 )
 def check_share(s, c, g):

@@ -370,6 +370,7 @@ def share_filled(n: int, k: int) -> float:
         "this is how full the last round is, and 0 if it is full: all rounds count.": (
             lambda n, k: (n // 64) ** 2 % (20 * k) / (20 * k)
         ),
+        "a share is between 0 and 1. This is in percent.": lambda n, k: 100 * share_filled(n, k),
         "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 elements.": lambda n, k: (
             share_filled(8 * n, k)
         ),
@@ -377,8 +378,7 @@ def share_filled(n: int, k: int) -> float:
             n // 64 / (-(-(n // 64) // (20 * k)) * 20 * k)
         ),
     },
-    "in `filled(2048, 10)` a round has 200 slots for the 32 * 32 wavefronts: how many rounds are"
-    " begun?",
+    "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
 )
 def check_filled(n, k):
     """Exercise 2: ``filled(n, active)``, the share of wavefront slots with work over all rounds of

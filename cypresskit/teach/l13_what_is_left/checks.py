@@ -85,12 +85,18 @@ def comparison_table(experiment: str, cypress: Mapping[str, float]) -> str:
         "these are threads: how many make a warp?": lambda r, t, s: (
             min(65536 // (r * t), 233472 // (s + 1024), 2048 // t) * t
         ),
+        "there are three limits, and the registers are only one.": lambda r, t, s: (
+            65536 // (r * t) * t // 32
+        ),
+        "shared memory is limited, too.": lambda r, t, s: (
+            min(65536 // (r * t), 2048 // t) * t // 32
+        ),
         "only 2,048 threads fit.": lambda r, t, s: (
             min(65536 // (r * t), 233472 // (s + 1024)) * t // 32
         ),
     },
-    "in `warps(96, 64, 0)` the registers allow 10 whole thread blocks: how many does the shared"
-    " memory allow, and how many the threads?",
+    "how many whole thread blocks do the registers allow, how many the shared memory, how many the"
+    " threads?",
     " warps",
 )
 def check_warps(r, t, s):
@@ -103,13 +109,17 @@ def check_warps(r, t, s):
 @formula_exercise(
     [(256, 128, 4), (160, 64, 4), (128, 48, 8), (4096, 128, 2)],
     {
+        "the cache delivers bytes, not numbers: how many bytes has a number?": lambda f, w, s: (
+            f / w
+        ),
         "the more bytes a number has, the longer it takes to arrive.": lambda f, w, s: f / (w * s),
+        "inverted: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
         "a value of k takes a column *and* a row.": lambda f, w, s: f * s / w / 2,
         "each product is a multiplication and an addition: two operations.": lambda f, w, s: (
             2 * f * s / w
         ),
     },
-    "for a value of k, 2b numbers arrive and b * b products are added: how many clocks does each"
+    "for a value of k, how many clocks do 2b numbers take to arrive, and how many do the operations"
     " take?",
 )
 def check_smallest(f, w, s):
@@ -125,6 +135,7 @@ def check_smallest(f, w, s):
         "a warp waits for `latency` clocks once: the other warps work in that time.": (
             lambda latency, work: latency * work
         ),
+        "inverted: a longer latency needs more warps.": lambda latency, work: work / latency,
         "these are the warps that work while one waits: that one counts, too.": (
             lambda latency, work: latency / work - 1
         ),
@@ -132,7 +143,8 @@ def check_smallest(f, w, s):
             lambda latency, work: latency / work + 1
         ),
     },
-    "in `enough(880, 16)` a warp keeps the arithmetic busy for 16 of every 880 clocks.",
+    "in how many clocks does each warp return, and for how many of them does it keep the"
+    " arithmetic busy?",
     " warps",
 )
 def check_enough(latency, work):

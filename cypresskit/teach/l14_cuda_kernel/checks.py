@@ -118,8 +118,8 @@ def _check_launches(launches: list) -> None:
             lambda first, second, work: max(first - second - work, 0)
         ),
     },
-    "in `saves(400, 300, 50)` the work begins after 400 clocks, and without the first load after"
-    " 300.",
+    "the work begins when both loads have arrived. How long does an iteration take with both, and"
+    " how long with the second one alone?",
     " clocks",
 )
 def check_saves(first, second, work):
@@ -140,8 +140,7 @@ def check_saves(first, second, work):
         " b's.": lambda across: 16 * 32,
         "these are the numbers of C.": lambda across: 8 * across * 8 * 32 / across,
     },
-    "in `numbers(8)` the threads stand in 4 rows of 8: how many columns of C has a warp, and how"
-    " many rows?",
+    "how many columns of C has a warp, and how many rows?",
     " numbers",
     draw=lambda: (2 ** check_rng.randrange(6),),
 )
