@@ -104,11 +104,9 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     for place in (0, 1) if is_product and len(sources) == 3 else ():
         if "." not in sources[place]:  # the other factor has the component
             first, second = register_of(sources[place]), register_of(sources[1 - place])
-            # The components that such lines read: any other may hold a 1
-            read = {_split(some)[1] for other in alike for some in other[2:4]}
-            yield from (
-                [op, to, f"{first}.{some}", second, sources[2]] for some in letters if some in read
-            )
+            # A texel has as many numbers as a sum: any other component may hold a 1
+            count = len(_split(to)[1].replace("_", "")) or len(letters)
+            yield from ([op, to, f"{first}.{some}", second, sources[2]] for some in letters[:count])
     found = []
     for place in (*range(2, len(words)), 1):
         name, components = _split(words[place])
