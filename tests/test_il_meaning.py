@@ -250,15 +250,15 @@ def test_whole_numbers_are_rounded_as_their_names_say(a):
             assert math.copysign(1, got) == math.copysign(1, x) or got > 0 > x or got != 0
 
 
-@pytest.mark.parametrize(("op", "terms"), [("dp2", 2), ("dp3", 3), ("dp4", 4)])
+@pytest.mark.parametrize("op", ["dp4"])
 @given(st.lists(FLOAT, min_size=8, max_size=8))
-def test_dot_products_sum_from_the_left_each_step_rounded(op, terms, values):
+def test_dot_products_sum_from_the_left_each_step_rounded(op, values):
     words = np.array(values, np.float32).view(np.uint32).reshape(2, 4, 1)
     with np.errstate(all="ignore"):
-        total, *more = (MEANING["mul"](words[0, n], words[1, n]) for n in range(terms))
+        total, *more = (MEANING["mul"](words[0, n], words[1, n]) for n in range(4))
         for product in more:
             total = MEANING["add"](total, product)
-        assert MEANING[op](words[0, :terms], words[1, :terms])[0] == total
+        assert MEANING[op](words[0], words[1])[0] == total
 
 
 def test_no_instruction_is_without_a_reference():

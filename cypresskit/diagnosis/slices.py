@@ -36,7 +36,7 @@ from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
-PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
+PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp4"}
 #: The elements are whole, from here on and below twice this: a double's high word tells all.
 LEAST = 1 << 19
 LDS: Key = (-1, 0)  # stands for all of it among the components of registers

@@ -12,7 +12,7 @@ from cypresskit.il.dataflow import defines, keys, liveness, uses
 from cypresskit.il.program import LETTERS
 from cypresskit.tables import ranged
 
-PRODUCTS = ("mad", "mul", "fma", "dp2", "dp3", "dp4")
+PRODUCTS = ("mad", "mul", "fma", "dp4")
 #: The kinds of findings that an incomplete kernel may have.
 ALLOWED = {"fetch outside", "uninitialised"}
 MATRICES = ("A", "B")  # of textures 0 and 1

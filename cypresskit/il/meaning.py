@@ -84,17 +84,13 @@ def _mad(a, b, c):
     return _single_of(multiply_add(x, y, z), nearer)
 
 
-def _dot(count: int) -> Callable:
-    """Return a dot product of ``count`` components, rounding each product and sum from the left."""
-
-    def dot(a, b):
-        products = np.broadcast_to(_mul(a, b), (count, max(a.shape[1], b.shape[1])))
-        total = products[0:1]
-        for n in range(1, count):
-            total = single(flushed(total) + flushed(products[n : n + 1]))
-        return total
-
-    return dot
+def _dot(a, b):
+    """Return a dot product of four components, rounding each product and sum from the left."""
+    products = np.broadcast_to(_mul(a, b), (4, max(a.shape[1], b.shape[1])))
+    total = products[0:1]
+    for n in range(1, 4):
+        total = single(flushed(total) + flushed(products[n : n + 1]))
+    return total
 
 
 def _rcp(a):
@@ -164,9 +160,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "round_plusinf": _floats(np.ceil),
     "round_z": _floats(np.trunc),
     "rcp": _rcp,
-    "dp2": _dot(2),
-    "dp3": _dot(3),
-    "dp4": _dot(4),
+    "dp4": _dot,
     "iadd": lambda a, b: a + b,
     "isub": lambda a, b: a - b,
     "inegate": lambda a: np.uint32(0) - a,

@@ -44,7 +44,9 @@ def launch_line_work(launch: TimedLaunch, whole: bool) -> tuple[LineWork, ...]:
     spread = Spread(launch.trace(launch.wavefronts)) if whole else launch.trace_spread()
     code = launch.code
     lines = [i.written_line for i in code.program.body]
-    clocks = {lines[at]: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
+    # Other instructions became no work for a unit
+    working = {o.at for c in code.controls for o in (*c.accesses, *c.operations)}
+    clocks = {lines[at]: dict.fromkeys(UNITS, 0.0) for at in working}
     for clause, iterations, wavefronts in clause_executions(spread.paths):
         times = spread.times * iterations * wavefronts
         for at, share in bundle_shares(code, clause):
@@ -54,13 +56,6 @@ def launch_line_work(launch: TimedLaunch, whole: bool) -> tuple[LineWork, ...]:
             clocks[lines[at]][unit] += spread.times * stream.total(iterations)
     text_of = code.program.text_of
     return tuple(LineWork(line, text_of(line).strip(), clocks[line]) for line in sorted(clocks))
-
-
-def _working(code: Code) -> set[int]:
-    """Return the instructions of the program that became work for a unit."""
-    accesses = {access.at for control in code.controls for access in control.accesses}
-    operations = {operation.at for control in code.controls for operation in control.operations}
-    return accesses | operations
 
 
 def bundle_shares(code: Code, clause: Clause) -> list[tuple[int, float]]:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.il.host_llvm import host_machine
 from cypresskit.machine.compiled.processor import HostProcessor
 from cypresskit.machine.compiled.translate import translate
 from cypresskit.machine.compiled.translation import Translation
@@ -54,7 +53,11 @@ def machine_code(text: str, processor: HostProcessor) -> Any:
     import llvmlite.binding as llvm
 
     level = 1 if text.count("\n") < LONG else 0  # the second level's passes gain nothing here
-    machine = host_machine(processor.name, processor.features, 2 * level)
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    host = {"cpu": processor.name, "features": processor.features}
+    machine = target.create_target_machine(**host, opt=2 * level)
     module = llvm.parse_assembly(text)
     module.verify()
     module.triple = machine.triple

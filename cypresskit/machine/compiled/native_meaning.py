@@ -179,8 +179,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "round_plusinf": _taken("ceil"),
     "round_z": _taken("trunc"),
     "rcp": _rcp,
-    "dp2": _dot,
-    "dp3": _dot,
     "dp4": _dot,
     "iadd": _two("add"),
     "isub": _two("sub"),
