@@ -61,7 +61,8 @@ def execute(code: Code, launch: Launch) -> int:
     KernelError
         For a store out of range or an infinite loop.
     """
-    processor = Processor(code, launch.ids, launch.shape.constants, Bits(), _LaunchMemory(launch))
+    memory, every = _LaunchMemory(launch), np.ones(launch.shape.items, bool)
+    processor = Processor(code, launch.ids, launch.shape.constants, Bits(), memory, every)
     at = 0
     with np.errstate(all="ignore"):
         while code.controls[at].name != "END":

@@ -22,7 +22,6 @@ from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_reg
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would take longer than a day
 Arrays = Mapping[int, np.ndarray]  # inputs, constants or outputs, by number
-NO_ELEMENTS = np.zeros((0, 4), np.uint32)
 MAX_INSTRUCTIONS = 200_000  # per work-item: SGEMM with k = 4096 takes 150,000
 
 
@@ -227,7 +226,7 @@ def prepare(
     textures = {n: _surface(a, f"inputs[{n}]") for n, a in given["inputs"].items()}
     streams = {n: _output(a, n, sizes) for n, a in given["outputs"].items()}
     shape = LaunchShape(program, sizes, textures, given["constants"], streams)
-    memory = NO_ELEMENTS if global_memory is None else _global(global_memory)
+    memory = _global(np.zeros(0, np.uint32) if global_memory is None else global_memory)
     return Launch(shape, textures, streams, memory, limit)
 
 

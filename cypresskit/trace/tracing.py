@@ -119,7 +119,7 @@ class _Tracer:
         self.joins = joins
 
         x, y, exist = shape.lanes(memory_layout.shape, wavefronts)
-        words = self.words = SymbolicWords(code.program)
+        words = SymbolicWords(code.program)
         self.memory = RequestRecorder(words)
         self.processor = Processor(
             code,

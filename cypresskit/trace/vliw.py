@@ -47,7 +47,7 @@ class Processor:
     queue
         The LDS queue.
     masks
-        The active mask; at first the work-items that ``exist`` (bool; all, if None).
+        The active mask; at first the work-items that ``exist`` (bool).
     bundles
         The number of bundles issued.
     """
@@ -59,7 +59,7 @@ class Processor:
         constants: Mapping[int, np.ndarray],
         words: Any,
         memory: Any,
-        exist: np.ndarray | None = None,
+        exist: np.ndarray,
     ):
         self.code, self.constants, self.words, self.memory = code, constants, words, memory
         self.registers: dict[tuple[int, int], Word] = {}
@@ -73,8 +73,7 @@ class Processor:
         self.forwards: dict[int, Word] = {}
         self.queue: list[list[Word]] = []
         self.masks = Masks(self.items)
-        if exist is not None:
-            self.masks.set(exist)
+        self.masks.set(exist)
         self.existing = self.masks.count
         self.bundles = 0
 

@@ -200,9 +200,7 @@ class Vec:
         return self.e.op(f"bitcast {self} to {of(kind, n)}", kind, n)
 
     def cast(self, name: str, kind: str) -> "Vec":
-        """Convert by the LLVM instruction of that name, unless it has that type."""
-        if kind == self.kind:
-            return self
+        """Convert by the LLVM instruction of that name."""
         return self.e.op(f"{name} {self} to {of(kind, self.n)}", kind, self.n)
 
     def suffix(self, kind: str = "") -> str:
