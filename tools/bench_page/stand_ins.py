@@ -44,7 +44,7 @@ threading.Thread.start = lambda self: None  # type: ignore[method-assign]
 stand_in("fcntl", flock=lambda file, how: None, LOCK_EX=0, LOCK_UN=8, LOCK_SH=1, LOCK_NB=4)
 stand_in("resource")  # whose functions only processes call
 
-import numpy as np  # noqa: E402  # before there is a module ctypes
+import numpy  # noqa: E402, F401  # before there is a module ctypes
 
 # The compiled engine's names are there while its modules are imported; what they do is below.
 NAMES = "c_char", "c_int32", "c_int64", "c_void_p"
@@ -79,8 +79,7 @@ def compiled(program: Any, host: HostProcessor) -> jit.NativeCode:
     def call(*arguments: int) -> int:
         return int(ask_host(f"kernel {key} {' '.join(map(str, arguments))}".encode()))
 
-    literals = np.array(translation.literals, np.uint32)
-    return jit.NativeCode(translation, call, None, literals, np.array(translation.counters))
+    return jit.NativeCode(translation, call, None)
 
 
 def run_compiled(launch: Any) -> Any:

@@ -57,7 +57,7 @@ def run(launch: Launch, host: HostProcessor | None = None) -> LaunchCounters | N
         raise endless_error(launch.shape, at, launch.max_instructions, item)
     if native.status == FAILED:
         raise launch.store_error(at, item, element)
-    return tally(launch, native.counts[kernel.counters], int(native.counts[0]))
+    return tally(launch, native.counts[kernel.translation.counters], int(native.counts[0]))
 
 
 def address(array: np.ndarray) -> int:
@@ -99,7 +99,8 @@ class _NativeLaunch:
         width, height, _ = shape.domain
         across, down = -(-width // TILE), -(-height // TILE)
         self.batches = across * down if shape.pixels else shape.group_count
-        arrays: dict[str, np.ndarray] = {"literals": kernel.literals, "global": launch.memory}
+        literals = np.array(kernel.translation.literals, np.uint32)
+        arrays: dict[str, np.ndarray] = {"literals": literals, "global": launch.memory}
         values = {"width": width, "height": height, "groups_x": across}
         values["global_bytes"] = launch.memory.nbytes
         values["limit"] = min(launch.max_instructions, 1 << 62)  # in a work-item's loop

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from cypresskit.il import Program
 from cypresskit.machine.compiled.processor import HostProcessor
 from cypresskit.machine.compiled.translate import translate
@@ -30,8 +28,6 @@ class NativeCode:
     translation: Translation
     call: Callable[..., int]
     engine: object  # owns the machine code
-    literals: np.ndarray
-    counters: np.ndarray
 
 
 @lru_cache(maxsize=MAX_KERNELS)
@@ -39,13 +35,7 @@ def compiled(program: Program, processor: HostProcessor) -> NativeCode:
     """Return ``program`` as machine code, compiled once."""
     translation = translate(program, processor)
     engine = machine_code(translation.text, processor)
-    return NativeCode(
-        translation,
-        SIGNATURE(engine.get_function_address("kernel")),
-        engine,
-        np.array(translation.literals, np.uint32),
-        np.array(translation.counters, np.int64),
-    )
+    return NativeCode(translation, SIGNATURE(engine.get_function_address("kernel")), engine)
 
 
 def machine_code(text: str, processor: HostProcessor) -> Any:
