@@ -202,7 +202,7 @@ NAMED = (
     f"{LIBRARY['single'] / 1e3:.0f} Tflop/s",
     f"{lesson.gain('block', '1 x 1', '8 x 8'):.1f} times as fast",
     f"{figures('shared memory')['128 x 128'] / figures('block')['8 x 8']:.1f} times as fast",
-    f"take {next(row['registers'] for row in record()['rows'] if row['case'] == '8 x 8')} on",
+    f"{next(row['registers'] for row in record()['rows'] if row['case'] == '8 x 8')} registers",
     f"{lesson.gain('warps', '5', '16'):.1f} times as fast",
     f"differ by {100 * abs(1 - lesson.gain('layout', 'NN', 'TN')):.0f} %",
     f"{max(figures('double').values()) / figures('double-double')['1 x 1']:.1f} times slower",
