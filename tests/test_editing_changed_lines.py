@@ -482,11 +482,10 @@ def test_what_happens_to_change_a_place_that_data_decide_is_no_repair(store, sec
     assert note and f"Line {number}" in note.text
 
 
-@pytest.mark.parametrize("row", range(3))
-@pytest.mark.parametrize("sum", range(4))
+@pytest.mark.parametrize(
+    "row, sum", [(row, sum) for row in range(3) for sum in range(4) if sum != row + 1]
+)
 def test_a_line_that_adds_to_another_rows_sum_is_named_whatever_else_is_wrong_in_it(row, sum):
-    if sum == row + 1:
-        return
     wrong = ROWS[row].replace("r2.", "r2.x").replace("xyzw"[row + 1], "", 1)
     lines = [*ROWS[:row], re.sub(r"r1\d$", f"r{10 + sum}", wrong), *ROWS[row + 1 :]]
     text = written("01b", lines)

@@ -73,7 +73,7 @@ def _check_products(launch: TimedLaunch, spread: Spread) -> None:
     if share < 1 - PRODUCTS_TOLERANCE:
         size = " x ".join(map(str, launch.size or ()))
         raise ValueError(
-            f"{launch.name} {size} leaves out products that C is made of: it makes"
+            f"{launch.name} leaves out products, so C is incorrect at {size}: it makes"
             f" at most {math.floor(1000 * share) / 10:g} % of them"
         )
 
