@@ -456,8 +456,11 @@ class _Search:
     def _is_right(self, kernel: Kernel) -> bool:
         """Return whether nothing is found in a kernel, in place of one whose C is right."""
         with suppress(*FAILURES):
-            seen = self.seen
-            return bool(verify(kernel) and verify(kernel, alpha=seen.alpha, beta=seen.beta))
+            alpha, beta = self.seen.alpha, self.seen.beta
+            found = verify(kernel)
+            if alpha == found.alpha and beta in (found.beta, 0):  # its products had these scalars
+                return found.right
+            return found.right and verify(kernel, alpha=alpha, beta=beta).right
         return False
 
     def _repaired(self, text: str) -> tuple[int, int]:

@@ -29,8 +29,8 @@ def _missing(program: Program, seen: Verification) -> Iterator[str]:
     """Yield all that a kernel doesn't do, what to do next first."""
     somewhere = {key for i in program.body for key in defines(i)}
     unset = liveness(program)[0] - somewhere
-    for i in program.body:
-        for register, c in sorted(unset & keys(uses(program, i))) if i.op.kind == "fetch" else ():
+    for i in filter(lambda i: i.op.kind == "fetch", program.body):
+        for register, c in sorted(unset & keys(uses(program, i))):
             yield f"Line {i.line} fetches at r{register}.{LETTERS[c]}, which was never set."
     rows = range(seen.kernel.block[0])
     stored = {i.dest.register.index for i in program.body if i.dest and i.dest.register.kind == "o"}

@@ -180,8 +180,8 @@ class RaceCheck(Check):
                 "Both store to one place in the same instruction: give each work-item a place of"
                 " its own."
             )
-        who = self.launch.shape.item_name(other)
-        does = f"{'writes' if event.store else 'reads'} {element}; {who} {verb} it"
+        name = self.launch.shape.item_name(other)
+        does = f"{'writes' if event.store else 'reads'} {element}; {name} {verb} it"
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
         self.report(
             "race",
