@@ -340,8 +340,9 @@ def test_a_row_that_another_ones_texel_is_multiplied_for_is_named_by_its_own_lin
     )
     notes = ck.trace_element(kernel, row, 0).notes
     first, *_ = lines_of(kernel, f"mad r1{row}")
+    fetch, *_ = lines_of(kernel, f"r{1 + row}, r0.z")
     assert notes[0].startswith(
-        f"Line {first} multiplies A[{row - 1}, 0]; no line reads A[{row}, 0]"
+        f"Line {first} multiplies A[{row - 1}, 0] of line {fetch}; no line reads A[{row}, 0]"
     )
 
 
@@ -378,7 +379,8 @@ def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
 def test_a_product_in_another_register_is_named_with_it():
     kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mad r12, r2.x, r4, r12"))
     trace = ck.trace_element(kernel, 0, 0)
-    assert "line 54 puts it into r12.x, which isn't stored to this element." in trace.notes[0]
+    stored = "line 54 puts it into r12.x, but line 155 stores r10.x, of line 117."
+    assert stored in trace.notes[0]
     kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mul r10, r2.x, r4"))
     trace = ck.trace_element(kernel, 0, 0)
     overwrites = "line 54 only multiplies, and the next iteration overwrites its product."

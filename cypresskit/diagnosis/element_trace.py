@@ -28,7 +28,7 @@ from cypresskit.diagnosis.slices import (
     correct_products,
 )
 from cypresskit.diagnosis.verification import factors, stored_elements, verify
-from cypresskit.il.dataflow import defines
+from cypresskit.il.dataflow import defines, keys, uses
 from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
@@ -47,7 +47,7 @@ class Note(NamedTuple):
     ``kind`` is "factor" if a line has an element in place of another, "unread" if no line reads an
     element, "lost" if its product isn't stored, "store" if the sum of another element is stored,
     "no store", "repeated" if a product is added again, "count" if k grows by another number of
-    terms than are added, or "".
+    terms than are added, "scaled" if no line multiplies by a number, or "".
     """
 
     text: str = ""
@@ -126,6 +126,9 @@ class ElementTrace:
     placed
         The lines that lead to an address of the first fault's lines, and to that of no reading of
         an element that belongs in the sum.
+    leads
+        The lines that lead to the stored number, with tests of loops and branches, and all that is
+        stored in the LDS; none if no work-item stored the element.
     work_item, line
         The work-item that stored the element, at ``line``; None if none did.
     got, expected
@@ -147,6 +150,7 @@ class ElementTrace:
     alpha: float
     beta: float
     placed: tuple[int, ...] = ()
+    leads: frozenset[int] = frozenset()
 
     @property
     def right(self) -> bool:
@@ -249,14 +253,16 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     placed: tuple[int, ...] = ()
+    leads: frozenset[int] = frozenset()
     if stores.writer is None:
         faults = [_nowhere(traced)]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
         sliced = Slice(traced, item)
+        leads = sliced.leads
         place = stores.shape.place(item)
-        faults = [OTHER] if got != expected else []
+        faults = [_untraced(sliced)] if got != expected else []
         if not any(UNKNOWN in elements for elements in sliced.terms):
             judge = _Judge(traced, sliced)
             terms, judged = judge.judged()
@@ -276,7 +282,31 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         given.alpha,
         given.beta,
         placed,
+        leads,
     )
+
+
+def _untraced(sliced: Slice) -> Note:
+    """Return why the terms of a sum aren't known: it has a number that was stored as C before, or
+    multiplies what is no element.
+    """
+    for load, store in sliced.run.reread:
+        lines = sliced.line(load), sliced.line(store)
+        if load in sliced.run.origins([sliced.store], values=True):
+            return Note(
+                f"Line {lines[0]} reads C after line {lines[1]} has stored to it.",
+                *lines[:1],
+                lines,
+            )
+    if not sliced.opaque:
+        return OTHER
+    at = sliced.opaque[-1]
+    line, name = sliced.line(at.step), sliced.name(at)
+    text = f"Line {line} multiplies by {name}, which is no number of A or B"
+    if not (node := sliced.writer(at)):
+        return Note(f"{text}.", line, (line,), "factor")
+    made = sliced.line(node[0])
+    return Note(f"{text}: line {made} computes it.", line, (line, made), "factor")
 
 
 def _nowhere(traced: TracedElement) -> Note:
@@ -338,12 +368,17 @@ class _Judge:
             terms = [replace(term, note=Note(line=whole.line)) for term in terms]
             return [replace(t, kind="wrong") if t.right else t for t in terms], [whole]
         faults = [
-            *filter(None, (self._left_at_once(missing), self._counted(terms))),
+            *filter(None, (self._left_at_once(missing), self._begun(terms), self._counted(terms))),
             *_faults(terms),
         ]
         if number := self.slice.number:
-            text = f"The sum includes {number:g}, which is from no matrix. Does the sum start at 0?"
-            faults.append(Note(text))
+            text = f"he sum includes {number:g}, which is from no matrix"
+            made = sorted({*map(self.slice.line, self.slice.made_up)})
+            if made:
+                text = f"Line {made[0]} multiplies components that hold no element: t{text}."
+                faults.insert(0, Note(text, made[0], (*made[:1],)))
+            else:
+                faults.append(Note(f"T{text}. Does the sum start at 0?"))
         return terms, faults
 
     def _left_at_once(self, missing: list[Elements]) -> Note | None:
@@ -364,6 +399,25 @@ class _Judge:
         program = self.kernel.program
         starts = [n for n, i in enumerate(program.body[:at]) if i.op.flow == "loop"]
         return max((n for n in starts if program.matching[n] > at), default=-1)
+
+    def _begun(self, terms: list[Term]) -> Note | None:
+        """Return a note if the first values of k are left out, with the line that sets the first
+        one: what writes the coordinate that goes on in the loop, before the first fetch.
+        """
+        first = next((term for term in terms if term.right and term.k), None)
+        wrong = [term for term in terms if not term.right]
+        if not first or {term.k for term in wrong} != {*range(first.k or 0)}:
+            return None
+        if any(term.note.kind != "unread" for term in wrong):
+            return None
+        fetch, run = first.factors[0].step, self.slice.run
+        coordinates = keys(uses(run.program, run.instruction(fetch)))
+        counts = [key for key in coordinates if any(step > fetch for step in run.writers[key])]
+        lines = sorted({*map(self.slice.line, run.last_writers(counts, fetch))})
+        if len(lines) != 1:
+            return None
+        text = f"The first k that is added is {first.k}: see line {lines[0]}."
+        return Note(text, lines[0], (*lines,), "count")
 
     def _counted(self, terms: list[Term]) -> Note | None:
         """Return a note if iterations add the terms of more or fewer values of k than they go on
@@ -396,7 +450,7 @@ class _Judge:
 
     def placed(self, terms: list[Term], first: list[Note]) -> tuple[int, ...]:
         """Return the lines that lead to what the lines of the first fault access, or to a factor of
-        an incorrect term; and to no reading of an element that belongs in the sum.
+        its term; and to no reading of an element that belongs in the sum.
         """
         wanted = {k: elements for elements, k in self.right.items()}
         lines = {line for fault in first for line in fault.lines}
@@ -405,7 +459,7 @@ class _Judge:
             for reading in term.factors if term.step >= 0 else ():
                 if reading.element in wanted.get(term.k, ()):
                     right.add(reading.step)
-                else:
+                elif term.note.lines[:1] == first[0].lines[:1]:
                     lines.add(reading.line)
         steps = {at for at in range(self.slice.store + 1) if self.slice.line(at) in lines} - right
         return self._leads(steps, right)
@@ -455,8 +509,13 @@ class _Judge:
         line, place = self.line, self.old[0]
         if is_near:
             made = self._line(self.terms[first][0])
-            text = f"Line {made} adds up C[{row}, {column}], which line {line} stores as {place}."
-            return Note(text, line, (made, line), "store")
+            text = f"Line {made} adds up C[{row}, {column}]"
+            if passed := [self.slice.line(step) for step in self.slice.passed()]:
+                text += f", {named_lines(passed, 'put')} it into another register, and"
+                text = f"{text} line {line} stores it as {place}."
+            else:
+                text += f", which line {line} stores as {place}."
+            return Note(text, line, (made, *passed, line), "store")
         check = "the coordinates" if streams else "its address, and the coordinates"
         text = f"Line {line} stores C[{row}, {column}] as {place}: check {check} of the fetches."
         return Note(text, line, (line,), "store")
@@ -488,7 +547,8 @@ class _Judge:
             lines = sorted({self.slice.line(step) for step in first.scaled})
             see = f": see {named_lines(lines)}" if lines else ""
             see *= first.times != -value
-            note = Note(f"{text} {value:g}{see}.", [self.line, *lines][-1], (*lines,))
+            kind = "" if lines else "scaled"
+            note = Note(f"{text} {value:g}{see}.", [self.line, *lines][-1], (*lines,), kind)
             terms = [self._term("scaled", first, k, note)]
         again = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
@@ -534,6 +594,7 @@ class _Judge:
     def _replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""
         line = self._line(addend)
+        lines: tuple[int, ...] = ()
         alike = _letters(addend.elements) == _letters(wanted)
         element = next((e for e in addend.elements if alike and e not in wanted), NO_ELEMENT)
         belongs = next((w for w in wanted if w.matrix == element.matrix), None)
@@ -547,11 +608,12 @@ class _Judge:
             if read.copied and belongs in self.slice.reads:
                 line, text = read.copied, f"puts {element} in place of {belongs}"
             elif belongs not in self.slice.reads and self._is_right_elsewhere(read, addend):
-                text = f"multiplies {element}; no line reads {belongs}, which belongs here"
-                kind = "unread"
+                lines = line, read.line
+                text = f"multiplies {element} of line {read.line}; {self._nobody()} {belongs},"
+                text, kind = f"{text} which belongs here", "unread"
             else:
                 line, text = read.line, f"reads {element} in place of {belongs}"
-        note = Note(f"Line {line} {text}.", line, (line,), kind)
+        note = Note(f"Line {line} {text}.", line, lines or (line,), kind)
         return self._term("wrong", addend, self.right[wanted], note)
 
     def _is_right_elsewhere(self, read: Reading, addend: Addend) -> bool:
@@ -596,15 +658,25 @@ class _Judge:
                 if element in sliced.zeros:
                     line = sliced.line(sliced.zeros[element])
                     return Note(f"line {line} multiplies {element} by 0", line, (line,))
+            for element, other in (elements, elements[::-1]):
+                for step, *_ in sliced.products.get((element,), ())[-1:]:
+                    if sliced.instruction(step).op.sources[2:]:  # it adds the product
+                        line = sliced.line(step)
+                        text = f"line {line} multiplies {element} by a number, not by {other}"
+                        return Note(text, line, (line,))
             text = "its factors, but no line multiplies them in that iteration"
             return Note(f"{named_lines(readers, 'read')} {text}", 0, (*readers,))
         absent = next(reading.element for reading in readings if not reading.line)
         alike = (e for elements in self.right for e in elements if e.matrix == absent.matrix)
         lines = sorted({sliced.line(step) for e in alike for step in sliced.reads.get(e, ())})
-        text = f"no line reads {absent}"
+        text = f"{self._nobody()} {absent}"
         if lines:
             text += f"; {named_lines(lines, 'read')} other elements of {absent.matrix}"
         return Note(text, [0, *lines][-1], (*lines,), "unread")
+
+    def _nobody(self) -> str:
+        """Return "no line reads": with LDS, other work-items may read what this one should load."""
+        return "this work-item doesn't read" if self.kernel.program.lds else "no line reads"
 
     def _lost(self, step: int, register: int, component: int) -> Note:
         """Return where a product that was made at a step was lost; the text is the end of a
@@ -626,7 +698,18 @@ class _Judge:
         if step > sliced.store:
             text = f"line {line} adds it after line {self.line}, which stores this element"
             return Note(text, self.line, (line, self.line), "lost")
-        return Note(f"{left} isn't stored to this element", line, (line,), "lost")
+        for sum_, zero in sliced.zeroed:
+            by = sliced.line(zero.step)
+            if zero.step > step and (register, component) == sliced.key(sum_):
+                text = f"{left} line {by} multiplies by {sliced.name(zero)} = 0"
+                return Note(text, by, (line, by), "lost")
+        (stored, *_) = sliced.operands(sliced.store, self.traced.place.word)
+        text = f"{left.removesuffix(' which')} but line {self.line} stores {sliced.name(stored)}"
+        lines = [line, self.line]
+        if (node := sliced.writer(stored)) and sliced.key(stored) != (register, component):
+            lines[1:1] = {sliced.line(node[0])} - {line}
+            text += f", of line {lines[1]}" * (len(lines) > 2)
+        return Note(text, self.line, (*lines,), "lost")
 
     # Terms
 

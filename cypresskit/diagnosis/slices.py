@@ -33,7 +33,7 @@ from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
+from cypresskit.machine.observer import MemoryEvent, Observer, StepEvent, WroteEvent
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
 PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp4"}
@@ -168,7 +168,8 @@ class RecordedStep(NamedTuple):
 
 class StepRecorder(Observer):
     """Records the steps of a work-item, and in ``writers`` those that write each component of a
-    register; ``store`` is the last in which it stores ``place``.
+    register; ``store`` is the last in which it stores ``place``. ``reread`` has the steps that load
+    from an element of C to which the work-item has stored, each with that store.
     """
 
     def __init__(self, item: int, place: StoredAt | None = None) -> None:
@@ -176,9 +177,11 @@ class StepRecorder(Observer):
         self.store = -1
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
+        self.reread: list[tuple[int, int]] = []
+        self._stored: dict[int, int] = {}
 
     def start(self, launch: Launch) -> None:
-        self.program = launch.program
+        self.program, self.textures = launch.program, launch.textures
 
     def step(self, event: StepEvent) -> None:
         if event.active[self.item]:
@@ -191,6 +194,15 @@ class StepRecorder(Observer):
                 if not is_address(i, n)
             }
             self.steps.append(RecordedStep(event.at, sources, {}))
+
+    def memory(self, event: MemoryEvent) -> None:
+        if event.space == "global" and event.active[self.item]:
+            element = int(event.element[self.item])
+            step = len(self.steps) - event.store  # an instruction loads before its step
+            if event.store:
+                self._stored[element] = step
+            elif element in self._stored:
+                self.reread.append((step, self._stored[element]))
 
     def wrote(self, event: WroteEvent) -> None:
         if self.place and self.item in self.place.writers(event):
@@ -210,9 +222,17 @@ class StepRecorder(Observer):
     def line(self, step: int) -> int:
         return self.instruction(step).line
 
-    def origins(self, steps: Iterable[int]) -> set[int]:
+    def last_writers(self, keys: Iterable[Key], step: int) -> set[int]:
+        """Return the steps that wrote components of registers last before a step."""
+        found = set()
+        for key in keys:
+            before = bisect_left(self.writers[key], step)
+            found |= {*self.writers[key][:before][-1:]}
+        return found
+
+    def origins(self, steps: Iterable[int], values: bool = False) -> set[int]:
         """Return the steps whose results lead to the addresses at which ``steps`` read or store, or
-        through the LDS to what they load.
+        through the LDS to what they load; with ``values``, also to all else that they use.
         """
         found: set[int] = set()
         begun = {*steps}
@@ -220,14 +240,12 @@ class StepRecorder(Observer):
         while left:
             at = left.pop()
             i = self.instruction(at)
-            used = keys(
-                use for use in uses(self.program, i) if at not in begun or is_address(i, use[0])
-            )
-            for key in (*used, *[LDS] * (i.op.kind == "lds" and not i.op.store)):
-                before = bisect_left(self.writers[key], at)
-                new = {*self.writers[key][:before][-1:]} - found
-                found |= new
-                left += new
+            is_whole = values or at not in begun
+            used = keys(use for use in uses(self.program, i) if is_whole or is_address(i, use[0]))
+            loaded = [LDS] * (i.op.kind == "lds" and not i.op.store)
+            new = self.last_writers((*used, *loaded), at) - found
+            found |= new
+            left += new
         return found
 
 
@@ -313,8 +331,14 @@ class Slice:
         The terms of the stored sum, by their elements.
     number
         The part of the sum that is from no matrix.
+    made_up
+        The steps that add a product of two such numbers, but 0.
     zeros
         The steps that multiply elements by 0, by the element.
+    zeroed
+        Operands that are no element, each with the 0 by which it is multiplied.
+    opaque
+        Operands of products that are no elements of a matrix, nor numbers times one.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -331,7 +355,10 @@ class Slice:
         self.store, self.writers = self.run.store, self.run.writers
         self.instruction, self.line = self.run.instruction, self.run.line
         self.number = 0.0
+        self.made_up: list[int] = []
         self.zeros: dict[MatrixElement, int] = {}
+        self.zeroed: list[tuple[ReadWord, ReadWord]] = []
+        self.opaque: list[ReadWord] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         ran, also_ran = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         if ran == also_ran:
@@ -368,16 +395,26 @@ class Slice:
             found.append(ReadWord(step, n, position))
         return found
 
-    def _writer(self, at: ReadWord) -> Node | None:
-        """Return what wrote the word of a register that an operand reads; None if nothing did."""
+    def key(self, at: ReadWord) -> Key | None:
+        """Return the component of a register that an operand reads; None if it reads none."""
         source = self._source(at)
         letter = source.swizzle[at.position]
         if letter not in LETTERS or source.register.kind != "r":
             return None
-        c = LETTERS.index(letter)
-        steps = self.writers[source.register.index, c]
+        return source.register.index, LETTERS.index(letter)
+
+    def name(self, at: ReadWord) -> str:
+        """Return the name of what an operand reads, such as ``r5.x``."""
+        source = self._source(at)
+        return f"{source.register}.{source.swizzle[at.position]}"
+
+    def writer(self, at: ReadWord) -> Node | None:
+        """Return what wrote the word of a register that an operand reads; None if nothing did."""
+        if not (key := self.key(at)):
+            return None
+        steps = self.writers[key]
         before = bisect_left(steps, at.step)
-        return (steps[before - 1], c) if before else None
+        return (steps[before - 1], key[1]) if before else None
 
     # The sum
 
@@ -431,7 +468,7 @@ class Slice:
         self, at: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
         """Add an operand to the sum if it is a number or an element; else yield what wrote it."""
-        number, sign, writer = self.number_at(at), self._signed(at), self._writer(at)
+        number, sign, writer = self.number_at(at), self._signed(at), self.writer(at)
         if number is not None:
             self.number += times * number
             if number or not writer or self.instruction(writer[0]).opcode not in PRODUCTS:
@@ -448,16 +485,59 @@ class Slice:
         first, second = self.number_at(a), self.number_at(b)
         if 0 in (first, second):
             self.zeros |= dict.fromkeys(map(self.element, (a, b)), a.step)
+            self.zeroed.append((b, a) if first == 0 else (a, b))
             return
+        if first is not None and second is not None:
+            self.made_up.append(a.step)
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
             yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
-        elif NO_ELEMENT in (self.element(a), self.element(b)):
-            self._add_term(OPAQUE)
-        else:
-            sign = self._signed(a) * self._signed(b)
-            reads = sorted(map(self.read, (a, b)), key=lambda read: read.element)
-            self._add_term(Addend(tuple(reads), sign * times, a.step, scaled))
+            return
+        factors = []
+        for factor in (a, b):
+            at, number, by = self._unscaled(factor)
+            times, scaled = times * number * self._signed(at), (*by, *scaled)
+            factors.append(self.read(at))
+            if self.element(at) == NO_ELEMENT:
+                self.opaque.append(factor)
+                self._add_term(OPAQUE)
+                return
+        factors.sort(key=lambda read: read.element)
+        self._add_term(Addend(tuple(factors), times, a.step, scaled))
+
+    def _unscaled(self, at: ReadWord) -> tuple[ReadWord, float, tuple[int, ...]]:
+        """Return an operand that is a number times an element as the operand that reads the
+        element, the number, and the steps that multiply by it.
+        """
+        times, scaled = 1.0, tuple[int, ...]()
+        while self.element(at) == NO_ELEMENT and (node := self.writer(at)):
+            operands = self.operands(*node)
+            others = [each for each in operands if self.number_at(each) is None]
+            if self.instruction(node[0]).opcode not in ("mov", "mul", "dmul") or len(others) != 1:
+                break
+            for each in operands:
+                times *= self.number_at(each) or 1.0
+            times *= self._signed(at)
+            scaled = (node[0], *scaled) if operands[1:] else scaled
+            (at,) = others
+        return at, times, scaled
+
+    def passed(self) -> list[int]:
+        """Return the steps that put the stored sum into another register, the last first, without
+        those that add products of two elements.
+        """
+        found = []
+        (at, *_) = self.operands(self.store, self.traced.place.word + (self.traced.words > 1))
+        while node := self.writer(at):
+            operands = self.operands(*node)
+            computed = [each for each in operands if self.number_at(each) is None]
+            sums = [each for each in computed if self.element(each) == NO_ELEMENT]
+            if len(sums) != 1 or (operands[2:] and computed == operands):
+                break
+            if self._source(sums[0]).register != self._source(at).register:
+                found.append(node[0])
+            (at,) = sums
+        return found
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum. Terms that cancel are left out."""
@@ -472,7 +552,7 @@ class Slice:
     def read(self, at: ReadWord) -> Reading:
         """Return where the element of an operand was read."""
         element, step, copied = self.element(at), at.step, 0
-        while node := self._writer(at):
+        while node := self.writer(at):
             step = node[0]
             moved = [each for each in self.operands(*node) if self.element(each) == element]
             if not moved or self.instruction(step).op.kind in ("fetch", "lds"):
@@ -504,6 +584,15 @@ class Slice:
             if (before := bisect_left(steps, step))
         )
         return element in map(self.elements.get, words)
+
+    @property
+    def leads(self) -> frozenset[int]:
+        """The lines that lead to the stored number, with the tests of loops and branches, and all
+        that is stored in the LDS.
+        """
+        ops = [self.instruction(step).op for step in range(len(self.steps))]
+        begun = [self.store, *(n for n, op in enumerate(ops) if op.flow or op.kind == "lds")]
+        return frozenset(map(self.line, {*begun, *self.run.origins(begun, values=True)}))
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

@@ -39,16 +39,17 @@ from cypresskit.editing.line_repairs import (
     register_of,
     words_of,
 )
+from cypresskit.editing.places import find_place, recorded_items, said_of_place
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.il.dataflow import defines, liveness
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import Product, make_product
-from cypresskit.kernels.statement import find_statement, read_statement
+from cypresskit.kernels.statement import find_statement, read_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.machine.observer import Observer
-from cypresskit.tables import listed, named_lines
+from cypresskit.tables import named_lines
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 SECONDS = 2.0  # of processor time for all variants of a text
@@ -113,6 +114,8 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     faults = trace.faults if trace else ()
     if fault:
         notes = [fault, *(note for note in faults if fault.line in note.lines)]
+        if notes[1:] and notes[1].kind == "lost" and fault.text.startswith("Without"):
+            notes[:2] = notes[1], fault  # what a line does says more
         if re.search("reads .* another", fault.text):  # a note may say which
             notes.sort(key=lambda note: note.kind != "factor")
         return notes
@@ -142,15 +145,19 @@ def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | Non
     writes; or None.
     """
     sums = {
-        n: (register_of(words[1]), register_of(words[4]))
+        n: (register_of(words[1]), [*map(register_of, words[4:] or words[2:])])
         for n, words in enumerate(lines, 1)
-        if words[0] in ("mad", "dmad") and words[4:] and REGISTER.match(words[4])
+        if words[0] in ("mad", "dmad", "add", "dadd") and REGISTER.match(words[-1])
     }
+    held = {to for to, added in sums.values() if to in added}
     for n in sorted(own):
-        to, other = sums.get(n, ("", ""))
-        if to != other and (other, other) in sums.values():
-            words = lines[n - 1]
-            return Note(f"Line {n}{mistake([*words], [*words[:4], to])}", n, (n,))
+        to, added = sums.get(n, ("", ()))
+        for place, other in enumerate(added, 4 if lines[n - 1][4:] else 2):
+            if to in held and other in held and to not in added:
+                words = [*lines[n - 1]]
+                return Note(
+                    f"Line {n}{mistake(words, [*words[:place], to, *words[place + 1 :]])}", n, (n,)
+                )
     return None
 
 
@@ -204,11 +211,14 @@ class _Search:
         self.unset = any(f.kind == "uninitialised" for f in seen.findings)
         # The first of them are enough to name a line
         self.places = [f for f in seen.findings if f.kind.endswith(("outside", "race"))][:4]
-        self.origins = [self._origins(finding) for finding in self.places]
+        self.origins = [find_place(finding, self._recorded(finding)) for finding in self.places]
         terms = trace.terms if trace else ()
         self.near = {*sum((term.lines for term in terms if not term.right), ())}
         self.near.update(*(note.lines for note in self.notes), trace.placed if trace else ())
-        self.near.update(*(lines for lines, *_ in self.origins))
+        self.near.update(*(place.lines for place in self.origins))
+        self.leads = trace.leads if trace else frozenset()
+        #: The registers that these lines read or write
+        self.reach = {name for n in self.leads for name in map(register_of, self.words[n - 1][1:])}
         self.end = process_time() + SECONDS
         alpha = seen.alpha if seen.alpha == 1 else OTHER * seen.alpha
         beta = OTHER * seen.beta
@@ -252,7 +262,17 @@ class _Search:
             own = [at for at in own if at + 1 in self.near]
         found = found or self._best(self._repairs(own)) or both
         found = found or (None if self.unset else self._best(self._undone(replaced)))
-        return found.fault if found else self._unread() or self._placed()
+        if found:
+            return found.fault
+        return self._whole_coordinate() or self._unread() or self._placed()
+
+    def _whole_coordinate(self) -> Note | None:
+        """Return a note if a fetch takes an integer for a float: its coordinate is then 0."""
+        for finding in self.seen.findings:
+            if finding.kind == "whole coordinate":
+                line, (_, verb, holds) = finding.line, finding.message.rpartition(" samples ")
+                return Note(f"Line {line}{verb}{holds}.", line, (line,))
+        return None
 
     def _iterates(self) -> Note | None:
         """Return a note if the kernel is correct as it was stated before, or if an iteration takes
@@ -267,9 +287,11 @@ class _Search:
                 return Note(f"Line {line} states {stated}; with {before} it is correct.", line)
         double = replace(kernel.convention, k_step=2 * kernel.k_step)
         if self.seen.sizes and self._is_right(replace(kernel, convention=double)):
-            states = f"line {line} states" if line else "it is launched for"
             takes = f"An iteration takes {double.k_step} values of k"
-            return Note(f"{takes}, but {states} k {kernel.k_step}.", line)
+            if line:
+                return Note(f"{takes}, but line {line} states k {kernel.k_step}.", line)
+            text = f"{takes}, but it is launched for k {kernel.k_step}"
+            return Note(f"{text}: end line 1 with `{state(double)}`.", 1)
         return None
 
     def _unread(self) -> Note | None:
@@ -278,6 +300,7 @@ class _Search:
         that will read it may be yet to be written, as for a first value.
         """
         named = any(self.own.intersection(note.lines) for note in self.notes)
+        named &= self.notes[:1] == () or self.notes[0].kind != "store"
         named |= any(note.kind in ("", "unread") for note in self.notes[:1])
         program = self.seen.kernel.program
         live = liveness(program)
@@ -290,56 +313,44 @@ class _Search:
             over = next(later, i).line
             set_here = str(i.dest).replace("_", "")
             if over in self.own and over != i.line and not (is_first and self.notes):
-                text = f"Line {over} overwrites {set_here}, which line {i.line} set, before a line"
+                text = f"Line {i.line} sets {set_here}, but line {over} sets it anew before a line"
                 return Note(f"{text} reads it.", over)
             if over == i.line in self.own and not named and not is_first:
                 return Note(f"Line {over} sets {set_here}, but no later line reads it.", over)
         return None
 
-    def _origins(self, finding: Finding) -> tuple[set[int], list[int], list[int]]:
-        """Return the lines that compute the place of an access; and for one place that two
-        work-items of a group store to, these, and the lines that give both the same number of
-        different ones.
-        """
-        seen, size = self.seen, self.size
-        place, also = finding.work_item, re.findall(r"work-item (\d+)", finding.other)
-        if isinstance(place, tuple):
-            place = place[0] + place[1] * (size[1] // seen.kernel.block[1])
-        items = [place or 0, *(map(int, also) if finding.other_line == finding.line else ())]
-        runs = [StepRecorder(item) for item in items]
-        _result(make_product(seen.kernel, size, seen.alpha, seen.beta), seen.kernel.text, runs)
-        first, last = runs[0], runs[-1]
-        steps = first.origins(n for n in range(len(first.steps)) if first.line(n) == finding.line)
-        same = {
-            first.line(n)
-            for n, (one, two) in enumerate(zip(first.steps, last.steps))
-            if n in steps and one.words == two.words and one.sources != two.sources
-        }
-        return {*map(first.line, steps)}, items if items[1:] else [], sorted(same)
-
     def _placed(self) -> Note | None:
         """Return the changed lines that compute the place of an access outside, or of a race; None
         if a note says which changed line has another element.
         """
-        own = self.own
+        own, group = self.own, self.seen.kernel.program.group
         if any(note.kind in ("factor", "unread") and own & {*note.lines} for note in self.notes):
             return None
-        for finding, (lines, pair, same) in zip(self.places, self.origins):
-            line, kind, found = finding.line, finding.kind, sorted(own & lines)
-            if found and (kind != "race" or line not in own):
-                text = f"its address comes from {named_lines(found)}"
-                if pair:
-                    compute = named_lines(sorted({*found, *same}), "compute")
-                    text = f"work-items {listed(pair)} store to one place, which {compute}"
-                if same:
-                    text += f": {named_lines(same, 'give')} both the same number"
-                return Note(f"Line {line}, {kind}: {text}.", 0 if found[1:] else found[0])
+        for finding, place in zip(self.places, self.origins):
+            line, kind = finding.line, finding.kind
+            if place.offset and line in own and self._is_new_offset(line - 1):
+                return Note(f"Line {line} fetches another texel: look at its offset.", line)
+            for said, at in said_of_place(finding, place, own, self.lines, group):
+                return Note(f"Line {line}, {kind}: {said}.", at)
             if line in own and kind in ("load outside", "store outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)
             nowhere = any(note.kind == "no store" for note in self.notes)
             if nowhere and "wrote it and" in finding.message:
                 return Note(f"Line {line}, {kind}: {finding.message}.", line)
         return None
+
+    def _is_new_offset(self, at: int) -> bool:
+        """Return whether no line of the known text fetches with a line's offset."""
+        offset = self.words[at][0].partition("_aoffimmi")[2]
+        return bool(offset) and all(
+            words[0].partition("_aoffimmi")[2] != offset for words in self.known
+        )
+
+    def _recorded(self, finding: Finding) -> list[StepRecorder]:
+        """Return the steps of the work-items of a finding, in a product of the shown size."""
+        seen, runs = self.seen, [*map(StepRecorder, recorded_items(self.seen, finding))]
+        _result(make_product(seen.kernel, self.size, seen.alpha, seen.beta), seen.kernel.text, runs)
+        return runs
 
     def _target(self, at: int) -> str:
         return register_of(self.words[at][1])
@@ -350,8 +361,12 @@ class _Search:
     # Changes undone
 
     def _is_replaced(self, change: LineChange) -> bool:
-        """Return whether the reader wrote other lines in place of those that were deleted."""
-        return not change.new and bool(self.own & {change.at, change.at + 1})
+        """Return whether the reader wrote other lines in place of those that were deleted: there,
+        or with the same opcode and result.
+        """
+        mine = [self.words[n - 1][:2] for n in self.own]
+        alike = any(words_of(line)[:2] in mine for line in change.old)
+        return not change.new and (alike or bool(self.own & {change.at, change.at + 1}))
 
     def _undone(self, changes: Sequence[LineChange]) -> Iterator[Variant]:
         """Yield the variants with moved lines put back, then those with a change undone."""
@@ -427,6 +442,7 @@ class _Search:
             is_separate = self._starts(at, SEPARATE) and self._target(at) not in self.addresses
             for text, said, elsewhere in line_repairs(self.words[at], all_words):
                 whole = only_whole or elsewhere or not is_separate
+                said = self._written_elsewhere(at, words_of(text)) or said
                 single.append(Variant((LineChange(at, (text,)),), _note(at, said), whole))
             to = ends[-1:] if is_separate else ends[::-1]  # to the loop's end, or before it
             moves = [self._moved(at, place, only_whole or not is_separate) for place in to]
@@ -434,6 +450,20 @@ class _Search:
             ranked[at + 1 not in self.near].insert(0, single)
         for turn in chain.from_iterable(zip_longest(*lines) for lines in ranked):
             yield from filter(None, turn)
+
+    def _written_elsewhere(self, at: int, right: Sequence[str]) -> str:
+        """Return the end of a sentence on a line that should write another register, or other
+        components, where the next line that reads these isn't one of its kind; or "".
+        """
+        wrong = self.words[at]
+        if wrong[1] == right[1] or [*wrong[2:]] != [*right[2:]] or right[1] in right[2:]:
+            return ""
+        for n, words in enumerate(self.words[at + 1 :], at + 2):
+            if right[1] in words[2:]:
+                return f" writes {wrong[1]}, but line {n} reads {right[1]}."
+            if words[1] == right[1]:
+                break
+        return ""
 
     # Variants tried
 
@@ -443,6 +473,8 @@ class _Search:
         for variant in variants:
             if process_time() > self.end:
                 break
+            if not self._may_help(variant):
+                continue
             text = self._text(variant.undone)
             repaired, left = self._repaired(text)
             if repaired <= most:
@@ -452,6 +484,23 @@ class _Search:
             elif not left and self._is_right(replace(self.seen.kernel, text=text, given=None)):
                 return variant
         return best
+
+    def _may_help(self, variant: Variant) -> bool:
+        """Return whether a variant changes a line that leads to the element that is shown, writes a
+        register of those lines, or stores elsewhere: only then can the element become correct.
+        """
+        if not self.leads:
+            return True
+        for change in variant.undone:
+            if change.new and change.at + 1 in self.leads:
+                return True
+            to = self.words[change.at][1] if change.new else ""
+            for put in (words_of(line)[1] for line in change.old):
+                name = register_of(put)
+                is_place = REGISTER.match(name) or name.startswith(("g[", "o"))
+                if not is_place or (put != to and (name in self.reach or name[0] != "r")):
+                    return True
+        return False
 
     def _is_right(self, kernel: Kernel) -> bool:
         """Return whether nothing is found in a kernel, in place of one whose C is right."""

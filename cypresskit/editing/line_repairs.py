@@ -119,6 +119,10 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
             names |= {
                 register_of(some) for other in lines if other[0] in PRODUCTS for some in other[2:4]
             }
+        if op in ("add", "dadd") and place > 1:
+            names |= {register_of(to)} - {name}
+        if op.startswith("break") and place == 1:
+            names |= {register_of(other[1]) for other in lines if other[0].startswith(TESTS)}
         some = [components, *sorted({_split(other[place])[1] for other in alike})]
         if len(components) > 1 and not is_double:
             some[1:1] = [components[1::-1] + components[2:]]
@@ -185,7 +189,8 @@ def mistake(words: Words, right: Words) -> str:
             what = f"{'more' if held < wanted else 'fewer'} components belong here"
     if place == 1 and not op.startswith(READERS):
         return f" writes {wrong}; {what}."
-    if place == 4 and op in ARITHMETIC and other == register_of(words[1]):
+    adds = place == 4 or op.endswith("add")
+    if adds and op in ARITHMETIC and other == register_of(words[1]):
         return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
     if name == other and sorted(letters) == sorted(others):
         what = "its components are exchanged"

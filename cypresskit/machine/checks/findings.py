@@ -41,8 +41,8 @@ class Finding:
         The likely mistake and its cure.
     more
         The number of further work-items or places.
-    other, other_line
-        The other side of a race.
+    other, other_line, other_item
+        The other side of a race: a sentence, its line, and its work-item.
     also
         Further lines with the same fault.
     called
@@ -61,6 +61,7 @@ class Finding:
     more: int = 0
     other: str = ""
     other_line: int = 0
+    other_item: tuple[int, int] | int | None = None
     also: tuple[int, ...] = ()
     called: str = ""
 

@@ -195,6 +195,7 @@ class RaceCheck(Check):
             element=element,
             other=side,
             other_line=line,
+            other_item=self.launch.shape.place(other),
         )
 
     def _advice(

@@ -1,0 +1,164 @@
+"""Say which lines compute the place of an access outside, or of a race.
+
+The kernel runs once more, and the work-item of the finding is recorded: the steps from which the
+address comes, or of a fetch, the coordinate that is outside.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.diagnosis.slices import StepRecorder
+from cypresskit.diagnosis.verification import Verification
+from cypresskit.il import Instruction
+from cypresskit.il.dataflow import Key, is_address, keys, uses
+from cypresskit.machine.checks import Finding
+from cypresskit.tables import listed, named_lines
+
+MATRICES = ("A", "B")  # of textures 0 and 1
+
+
+class AccessPlace(NamedTuple):
+    """Where the place of an access comes from.
+
+    Attributes
+    ----------
+    lines
+        The lines that compute it.
+    data
+        The line that puts a number of a matrix into it, and what it writes; (0, "") if none does.
+    offset
+        Whether a fetch is outside by its own offset, the first time that it runs.
+    items
+        The two work-items of a group's program that store to one place; else ().
+    same
+        The lines that give both the same number of different ones.
+    reads_group
+        Whether the number of the workgroup is read for it.
+    address
+        The name of what holds the address.
+    """
+
+    lines: Collection[int]
+    data: tuple[int, str]
+    offset: bool
+    items: tuple[int, ...]
+    same: Sequence[int]
+    reads_group: bool
+    address: str
+
+
+def _number(seen: Verification, place: tuple[int, int] | int | None) -> int:
+    """Return the number of a work-item from its place in the domain."""
+    assert seen.size is not None
+    if isinstance(place, tuple):
+        return place[0] + place[1] * (seen.size[1] // seen.kernel.block[1])
+    return place or 0
+
+
+def recorded_items(seen: Verification, finding: Finding) -> tuple[int, ...]:
+    """Return the work-items whose steps show where a place comes from: of a race in one line, both
+    of them.
+    """
+    both = isinstance(finding.other_item, int) and finding.other_line == finding.line
+    places = (finding.work_item, *[finding.other_item] * both)
+    return tuple(_number(seen, place) for place in places)
+
+
+def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
+    """Return where the place of a finding comes from; ``runs`` has the steps of its work-items."""
+    first, last = runs[0], runs[-1]
+    begun = [n for n in range(len(first.steps)) if first.line(n) == finding.line]
+    starts, offset = [], False
+    for step in begun:
+        outside, by_offset = _outside(first, step)
+        offset |= by_offset and step == begun[0]
+        starts.append((step, outside))
+    if finding.kind == "fetch outside":  # a race and an LDS have no coordinates
+        starts = [start for start in starts if start[1]]
+    steps = {writer for start in starts for writer in first.last_writers(start[1], start[0])}
+    steps |= first.origins(steps, values=True)
+    data = [step for step in steps if _reads_matrix(first.instruction(step))]
+    same = {
+        first.line(n)
+        for n, (one, two) in enumerate(zip(first.steps, last.steps))
+        if n in steps and one.words == two.words and one.sources != two.sources
+    }
+    accesses = [*map(first.instruction, begun[:1])]
+    addresses = (use for i in accesses for use in uses(first.program, i) if is_address(i, use[0]))
+    kinds = {s.register.kind for step in steps for s in first.instruction(step).sources}
+    return AccessPlace(
+        {*map(first.line, steps)},
+        max(((first.line(n), str(first.instruction(n).dest)) for n in data), default=(0, "")),
+        offset,
+        tuple(run.item for run in runs) if runs[1:] else (),
+        sorted(same),
+        "vThreadGrpIdFlat" in kinds or "vAbsTidFlat" in kinds,
+        next((str(use[1]) for use in addresses), ""),
+    )
+
+
+def _reads_matrix(i: Instruction) -> bool:
+    return i.op.kind == "fetch" or any(source.register.kind == "g" for source in i.sources)
+
+
+def _outside(run: StepRecorder, step: int) -> tuple[list[Key], bool]:
+    """Return the components of registers with the address of an access or, of a fetch, with the
+    coordinates that are outside; and whether they are so by its offset alone.
+    """
+    i = run.instruction(step)
+    if i.op.kind != "fetch":
+        return [*keys(use for use in uses(run.program, i) if is_address(i, use[0]))], False
+    surface = run.textures[i.controls.resource]
+    found: list[Key] = []
+    by_offset = True
+    for n, size in enumerate((surface.width, surface.height)):
+        for key in keys([(0, i.sources[0], (n,))]):
+            for writer in run.last_writers([key], step):
+                word = np.uint32(run.steps[writer].words[key[1]])
+                base, by = np.floor(word.view(np.float32)), i.controls.aoffimmi[n]
+                if not 0 <= base + by < size:
+                    found.append(key)
+                    by_offset &= bool(0 <= base < size)
+    return found, bool(found) and by_offset
+
+
+def said_of_place(
+    finding: Finding, place: AccessPlace, own: Collection[int], lines: Sequence[str], group: int
+) -> Iterator[tuple[str, int]]:
+    """Yield the end of a sentence on a finding, and the line to look at first, or 0; ``own``: the
+    lines that the reader changed, ``group``: work-items of a workgroup.
+    """
+    found = sorted({*own} & {*place.lines})
+    line, dest = place.data
+    if line:
+        fetched = re.search(r"sample_resource\((\d)\)", lines[line - 1])
+        matrix = MATRICES[int(fetched[1])] if fetched and int(fetched[1]) < 2 else "C"
+        yield (
+            f"its address comes from a number of {matrix}, which line {line} puts into {dest}",
+            line,
+        )
+    if place.items:
+        one, other = place.items
+        two = f"work-items {listed(place.items)} store to one place"
+        lost = one ^ other
+        compute = named_lines(sorted({*found, *place.same}), "compute")
+        same = f"; {named_lines(place.same, 'give')} both the same number" * bool(place.same)
+        if finding.line in own:
+            yield f"{two}: both have the same {place.address}", finding.line
+            return
+        if one // group != other // group and not place.reads_group:
+            yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number", 0
+        elif found and not lost & (lost - 1):
+            bit = f"bit {lost.bit_length() - 1} of their number is lost"
+            yield f"{two}, which {compute}: {bit}{same}", 0
+        elif found:
+            yield f"{two}, which {compute}{same.replace(';', ':')}", 0
+    elif found and (finding.kind != "race" or finding.line not in own):
+        text = f"its address comes from {named_lines(found)}"
+        if finding.element.startswith("lds"):
+            declared = (n for n, each in enumerate(lines, 1) if each.strip().startswith("dcl_lds"))
+            text += "".join(f"; line {n} declares the size of the LDS" for n in declared)
+        yield text, 0 if found[1:] else found[0]
