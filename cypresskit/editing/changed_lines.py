@@ -153,7 +153,8 @@ def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | Non
     for n in sorted(own):
         to, added = sums.get(n, ("", ()))
         for place, other in enumerate(added, 4 if lines[n - 1][4:] else 2):
-            if to in held and other in held and to not in added:
+            is_sum = place == 4 or to in held  # two sums may be added up in a third register
+            if is_sum and other in held and to not in added:
                 words = [*lines[n - 1]]
                 return Note(
                     f"Line {n}{mistake(words, [*words[:place], to, *words[place + 1 :]])}", n, (n,)
@@ -442,6 +443,8 @@ class _Search:
             is_separate = self._starts(at, SEPARATE) and self._target(at) not in self.addresses
             for text, said, elsewhere in line_repairs(self.words[at], all_words):
                 whole = only_whole or elsewhere or not is_separate
+                # A coordinate that is 0 by chance is right for the first blocks
+                whole |= self._starts(at, ("sample",)) and words_of(text)[2] != self.words[at][2]
                 said = self._written_elsewhere(at, words_of(text)) or said
                 single.append(Variant((LineChange(at, (text,)),), _note(at, said), whole))
             to = ends[-1:] if is_separate else ends[::-1]  # to the loop's end, or before it

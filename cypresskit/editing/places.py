@@ -38,7 +38,7 @@ class AccessPlace(NamedTuple):
     reads_group
         Whether the number of the workgroup is read for it.
     address
-        The name of what holds the address.
+        The name of what holds the address, and its values in these work-items.
     """
 
     lines: Collection[int]
@@ -47,7 +47,7 @@ class AccessPlace(NamedTuple):
     items: tuple[int, ...]
     same: Sequence[int]
     reads_group: bool
-    address: str
+    address: tuple[str, list[int]]
 
 
 def _number(seen: Verification, place: tuple[int, int] | int | None) -> int:
@@ -86,8 +86,6 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
         for n, (one, two) in enumerate(zip(first.steps, last.steps))
         if n in steps and one.words == two.words and one.sources != two.sources
     }
-    accesses = [*map(first.instruction, begun[:1])]
-    addresses = (use for i in accesses for use in uses(first.program, i) if is_address(i, use[0]))
     kinds = {s.register.kind for step in steps for s in first.instruction(step).sources}
     return AccessPlace(
         {*map(first.line, steps)},
@@ -96,8 +94,21 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
         tuple(run.item for run in runs) if runs[1:] else (),
         sorted(same),
         "vThreadGrpIdFlat" in kinds or "vAbsTidFlat" in kinds,
-        next((str(use[1]) for use in addresses), ""),
+        _address(runs, finding.line),
     )
+
+
+def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
+    """Return the name of what holds the address of an access, and its value in each run."""
+    name, values = "", []
+    for run in runs:
+        step = next((n for n in range(len(run.steps)) if run.line(n) == line), 0)
+        i = run.instruction(step)
+        for use in (use for use in uses(run.program, i) if is_address(i, use[0])):
+            name = str(use[1])
+            for key in keys([use]):
+                values += [run.steps[n].words[key[1]] for n in run.last_writers([key], step)]
+    return name, values
 
 
 def _reads_matrix(i: Instruction) -> bool:
@@ -136,26 +147,29 @@ def said_of_place(
     if line:
         fetched = re.search(r"sample_resource\((\d)\)", lines[line - 1])
         matrix = MATRICES[int(fetched[1])] if fetched and int(fetched[1]) < 2 else "C"
-        yield (
-            f"its address comes from a number of {matrix}, which line {line} puts into {dest}",
-            line,
-        )
+        text = f"its address comes from a number of {matrix}, which line {line} puts into {dest}"
+        if "lds_store" in lines[finding.line - 1]:
+            text += "; the address comes first, then the value"
+        yield text, line
     if place.items:
         one, other = place.items
         two = f"work-items {listed(place.items)} store to one place"
-        lost = one ^ other
-        compute = named_lines(sorted({*found, *place.same}), "compute")
-        same = f"; {named_lines(place.same, 'give')} both the same number" * bool(place.same)
         if finding.line in own:
-            yield f"{two}: both have the same {place.address}", finding.line
-            return
-        if one // group != other // group and not place.reads_group:
+            name, values = place.address
+            same = len({*values}) == 1
+            what = f"both have the same {name}" if same else f"their {name} is {listed(values)}"
+            yield f"{two}: {what}", finding.line
+        elif one // group != other // group and not place.reads_group:
             yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number", 0
-        elif found and not lost & (lost - 1):
-            bit = f"bit {lost.bit_length() - 1} of their number is lost"
-            yield f"{two}, which {compute}: {bit}{same}", 0
         elif found:
-            yield f"{two}, which {compute}{same.replace(';', ':')}", 0
+            compute = named_lines(sorted({*found, *place.same}), "compute")
+            losses = (
+                [named_lines(place.same, "give") + " both the same number"] if place.same else []
+            )
+            lost = one ^ other
+            if not lost & (lost - 1):
+                losses.insert(0, f"bit {lost.bit_length() - 1} of their number is lost")
+            yield f"{two}, which {compute}" + ": " * bool(losses) + "; ".join(losses), 0
     elif found and (finding.kind != "race" or finding.line not in own):
         text = f"its address comes from {named_lines(found)}"
         if finding.element.startswith("lds"):
