@@ -290,9 +290,9 @@ def test_a_loop_that_is_left_before_its_products_is_named(relation):
         text = like.text.replace(f"{test}\nbreak_logicalnz r1.x", left)
     kernel = ck.load_kernel(text, like=like)
     (line,) = lines_of(kernel, "break")
-    assert ck.trace_element(kernel, 0, 0).notes[0] == (
-        f"Line {line} leaves its loop in the first iteration."
-    )
+    see = f": see its test in line {line - 1}" * (relation == "lt")
+    said = f"Line {line} leaves its loop in the first iteration{see}."
+    assert ck.trace_element(kernel, 0, 0).notes[0] == said
 
 
 def test_a_product_with_a_component_that_a_texture_lacks_is_named():

@@ -47,7 +47,8 @@ class Note(NamedTuple):
     ``kind`` is "factor" if a line has an element in place of another, "unread" if no line reads an
     element, "lost" if its product isn't stored, "store" if the sum of another element is stored,
     "no store", "repeated" if a product is added again, "count" if k grows by another number of
-    terms than are added, "scaled" if no line multiplies by a number, or "".
+    terms than are added, "scaled" if no line multiplies by a number, "sum" if another sum is added,
+    or "".
     """
 
     text: str = ""
@@ -377,6 +378,8 @@ class _Judge:
             if made:
                 text = f"Line {made[0]} multiplies components that hold no element: t{text}."
                 faults.insert(0, Note(text, made[0], (*made[:1],)))
+            elif lines := sorted({*map(self.slice.line, self.slice.numbers)}):
+                faults.append(Note(f"T{text}: see {named_lines(lines)}.", lines[-1], (*lines,)))
             else:
                 faults.append(Note(f"T{text}. Does the sum start at 0?"))
         return terms, faults
@@ -391,7 +394,13 @@ class _Judge:
             last = max(ran.intersection(range(start, matching[start])))
             if body[last].op.flow == "break" and last + 1 < matching[start]:
                 line = body[last].line
-                return Note(f"Line {line} leaves its loop in the first iteration.", line, (line,))
+                step = max(n for n, each in enumerate(self.slice.steps) if each.at == last)
+                tests: list[int] = []
+                if body[last].opcode.startswith("break_logical"):
+                    tests = [*map(self.slice.line, self.slice.run.origins([step]))]
+                text = f"Line {line} leaves its loop in the first iteration"
+                see = f": see its test in line {max(tests)}." if tests else "."
+                return Note(text + see, line, (line, *sorted(tests)[-1:]))
         return None
 
     def _loop(self, at: int) -> int:
@@ -510,7 +519,7 @@ class _Judge:
         if is_near:
             made = self._line(self.terms[first][0])
             text = f"Line {made} adds up C[{row}, {column}]"
-            if passed := [self.slice.line(step) for step in self.slice.passed()]:
+            if passed := sorted({*map(self.slice.line, self.terms[first][0].crossed)}):
                 text += f", {named_lines(passed, 'put')} it into another register, and"
                 text = f"{text} line {line} stores it as {place}."
             else:
@@ -584,12 +593,25 @@ class _Judge:
                 nowhere.remove(instead[0])
                 result.append(self._replacing(addend, instead[0]))
                 continue
-            line = self._line(addend)
-            text = f"Line {line} adds {_product(added)}, which doesn't belong in this sum."
+            line, kind = self._line(addend), ""
+            lines: tuple[int, ...] = (line,)
+            said = f"adds {_product(added)}"
             if len(added) == 1 and added[0].matrix != "C":
-                text = f"Line {line} adds {added[0]} without a second factor."
-            result.append(self._term("wrong", addend, None, Note(text, line, (line,))))
+                line = addend.factors[0].copied or line
+                text = f"Line {line} {said} without a second factor."
+            elif addend.crossed and self._accumulates(addend.made):
+                crossed = self.slice.line(addend.crossed[0])
+                text = f"Line {crossed} takes a sum that doesn't belong here: line {line} {said}."
+                line, lines, kind = crossed, (crossed, line), "sum"
+            else:
+                text = f"Line {line} {said}, which doesn't belong in this sum."
+            result.append(self._term("wrong", addend, None, Note(text, line, lines, kind)))
         return result
+
+    def _accumulates(self, step: int) -> bool:
+        """Return whether a step adds a product to the register that it writes."""
+        i = self.slice.instruction(step)
+        return i.dest is not None and i.dest.register in (s.register for s in i.sources[2:])
 
     def _replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""

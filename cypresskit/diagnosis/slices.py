@@ -87,17 +87,26 @@ class Addend:
     """A term of a sum: the product of ``factors`` and a number.
 
     ``made`` is the step that multiplied two factors, or took a single one; ``scaled`` has the steps
-    that multiplied by a number.
+    that multiplied by a number, and ``crossed`` those that took the sum from another register.
     """
 
     factors: tuple[Reading, ...]
     times: float
     made: int = -1
     scaled: tuple[int, ...] = ()
+    crossed: tuple[int, ...] = ()
 
     @property
     def elements(self) -> Elements:
         return tuple(factor.element for factor in self.factors)
+
+
+class Way(NamedTuple):
+    """What happens to a result on its way to the stored sum; the fields are those of `Addend`."""
+
+    times: float = 1.0
+    scaled: tuple[int, ...] = ()
+    crossed: tuple[int, ...] = ()
 
 
 OPAQUE = Addend((Reading(UNKNOWN),), 1.0)
@@ -331,8 +340,8 @@ class Slice:
         The terms of the stored sum, by their elements.
     number
         The part of the sum that is from no matrix.
-    made_up
-        The steps that add a product of two such numbers, but 0.
+    numbers, made_up
+        The steps that wrote or added such a number, but 0, and that added a product of two.
     zeros
         The steps that multiply elements by 0, by the element.
     zeroed
@@ -355,6 +364,7 @@ class Slice:
         self.store, self.writers = self.run.store, self.run.writers
         self.instruction, self.line = self.run.instruction, self.run.line
         self.number = 0.0
+        self.numbers: list[int] = []
         self.made_up: list[int] = []
         self.zeros: dict[MatrixElement, int] = {}
         self.zeroed: list[tuple[ReadWord, ReadWord]] = []
@@ -420,9 +430,9 @@ class Slice:
 
     def _follow(self, node: Node) -> None:
         """Collect the terms of a result."""
-        left: list[tuple[Node | None, float, tuple[int, ...]]] = [(node, 1.0, ())]
+        left: list[tuple[Node | None, Way]] = [(node, Way())]
         while left:
-            found, times, scaled = left.pop()
+            found, way = left.pop()
             i = self.instruction(found[0]) if found else None
             if found is None or i is None or i.op.kind == "lds":
                 self._add_term(OPAQUE)
@@ -434,16 +444,16 @@ class Slice:
                 self._add_term(OPAQUE)
                 continue
             if i.opcode in SUMS:
-                left += self._summand(operands[0], times, scaled)
-                left += self._summand(operands[1], times * SUMS[i.opcode], scaled)
+                left += self._summand(operands[0], way)
+                left += self._summand(operands[1], way, SUMS[i.opcode])
             elif i.opcode in PRODUCTS:
                 for p in range(max(i.op.across, 1)):
                     a, b = (at._replace(position=p) if i.op.across else at for at in operands[:2])
-                    left += self._product(a, b, times, scaled)
+                    left += self._product(a, b, way)
                 for at in operands[2:]:
-                    left += self._summand(at, times, scaled)
+                    left += self._summand(at, way)
             elif i.opcode == "mov":
-                left += self._summand(operands[0], times, scaled)
+                left += self._summand(operands[0], way)
             elif computed:
                 self._add_term(OPAQUE)
         self.terms = {elements: kept[::-1] for elements, kept in self.terms.items() if kept}
@@ -465,22 +475,27 @@ class Slice:
         return value * self._signed(at)
 
     def _summand(
-        self, at: ReadWord, times: float, scaled: tuple[int, ...]
-    ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
-        """Add an operand to the sum if it is a number or an element; else yield what wrote it."""
-        number, sign, writer = self.number_at(at), self._signed(at), self.writer(at)
+        self, at: ReadWord, way: Way, times: float = 1.0
+    ) -> Iterator[tuple[Node | None, Way]]:
+        """Add ``times`` an operand to the sum if it is a number or an element; else yield what
+        wrote it.
+        """
+        number, writer = self.number_at(at), self.writer(at)
+        way = way._replace(times=way.times * times * self._signed(at))
         if number is not None:
-            self.number += times * number
+            self.number += way.times * number * self._signed(at)
+            self.numbers += [writer[0] if writer else at.step] * bool(number)
             if number or not writer or self.instruction(writer[0]).opcode not in PRODUCTS:
                 return
         if self.element(at) != NO_ELEMENT:
-            self._add_term(Addend((self.read(at),), sign * times, at.step, scaled))
-        else:
-            yield writer, sign * times, scaled
+            self._add_term(Addend((self.read(at),), way.times, at.step, *way[1:]))
+            return
+        dest = self.instruction(at.step).dest
+        if dest and dest.register.kind == "r" and dest.register != self._source(at).register:
+            way = way._replace(crossed=(at.step, *way.crossed))
+        yield writer, way
 
-    def _product(
-        self, a: ReadWord, b: ReadWord, times: float, scaled: tuple[int, ...]
-    ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
+    def _product(self, a: ReadWord, b: ReadWord, way: Way) -> Iterator[tuple[Node | None, Way]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self.number_at(a), self.number_at(b)
         if 0 in (first, second):
@@ -491,9 +506,12 @@ class Slice:
             self.made_up.append(a.step)
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
-            yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
+            yield from self._summand(
+                other, way._replace(scaled=(a.step, *way.scaled)), number or 0.0
+            )
             return
         factors = []
+        times, scaled = way.times, way.scaled
         for factor in (a, b):
             at, number, by = self._unscaled(factor)
             times, scaled = times * number * self._signed(at), (*by, *scaled)
@@ -503,7 +521,7 @@ class Slice:
                 self._add_term(OPAQUE)
                 return
         factors.sort(key=lambda read: read.element)
-        self._add_term(Addend(tuple(factors), times, a.step, scaled))
+        self._add_term(Addend(tuple(factors), times, a.step, scaled, way.crossed))
 
     def _unscaled(self, at: ReadWord) -> tuple[ReadWord, float, tuple[int, ...]]:
         """Return an operand that is a number times an element as the operand that reads the
@@ -521,23 +539,6 @@ class Slice:
             scaled = (node[0], *scaled) if operands[1:] else scaled
             (at,) = others
         return at, times, scaled
-
-    def passed(self) -> list[int]:
-        """Return the steps that put the stored sum into another register, the last first, without
-        those that add products of two elements.
-        """
-        found = []
-        (at, *_) = self.operands(self.store, self.traced.place.word + (self.traced.words > 1))
-        while node := self.writer(at):
-            operands = self.operands(*node)
-            computed = [each for each in operands if self.number_at(each) is None]
-            sums = [each for each in computed if self.element(each) == NO_ELEMENT]
-            if len(sums) != 1 or (operands[2:] and computed == operands):
-                break
-            if self._source(sums[0]).register != self._source(at).register:
-                found.append(node[0])
-            (at,) = sums
-        return found
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum. Terms that cancel are left out."""

@@ -126,7 +126,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     own = _own_lines(_changes(known.splitlines(), lines)) if known else set()
     named = own.intersection(first.lines)
     other = _other_sum(own, [*map(words_of, lines)])
-    if other and other.line not in first.lines:
+    if other and (other.line not in first.lines or first.kind == "sum"):
         return [other, *faults]
     is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
     mine = sorted(own.intersection(trace.placed) - named) * is_access

@@ -4,7 +4,6 @@ The kernel runs once more, and the work-item of the finding is recorded: the ste
 address comes, or of a fetch, the coordinate that is outside.
 """
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -27,8 +26,9 @@ class AccessPlace(NamedTuple):
     ----------
     lines
         The lines that compute it.
-    data
-        The line that puts a number of a matrix into it, and what it writes; (0, "") if none does.
+    taken
+        The lines in which a number of a matrix gets into the register of the address, and that
+        write it there; () if there are none.
     offset
         Whether a fetch is outside by its own offset, the first time that it runs.
     items
@@ -42,7 +42,7 @@ class AccessPlace(NamedTuple):
     """
 
     lines: Collection[int]
-    data: tuple[int, str]
+    taken: tuple[int, ...]
     offset: bool
     items: tuple[int, ...]
     same: Sequence[int]
@@ -80,7 +80,7 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
         starts = [start for start in starts if start[1]]
     steps = {writer for start in starts for writer in first.last_writers(start[1], start[0])}
     steps |= first.origins(steps, values=True)
-    data = [step for step in steps if _reads_matrix(first.instruction(step))]
+    taken = (_taken(first, start, key, steps) for start, used in starts for key in used)
     same = {
         first.line(n)
         for n, (one, two) in enumerate(zip(first.steps, last.steps))
@@ -89,13 +89,41 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
     kinds = {s.register.kind for step in steps for s in first.instruction(step).sources}
     return AccessPlace(
         {*map(first.line, steps)},
-        max(((first.line(n), str(first.instruction(n).dest)) for n in data), default=(0, "")),
+        tuple(map(first.line, next(filter(None, taken), ()))),
         offset,
         tuple(run.item for run in runs) if runs[1:] else (),
         sorted(same),
         "vThreadGrpIdFlat" in kinds or "vAbsTidFlat" in kinds,
         _address(runs, finding.line),
     )
+
+
+def _taken(
+    run: StepRecorder, start: int, key: Key, steps: Collection[int]
+) -> tuple[int, int] | None:
+    """Return the step at which a number of a matrix gets into the register of an address, and the
+    one that wrote this number there; None if none does. ``steps`` lead to the address.
+    """
+
+    def writers(step: int) -> dict[Key, set[int]]:
+        used = keys(uses(run.program, run.instruction(step)))
+        return {each: run.last_writers([each], step) for each in used}
+
+    numbers: set[int] = set()  # steps whose results come from a matrix
+    for step in sorted(steps):
+        is_read = _matrix(run.instruction(step))
+        if is_read or any(found & numbers for found in writers(step).values()):
+            numbers.add(step)
+    step, written = start, run.last_writers([key], start)
+    while found := written & numbers:
+        (writer,) = found
+        if _matrix(run.instruction(writer)):
+            return step, writer
+        step, tainted = writer, {k: w for k, w in writers(writer).items() if w & numbers}
+        written = next((w for k, w in tainted.items() if k[0] == key[0]), set())
+        if not written:
+            return step, min(min(tainted.values()))
+    return None
 
 
 def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
@@ -111,8 +139,11 @@ def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
     return name, values
 
 
-def _reads_matrix(i: Instruction) -> bool:
-    return i.op.kind == "fetch" or any(source.register.kind == "g" for source in i.sources)
+def _matrix(i: Instruction) -> str:
+    """Return the matrix that an instruction reads, or ""."""
+    if i.op.kind == "fetch":
+        return dict(enumerate(MATRICES)).get(i.controls.resource, "C")
+    return "C" * any(source.register.kind == "g" for source in i.sources)
 
 
 def _outside(run: StepRecorder, step: int) -> tuple[list[Key], bool]:
@@ -143,21 +174,22 @@ def said_of_place(
     lines that the reader changed, ``group``: work-items of a workgroup.
     """
     found = sorted({*own} & {*place.lines})
-    line, dest = place.data
-    if line:
-        fetched = re.search(r"sample_resource\((\d)\)", lines[line - 1])
-        matrix = MATRICES[int(fetched[1])] if fetched and int(fetched[1]) < 2 else "C"
-        text = f"its address comes from a number of {matrix}, which line {line} puts into {dest}"
-        if "lds_store" in lines[finding.line - 1]:
+    if place.taken:
+        taker, line = place.taken
+        text = f"its address is a result of line {line}, a number of a matrix"
+        if taker != finding.line:
+            text += f", which line {taker} takes"
+        elif "lds_store" in lines[finding.line - 1]:
             text += "; the address comes first, then the value"
-        yield text, line
+        yield text, taker if taker in own else line
     if place.items:
         one, other = place.items
         two = f"work-items {listed(place.items)} store to one place"
         if finding.line in own:
             name, values = place.address
-            same = len({*values}) == 1
-            what = f"both have the same {name}" if same else f"their {name} is {listed(values)}"
+            what = f"both have the same {name}"
+            if len({*values}) > 1:
+                what = f"their {name} is {listed(values)}, and each stores more bytes than lie between"
             yield f"{two}: {what}", finding.line
         elif one // group != other // group and not place.reads_group:
             yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number", 0
