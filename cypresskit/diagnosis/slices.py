@@ -490,8 +490,9 @@ class Slice:
         if self.element(at) != NO_ELEMENT:
             self._add_term(Addend((self.read(at),), way.times, at.step, *way[1:]))
             return
-        dest = self.instruction(at.step).dest
-        if dest and dest.register.kind == "r" and dest.register != self._source(at).register:
+        i = self.instruction(at.step)
+        is_copy = i.opcode == "mov" and at.step == self.store
+        if i.dest and i.dest.register != self._source(at).register and not is_copy:
             way = way._replace(crossed=(at.step, *way.crossed))
         yield writer, way
 

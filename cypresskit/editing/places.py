@@ -189,7 +189,7 @@ def said_of_place(
             name, values = place.address
             what = f"both have the same {name}"
             if len({*values}) > 1:
-                what = f"their {name} is {listed(values)}, and each stores more bytes than lie between"
+                what = f"their {name} is {listed(values)}, but each stores more bytes"
             yield f"{two}: {what}", finding.line
         elif one // group != other // group and not place.reads_group:
             yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number", 0

@@ -1,0 +1,160 @@
+"""What is said of the place of an access outside or of a race, and of a sum's way to its store."""
+
+import random
+
+import numpy as np
+import pytest
+
+from cypresskit.diagnosis.verification import verify
+from cypresskit.editing import changed_lines
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
+from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.steps import STEPS
+from cypresskit.kernels.catalogue import KERNELS
+from cypresskit.kernels.own import load_kernel
+
+ROW = "    ; row 1: your line goes below this one\n"
+GROUP = "umad r1.z, r1.x, l0.z, r1.z\numad r1.w, r1.y, l0.z, r1.w\n"
+EXCHANGE = """    fence_threads_lds
+    lds_store_id(0) r3.x, r4.{}
+    fence_threads_lds
+    lds_load_vec_id(0) r20, r3.y, r3.y
+    lds_load_vec_id(0) r21, r3.z, r3.z
+"""
+RIGHT = {
+    "01a": STEPS["01a"].starter.replace(ROW, f"{ROW}    mad r11.xy__, r2.y, r3, r11\n"),
+    "05": STEPS["05"].starter,
+    "07": STEPS["07"].starter,
+}
+for column, letter in enumerate("xyzw"):
+    place = f"    ; column {column} of A\n"
+    RIGHT["07"] = RIGHT["07"].replace(place, EXCHANGE.format(letter) + place)
+ENDS = "mov o1.xy__, r11"
+STORE = "    lds_store_id(0) r3.x, r4.x\n"
+
+
+def judged(step: str, text: str):
+    """What verifies a step's text, and the trace of its incorrect element."""
+    chosen = STEPS[step]
+    seen = judged_kernel(text, chosen.file, chosen.like, old_c=chosen.old_c)
+    return seen, trace_wrong(seen)
+
+
+#: A step, and a mistake in its right text: what is replaced by what, and what is said.
+MISTAKES = {
+    "address of a number": (
+        "05",
+        ("ishl r2.x, r1.z, l0.x", "ishl r2.x, r12.z, l0.x"),
+        "97, load outside: its address is a result of line 53, a number of a matrix, which line 73",
+    ),
+    "address first": (
+        "07",
+        (STORE, STORE.replace("r3.x, r4.x", "r4.x, r3.x")),
+        "race: its address is a result of line 56, a number of a matrix; the address comes first",
+    ),
+    "one address": (
+        "07",
+        (STORE, STORE.replace("r3.x", "r3.y")),
+        "work-items 0 and 1 store to one place: both have the same r3.y",
+    ),
+    "four numbers": (
+        "07",
+        (STORE, "    lds_store_vec_id(0) mem, r3.x, r3.x, r4\n"),
+        "work-items 0 and 1 store to one place: their r3.x is 0 and 4, but each stores more bytes",
+    ),
+    "group": ("05", (GROUP, ""), "no line that computes it reads vThreadGrpIdFlat"),
+    "bit": ("05", ("l8.w        ", "l8.y        "), "bit 2 of their number is lost"),
+    "offset": (
+        "01a",
+        ("resource(1)_sampler(1)", "resource(1)_sampler(1)_aoffimmi(0,3,0)"),
+        "offset.",
+    ),
+    "whole coordinate": (
+        "01a",
+        ("mov r0.z, l0.y\n", "mov r0.z, l0.y\nftoi r0.xy, r0.xy\n"),
+        "Line 20 samples at r0, which holds an integer",
+    ),
+    "first k": (
+        "01a",
+        ("mov r0.z, l0.y", "mov r0.z, l0.z"),
+        "The first k that is added is 1: see line 11.",
+    ),
+    "dot product": (
+        "01a",
+        ("mad r11.xy__, r2.y, r3, r11", "dp4 r11.xy__, r2, r3"),
+        "Line 22 multiplies components that hold no element: the sum includes 1",
+    ),
+    "number": ("01a", (ENDS, "add o1.xy__, r11, l0.z"), "is from no matrix: see line 26."),
+    "first value": ("01a", ("mov r11, l0.y", "mov r11, l0.z"), "is from no matrix: see line 13."),
+    "zeroed": ("01a", (ENDS, "mul o1.xy__, r11, l0.y"), "which line 26 multiplies by l0.y = 0."),
+    "in its place": ("01a", (ENDS, "mov o1.xy__, l0.y"), "into r11.x, but line 26 stores l0.y."),
+    "alien sum": (
+        "01a",
+        (ENDS, "add o1.xy__, r11, r10"),
+        "Line 26 takes a sum that doesn't belong",
+    ),
+    "a sum multiplied": (
+        "01a",
+        ("mad r11.xy__, r2.y, r3, r11", "mad r11.xy__, r2.y, r10, r11"),
+        "Line 22 multiplies by r10.x, which is no number of A or B: line 20 computes it.",
+    ),
+    "scaled twice": (
+        "01a",
+        ("    mad r11.xy__, r2.y, r3", "    add r4, r3, r3\n    mad r11.xy__, r2.y, r4"),
+        "Line 23 multiplies by r4.x, which is no number of A or B: line 22 computes it.",
+    ),
+    "scaled": (
+        "01a",
+        ("    mad r11.xy__, r2.y, r3", "    mul r4, r3, l0.x\n    mad r11.xy__, r2.y, r4"),
+        "is multiplied by -0.5, not by alpha = 1: see line 22.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_is_said_names_the_line_and_why(name, is_known, monkeypatch):
+    """Where no repair is tried."""
+    monkeypatch.setattr(changed_lines, "SECONDS", -1.0)
+    step, (right, wrong), said = MISTAKES[name]
+    assert right in RIGHT[step]
+    seen, trace = judged(step, RIGHT[step].replace(right, wrong, 1))
+    known = RIGHT[step] if is_known else STEPS[step].starter
+    first, *_ = lead_to_fault(find_changed_fault(seen, known, trace), trace, known)
+    assert said in first.text
+
+
+def test_c_that_is_read_after_it_was_stored_is_named(monkeypatch):
+    monkeypatch.setattr(changed_lines, "SECONDS", -1.0)
+    text = KERNELS["sgemm_tn"].text
+    load = next(line for line in text.splitlines() if line.strip().startswith("mov r2, g["))
+    address = load.split()[-1]
+    seen = verify(
+        load_kernel(text.replace(load, f"mov {address}, r10\n{load}", 1), like="sgemm_tn")
+    )
+    assert trace_wrong(seen).notes[0].startswith("Line 116 reads C after line 115 has stored to it")
+
+
+def test_the_size_of_the_lds_is_named_beside_what_computes_an_address(monkeypatch):
+    monkeypatch.setattr(changed_lines, "SECONDS", -1.0)
+    text = RIGHT["07"].replace(
+        "ishl r3.x, vTidInGrpFlat.x, l2.x", "ishl r3.x, vTidInGrpFlat.x, l2.w"
+    )
+    seen, trace = judged("07", text)
+    fault = find_changed_fault(seen, RIGHT["07"], trace)
+    assert fault and fault.text.endswith("line 29; line 7 declares the size of the LDS."), fault
+
+
+@pytest.mark.parametrize("name", ["alien sum", "scaled", "zeroed", "first value"])
+def test_no_variant_that_could_help_is_left_out(name):
+    """What isn't tried leaves the shown element as it is: a law over all variants of a text."""
+    step, (right, wrong), _ = MISTAKES[name]
+    seen, trace = judged(step, RIGHT[step].replace(right, wrong, 1))
+    search = changed_lines._Search(seen, STEPS[step].starter, trace)
+    variants = [*search._undone(search.changes), *search._repairs(range(9, len(search.lines)))]
+    left_out = [variant for variant in variants if not search._may_help(variant)]
+    assert left_out and len(left_out) < len(variants)
+    place = (..., seen.wrong.row, seen.wrong.column)
+    for variant in random.Random(0).sample(left_out, min(len(left_out), 60)):
+        result = changed_lines._result(search.given, search._text(variant.undone))
+        assert np.isnan(result).all() or (result[place] == search.before[place]).all(), variant
