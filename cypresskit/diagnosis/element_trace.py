@@ -621,17 +621,22 @@ class _Judge:
         element = next((e for e in addend.elements if alike and e not in wanted), NO_ELEMENT)
         belongs = next((w for w in wanted if w.matrix == element.matrix), None)
         kind = "factor"
+        read = next((r for r in addend.factors if r.element not in wanted), addend.factors[0])
+        both = [*map(self.slice.line, self.slice.reads.get(belongs or NO_ELEMENT, ()))]
+        source = f" of line {read.line}" * (read.line not in (line, *both))
         if belongs is None:
             text = f"adds {_product(addend.elements)} in place of {_product(wanted)}"
+            lines = (line, *sorted({r.line for r in addend.factors} - {line}))
+            text += f": see {named_lines(lines[1:])}" if lines[1:] else ""
         elif self.slice.holds(belongs, addend.made):
-            text = f"multiplies {element} in place of {belongs}"
+            text = f"multiplies {element}{source} in place of {belongs}"
+            lines = (line, read.line) if source else ()
         else:
-            read = next(read for read in addend.factors if read.element == element)
             if read.copied and belongs in self.slice.reads:
                 line, text = read.copied, f"puts {element} in place of {belongs}"
             elif belongs not in self.slice.reads and self._is_right_elsewhere(read, addend):
                 lines = line, read.line
-                text = f"multiplies {element} of line {read.line}; {self._nobody()} {belongs},"
+                text = f"multiplies {element}{source}; {self._nobody()} {belongs},"
                 text, kind = f"{text} which belongs here", "unread"
             else:
                 line, text = read.line, f"reads {element} in place of {belongs}"
@@ -726,6 +731,8 @@ class _Judge:
                 text = f"{left} line {by} multiplies by {sliced.name(zero)} = 0"
                 return Note(text, by, (line, by), "lost")
         (stored, *_) = sliced.operands(sliced.store, self.traced.place.word)
+        if sliced.key(stored) == (register, component):
+            return Note(f"{left} is stored, but another term cancels it", line, (line,), "lost")
         text = f"{left.removesuffix(' which')} but line {self.line} stores {sliced.name(stored)}"
         lines = [line, self.line]
         if (node := sliced.writer(stored)) and sliced.key(stored) != (register, component):

@@ -114,22 +114,26 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     faults = trace.faults if trace else ()
     if fault:
         notes = [fault, *(note for note in faults if fault.line in note.lines)]
-        if notes[1:] and notes[1].kind == "lost" and fault.text.startswith("Without"):
-            notes[:2] = notes[1], fault  # what a line does says more
+        lost = faults[0] if faults and faults[0].kind == "lost" else None
+        if lost and fault.text.startswith("Without") and _own(known, trace) & {*lost.lines}:
+            return [
+                lost,
+                fault,
+            ]  # what a line does says more, and a sum may be meant that is deleted
         if re.search("reads .* another", fault.text):  # a note may say which
             notes.sort(key=lambda note: note.kind != "factor")
         return notes
     if not trace or not faults:
         return []
     first, *others = faults
-    lines = trace.kernel.text.splitlines()
-    own = _own_lines(_changes(known.splitlines(), lines)) if known else set()
+    lines, own = trace.kernel.text.splitlines(), _own(known, trace)
     named = own.intersection(first.lines)
     other = _other_sum(own, [*map(words_of, lines)])
     if other and (other.line not in first.lines or first.kind == "sum"):
         return [other, *faults]
     is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
     mine = sorted(own.intersection(trace.placed) - named) * is_access
+    mine = _own_literals(own, trace.placed, lines) or mine
     text = first.text
     if mine:
         said, _, more = text.partition(". ")
@@ -138,6 +142,24 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
         text = f"{said.removesuffix('.')}: {at} your {leads}. {more}".rstrip()
     line = max({first.line} & {0, *named} or named or mine or [first.line])
     return [first._replace(text=text, line=line), *others]
+
+
+def _own(known: str, trace: ElementTrace | None) -> set[int]:
+    """Return the changed lines of a traced kernel."""
+    if not trace or not known:
+        return set()
+    return _own_lines(_changes(known.splitlines(), trace.kernel.text.splitlines()))
+
+
+def _own_literals(own: set[int], placed: Iterable[int], lines: Sequence[str]) -> list[int]:
+    """Return the reader's declarations of a literal that a line reads which leads to an address."""
+    code = " ".join(bare_line(lines[n - 1]) for n in placed)
+    words = ((n, words_of(lines[n - 1])) for n in sorted(own))
+    return [
+        n
+        for n, (op, name, *_) in words
+        if op.startswith("dcl_literal") and f"{name.split()[0]}." in code
+    ]
 
 
 def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | None:
@@ -325,7 +347,9 @@ class _Search:
         if a note says which changed line has another element.
         """
         own, group = self.own, self.seen.kernel.program.group
-        if any(note.kind in ("factor", "unread") and own & {*note.lines} for note in self.notes):
+        if any(
+            note.kind in ("factor", "unread") and own & {*note.lines[:1]} for note in self.notes
+        ):
             return None
         for finding, place in zip(self.places, self.origins):
             line, kind = finding.line, finding.kind

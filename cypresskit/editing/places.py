@@ -31,6 +31,8 @@ class AccessPlace(NamedTuple):
         write it there; () if there are none.
     offset
         Whether a fetch is outside by its own offset, the first time that it runs.
+    tests
+        The lines that lead to the loops' tests, if it is outside only later.
     items
         The two work-items of a group's program that store to one place; else ().
     same
@@ -44,6 +46,7 @@ class AccessPlace(NamedTuple):
     lines: Collection[int]
     taken: tuple[int, ...]
     offset: bool
+    tests: Collection[int]
     items: tuple[int, ...]
     same: Sequence[int]
     reads_group: bool
@@ -91,11 +94,18 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
         {*map(first.line, steps)},
         tuple(map(first.line, next(filter(None, taken), ()))),
         offset,
+        set() if starts[:1] and starts[0][0] == begun[0] else _tests(first),
         tuple(run.item for run in runs) if runs[1:] else (),
         sorted(same),
         "vThreadGrpIdFlat" in kinds or "vAbsTidFlat" in kinds,
         _address(runs, finding.line),
     )
+
+
+def _tests(run: StepRecorder) -> set[int]:
+    """Return the lines that lead to the tests of loops."""
+    breaks = [n for n in range(len(run.steps)) if run.instruction(n).op.flow == "break"]
+    return {*map(run.line, {*breaks, *run.origins(breaks, values=True)})}
 
 
 def _taken(
@@ -208,3 +218,6 @@ def said_of_place(
             declared = (n for n, each in enumerate(lines, 1) if each.strip().startswith("dcl_lds"))
             text += "".join(f"; line {n} declares the size of the LDS" for n in declared)
         yield text, 0 if found[1:] else found[0]
+    elif tests := sorted({*own} & {*place.tests}):
+        text = f"its loop goes on too long; its test comes from {named_lines(tests)}"
+        yield text, 0 if tests[1:] else tests[0]
