@@ -58,7 +58,6 @@ class Range:
     above: float = -math.inf  #: an exclusive lower bound
     least: float = 0  #: an inclusive lower bound
     most: float = math.inf  #: an inclusive upper bound
-    among: tuple[float, ...] = ()  #: if not empty, the only allowed values
     power: bool = False  #: whether only powers of two are allowed
 
     def has(self, value: Any, whole: bool) -> bool:
@@ -69,16 +68,12 @@ class Range:
         kinds: Any = (int, np.integer) if whole else (int, float, np.integer, np.floating)
         if not isinstance(value, kinds) or isinstance(value, bool) or not abs(value) < BEYOND:
             return False
-        if self.among:
-            return value in self.among
         if self.power and int(value).bit_count() != 1:
             return False
         return bool(self.above < value and self.least <= value <= self.most)
 
     def words(self, whole: bool) -> str:
         """Return a description of the allowed values, such as "a whole number of at least 1"."""
-        if self.among:
-            return " or ".join(map(str, self.among))
         kind = "a power of two" if self.power else "a whole number" if whole else "a number"
         lowest = f"of at least {self.least}" if self.above < 0 else f"above {self.above}"
         return kind + " " + lowest + (f", at most {self.most:,}" if self.most < math.inf else "")
@@ -250,6 +245,9 @@ class Device(Board):
     """
 
     terms = Terms()
+    wavefront = WAVEFRONT
+    #: Single-precision multiply-adds per thread processor and clock, in slots x, y, z, w and t.
+    processing_elements = 5
     has_own_alus = False  # whether a wavefront slot always runs on the same of several ALUs
     dram_lines = 1  # cache lines that memory sends at once; a power of two
 
@@ -257,17 +255,11 @@ class Device(Board):
     name: str
     simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20, most=MOST)
     thread_processors: int = _count("per SIMD engine", "Table 1", 16)
-    processing_elements: int = _number(
-        "single-precision multiply-adds per thread processor and clock, in slots x, y, z, w and t",
-        "Table 1",
-        5,
-        among=(5,),
-    )
-    double_fmas: float = _number(
+    double_fmas: int = _amount(
         "double multiply-adds per thread processor and clock, 0 on a chip without doubles",
         "ISA 4, Table 1's peak",
-        1.0,
-        among=(0, 1),
+        1,
+        most=1,
     )
     clock_ghz: float = _positive("GHz", "Table 1", 0.85)
     memory_gb_s: float = _positive("GB/s, peak", "Table 1, APP table D.4", 153.6)
@@ -285,9 +277,6 @@ class Device(Board):
         "bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10, most=1 << 30
     )
     # Threads
-    wavefront: int = _number(
-        "work-items", "Table 1: 16 thread processors x 4 clocks", 64, among=(64,)
-    )
     max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32, most=MOST)
     max_wavefronts_chip: int = _count("per chip", "APP table D.4", 496)
     max_workgroups: int = _count("workgroups per SIMD engine", "APP 4.11.2.3", 8)

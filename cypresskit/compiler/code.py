@@ -8,10 +8,6 @@ from. They describe one iteration of the main loop of the compiled code:
 - Nominal Gflop/s are flops over bundles, times thread processors, times clock.
 - Bytes per clock requested from L1 are the bytes that a work-item fetches from textures, over the
   same bundles (Ashraf).
-- The lower bound of the bundles counts slots: a bundle holds five operations, but only four that
-  can't use slot t, and one that needs it.
-- The lower bound of the registers counts words: a quarter of those that are live at once, if the
-  operations stay in the order of the IL.
 """
 
 from collections import Counter
@@ -20,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 from cypresskit.compiler.assembly import Control
-from cypresskit.compiler.isa import lower_bound_bundles
 from cypresskit.compiler.listing import listing
 from cypresskit.devices import Device
 from cypresskit.il import Program
@@ -63,10 +58,7 @@ class KernelStats:
         "bytes that a thread processor requests from L1 per clock while bundles run"
     )
     nominal_gflops: float = _row("Gflop/s of the chip if only bundles took time")
-    bound_by: str = _row(
-        "what takes longest: bundles, the texture unit, or the latency that wavefronts can't hide"
-    )
-    bundles_bound: int = _row("the fewest bundles that could hold these operations")
+    bound_by: str = _row("what an iteration keeps busy longer: the ALU or the texture unit")
 
     def _repr_html_(self) -> str:
         rows = [
@@ -85,41 +77,6 @@ class KernelStats:
                 f"{row.name.replace('_', ' '):<22} {shown}{row.metadata['means']}".rstrip()
             )
         return "\n".join(lines)
-
-
-def clocks_by_limit(
-    device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
-) -> dict[str, float]:
-    """Return the clocks of one iteration of a loop on a SIMD engine, by limit.
-
-    Parameters
-    ----------
-    device
-        The board.
-    bundles, fetches
-        Per iteration; fetches from textures and ``g[]``.
-    clauses
-        ALU and TEX clauses per iteration.
-    wavefronts
-        Wavefronts per SIMD engine.
-
-    Returns
-    -------
-    The clocks of the ALU; of the texture unit; and of latency: how long one wavefront takes from
-    the first clause to the last (results, clause switches, memory), divided by ``wavefronts``.
-    """
-    alu, tex = clauses
-    waits = (
-        bundles * device.alu_latency_clocks
-        + (alu + tex) * device.clause_switch_clocks
-        + tex * device.dram_clocks
-    )
-    quads = fetches * device.wavefront // 4
-    return {
-        "ALU": bundles * device.bundle_clocks,
-        "texture unit": -(-quads // device.quads_per_clock),
-        "latency": waits / max(wavefronts, 1),
-    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,12 +172,8 @@ class Code:
         fetches = len(all_fetches) - global_reads
         filled = Counter(b.filled for b in bundles)
         read = 16 * fetches
-        clauses = (
-            sum(bool(c.bundles) for c in self.main_loop),
-            sum(bool(c.fetches) for c in self.main_loop),
-        )
-        takes = clocks_by_limit(device, count, len(all_fetches), clauses, self.wavefronts)
-        alu, tex = int(takes["ALU"]), int(takes["texture unit"])
+        alu = count * device.bundle_clocks
+        tex = -(-len(all_fetches) * device.wavefront // (4 * device.quads_per_clock))
         processors = device.simd_engines * device.thread_processors
         return KernelStats(
             name=self.program.name.removesuffix(".il"),
@@ -229,8 +182,8 @@ class Code:
             temporaries=self.temporaries,
             wavefronts=self.wavefronts,
             k_per_iteration=k_per_iteration,
-            alu_clauses=clauses[0],
-            tex_clauses=clauses[1],
+            alu_clauses=sum(bool(c.bundles) for c in self.main_loop),
+            tex_clauses=sum(bool(c.fetches) for c in self.main_loop),
             fetches=fetches,
             fetch_bytes=read,
             global_reads=global_reads,
@@ -246,6 +199,5 @@ class Code:
             nominal_gflops=(
                 round(flops / count * processors * device.clock_ghz, 1) if count else 0.0
             ),
-            bound_by=max(takes, key=lambda what: takes[what]),
-            bundles_bound=lower_bound_bundles(Counter(o.row.slots for o in operations)),
+            bound_by="texture unit" if tex > alu else "ALU",
         )

@@ -8,7 +8,6 @@ DIV_IEEE is not a single instruction of the chip. It stands for the end of a div
 rounding and special cases. The compiler emits its other steps.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -195,11 +194,3 @@ def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
         return tuple(range(number)) if place == 0 else ()
     high = place < 3 if op.slots == "quad" else place == 0
     return tuple(range(1 if high else 0, number, 2))
-
-
-def lower_bound_bundles(slots: Counter) -> int:
-    """Return a lower bound on the bundles of operations, counted by their ``slots``: five per
-    bundle, four if t can't do them, one if only t can.
-    """
-    vector = slots["vector"] + slots["pair"] + slots["quad"] + slots["x"]
-    return max(-(-sum(slots.values()) // 5), -(-vector // 4), slots["t"], slots["x"])
