@@ -41,7 +41,6 @@ class _Coalescer:
             block: [(op.results, op.register_words) for op in block.ops] for block in self.blocks
         }
         alive.set_masks(steps, count_unread=True)
-        self.set_depths(alive)
 
         # Points are numbered as `set_masks` does: one for each op of a block, one for its end
         self.last_point: dict[BasicBlock, int] = {}
@@ -49,13 +48,6 @@ class _Coalescer:
         for block in self.blocks:
             end += len(block.ops) + 1
             self.last_point[block] = end
-
-    def set_depths(self, alive: Alive) -> None:
-        """Set each virtual register's ``depth``, from the innermost loop that uses it."""
-        for block in self.blocks:
-            touched = {word.vreg for op in block.ops for word in (*op.register_words, *op.results)}
-            for vreg in touched | alive.into[block] | alive.out[block]:
-                vreg.depth = max(vreg.depth, block.depth)
 
     def run(self) -> None:
         """Join what can be joined, innermost loops first; copy the rest on the edges."""
@@ -152,7 +144,6 @@ def _join(vreg: VirtualRegister, other: VirtualRegister) -> bool:
         return False
     vreg.allowed &= other.allowed
     vreg.mask |= other.mask
-    vreg.depth = max(vreg.depth, other.depth)
     vreg.words += other.words
     for word in other.words:
         word.vreg = vreg

@@ -14,7 +14,6 @@ copies a result.
 from cypresskit.compiler.ir import (
     HIGH,
     LOW,
-    BasicBlock,
     Function,
     Op,
     Src,
@@ -35,12 +34,12 @@ from cypresskit.il.bits import ONE
 def constrain(function: Function) -> None:
     """Group and pair the virtual registers of a function, with the copies that this needs."""
     for block in function.blocks:
-        constraints = _Constraints(function, block)
+        constraints = _Constraints(function)
         block.ops = [op for wanted in block.ops for op in constraints.with_copies(wanted)]
 
 
 class _Constraints:
-    """Constrains the ops of one block, one after another.
+    """Constrains ops, one after another.
 
     Attributes
     ----------
@@ -48,9 +47,8 @@ class _Constraints:
         The copies that the current op needs.
     """
 
-    def __init__(self, function: Function, block: BasicBlock):
+    def __init__(self, function: Function):
         self.function = function
-        self.block = block
         self.before: list[Op] = []
         self.after: list[Op] = []
 
@@ -140,9 +138,7 @@ class _Constraints:
         low.pair, high.pair = high, low
 
     def constrain_store(self, op: Op, detail: StoreDetail) -> None:
-        """Put the words of a store into their channels of one register, and its address into an x.
-        Words that a deeper loop uses are copied, so that the loop isn't constrained.
-        """
+        """Put the words of a store into their channels of one register, and its address into an x."""
         values = [s.value for s in op.srcs[: len(detail.mask)]]
         if op.name == "MEM_WRITE":  # takes each component from its own channel
             needed = list(range(len(values)))
@@ -179,14 +175,10 @@ class _Constraints:
         op.srcs[-1] = Src(address)
 
     def is_unsuited(self, word: Word) -> bool:
-        """Return whether a store needs a copy of a word: it is in no register, in a preloaded
-        one, or in one that a deeper loop uses.
+        """Return whether a store needs a copy of a word: it is in no register, or in a preloaded
+        one.
         """
-        return (
-            not word.has_register
-            or word.vreg.depth > self.block.depth
-            or word.vreg.fixed is not None
-        )
+        return not word.has_register or word.vreg.fixed is not None
 
 
 def _selectable(word: Word) -> bool:

@@ -99,8 +99,6 @@ class VirtualRegister:
         The one that holds the other word of a double, and must be adjacent.
     mask
         Its live range: a bit for every point of the program.
-    depth
-        Number of loops around its innermost use.
     """
 
     words: list[Word]
@@ -111,7 +109,6 @@ class VirtualRegister:
     group: "tuple[VirtualRegister, ...]" = ()
     pair: "VirtualRegister | None" = None
     mask: int = 0
-    depth: int = 0
 
     @property
     def home(self) -> int | None:
