@@ -10,7 +10,7 @@ import cypresskit as ck
 from cypresskit import draw
 from cypresskit.compiler import compile
 from cypresskit.draw.display import Displayable
-from cypresskit.host import Resource, Task, Timeline, run_tasks
+from cypresskit.host import Task, Timeline, run_tasks
 from cypresskit.timing import Report
 
 TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
@@ -46,7 +46,7 @@ def recording(text: str) -> ck.Recording:
 def timeline(text: str) -> Timeline:
     """A task, its resource and its blocks that are called so."""
     tasks = [Task(text, text, text, {text: 2.0}, {}, {text: text}, 2e6)]
-    return run_tasks(tasks, {text: Resource(text, 100.0, "bytes")}, 1e9)
+    return run_tasks(tasks, {text: 100.0}, 1e9)
 
 
 def commented(text: str) -> ck.Program:

@@ -14,7 +14,7 @@ from conftest import JS
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.player import Player
-from cypresskit.host import Resource, Task, run_tasks
+from cypresskit.host import Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
 from tools import bench_page, workbook
@@ -66,8 +66,7 @@ def pipeline():
             Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, a, c, **about),
             Task(f"store {n}", "store", "thread 0", {"bus": 1.0}, c, {}, 1e6, **about),
         ]
-    resources = [Resource("chip 0", 100.0, "seconds"), Resource("bus", 100.0, "bytes")]
-    return run_tasks(tasks, {r.name: r for r in resources}, 1e9)
+    return run_tasks(tasks, {"chip 0": 100.0, "bus": 100.0}, 1e9)
 
 
 def recorded(kernel: str, a, b, *items) -> list[ck.Recording]:

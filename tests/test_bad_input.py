@@ -25,7 +25,6 @@ from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import (
     Machine,
     Matrices,
-    Resource,
     Span,
     Task,
     Timeline,
@@ -38,17 +37,12 @@ from cypresskit.host.blocked import card_bytes, choose_block
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import report_on
 
-MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
+MACHINE, BUS = Machine(), {"bus": 6.0}
 COPY = run_tasks([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
 A, B, C = np.ones((4, 5)), np.ones((5, 6)), np.ones((4, 6))
 
 NO_NUMBER = [nan, inf, -1, None, "64", [4], True, 10**400]
-WHOLE, POSITIVE, AMOUNT, SHARE = (
-    [*NO_NUMBER, 0, 1.5],
-    [*NO_NUMBER, 0],
-    NO_NUMBER,
-    [*NO_NUMBER, -0.1, 1.01],
-)
+WHOLE, POSITIVE, SHARE = [*NO_NUMBER, 0, 1.5], [*NO_NUMBER, 0], [*NO_NUMBER, -0.1, 1.01]
 DEPTH = [*(depth for depth in WHOLE if depth is not None), 1 << 30]
 OBJECT = [None, 0, nan, "HD5970", [4]]
 KERNEL = [0, nan, [4], "dgemm", "dgemm_nn", "dgemm_tt", "sgemm_packed", "sgemv_t", "ddgemm_tn_fma"]
@@ -128,15 +122,6 @@ TABLE = {  # function: argument: (a good value, bad ones)
     host.n_balance: {name: TRANSFER[name] for name in ("bandwidth", "rate")}
     | {"precision": ("double", OBJECT)},
     host.round_trip_timeline: TRANSFER | {"matrices": (None, [3, "a"])},
-    lambda capacity: Resource("bus", capacity, "bytes"): {"capacity": (1.0, POSITIVE)},
-    lambda uses: run_tasks([Task("a", "a", "a", {"bus": uses})], BUS): {
-        "uses": (1.0, [*AMOUNT, 0])
-    },
-    lambda name: run_tasks([Task("a", "a", "a", {name: 1})], BUS): {
-        "name": ("bus", ["bux", None, 0])
-    },
-    lambda task: run_tasks([task], BUS): {"task": (Task("a", "a", "a", {"bus": 1}), OBJECT)},
-    lambda flops: run_tasks([], BUS, flops): {"flops": (0.0, AMOUNT)},
 }
 CASES = [(function, argument) for function, arguments in TABLE.items() for argument in arguments]
 

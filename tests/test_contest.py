@@ -135,13 +135,18 @@ def test_the_leaderboard_judges_sorts_and_names_the_paper():
     assert sum("step, mine" in line for line in rest) == 1
 
 
+def entry(text: str, name: str = "mine") -> Kernel:
+    """An entry that is launched like ``sgemm_tn``, whatever its text is."""
+    return replace(SGEMM, name=name, text=text)
+
+
 def changed(*changes: tuple[str, str]) -> Kernel:
     """An entry: ``sgemm_tn`` with changes, and a literal l8."""
     text = TEXT.replace("dcl_cb ", "dcl_literal l8, 64.0, 512.0, 32.0, 0.0\ndcl_cb ", 1)
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
-    return contest.make_entry(text)
+    return entry(text)
 
 
 SMALL = "lt r1.w, cb0[0].z, l8.x"
@@ -192,7 +197,7 @@ def sleight(n: int) -> Kernel:
         endloop
         endmain
         end"""
-    return contest.make_entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
+    return entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
 
 
 CHEATS = {
@@ -208,9 +213,9 @@ CHEATS = {
     ),
     "endless once k is large": (1024, changed(ENDLESS_DEEP), "not ended"),
     "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
-    "a workgroup": (1024, contest.make_entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
-    "nothing": (1024, contest.make_entry(""), "does not assemble"),
-    "no text": (1024, contest.make_entry(None), "not text"),
+    "a workgroup": (1024, entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
+    "nothing": (1024, entry(""), "does not assemble"),
+    "no text": (1024, entry(None), "not text"),
     "this k alone": (512, changed(ONLY), "elements are wrong"),
     "no alpha": (512, changed(NO_ALPHA), "with alpha = "),
     "no beta": (512, changed(NO_BETA), "beta = "),
@@ -301,7 +306,7 @@ def test_who_judges_decides_whether_a_long_launch_is_simulated_whole(monkeypatch
 
 @pytest.mark.slow
 def test_one_entry_can_not_spoil_the_board():
-    named = [contest.make_entry(TEXT + " ", name=name) for name in ("two\nlines", "", "\x1b[2J")]
+    named = [entry(TEXT + " ", name) for name in ("two\nlines", "", "\x1b[2J")]
     lines = ck.teach.contest.leaderboard([SGEMM, *named], n=256).splitlines()
     assert len(lines) == 6 and all(line.isprintable() for line in lines)
     assert sum("sgemm_tn" in line for line in lines) == 1
@@ -366,8 +371,8 @@ def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):
     shown = f"C is correct, at {gflops:.0f} Gflop/s; the target is {step.targets.minimum:.0f}."
     assert shown in str(verdict), verdict
     assert verdict.right == (gflops >= step.targets.minimum)
-    entry = contest.make_entry(text, shape[:2], shape[2] * (1 + doubled))
-    assert f"{gflops:6.0f}  mine" in leaderboard.leaderboard([entry])
+    mine = ck.load_kernel(text, name="mine")
+    assert f"{gflops:6.0f}  mine" in leaderboard.leaderboard([mine])
 
 
 @pytest.mark.parametrize("is_saved", [True, False])

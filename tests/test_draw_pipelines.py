@@ -5,7 +5,7 @@ import pytest
 from pages import drawn, frames, pipeline
 
 from cypresskit import draw, host
-from cypresskit.host import Resource, Task, run_tasks
+from cypresskit.host import Task, run_tasks
 
 
 def rows_of(player, name: str, run) -> dict[str, float]:
@@ -45,7 +45,7 @@ def test_bars_and_the_critical_path_stand_at_their_clocks_in_a_row_that_they_use
                 for one, more in ((row, " to come"), (f"row {row}", ""))
             )
             used = sum(span.task.uses.get(row, 0) for span in run.spans)
-            full = np.ptp(to_x([0, used / run.resources[row].capacity])) * 27
+            full = np.ptp(to_x([0, used / run.resources[row]])) * 27
             assert 0.6 < np.sum(taken["w"] * taken["h"]) / full < 1.1, "a share is as high"
             assert (abs(taken["y"] - room["y"][0]) < 15).all()
 
@@ -53,7 +53,7 @@ def test_bars_and_the_critical_path_stand_at_their_clocks_in_a_row_that_they_use
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_name_without_its_timeline_is_rejected(count):
     task = Task("mult", "mult", "chip 0", {"chip 0": 2.0})
-    runs = [run_tasks([task], {"chip 0": Resource("chip 0", 1.0, "s")})] * count
+    runs = [run_tasks([task], {"chip 0": 1.0})] * count
     names = ("mine", "yours", "hers")[: count + 1]
     with pytest.raises(ValueError, match=f"{count + 1} headings for {count} timelines"):
         draw.timeline(*runs, names=names)

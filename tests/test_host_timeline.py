@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import cypresskit as ck
 from cypresskit import host
-from cypresskit.host.resources import Resource, fair_shares
+from cypresskit.host.resources import fair_shares
 from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run_tasks
 
-BUS = {"bus": Resource("bus", 6.0, "bytes"), "memory": Resource("memory", 10.0, "bytes")}
+BUS = {"bus": 6.0, "memory": 10.0}
 
 
 def at_other_moments(timeline: Timeline, seed: int) -> Timeline:
@@ -162,8 +162,8 @@ def on_bus(timeline: Timeline, times: float) -> Timeline:
     """The plan on another bus, as a machine that is built so would run it."""
     bus = [n for n in timeline.resources if n.startswith(("PCIe", "DMA", "bus"))]
     resources = {
-        name: Resource(name, r.capacity * (times if name in bus else 1), r.unit)
-        for name, r in timeline.resources.items()
+        name: capacity * (times if name in bus else 1)
+        for name, capacity in timeline.resources.items()
     }
     return run_tasks([span.task for span in timeline.spans], resources, timeline.flops)
 

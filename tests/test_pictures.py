@@ -492,11 +492,11 @@ def timeline(runs: dict[str, host.Timeline]) -> Picture:
                 for row in (s.task.queue, s.task.name, *s.task.uses)
                 for n in values_of(row)
             ]
-            for row, resource in run.resources.items():
+            for row, capacity in run.resources.items():
                 parts = (np.clip((clock - s.start) / (s.end - s.start), 0, 1) for s in run.spans)
                 used = sum(part * s.task.uses.get(row, 0) for part, s in zip(parts, run.spans))
                 over = max(min(clock, run.seconds), 1e-12)
-                shares.append((100 * round(used / resource.capacity / over, 12),))
+                shares.append((100 * round(used / capacity / over, 12),))
             if frame == len(player) - 1:
                 path: Counter[str] = Counter()
                 for span in (run.spans[n] for n in run.critical_path()):

@@ -138,7 +138,7 @@ class _Constraints:
         low.pair, high.pair = high, low
 
     def constrain_store(self, op: Op, detail: StoreDetail) -> None:
-        """Put the words of a store into their channels of one register, and its address into an x."""
+        """Put the words of a store into their channels of one register, its address into an x."""
         values = [s.value for s in op.srcs[: len(detail.mask)]]
         if op.name == "MEM_WRITE":  # takes each component from its own channel
             needed = list(range(len(values)))

@@ -37,7 +37,7 @@ def line_chart(
     x, y
         The titles of the axes.
     guess
-        A prediction (``ck.draw.predict``) of a curve, or of a number, drawn as a vertical line.
+        A prediction (``ck.draw.predict``) of a curve.
     log
         The logarithmic axes: "x", "y" or "xy".
     title
@@ -57,8 +57,7 @@ def line_chart(
     places = sorted(
         set(require_nonempty((place for curve in series.values() for place in curve), wanted))
     )
-    guessed = guess.value if guess else None
-    own = guessed if isinstance(guessed, dict) else {}
+    own = (guess.value if guess else None) or {}
     heights = [height for curve in (*series.values(), own) for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
@@ -68,7 +67,7 @@ def line_chart(
     names = [*series, *(["your guess"] if own else [])]
     chart = Chart(sheet, across, up, label=sheet.title, height=280, legend=names)
 
-    frames = [-np.inf, *places] if guessed is not None else [places[-1]]
+    frames = [-np.inf, *places] if own else [places[-1]]
     captions = [_say(series, x, frame) for frame in frames]
     lines = []
     for number, (name, curve) in enumerate(series.items()):
@@ -82,9 +81,6 @@ def line_chart(
     if own:
         words = [f"your guess: {value_text(height)} at {place:g}" for place, height in own.items()]
         chart.curve("your guess", [*own], [*own.values()], GUESS, words, alpha=0.5)
-    if isinstance(guessed, int | float):
-        chart.line([guessed] * 2, [up.low, up.high], GUESS, line_dash="dashed")
-        captions = [f"Dashed: your guess, {guessed:g}. {caption}" for caption in captions]
     return sheet.player(captions, lines, step=x.capitalize(), seconds=6)
 
 

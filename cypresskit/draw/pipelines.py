@@ -367,7 +367,7 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
     """
     y = chart.place[row]
     high = chart.rows[row] - 3
-    capacity = chart.run.resources[row].capacity
+    capacity = chart.run.resources[row]
     users = [(n, s) for n, s in enumerate(chart.run.spans) if s.task.uses.get(row)]
     boxes, full = [], []
     for start, end in pairwise(np.unique([t for _, s in users for t in (s.start, s.end)])):
@@ -414,8 +414,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     sheet.text(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right", size=12)
 
     moments = chart.axis.moments
-    capacity = {row: run.resources[row].capacity for row in chart.rows}
-    uses = [[s.task.uses.get(row, 0) / capacity[row] for row in chart.rows] for s in run.spans]
+    uses = [[s.task.uses.get(row, 0) / run.resources[row] for row in chart.rows] for s in run.spans]
     part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in run.spans]
     so_far = np.minimum(moments, run.seconds).clip(1e-12)[:, np.newaxis]
     percent = _percent(np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)

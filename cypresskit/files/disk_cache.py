@@ -9,11 +9,12 @@ least recently used ones are deleted.
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from cypresskit.files.atomic import save_file
 
 CHECKSUM_BYTES = hashlib.sha256().digest_size
 
@@ -121,13 +122,7 @@ class DiskCache:
             if not _is_private(self.folder):
                 return
             self._delete_oldest()
-            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as part:
-                try:
-                    part.write(add_checksum(file.name, contents))
-                    part.close()
-                    os.replace(part.name, file)
-                except OSError:
-                    os.unlink(part.name)
+            save_file(file, add_checksum(file.name, contents))
 
     def _file(self, key: str) -> Path:
         assert self.folder is not None

@@ -10,7 +10,6 @@ from cypresskit.host.pipeline import (
     four_stage,
     static_cpu_share,
 )
-from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run_tasks
 from cypresskit.host.transfer import (
     kernel_seconds,
@@ -23,7 +22,6 @@ from cypresskit.host.transfer import (
 __all__ = [
     "Machine",
     "Matrices",
-    "Resource",
     "Span",
     "Task",
     "Timeline",

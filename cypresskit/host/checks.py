@@ -24,7 +24,6 @@ def _check(allowed: Range, whole: bool, /, **values: Any) -> Any:
 
 check_whole = partial(_check, Range(least=1, most=MAX_NUMBER), True)
 check_positive = partial(_check, Range(above=0), False)
-check_amount = partial(_check, Range(), False)
 check_share = partial(_check, Range(most=1), False)
 
 

@@ -19,7 +19,6 @@ import numpy as np
 
 from cypresskit.devices import HD5970, XEON, Device, Host, check_device
 from cypresskit.host.checks import check_type, check_whole
-from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Task, Timeline, run_tasks
 
 MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "CPU"
@@ -53,24 +52,18 @@ class Machine:
                 " takes one"
             )
 
-    def resources(self) -> dict[str, Resource]:
-        """Return all shared resources by name. Each chip's copying thread occupies one core."""
+    def resources(self) -> dict[str, float]:
+        """Return the capacities of all shared resources by name, in bytes, flops, or seconds of a
+        chip, per second. Each chip's copying thread occupies one core.
+        """
         host = self.host
         cores = host.cpu_gflops * host.cpu_efficiency * (host.cores - self.chips) / host.cores
         dma = host.dma_gb_s * 1e9
-        rows = [
-            (MEMORY, host.memory_gb_s * 1e9, "bytes"),
-            (TO_CARD, dma, "bytes"),
-            (TO_HOST, dma, "bytes"),
-            (CPU, cores * 1e9, "flops"),
-        ]
+        found = {MEMORY: host.memory_gb_s * 1e9, TO_CARD: dma, TO_HOST: dma, CPU: cores * 1e9}
         for chip in range(self.chips):
-            rows += [
-                (f"chip {chip}", 1.0, "seconds"),
-                (f"DMA {chip}", dma, "bytes"),
-                (f"thread {chip}", host.copy_gb_s * 1e9, "bytes copied"),
-            ]
-        return {row[0]: Resource(*row) for row in rows}
+            found |= {f"chip {chip}": 1.0, f"DMA {chip}": dma}
+            found[f"thread {chip}"] = host.copy_gb_s * 1e9
+        return found
 
 
 class Data(NamedTuple):

@@ -10,22 +10,6 @@ Not covered: priorities, and losses from switching between tasks.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from cypresskit.host.checks import check_positive
-
-
-@dataclass(frozen=True)
-class Resource:
-    """A shared resource. Raises ``ValueError`` for a capacity that isn't above 0."""
-
-    name: str
-    capacity: float  # in units per second
-    unit: str
-
-    def __post_init__(self) -> None:
-        check_positive(**{f"{self.name}: capacity": self.capacity})
-
 
 #: What one task requests: (resource number, share of it) at a dominant share of 1.
 Proportions = tuple[tuple[int, float], ...]

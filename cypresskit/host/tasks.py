@@ -16,11 +16,10 @@ these rules.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from cypresskit.host.checks import check_amount, check_type
-from cypresskit.host.resources import Proportions, Resource, fair_shares
+from cypresskit.host.resources import fair_shares
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Timeline:
     """A plan's run."""
 
     spans: tuple[Span, ...]  # in order of start
-    resources: Mapping[str, Resource]
+    resources: Mapping[str, float]  # the capacity of each, in its unit per second
     flops: float = 0.0  # of the whole run
 
     @cached_property
@@ -81,7 +80,7 @@ class Timeline:
             for name, amount in span.task.uses.items():
                 total[name] += amount
         return {
-            name: used / self.resources[name].capacity / (self.seconds or 1.0)
+            name: used / self.resources[name] / (self.seconds or 1.0)
             for name, used in total.items()
         }
 
@@ -135,8 +134,7 @@ class Timeline:
                     f"{', '.join(self.resources)}, and a number above 0"
                 )
         resources = {
-            name: replace(resource, capacity=resource.capacity * times.get(name, 1.0))
-            for name, resource in self.resources.items()
+            name: capacity * times.get(name, 1.0) for name, capacity in self.resources.items()
         }
         # Spans are in order of their start: a program order with the same dependencies.
         return run_tasks([span.task for span in self.spans], resources, self.flops)
@@ -217,20 +215,20 @@ def find_dependencies(tasks: Sequence[Task]) -> list[set[int]]:
 
 
 def run_tasks(
-    tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float = 0.0
+    tasks: Sequence[Task], resources: Mapping[str, float], flops: float = 0.0
 ) -> Timeline:
-    """Return the timeline of ``tasks``, given in program order, on ``resources``.
-
-    Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing.
+    """Return the timeline of ``tasks``, given in program order, on ``resources``. Each task takes
+    some time of one.
     """
-    flops = check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
     seconds_alone, demands = [], []  # of each task
     for task in tasks:
-        check_type(Task, task=task)
-        seconds, demand = _demand(task, resources, numbers)
-        seconds_alone.append(seconds)
-        demands.append(demand)
+        alone = {
+            numbers[name]: amount / resources[name] for name, amount in task.uses.items() if amount
+        }
+        slowest = max(alone.values())
+        seconds_alone.append(slowest)
+        demands.append(tuple((number, time / slowest) for number, time in alone.items()))
     needs = find_dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
     for number, needed in enumerate(needs):
@@ -262,22 +260,3 @@ def run_tasks(
         active = unfinished + started
     spans = [Span(task, start[number], end[number]) for number, task in enumerate(tasks)]
     return Timeline(tuple(sorted(spans, key=lambda span: span.start)), dict(resources), flops)
-
-
-def _demand(
-    task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]
-) -> tuple[float, Proportions]:
-    """Return the seconds that a task takes alone, and its share of each resource meanwhile."""
-    for name, amount in task.uses.items():
-        if name not in resources:
-            raise ValueError(
-                f"{task.name} uses {name!r}, which is not one of {', '.join(resources)}"
-            )
-        check_amount(**{f"{task.name}: {resources[name].unit} of {name}": amount})
-    alone = {
-        name: amount / resources[name].capacity for name, amount in task.uses.items() if amount
-    }
-    slowest = max(alone.values(), default=0.0)
-    if not slowest:
-        raise ValueError(f"{task.name} takes no time: give it an amount of some resource")
-    return slowest, tuple((numbers[name], time / slowest) for name, time in alone.items())

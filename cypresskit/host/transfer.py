@@ -19,7 +19,6 @@ from cypresskit.devices import check_precision
 from cypresskit.host.checks import check_positive, check_type, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.pipeline import Matrices
-from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Task, Timeline, run_tasks
 from cypresskit.kernels.convention import BYTES
 
@@ -71,8 +70,7 @@ def round_trip_timeline(
             raise ValueError(f"n is {n}, but the matrices are {m} x {k} and {k} x {columns}")
     size = float(BYTES["double"] * n**2)
     card: dict[str, np.ndarray] = {}  # what its memory holds
-    resources = {bus: Resource(bus, bandwidth, "bytes") for bus in (TO_CARD, TO_HOST)}
-    resources["chip 0"] = Resource("chip 0", rate, "flops")
+    resources = {TO_CARD: bandwidth, TO_HOST: bandwidth, "chip 0": rate}
 
     def send(matrix: str) -> None:
         card[matrix] = getattr(matrices, matrix.lower()).copy()

@@ -36,7 +36,7 @@ def workbench(*_: Any, text: str = "", **__: Any) -> str:
 
 
 contest: Any = Absent("ck.teach.contest")
-contest.make_entry, contest.generate_kernel = generated.make_entry, generated.generate_kernel
+contest.generate_kernel = generated.generate_kernel
 
 
 def _lesson(name: str) -> Any:

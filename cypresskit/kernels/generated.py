@@ -1,11 +1,9 @@
 """Generate kernels: SGEMM TN with any block size, and contest entries."""
 
-from dataclasses import replace
-
 from cypresskit.devices import is_whole
 from cypresskit.il.parser import OFFSETS
 from cypresskit.il.program import LETTERS
-from cypresskit.kernels.catalogue import KERNELS, Kernel
+from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import Convention
 from cypresskit.kernels.statement import state
 from cypresskit.tables import quantity
@@ -102,28 +100,6 @@ def block_kernel(rows: int, columns: int, steps: int = 1, *, scaled: bool = Fals
 def _in_texels(rows: int, columns: int) -> bool:
     """Return whether a block has whole texels, no more than a fetch's offset reaches."""
     return all(is_whole(side, MAX_SIDE) and side % 4 == 0 for side in (rows, columns))
-
-
-def make_entry(
-    text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
-) -> Kernel:
-    """Return a contest entry, launched like ``sgemm_tn``.
-
-    Unlike ``ck.load_kernel``, it doesn't assemble the source: judging reports its errors.
-
-    Parameters
-    ----------
-    text
-        IL source.
-    block
-        Rows and columns of C per work-item.
-    k_step
-        Values of k per iteration.
-    name
-        The kernel's name.
-    """
-    convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=k_step)
-    return Kernel(name, text, convention, teaches="an entry")
 
 
 def generate_kernel(rows: int, columns: int, steps: int) -> Kernel:

@@ -29,7 +29,7 @@ import numpy as np
 
 from cypresskit.chip.engine import run
 from cypresskit.chip.work import WavefrontPath, pack
-from cypresskit.tables import aligned, quantity, table
+from cypresskit.tables import aligned, quantity
 from cypresskit.threads import map_in_threads
 from cypresskit.timing import result_cache
 from cypresskit.timing.ablation import (
@@ -141,20 +141,13 @@ class LineCosts:
     def __repr__(self) -> str:
         rows = [("lines", "work each", "", "cost each", "", ""), *self._rows()]
         notes = (f"  {note}" for note in self._notes())
-        return "\n".join([self._title, *aligned("  >  > <  > <  <", rows), *notes])
-
-    def _repr_html_(self) -> str:
-        names = "lines", "work of each", "unit", "cost of each", "range", "IL"
-        return table(names, self._rows(), self._title)
-
-    @property
-    def _title(self) -> str:
         report, first = self.report, self.most_expensive
         size = "" if report.size is None else " x ".join(map(str, report.size)) + " "
-        return (
+        title = (
             f"{report.kernel} {size}on {report.device.name}: line {first.line} costs the most,"
             f" {first} of the launch"
         )
+        return "\n".join([title, *aligned("  >  > <  > <  <", rows), *notes])
 
     def _shown(self) -> list[LineCost]:
         return [line for line in self.lines if max(line.share, abs(line.cost)) >= MIN_SHOWN]

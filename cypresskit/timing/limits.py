@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cypresskit.devices import Device
-from cypresskit.tables import aligned, table
+from cypresskit.tables import aligned
 from cypresskit.threads import map_in_threads
 from cypresskit.timing.report import ChipReport, Report, cached_in_report
 from cypresskit.timing.simulate import report_on
@@ -78,18 +78,10 @@ class WhatIf:
         return self.steps[names.index(name)]
 
     def __repr__(self) -> str:
-        rows = self._rows
+        report, rows = self.report, self._rows
+        title = f"{report.kernel} on {report.device.name}: what if it lacked one limit"
         columns = "  <" + "  >" * (len(rows[0]) - 1)
-        return "\n".join([self._title, *aligned(columns, rows)])
-
-    def _repr_html_(self) -> str:
-        names, *rows = self._rows
-        return table(names, rows, self._title)
-
-    @property
-    def _title(self) -> str:
-        report = self.report
-        return f"{report.kernel} on {report.device.name}: what if it lacked one limit"
+        return "\n".join([title, *aligned(columns, rows)])
 
     @property
     def _rows(self) -> list[tuple[str, ...]]:

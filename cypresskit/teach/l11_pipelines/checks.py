@@ -9,7 +9,6 @@ import numpy as np
 from cypresskit.host import (
     Machine,
     Matrices,
-    Resource,
     Task,
     Timeline,
     adapt_cpu_share,
@@ -17,6 +16,7 @@ from cypresskit.host import (
     four_stage,
     run_tasks,
 )
+from cypresskit.host.checks import check_positive
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.comparison import compare
 from cypresskit.published import host as published
@@ -36,7 +36,7 @@ def by_hand(seconds: Sequence[float], units: int) -> Timeline:
     queue and buffers.
     """
     names = [*STAGES, *(f"stage {n}" for n in range(len(STAGES), len(seconds)))][: len(seconds)]
-    resources = {name: Resource(name, 1.0, "seconds") for name in names}
+    check_positive(**dict(zip(names, seconds)))
     tasks = []
     for unit in range(units):
         for n, (name, time) in enumerate(zip(names, seconds)):
@@ -52,14 +52,13 @@ def by_hand(seconds: Sequence[float], units: int) -> Timeline:
                     label=str(unit),
                 )
             )
-    return run_tasks(tasks, resources)
+    return run_tasks(tasks, dict.fromkeys(names, 1.0))
 
 
 def with_buffers(buffer: Callable[[int], str]) -> Timeline:
     """Return the timeline of six units, loaded (2 s) into ``buffer(unit)`` and multiplied from
     there (3 s).
     """
-    resources = {name: Resource(name, 1.0, "seconds") for name in ("bus", "chip 0")}
     tasks = []
     for unit in range(UNITS):
         place = str(buffer(unit))
@@ -67,7 +66,7 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
         load = Task(f"load {unit}", "load2", "bus", {"bus": LOAD}, {}, {place: strip})
         mult = Task(f"mult {unit}", "mult", "chip 0", {"chip 0": MULT}, {place: strip})
         tasks += [replace(task, label=str(unit)) for task in (load, mult)]
-    return run_tasks(tasks, resources)
+    return run_tasks(tasks, {"bus": 1.0, "chip 0": 1.0})
 
 
 def real_run(machine: Machine) -> str:

@@ -34,7 +34,7 @@ from cypresskit.il.dataflow import liveness
 from cypresskit.isolated import here
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.generated import generate_kernel, make_entry
+from cypresskit.kernels.generated import generate_kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine import launch
 from cypresskit.tables import elided
@@ -261,12 +261,12 @@ def find_kernel(name: str) -> Kernel:
     if name == "hasty":
         for lost in ("mad r24, r7.w, r8, r24", "mad r25, r7.w, r9, r25"):
             text = text.replace(lost, "; done!")
-        return make_entry(text, name=name)
+        return replace(KERNELS["sgemm_tn"], name=name, text=text)
     if name == "lazy":
         text = text.replace("dcl_cb ", "dcl_literal l9, 512.0, 0.0, 0.0, 0.0\ndcl_cb ")
         text = text.replace("whileloop", "min r0.w, cb0[0].z, l9.x\nwhileloop")
         text = text.replace("ge r1.x, r0.z, cb0[0].z", "ge r1.x, r0.z, r0.w")
-        return make_entry(text, name=name)
+        return replace(KERNELS["sgemm_tn"], name=name, text=text)
     return KERNELS[name]
 
 
@@ -435,9 +435,7 @@ def _judge_program(text: str, _: Program) -> Verdict:
     line states its block and its values of k per iteration.
     """
     step = STEPS["contest"]
-    mine = judged_kernel(text, step.file, step.like).kernel
-    kernel = make_entry(text, mine.block, mine.k_step)
-    score = judge(kernel)
+    score = judge(judged_kernel(text, step.file, step.like).kernel)
     if not score.report:
         return score.verdict
     gflops = shown_speed(score.gflops)

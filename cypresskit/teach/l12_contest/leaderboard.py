@@ -50,7 +50,7 @@ def read_entry(text: str, name: str) -> Kernel:
     convention = read_statement(text, name)
     if convention is None:
         raise ValueError(f"its first line lacks what it computes, as in `il_ps_2_0  {EXAMPLE}`")
-    return Kernel(name, text, convention, teaches="an entry")
+    return Kernel(name, text, convention)
 
 
 def judge_text(text: str, name: str, n: int, seed: str) -> dict:
