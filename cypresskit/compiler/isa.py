@@ -58,8 +58,6 @@ class HardwareOp:
         a word from the LDS queue.
     meaning
         Function of arrays of bits; None if the operation is more than arithmetic.
-    neutral
-        The second operand that leaves the first unchanged.
     flops
         Additions and multiplications; 0 for what only t can do.
     relation
@@ -72,7 +70,6 @@ class HardwareOp:
     slots: str
     kind: str
     meaning: Callable[..., np.ndarray] | None = None
-    neutral: int | None = None
     flops: int = 0
     relation: str = ""
     memories: str = ""
@@ -129,7 +126,6 @@ for _opcode in OPCODES.values():
             _kind,
             _opcode.hardware,
             meaning=MEANING[_opcode.name],
-            neutral=_opcode.neutral,
             flops=0 if _slots == "t" else _opcode.flops,
         )
 

@@ -1,14 +1,13 @@
 """Reduce the number of operations without changing a bit.
 
-Copies are propagated, integer sums with constants joined, common subexpressions shared within a
-block, and dead code is removed. One pass goes over the program in order and rewrites each op with
-what is known of its operands.
+Copies are propagated, common subexpressions shared within a block, and dead code is removed. One
+pass goes over the program in order and rewrites each op with what is known of its operands.
 
 Then, LDS reads are paired: two reads of one word each become one operation that reads two, the
 second at a fixed distance from the first. Two reads of a block can be paired if nothing between
 them writes to the LDS, waits, or takes the first one's word.
 
-No float operation is reassociated. Left out: operations on constants alone, which the chip does.
+Left out: all arithmetic. No sum is reassociated, and the chip operates on constants, too.
 """
 
 from dataclasses import replace
@@ -16,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, LdsAccess, Op, Src, Word, const
-from cypresskit.il.bits import ALL, SIGN
+from cypresskit.il.bits import SIGN
 
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # in addition to stores and tests
 
@@ -28,23 +27,6 @@ def simplify(function: Function) -> None:
         _Rewriter(block).run()
     pair_lds_reads(function)
     _drop_dead(function)
-
-
-def _rewritten(op: Op, a: Src, c: int) -> tuple[str, list[Src]] | None:
-    """Return the name and operands of a simpler op for ``op`` of ``a`` and the constant ``c``.
-
-    Integers only: floats have rounding, signs of zero and NaNs to preserve.
-    """
-    if op.row.neutral == c:  # a + 0, a or 0, a shifted by 0, a and all ones -> a
-        return "MOV", [a]
-    if op.name == "SUB_INT":  # a - c -> a + -c
-        return "ADD_INT", [a, Src(const(-c & ALL))]
-    inner = a.value.op
-    if op.name == "ADD_INT" and inner is not None and inner.name == "ADD_INT":
-        x, d = (s.value.resolve() for s in inner.srcs)
-        if d.kind == "const":  # (x + d) + c -> x + (d + c)
-            return "ADD_INT", [Src(x), Src(const(d.bits + c & ALL))]
-    return None
 
 
 class _Rewriter:
@@ -69,7 +51,6 @@ class _Rewriter:
         if op.row.is_test:
             return True
         if op.is_arithmetic:
-            self.algebra(op)
             value, neg = op.srcs[0]
             if op.name == "MOV" and not neg and value.has_register:
                 return self.replaced(op, [value])
@@ -98,15 +79,6 @@ class _Rewriter:
         if src.value.kind == "const" and src.neg:
             src = Src(const(src.value.bits ^ SIGN))
         return src
-
-    def algebra(self, op: Op) -> None:
-        """Simplify an op of two operands (``_rewritten``)."""
-        if len(op.srcs) != 2:
-            return
-        a, b = op.srcs
-        rewritten = _rewritten(op, a, b.value.bits) if b.value.kind == "const" else None
-        if rewritten is not None:
-            op.name, op.srcs = rewritten
 
 
 def _key(op: Op) -> tuple:

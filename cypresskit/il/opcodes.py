@@ -67,8 +67,6 @@ class Opcode:
         The controls that must be there.
     hardware
         The chip's operation that does the same (ISA 9), if there is one.
-    neutral
-        The second operand that leaves the first unchanged; set where a pass uses it.
     same
         Another opcode that computes the same.
     """
@@ -90,7 +88,6 @@ class Opcode:
     controls: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     hardware: str = ""
-    neutral: int | None = None
     same: str = ""
 
     @property
@@ -144,7 +141,6 @@ def _read(file: Path) -> None:
             vector="d" in types or kind in ("fetch", "lds") or "across" in facts,
             passed=tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
             store=bool(facts.pop("store", False)),
-            neutral=int(facts.pop("neutral"), 0) if "neutral" in facts else None,
             controls=tuple(c.strip("!") for c in controls),
             needs=tuple(c.strip("!") for c in controls if "!" in c),
             **facts | {fact: int(facts.get(fact, 0)) for fact in ("flops", "words", "across")},
