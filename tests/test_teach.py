@@ -115,7 +115,7 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
     assert judged(lambda x: 2 * x + 4).hint == "SLIP"
     assert judged(lambda x: 8).hint == "it doesn't use `x`. HINT"
     assert judged(lambda x: x + 1).hint == "HINT"
-    assert judged(lambda x: 2 * x).hint == "HINT (1 of 2 calls is right.)"
+    assert judged(lambda x: 2 * x + (x > 2) * 5).hint == "HINT (1 of 2 calls is right: f(2).)"
     assert judged(lambda x: 4).hint == "it doesn't use `x`. HINT (1 of 2 calls is right.)"
 
 
@@ -133,7 +133,7 @@ def test_an_argument_counts_as_unused_only_if_the_source_never_reads_it():
         time = time + 1
         return size / rate
 
-    assert judged(lambda time, size, rate: time * 1e20 + size / rate).hint == "HINT"
+    assert "use" not in judged(lambda time, size, rate: time * 1e20 + size / rate).hint
     assert (
         judged(lambda time, size, rate: min(time, size, 0.5)).hint == "it doesn't use `rate`. HINT"
     )
@@ -149,7 +149,7 @@ def test_a_hint_says_only_what_is_true_where_other_calls_fail():
 
     assert judged(lambda x: 0 // x).hint.startswith("HINT In another call f(0) stops with ZeroDiv")
     assert "every call" not in judged(lambda x: 13 + 0 // x).hint
-    assert "(1 of 3 calls is right.)" in judged(lambda x: 7 + 0 // x).hint
+    assert "(1 of 3 calls is right: f(2).)" in judged(lambda x: 7 + 0 // x).hint
 
 
 @pytest.mark.few(4)

@@ -6,7 +6,8 @@ from math import gcd
 
 import pytest
 
-from cypresskit.teach.formula import Formula, _is_equal, draw_case
+from cypresskit.teach.answer_source import AnswerSource
+from cypresskit.teach.formula import Formula, _is_equal, draw_case, formula_exercise
 
 
 def test_numbers_match_if_they_agree_to_six_digits():
@@ -62,3 +63,38 @@ def test_a_constant_factor_and_a_wrong_rounding_are_told(seed):
     many = [(a, b, 3) for a, b, _ in cases] + [(1, 1, 3), (2, 2, 3), (1, 2, 3)]
     assert "off by one" in hint(whole, lambda a, b, c: (a + b) // c, *many)
     assert hint(whole, lambda a, b, c: a * b * c, *many).startswith("think.")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("a * (1 - b / c) + c", "`1 - b` belongs in parentheses in `1 - b / c`"),
+        ("a * (1 - b) / c / 4 + c", "`/ 4` is too much in"),
+        ("2 * a * (1 - b) / c + c", "`2 *` is too much in"),
+        ("a * (1 + b) / c + c", "something else than `+` belongs in `1 + b`"),
+        ("a ** 2 * (1 - b) / c + c", "`** 2` is too much in `a ** 2`"),
+        ("a * (1 - b) / sqrt(c) + c", "`sqrt` is too much in `sqrt(c)`"),
+        ("a * (a - b) / c + c", "something else than `a` belongs in `a - b`"),
+        ("b * (1 - a) / c + c", "`a` and `b` are exchanged"),
+        ("a * (1 - b) / (1 / c) + c", "`1 /` is too much in `1 / c`"),
+        ("(1 - b) / c + c", "it doesn't use `a`"),
+        ("a * (a - b - 1 / c) + c", ""),
+    ],
+)
+@pytest.mark.parametrize("form", ["f = lambda a, b, c: _", "def f(a, b, c):\n    return _"])
+def test_the_place_of_a_slip_is_told(wrong, said, form):
+    """Whatever the form of the answer."""
+    cases = [(2.0, 0.25, 4.0), (3.0, 0.5, 1.5), (5.0, 0.125, 7.0)]
+    check = formula_exercise(cases, {}, "think.", name="f")(lambda a, b, c: a * (1 - b) / c + c)
+    cell = "from math import sqrt\n" + form.replace("_", wrong)
+    hint = check(AnswerSource([cell], "f")).hint
+    assert said in hint and hint.endswith("think.") and bool(said) == (hint != "think.")
+
+
+def test_a_loop_or_a_large_power_does_not_delay_a_hint():
+    """A changed one might not end."""
+    cases = [(1 << 40, 3), (1 << 41, 5)]
+    loop = "def f(a, b):\n    while a > 7:\n        a //= b\n    return a"
+    for cell in (loop, "def f(a, b):\n    return a**2 + b"):
+        judged = formula_exercise(cases, {}, "think.", name="f")(lambda a, b: a * b)
+        assert judged(AnswerSource([cell], "f")).hint == "think."

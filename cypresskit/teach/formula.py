@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from itertools import combinations
 from math import ceil, floor, gcd, isclose
 
 import numpy as np
 
+from cypresskit.isolated import Answer, NoResult, Raised
 from cypresskit.tables import listed
 from cypresskit.teach.check import (
     LOOP_HINT,
@@ -32,6 +32,7 @@ Mistakes = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
 RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
 N_RANDOM_CASES = 3  # calls with numbers that aren't shown
+RUN_CHANGES = "cypresskit.isolated.changes", "run_changes"
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
 
@@ -151,27 +152,16 @@ class Formula:
                 f"it returns 0 in every call: does it return what it computes? {capitalize(hint)}"
             )
         elif not whether and not failed:
-            pattern = self.exchanged(results, answer)
-            pattern = pattern or _pattern(results, want) or self.ignored(answer)
+            pattern = _pattern(results, want) or self.ignored(answer) or self.changed(answer)
             hint = f"{pattern} {capitalize(hint)}" if pattern else hint
         if any(fine):
-            are = "is" if sum(fine) == 1 else "are"
-            hint += f" ({sum(fine)} of {len(fine) + len(failed)} calls {are} right.)"
+            right = [self.call(case) for case, is_right in zip(self.cases, fine) if is_right]
+            are = "is" if len(right) == 1 else "are"
+            which = f": {listed(right)}" * (hint == self.hint and len(right) < 4)
+            hint += f" ({len(right)} of {len(fine) + len(failed)} calls {are} right{which}.)"
         if failed:
             hint += f" In another call {failed[0].verdict.message}"
         return Verdict(False, message, hint)
-
-    def exchanged(self, results: Sequence[float], answer: Callable) -> str:
-        """Return which two arguments the answer exchanges, or ""."""
-        names = [f"`{name}`" for name, _ in getattr(answer, "parameters", ())]
-        places = range(len(self.cases[0]))
-        for i, j in combinations(places[: len(names)], 2):
-            order = [{i: j, j: i}.get(place, place) for place in places]
-            with suppress(ArithmeticError, ValueError, TypeError):
-                others = [self.right(*(case[place] for place in order)) for case in self.cases]
-                if all(map(_is_equal, results, others)):
-                    return f"{names[i]} and {names[j]} are exchanged."
-        return ""
 
     def ignored(self, answer: Callable) -> str:
         """Return which arguments the answer's source never reads, of those that change the right
@@ -183,6 +173,18 @@ class Formula:
             if not is_read and place < len(self.cases[0]) and self._depends_on(place)
         ]
         return f"it doesn't use {listed(unread)}." if unread else ""
+
+    def changed(self, answer: Callable) -> str:
+        """Return where one change of the answer makes it right, or ""."""
+        if not isinstance(answer, Answer):
+            return ""
+        cases = [*self.cases, *(self.draw() for _ in range(N_RANDOM_CASES))]
+        want = [self.right(*case) for case in cases]
+        with suppress(NoResult, Raised, TypeError, ValueError):  # the results may be anything
+            for said, results in answer.through(*RUN_CHANGES, cases):
+                if all(map(_is_equal, results, want)):
+                    return str(said)
+        return ""
 
     def _depends_on(self, place: int) -> bool:
         """Return whether the right result of a case changes with the argument in a place."""

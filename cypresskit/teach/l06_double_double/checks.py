@@ -3,9 +3,9 @@ double-doubles.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import product
 from math import comb
 
 import numpy as np
@@ -18,6 +18,7 @@ from cypresskit.il.fused import two_product
 from cypresskit.isolated import Answer
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.machine import launch
+from cypresskit.tables import listed
 from cypresskit.teach.check import Verdict, call_answer, exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.kernels import kernel_exercise
@@ -166,7 +167,8 @@ def check_two_sum(two_sum_of: Answer) -> Verdict:
         s, e = two_sum_of(a, b)
         return float(0.0 + s), float(0.0 + e)  # `0.0 +` refuses texts, which `float` would convert
 
-    for a, b in cases:
+    def called(a: float, b: float) -> tuple[float, float, float]:
+        """Return (s, e) of the answer, and what the sum lost: exactly, as it fits into a double."""
         case = f"two_sum_of({a!r}, {b!r})"
         hint = f"{case} should give two numbers: the sum, and what it lost."
         s, e = call_answer(case, numbers, a, b, hint=hint)
@@ -175,26 +177,34 @@ def check_two_sum(two_sum_of: Answer) -> Verdict:
             f"{case} gives the sum {s!r}, but a + b is {a + b!r}.",
             "s is the rounded sum, a + b.",
         )
-        lost = float(Fraction(a) + Fraction(b) - Fraction(s))  # exactly: it fits into a double
-        require(
-            e == lost,
-            f"{case} gives e = {e!r}; the sum lost {lost!r}.",
-            _lost_hint(a, b, s, e, lost),
-        )
+        return s, e, float(Fraction(a) + Fraction(b) - Fraction(s))
+
+    def is_right(pair: Sequence[float]) -> bool:
+        _, e, lost = called(*pair)
+        return e == lost
+
+    for a, b in cases:
+        _, e, lost = called(a, b)
+        if e != lost:
+            hint = _lost_hint(e, lost)
+            if all(is_right(sorted(case, key=abs, reverse=True)) for case in cases):
+                hint = (
+                    "this is right where |a| is the larger one. If |b| is larger, a loses digits"
+                    " as well: add what b lost and what a lost."
+                )
+            elif all(is_right([*map(abs, case)]) for case in cases):
+                hint = "this is right for positive numbers: -1e17 is larger in size than 3."
+            message = f"two_sum_of({a!r}, {b!r}) gives e = {e!r}; the sum lost {lost!r}."
+            return Verdict(False, message, hint)
     return Verdict(
         True, f"s + e is the exact sum for {len(cases)} pairs, whichever of the two is larger."
     )
 
 
-def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
-    """Return a hint on a wrong ``e``. ``lost`` is the true error of the sum ``s``."""
+def _lost_hint(e: float, lost: float) -> str:
+    """Return a hint on a wrong ``e``. ``lost`` is the true one."""
     if e == -lost:
         return "the sign: s + e has to be the true sum, so e is what is missing from s."
-    if abs(b) > abs(a) and e == b - (s - a):
-        return (
-            "this is right where |a| is the larger one. If |b| is larger, a loses digits as well:"
-            " add what b lost and what a lost."
-        )
     if e == 0:
         return "in float64, s - a isn't always b: e is made of such differences."
     if e == 2 * lost:
@@ -279,9 +289,21 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
             ((p + small) - p) - small,
         ),
     }
-    for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
-        present = sum((part for name, part in parts.items() if name not in missing), 0 * p)
-        mistakes[f"missing: {' and '.join(missing)}."] = ((high - p) + low, present)
+    mistakes[
+        "all that p lacks counts twice, in r1.xy and r1.zw: r1.zw is r4 less what r1.xy gained."
+    ] = (
+        (high - p) + low,
+        2 * small,
+    )
+    for counts in product(range(3), repeat=3):
+        present = sum((count * part for count, part in zip(counts, parts.values())), 0 * p)
+        said = [
+            f"{word}: {listed([name for name, each in zip(parts, counts) if each == count])}"
+            for count, word in {0: "missing", 2: "twice"}.items()
+            if count in counts
+        ]
+        if said:
+            mistakes[f"{'; '.join(said)}."] = ((high - p) + low, present)
     mistakes["r1.zw is 0 at the end: the low part is what the high part couldn't take."] = (
         low,
         0 * p,

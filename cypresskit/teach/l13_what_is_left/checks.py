@@ -55,6 +55,18 @@ def comparison_table(experiment: str, cypress: Mapping[str, float]) -> str:
     return "\n".join(lines)
 
 
+def thread_blocks(r: int, t: int, s: int) -> tuple[int, int, int]:
+    """Return how many thread blocks of ``t`` threads share a multiprocessor by its registers, its
+    shared memory and its threads.
+    """
+    return 65536 // (r * t), 233472 // (s + 1024), 2048 // t
+
+
+def share_warps(r: int, t: int, s: int) -> int:
+    """Return how many warps share a multiprocessor."""
+    return min(thread_blocks(r, t, s)) * t // 32
+
+
 @formula_exercise(
     [
         (96, 64, 0),
@@ -72,28 +84,18 @@ def comparison_table(experiment: str, cypress: Mapping[str, float]) -> str:
         "thread blocks come whole.": lambda r, t, s: min(
             65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64
         ),
-        "each thread block takes 1,024 bytes more.": lambda r, t, s: (
-            min(65536 // (r * t), 233472 // max(s, 1), 2048 // t) * t // 32
+        "each thread block takes 1,024 bytes more.": lambda r, t, s: share_warps(
+            r, t, max(s, 1) - 1024
         ),
-        "these are thread blocks, not warps.": lambda r, t, s: min(
-            65536 // (r * t), 233472 // (s + 1024), 2048 // t
-        ),
+        "these are thread blocks, not warps.": lambda *case: min(thread_blocks(*case)),
         "right for hardware that rounds a thread's registers up to multiples of 8: here leave that"
-        " out.": lambda r, t, s: (
-            min(65536 // (-(-r // 8) * 8 * t), 233472 // (s + 1024), 2048 // t) * t // 32
-        ),
-        "these are threads: how many make a warp?": lambda r, t, s: (
-            min(65536 // (r * t), 233472 // (s + 1024), 2048 // t) * t
-        ),
+        " out.": lambda r, t, s: share_warps(-(-r // 8) * 8, t, s),
+        "these are threads: how many make a warp?": lambda r, t, s: min(thread_blocks(r, t, s)) * t,
         "there are three limits, and the registers are only one.": lambda r, t, s: (
-            65536 // (r * t) * t // 32
+            thread_blocks(r, t, s)[0] * t // 32
         ),
-        "shared memory is limited, too.": lambda r, t, s: (
-            min(65536 // (r * t), 2048 // t) * t // 32
-        ),
-        "only 2,048 threads fit.": lambda r, t, s: (
-            min(65536 // (r * t), 233472 // (s + 1024)) * t // 32
-        ),
+        "shared memory is limited, too.": lambda r, t, s: share_warps(r, t, 0),
+        "only 2,048 threads fit.": lambda r, t, s: min(thread_blocks(r, t, s)[:2]) * t // 32,
     },
     "how many whole thread blocks do the registers allow, how many the shared memory, how many the"
     " threads?",
@@ -103,7 +105,7 @@ def check_warps(r, t, s):
     """Exercise 1: ``warps(registers, threads, shared)``, how many warps share a multiprocessor of
     the H200.
     """
-    return min(65536 // (r * t), 233472 // (s + 1024), 2048 // t) * t // 32
+    return share_warps(r, t, s)
 
 
 @formula_exercise(
