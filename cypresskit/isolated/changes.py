@@ -35,27 +35,31 @@ def run_changes(answer: Callable, cases: Sequence[tuple]) -> list[tuple[str, lis
 def _changes(text: str) -> Iterator[tuple[str, str]]:
     """Yield a function's text with each change, and what is wrong with it as it was."""
     head, body = re.split("(?<=:)", text, maxsplit=1)
-    names = sorted({*re.findall(r"\b[a-z_]\w*", text)})
-    for one, other in combinations(names, 2):
+    words = sorted({*re.findall(r"[\w.]+", body)})
+    for one, other in combinations(filter(str.isidentifier, words), 2):
         parts = re.split(rf"\b({one}|{other})\b", body)
-        exchanged = ({one: other, other: one}.get(part, part) for part in parts)
-        yield head + "".join(exchanged), f"`{one}` and `{other}` are exchanged."
+        turned = {one: other, other: one}
+        yield (
+            head + "".join(turned.get(part, part) for part in parts),
+            f"`{one}` and `{other}` are exchanged.",
+        )
 
     tokens = [*re.finditer(r"[\w.]+|//|\*\*|[<>]=|[^\s\w]", body)]
     pairs = combinations_with_replacement(tokens, 2)
     spans = [slice(first.start(), last.end()) for first, last in pairs]
     spans = [span for span in spans if "\n" not in body[span]]
-    values = [span for span in spans if _is_value(body[span])]
-    words = [span for span in values if re.fullmatch(r"[\w.]+", body[span])]
-    bases = [span for span in words if not body[: span.start].rstrip().endswith("**")]
-    added = [f"({{}} {sign} {more})" for more in [*names, *NUMBERS] for sign in "*/+-"]
+    values = [span for span in spans if _is_value(body, span)]
+    single = [span for span in values if body[span] in words]
+    bases = [span for span in single if not body[: span.start].rstrip().endswith("**")]
+    signs = [span for span in spans if body[span] in SIGNS]
+    added = [f"({{}} {sign} {word})" for word in [*words, *NUMBERS] for sign in "*/+-"]
     for said, where, instead in [
         ("`{}` belongs in parentheses", values, ["({})"]),
         ("`{}` is too much", spans, [""]),
-        ("something else than `{}` belongs", [s for s in spans if body[s] in SIGNS], SIGNS),
+        ("something else than `{}` belongs", signs, SIGNS),
         ("another power of `{}` belongs", bases, ["({} ** 2)"]),
-        ("something else than `{}` belongs", words, NUMBERS),
-        ("something else than `{}` belongs", bases, [*names, "min", "max"]),
+        ("something else than `{}` belongs", single, NUMBERS),
+        ("something else than `{}` belongs", bases, [*words, "min", "max"]),
         ("`{}` is the wrong way round", values, ["(-({}))", "(1 - ({}))", "(1 / ({}))"]),
         ("something is missing beside `{}`", bases, added),
     ]:
@@ -66,8 +70,10 @@ def _changes(text: str) -> Iterator[tuple[str, str]]:
             yield head + changed, f"{said.format(body[span])} in `{body[place]}`."
 
 
-def _is_value(part: str) -> bool:
+def _is_value(text: str, span: slice) -> bool:
     """Whether a part of a line is an expression by itself, without a sign."""
+    if text[span][0] in "+-" or re.match(r"\w\(", text[span.start - 1 :]):
+        return False
     with suppress(SyntaxError):
-        return part[0] not in "+-" and not isinstance(ast.parse(part, mode="eval").body, ast.Tuple)
+        return not isinstance(ast.parse(text[span], mode="eval").body, ast.Tuple)
     return False

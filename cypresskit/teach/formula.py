@@ -32,6 +32,7 @@ Mistakes = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
 RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
 N_RANDOM_CASES = 3  # calls with numbers that aren't shown
+N_CASES_OF_CHANGES = 24  # more of them: a change of many may be right by chance
 RUN_CHANGES = "cypresskit.isolated.changes", "run_changes"
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
@@ -178,7 +179,7 @@ class Formula:
         """Return where one change of the answer makes it right, or ""."""
         if not isinstance(answer, Answer):
             return ""
-        cases = [*self.cases, *(self.draw() for _ in range(N_RANDOM_CASES))]
+        cases = [*self.cases, *(self.draw() for _ in range(N_CASES_OF_CHANGES))]
         want = [self.right(*case) for case in cases]
         with suppress(NoResult, Raised, TypeError, ValueError):  # the results may be anything
             for said, results in answer.through(*RUN_CHANGES, cases):
