@@ -37,8 +37,8 @@ def _changes(text: str) -> Iterator[tuple[str, str]]:
     head, body = re.split("(?<=:)", text, maxsplit=1)
     words = sorted({*re.findall(r"[\w.]+", body)})
     for one, other in combinations(filter(str.isidentifier, words), 2):
-        parts = re.split(rf"\b({one}|{other})\b", body)
-        turned: dict = {one: other, other: one}
+        parts = map(str, re.split(rf"\b({one}|{other})\b", body))
+        turned = {one: other, other: one}
         yield (
             head + "".join(turned.get(part, part) for part in parts),
             f"`{one}` and `{other}` are exchanged.",
