@@ -681,9 +681,9 @@ class _Judge:
             text = f"{where}add it, times beta = {self.given.beta:g}"
             return Note(text, first, (*readers,), "old")
         if all(reading.line for reading in readings):
-            for element in elements:
-                if element in sliced.zeros:
-                    line = sliced.line(sliced.zeros[element])
+            for at, zero in sliced.zeroed:
+                if (element := sliced.element(at)) in elements:
+                    line = sliced.line(zero.step)
                     return Note(f"line {line} multiplies {element} by 0", line, (line,))
             for element, other in (elements, elements[::-1]):
                 for step, *_ in sliced.products.get((element,), ())[-1:]:

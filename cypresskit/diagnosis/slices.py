@@ -342,10 +342,8 @@ class Slice:
         The part of the sum that is from no matrix.
     numbers, made_up
         The steps that wrote or added such a number, but 0, and that added a product of two.
-    zeros
-        The steps that multiply elements by 0, by the element.
     zeroed
-        Operands that are no element, each with the 0 by which it is multiplied.
+        Operands that are multiplied by 0, each with that operand.
     opaque
         Operands of products that are no elements of a matrix, nor numbers times one.
     """
@@ -366,7 +364,6 @@ class Slice:
         self.number = 0.0
         self.numbers: list[int] = []
         self.made_up: list[int] = []
-        self.zeros: dict[MatrixElement, int] = {}
         self.zeroed: list[tuple[ReadWord, ReadWord]] = []
         self.opaque: list[ReadWord] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
@@ -500,7 +497,6 @@ class Slice:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self.number_at(a), self.number_at(b)
         if 0 in (first, second):
-            self.zeros |= dict.fromkeys(map(self.element, (a, b)), a.step)
             self.zeroed.append((b, a) if first == 0 else (a, b))
             return
         if first is not None and second is not None:

@@ -116,10 +116,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
         notes = [fault, *(note for note in faults if fault.line in note.lines)]
         lost = faults[0] if faults and faults[0].kind == "lost" else None
         if lost and fault.text.startswith("Without") and _own(known, trace) & {*lost.lines}:
-            return [
-                lost,
-                fault,
-            ]  # what a line does says more, and a sum may be meant that is deleted
+            return [lost, fault]  # the variant may delete a sum that the reader wants
         if re.search("reads .* another", fault.text):  # a note may say which
             notes.sort(key=lambda note: note.kind != "factor")
         return notes
@@ -155,11 +152,7 @@ def _own_literals(own: set[int], placed: Iterable[int], lines: Sequence[str]) ->
     """Return the reader's declarations of a literal that a line reads which leads to an address."""
     code = " ".join(bare_line(lines[n - 1]) for n in placed)
     words = ((n, words_of(lines[n - 1])) for n in sorted(own))
-    return [
-        n
-        for n, (op, name, *_) in words
-        if op.startswith("dcl_literal") and f"{name.split()[0]}." in code
-    ]
+    return [n for n, (op, name, *_) in words if op == "dcl_literal" and f"{name}." in code]
 
 
 def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | None:
@@ -177,10 +170,9 @@ def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | Non
         for place, other in enumerate(added, 4 if lines[n - 1][4:] else 2):
             is_sum = place == 4 or to in held  # two sums may be added up in a third register
             if is_sum and other in held and to not in added:
-                words = [*lines[n - 1]]
-                return Note(
-                    f"Line {n}{mistake(words, [*words[:place], to, *words[place + 1 :]])}", n, (n,)
-                )
+                words = lines[n - 1]
+                right = [*words[:place], to, *words[place + 1 :]]
+                return Note(f"Line {n}{mistake([*words], right)}", n, (n,))
     return None
 
 

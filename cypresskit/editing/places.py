@@ -16,8 +16,6 @@ from cypresskit.il.dataflow import Key, is_address, keys, uses
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import listed, named_lines
 
-MATRICES = ("A", "B")  # of textures 0 and 1
-
 
 class AccessPlace(NamedTuple):
     """Where the place of an access comes from.
@@ -121,13 +119,13 @@ def _taken(
 
     numbers: set[int] = set()  # steps whose results come from a matrix
     for step in sorted(steps):
-        is_read = _matrix(run.instruction(step))
+        is_read = _reads_matrix(run.instruction(step))
         if is_read or any(found & numbers for found in writers(step).values()):
             numbers.add(step)
     step, written = start, run.last_writers([key], start)
     while found := written & numbers:
         (writer,) = found
-        if _matrix(run.instruction(writer)):
+        if _reads_matrix(run.instruction(writer)):
             return step, writer
         step, tainted = writer, {k: w for k, w in writers(writer).items() if w & numbers}
         written = next((w for k, w in tainted.items() if k[0] == key[0]), set())
@@ -149,11 +147,8 @@ def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
     return name, values
 
 
-def _matrix(i: Instruction) -> str:
-    """Return the matrix that an instruction reads, or ""."""
-    if i.op.kind == "fetch":
-        return dict(enumerate(MATRICES)).get(i.controls.resource, "C")
-    return "C" * any(source.register.kind == "g" for source in i.sources)
+def _reads_matrix(i: Instruction) -> bool:
+    return i.op.kind == "fetch" or any(source.register.kind == "g" for source in i.sources)
 
 
 def _outside(run: StepRecorder, step: int) -> tuple[list[Key], bool]:
@@ -205,13 +200,12 @@ def said_of_place(
             yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number", 0
         elif found:
             compute = named_lines(sorted({*found, *place.same}), "compute")
-            losses = (
-                [named_lines(place.same, "give") + " both the same number"] if place.same else []
-            )
-            lost = one ^ other
+            said, lost = [f"{two}, which {compute}"], one ^ other
             if not lost & (lost - 1):
-                losses.insert(0, f"bit {lost.bit_length() - 1} of their number is lost")
-            yield f"{two}, which {compute}" + ": " * bool(losses) + "; ".join(losses), 0
+                said.append(f"bit {lost.bit_length() - 1} of their number is lost")
+            if place.same:
+                said.append(f"{named_lines(place.same, 'give')} both the same number")
+            yield ": ".join([said[0], *["; ".join(said[1:])] * bool(said[1:])]), 0
     elif found and (finding.kind != "race" or finding.line not in own):
         text = f"its address comes from {named_lines(found)}"
         if finding.element.startswith("lds"):
