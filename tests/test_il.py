@@ -334,7 +334,6 @@ def test_faults_of_macros_have_the_names_of_the_text(lines, line, said):
         "7.4 switch r0.x",
         "7.4 callnz b0, 3",
         "7.11 sin_vec r0, r1",
-        "5 mov r0, x0[r1.x]",
     ],
 )
 def test_reports_what_the_subset_leaves_out_with_its_section(line):

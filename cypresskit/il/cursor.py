@@ -127,11 +127,11 @@ def count(text: str, line: Line, at: int) -> int:
 
 
 def end_of_line(line: Line, form: str = "") -> None:
-    """Raise ``FaultAt`` unless the line ends here. ``form`` is an example of a valid statement."""
+    """Raise ``FaultAt`` unless the line ends here. ``form`` says what a valid statement is."""
     line.skip()
     extra = line.text[line.at :]
     if extra and find_opcode(extra):
         line.fail(f"a line holds one instruction: move {line.rest()} to the next line")
     if extra:
-        why = suggest_operator(extra) or (f"the form is `{form}`" if form else "")
+        why = suggest_operator(extra) or form
         line.fail(f"expected the end of the line, found {line.rest()}{why and f': {why}'}")

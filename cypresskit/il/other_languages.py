@@ -49,6 +49,14 @@ STATEMENTS = {
     r"return\b": "a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`",
 }
 
+#: The same for operands.
+OPERANDS = {
+    r"[AB]\s*[\[(]": FETCH,
+    r"(thread|block)(Idx|Dim)|get_\w+_id": (
+        "a work-item's place is `vWinCoord0`, its number in a group `vTidInGrpFlat.x`"
+    ),
+}
+
 _NAME = r"[A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?"
 _CHANGED = re.compile(rf"({_NAME})\s*(\+\+|--|[-+*/%&|^:]?=(?!=)|<-)(.*)")
 _OPERAND = re.compile(rf"{_NAME}|{NUMBER}")
@@ -63,7 +71,7 @@ _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _NUMBER = re.compile(rf"{NUMBER}(?![\w.])")  # what follows would belong to the number
 #: What is nearly a register: its kind, its number, its components.
 _MISSPELLED = re.compile(
-    r"[%$&(]?([rlo])\s*[\[(]?([0-9OlI]+)\s*[\])]?(?:\.?([xyzw]{1,4}))?(?=\s*(?:[,;]|$))"
+    r"[%$&(]?([rlo])\s*[\[(]?([0-9OlI]+)\s*[\])]?(?:\.?([xyzw]{1,4}))?\)?(?=\s*(?:[,;]|$))"
 )
 _SIGNED = re.compile(r"-\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
 _OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
@@ -136,7 +144,10 @@ def suggest_operand(text: str, literals: Literals | None = None, is_float: bool 
     >>> suggest_operand("-l0.x")
     'a sign comes after the register: `l0.x_neg(xyzw)`'
     """
-    if number := _NUMBER.match(text.lstrip("#$=")):
+    for pattern, cure in OPERANDS.items():
+        if re.match(pattern, text, re.IGNORECASE):
+            return cure
+    if number := _NUMBER.match(text.lstrip("#$=({")):
         is_whole = number[0].lstrip("+-").isdigit()
         return _suggest_literal(number[0] + ".0" * (is_float and is_whole), literals or {})
     if (near := _MISSPELLED.match(text)) and near[2].strip("lI"):

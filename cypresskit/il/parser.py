@@ -19,7 +19,7 @@ from cypresskit.il.errors import Fault, ILError, did_you_mean
 from cypresskit.il.macros import MAX_LENGTH, MacroExpansion
 from cypresskit.il.names import name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, find_opcode
-from cypresskit.il.other_languages import suggest_statement
+from cypresskit.il.other_languages import LOOP, suggest_statement
 from cypresskit.il.program import (
     Controls,
     Dest,
@@ -38,11 +38,6 @@ MAX_FAULTS = 100  # most faults recorded
 OFFSETS = range(-8, 8)  # texels that a fetch can add to a coordinate: five bits (ISA 5)
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
-#: Controls of arithmetic in AMD's IL that are left out, with the instructions that do the same.
-INSTEAD = {
-    "sat": "`max` with 0 and `min` with 1.0",
-    "zeroop": "`eq` with 0, then `cmov_logical`",
-} | dict.fromkeys(("x2", "x4", "x8", "d2", "d4", "d8"), "`mul` with a literal")
 
 _STRANGE = re.compile(r"[^\t\r\f\v\x20-\x7e\ufeff]")
 _MACRO = re.compile(r"mdef\b|mdef_", re.IGNORECASE)  # definitions may stand before the header
@@ -369,7 +364,8 @@ def _statement(line: Line) -> Instruction:
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
-    end_of_line(line, _form(op))
+    is_bare = op.flow in ("loop", "break") and not op.sources
+    end_of_line(line, LOOP if is_bare else f"the form is `{_form(op)}`")
     return Instruction(op.name, dest, sources, controls, line=line.number)
 
 
@@ -421,13 +417,14 @@ def _controls(op: Opcode, word: str, written: list[Any], line: Line, at: int) ->
                 line.fail(f"`_coordtype({value})`: {expected}", at)
         elif op.kind == "alu" and name == "ieee":
             _check_bare(name, value, line, at)  # every operation here is IEEE already
-        elif op.kind == "alu" and name in INSTEAD:
-            left_out = f"`_{name}` is not in cypresskit's subset of AMD's IL"
-            line.fail(f"{left_out}: use {INSTEAD[name]}", at)
+        elif op.kind == "alu" and name == "sat":
+            left_out = "`_sat` is not in cypresskit's subset of AMD's IL"
+            line.fail(f"{left_out}: use `max` with 0 and `min` with 1.0", at)
         elif name == "k":
             line.fail(f"`{op.name}` takes nothing in brackets: the form is `{_form(op)}`", at)
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
+            longer = longer or [f"`_{control}`" for control in op.controls]
             others = f" There are {', '.join(longer)}." if longer else ""
             guess = did_you_mean(name, op.controls) or others
             line.fail(
@@ -438,7 +435,7 @@ def _controls(op: Opcode, word: str, written: list[Any], line: Line, at: int) ->
     for name in op.needs:
         if name not in controls:
             lacks = f"`{op.name}` needs `_{name}(...)`"
-            lacks += f", as in `{_form(op)}`" * (name == "resource")
+            lacks += f", as in `{_form(op)}`" * (name != "relop")
             line.fail(lacks if name != "k" else "`mcall` needs a number: `mcall(7)`", at)
     if op.kind == "fence" and not controls:
         line.fail(
@@ -488,7 +485,9 @@ def _form(op: Opcode) -> str:
     """Return the form of an instruction: ``mad dest, source 1, source 2, source 3``."""
     names = ["dest"] if op.result != "-" or (op.store and op.words > 1) else []
     names += [f"source {n + 1}" for n in range(len(op.sources))]
-    name = op.name + "_resource(0)_sampler(0)" * (op.kind == "fetch")
+    name = op.name + {"fetch": "_resource(0)_sampler(0)", "lds": "_id(0)"}.get(op.kind, "")
+    if op.kind == "fetch":
+        names = ["dest", "r0.xy00"]
     return f"{name} {', '.join(names)}".strip()
 
 

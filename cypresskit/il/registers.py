@@ -25,22 +25,13 @@ INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": 
 INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"}
 #: Inputs of workgroups with several dimensions, which are left out.
 DIMENSIONS = re.compile(r"(vAbsTid|vTidInGrp|vThreadGrpId)0?", re.IGNORECASE)
-#: Modifiers of AMD's IL that are left out, with the instructions that do the same.
-INSTEAD = {
-    "abs": "`max r0, r1, r1_neg(xyzw)`",
-    "x2": "`add r0, r1, r1`",
-    "bias": "`add r0, r1, l0.x` with -0.5 in a literal",
-    "bx2": "`mad r0, r1, l0.x, l0.y` with 2.0 and -1.0 in a literal",
-    "invert": "`sub r0, l0.x, r1` with 1.0 in a literal",
-    "sign": "`lt` and `cmov_logical`",
-}
 
 _SWIZZLE = re.compile(r"[xyzwrgba01]{1,4}", re.IGNORECASE)
+#: The letters of a swizzle or, with a blank, of a mask
+_MASKED = re.compile(r"[._]([xyzw_]+)(?!\w)", re.IGNORECASE)
+_OFFSET = re.compile(r"\s*([-+])\s*(0[xX][0-9a-fA-F]+|[0-9]+)")
 _NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_LEFT_OUT = re.compile(
-    r"(x|sr|itemp|icb|vcp|vicp|vpc|v)[0-9]+|vObjIndex|vPrimitiveID|vFace|vInstance\w*|vTimer|oDepth"
-)
 _REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
 
 
@@ -85,15 +76,6 @@ def read_register(line: Line) -> Register:
             f" `{INPUT_NAMES[several[1].lower() + 'flat']}`",
             start,
         )
-    if word and _LEFT_OUT.fullmatch(word.group()):
-        kind = "registers of drawing, or shared by wavefronts"
-        if name[0] == "x":
-            kind = "indexed registers"
-        line.fail(
-            f"{written}: {kind} (section 5 of AMD's IL specification) are not in cypresskit's"
-            " subset",
-            start,
-        )
     op = find_opcode(line.text[line.start :])
     is_float = bool(op) and "f" in OPCODES[op].sources
     if cure := suggest_operand(line.text[start:], line.literals, is_float):
@@ -129,11 +111,10 @@ def _global(line: Line) -> Register:
                 f"`g[{written}`: an address is one component of a register, as in `g[r1.x+1]`",
                 start,
             )
-        if line.accept("+"):
-            element = line.integer("an offset in elements")
-        elif line.accept("-"):
-            element = -line.integer("an offset in elements")
-    line.expect("]", "to close the address, a component and a whole number as in `g[r1.x+1]`")
+        if offset := line.take(_OFFSET):
+            element = int(offset[1] + "1") * parse_integer(offset[2], line, offset.start(2))
+    form = "a component and a whole number as in `g[r1.x+1]`; compute more before, by `imad`"
+    line.expect("]", f"to close the address ({form})")
     return Register("g", 0, element, address)
 
 
@@ -197,6 +178,10 @@ def read_source(line: Line, double: bool = False) -> Source:
     if register.kind in ("o", "out", "mem"):
         line.fail(f"`{register}` can't be read", line.at - len(str(register)))
     swizzle = LETTERS
+    masked = _MASKED.match(line.text, line.at)
+    if masked and "_" in masked[0]:
+        write = f"write `{register}` or `{register}.{masked[1].replace('_', '')}`"
+        line.fail(f"a source has no mask, since `_` is no component: {write}")
     if line.text.startswith(".", line.at):
         line.at += 1
         swizzle_match = _SWIZZLE.match(line.text, line.at)
@@ -216,10 +201,6 @@ def read_source(line: Line, double: bool = False) -> Source:
         line.at += 1
         match = line.take(re.compile(r"[A-Za-z0-9]+"))
         name = match.group().lower() if match else ""
-        if name in INSTEAD:
-            line.fail(
-                f"`_{name}` is not in cypresskit's subset of AMD's IL: use {INSTEAD[name]}", start
-            )
         if name != "neg":
             line.fail(
                 f"`_{name}` is no modifier of a source: use `_neg(xyzw)`, the only one", start
