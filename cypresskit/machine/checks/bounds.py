@@ -1,7 +1,7 @@
 """Find fetches, loads and stores outside of their texture, global memory or LDS, and unaligned LDS
 addresses.
 
-The advice depends on the address: a negative one, the bits of a float, exchanged coordinates.
+The advice depends on the address: a negative one, the bits of a float, an offset too large.
 """
 
 from collections.abc import Callable
@@ -80,28 +80,22 @@ class MemoryCheck(Check):
         return does, self._fetch_advice(event, x, y), element
 
     def _fetch_advice(self, event: FetchEvent, x: int, y: int) -> str:
-        surface = self.launch.textures[event.resource]
-        width, height = surface.width, surface.height
-        across, down = event.x[event.active], event.y[event.active]
         if NOWHERE in (abs(x), abs(y)):
             return (
                 "The coordinate is NaN or huge: look where its register was computed (an"
                 " uninitialised value, a division by 0?)."
             )
-        swapped = (
-            down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
-        )
-        if swapped and (across.max() >= 1.5 * width or down.max() >= 1.5 * height):
-            return (
-                "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would"
-                " exchange them."
-            )
-        if across.min() < 0 or down.min() < 0:
-            return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
-        if surface.texel > 4 and y < height and width < x < 4 * width:
-            return "x counts texels, each of up to four numbers: divide the column's number by 4."
-        axis = "The row, y," if y >= height else "The column, x,"
-        return f"{axis} is too large: which line makes it so, or is the domain larger than C?"
+        surface = self.launch.textures[event.resource]
+        across, down, _ = self.program.body[event.at].controls.aoffimmi
+        numbers = self.naming.numbers(event.resource)
+        texels = f" in texels of {numbers} numbers," if numbers > 1 else ""
+        name, place, size, offset = f"column, x,{texels}", x, surface.width, across
+        if not 0 <= y < surface.height:
+            name, place, size, offset = "row, y,", y, surface.height, down
+        what = "negative" if place < 0 else "too large"
+        if 0 <= place - offset < size:
+            return f"The offset of {offset} makes the {name} {what}."
+        return f"The {name} is {what}."
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space == "lds" and (odd := event.element & 3 != 0).any():
@@ -118,9 +112,11 @@ class MemoryCheck(Check):
                 place -= 1 << 32
             element = self.naming.lds(event.array, place)
             has = f"byte {place}, but LDS array {event.array} has {size} bytes"
+            declared = (i for i in self.program.declarations if i.op.name == "dcl_lds")
+            line = next(i.line for i in declared if i.controls.id == event.array)
             advice = (
-                "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the"
-                " size declared."
+                f"LDS addresses count bytes (a number is 4, four are 16), and line {line} declares"
+                f" {size}."
             )
         else:
             element = self.naming.element(place)
@@ -128,10 +124,7 @@ class MemoryCheck(Check):
                 f"element {place}, but global memory has {len(self.launch.memory)} elements of 128"
                 " bits"
             )
-            advice = (
-                "Check the row stride (in 128-bit elements, not numbers), and that the domain fits"
-                " the array."
-            )
+            advice = "Places in g[] count elements of 128 bits: four numbers, or two doubles."
         if place == -1:
             advice = "A test such as `ge` gives -1 if it is true: is that still in the register?"
         elif place < 0:
@@ -140,10 +133,10 @@ class MemoryCheck(Check):
                 " converted."
             )
         verb, gets = ("stores to", "nothing is stored") if event.store else ("loads", "it gets 0")
-        if float_advice := _float_advice(place):
-            advice = float_advice
+        if is_float := _as_float(place):
+            advice = f"{is_float}: `ftoi` would convert it. Or is another number meant?"
             if event.space == "lds" and event.store:
-                advice = f"The address comes first, then the value. {float_advice}"
+                advice = f"The address comes first, then the value. {is_float}."
         return f"{verb} {element} ({has}); {gets}", advice, element
 
     def _unaligned(self, event: MemoryEvent, item: int) -> Described:
@@ -158,9 +151,9 @@ class MemoryCheck(Check):
         return does, advice, self.naming.lds(event.array, int(event.element[item]))
 
 
-def _float_advice(place: int) -> str:
-    """Return advice if an address or coordinate is the bits of a float; else ""."""
+def _as_float(place: int) -> str:
+    """Return which float's bits an address is; "" if it is a whole number."""
     value = float(np.array(place & ALL, np.uint32).view(np.float32))
     if -(2**31) <= place < 2**32 and 2.0**-20 < abs(value) < 2.0**40:
-        return f"These are the bits of a float, {value:g}: convert it with `ftoi`."
+        return f"This address is the bits of a float, {value:g}"
     return ""

@@ -98,9 +98,13 @@ class Findings(tuple[Finding, ...]):
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> "Findings":
-        """Sort findings by line; a fault of several lines is reported once."""
+        """Sort findings by line, but whole coordinates first, since other faults follow from them;
+        a fault of several lines is reported once.
+        """
         first: dict[tuple[Any, ...], Finding] = {}
-        for finding in sorted(findings, key=lambda finding: (finding.line, finding.column)):
+        for finding in sorted(
+            findings, key=lambda each: (each.kind != "whole coordinate", each.line, each.column)
+        ):
             side = finding.other.split(",")[0]
             memory = re.split(r"[\[.]", finding.element)[0]
             key = (finding.kind, finding.work_item, finding.advice, side, memory)
@@ -155,7 +159,7 @@ class Naming:
         """Return a texel as ``A[row, column]``, or ``A[row, first..last]`` if it holds several
         numbers.
         """
-        count = self._numbers(resource)
+        count = self.numbers(resource)
         column = coordinate(x) if abs(x) >= FAR else _range(x * count, count)
         return f"{self.texture(resource)}[{coordinate(y)}, {column}]"
 
@@ -163,14 +167,15 @@ class Naming:
         """Return ``A has 4 rows and 64 columns``."""
         surface = self.launch.textures[resource]
         rows = quantity(surface.height, "row")
-        columns = quantity(surface.width * self._numbers(resource), "column")
+        columns = quantity(surface.width * self.numbers(resource), "column")
         return f"{self.texture(resource)} has {rows} and {columns}"
 
     def texture(self, resource: int) -> str:
         """Return the caller's name of a texture, or ``texture 0``."""
         return str(self.names.get(resource, f"texture {resource}"))
 
-    def _numbers(self, resource: int) -> int:
+    def numbers(self, resource: int) -> int:
+        """Return how many numbers a texel holds."""
         return self.launch.textures[resource].texel // self.textures[resource].itemsize
 
     def element(self, element: int, word: int | None = None) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cypresskit.il import Program
 from cypresskit.il.dataflow import (
     ADDRESS,
     Key,
@@ -192,11 +191,7 @@ class UninitialisedCheck(Check):
         if not full and self.program.lds and not loads:
             return f"No line sets {name}, and none loads from the LDS. Is that load missing?"
         if not full:
-            zero = _zero_literal(self.program)
-            return (
-                f"No line sets {name}. If it is the register that you mean, set it first: by a"
-                f" fetch, or by `mov {name}, {zero}`."
-            )
+            return f"No line sets {name}. If it is the register that you mean, set it first."
         if min(full) >= at:
             later = [n for n in full if n > at]
             if later and source not in keys(uses(self.program, body[later[0]])):
@@ -214,17 +209,6 @@ class UninitialisedCheck(Check):
             f"Line {body[full[0]].line} sets it, but not every work-item runs it: set it before"
             " the branch."
         )
-
-
-def _zero_literal(program: Program) -> str:
-    """Return the first component of a literal that is 0, such as ``l0.z``, or "..."."""
-    zeros = (
-        f"l{number}.{letter}"
-        for number, words in sorted(program.literals.items())
-        for letter, word in zip(LETTERS, words)
-        if word == 0
-    )
-    return next(zeros, "...")
 
 
 def _named(key: Key) -> str:
