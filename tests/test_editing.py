@@ -224,9 +224,60 @@ BOUNDS = {
 def test_each_bound_has_its_help(name):
     """In the report's own words, some with a channel's number."""
     assert BOUNDS[name].startswith(name)
-    words = dynamic_answers.what_helps(BOUNDS[name])
+    words = dynamic_answers.what_helps(BOUNDS[name], RIGHT["8 x 8"])
     assert " would " in words
     assert ("rows of memory" in words) == ("rows" in name)
+
+
+@pytest.mark.parametrize(
+    ("counter", "bundles"), [("", 31), ("ftoi r1.y, r0.z\nitof r0.z, r1.y\n", 33)]
+)
+def test_what_an_iteration_does_is_counted(counter, bundles):
+    """And the lines are named that make no product."""
+    text = TEXT.replace("ge r1.x, r0.z", f"{counter}ge r1.x, r0.z")
+    words = dynamic_answers.what_helps("ALU", ck.load_kernel(text, like="sgemm_tn"))
+    assert f"makes 128 products with 8 fetches, in {bundles} bundles. Of these, " in words
+    assert "A block of 8 x 8 can make 16 products per fetch." in words
+    lines = text.splitlines()
+    named = re.search(r"see lines (.*?)\.", words)[1].replace(" to ", ", ").replace(" and ", ", ")
+    assert not any("mad" in lines[int(line) - 1] for line in named.split(", "))
+
+
+def test_a_block_that_shares_its_fetches_is_not_compared_with_one_that_doesnt():
+    words = dynamic_answers.what_helps("ALU", ck.kernels["sgemm_64x64_lds"])
+    assert "256 products with 9 fetches" in words
+    assert "can make" not in words
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "says"),
+    [
+        (
+            "sgemm_tn",
+            "mad r0.xy, vWinCoord0.yx, l0.x, l0.y\nftoi r0.xy, r0",
+            "samples at r0, which holds an integer: read as a float, that is 0.",
+        ),
+        ("sgemm_64x64_lds", "lds_load_id(0) r20, r3.y", "loads one number into all of r20."),
+        (
+            "sgemm_tn",
+            "sample_resource(0)_sampler(0) r30, r0.xz00",
+            "uses r2.x, which was never set.",
+        ),
+    ],
+)
+def test_what_spoils_other_lines_is_said_first(name, line, says):
+    lines = ck.kernels[name].text.splitlines()
+    op = line.split("_id")[0].split("\n")[0].split(" r30")[0]
+    at = next(n for n, one in enumerate(lines) if one.strip().startswith(op))
+    lines[at] = line
+    heard = []
+    job = {"edit": 1, "text": "\n".join(lines), "name": "mine.il", "like": name, "n": 128}
+    AnswerHere(heard.append).ask(job | {"parts": ["verdict", "replay"]})
+    verdict, replay = (message for message in heard if message["type"] == "answer")
+    assert says in replay["notes"][0]
+    kinds = [finding["kind"] for finding in verdict["findings"]]
+    assert not {*kinds} & {"store outside", "load outside", "race"}
+    assert "ftoi" not in line or kinds[0] == "whole coordinate"
 
 
 @pytest.mark.parametrize("name", ["dgemm_tn", "dgemm_nn"])

@@ -5,6 +5,7 @@ last, after a pause. Nothing here starts a thread or a process: ``AnswerProcess`
 (``answer_process``) has a process of its own, which may be ended at any time.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
+from cypresskit.il.dataflow import defines, liveness
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.timing.costs import Interrupted, line_costs
 
@@ -108,15 +110,13 @@ class Case:
 
     def explain(self, trace: ElementTrace) -> list[Note]:
         """Return what is wrong with an element: first what an incomplete kernel doesn't do yet;
-        then the fault among the changed lines, or a value that was never set.
+        then the fault among the changed lines, or what spoils others.
         """
         if trace.right:
             return []
         notes = lead_to_fault(self.fault, trace, self.known)
-        unset = [each for each in self.seen.findings if each.kind == "uninitialised"]
-        if unset and not self.fault:
-            line, name = unset[0].line, unset[0].element
-            notes = [Note(f"Line {line} uses {name}, which was never set.", line)]
+        if not self.fault:
+            notes = spoiled(self.seen) or notes
         return [Note(self.leads), *notes] if self.leads else notes
 
     def costs(self) -> Part | None:
@@ -127,6 +127,22 @@ class Case:
             raise Interrupted
         report = dynamic_answers.report_at(self.seen.kernel, self.job["n"], self.whole)
         return dynamic_answers.costs_answer(line_costs(report, unless=self.comes))
+
+
+def spoiled(seen: Verification) -> list[Note]:
+    """Return a note on a value that spoils later lines: one that was never set, a whole number as a
+    coordinate, or a number of the LDS that is read as several; or none.
+    """
+    for finding in seen.findings:
+        if finding.kind in ("uninitialised", "whole coordinate"):
+            does = re.split(r"wavefront \d+ ", finding.message)[1]
+            return [Note(f"Line {finding.line} {does}.", finding.line)]
+    body = seen.kernel.program.body
+    for i, after in zip(body, liveness(seen.kernel.program)[1:]):
+        if i.op.name == "lds_load" and len(after.intersection(defines(i))) > 1:
+            text = f"`lds_load` in line {i.line} loads one number into all of {i.dest.register}."
+            return [Note(f"{text} `lds_load_vec` loads four.", i.line)]
+    return []
 
 
 def unknown_launch(error: Exception) -> Part:

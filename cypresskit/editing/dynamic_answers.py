@@ -7,7 +7,7 @@ why.
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from cypresskit.compiler import CompileError
+from cypresskit.compiler import CompileError, compile
 from cypresskit.diagnosis.element_trace import (
     ElementTrace,
     Note,
@@ -20,17 +20,21 @@ from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
+from cypresskit.tables import named_lines
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
+from cypresskit.timing.line_work import count_products
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 FINDINGS = 8  # that are shown
+EFFECTS = "load outside", "store outside", "race"  # kinds that are not shown beside others
 TERMS = 40  # of an element of C, that are shown
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
@@ -73,7 +77,8 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     It holds whether C is correct (``right``); a ``message``; and ``findings``, each with kind,
     message, and perhaps line, column and advice. Of the kind "answer" is the element.
     """
-    findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
+    causes = [finding for finding in seen.findings if finding.kind not in EFFECTS]
+    findings = [_finding_row(finding) for finding in (causes or seen.findings)[:FINDINGS]]
     if seen.error:
         findings.append({"kind": "launch", "message": seen.error})
     if wrong is not None:
@@ -188,13 +193,32 @@ def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
         "gflops": shown_speed(report.gflops),
         "bound": report.bound,
         "busy": dict(report.busy),
-        "notes": [what_helps(report.bound), *_notes_on_time(report)],
+        "notes": [what_helps(report.bound, seen.kernel), *_notes_on_time(report)],
     }
 
 
-def what_helps(bound: str) -> str:
-    """Return what would make a kernel faster that ``Report.bound`` says is bound so."""
-    return next(advice for start, advice in HELP.items() if bound.startswith(start))
+def what_helps(bound: str, kernel: Kernel) -> str:
+    """Return what an iteration of a kernel does, and what would make it faster if ``Report.bound``
+    says that it is bound so.
+    """
+    advice = next(advice for start, advice in HELP.items() if bound.startswith(start))
+    code = compile(kernel.program)
+    bundles = [bundle for control in code.main_loop for bundle in control.bundles]
+    fetches = sum(len(control.fetches) for control in code.main_loop)
+    products = sum(map(count_products, bundles))
+    others = [bundle for bundle in bundles if not count_products(bundle)]
+    lines = sorted({operation.line for bundle in others for operation in bundle.operations})
+    see = f": see {named_lines(lines)}" if 0 < len(lines) <= FINDINGS else ""
+    made = (
+        f"An iteration makes {products} products with {fetches} fetches, in {len(bundles)} bundles."
+        f" Of these, {len(others)} have no product{see}."
+    )
+    rows, columns = kernel.block
+    texel = 16 // BYTES[kernel.precision]
+    possible = rows * columns / (-(-rows // texel) - (-columns // texel))
+    if products <= possible * fetches:
+        made += f" A block of {rows} x {columns} can make {possible:g} products per fetch."
+    return f"{made} {advice}"
 
 
 def _notes_on_time(report: Report) -> list[str]:

@@ -17,7 +17,7 @@ export class StepHead {
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
-    const {title, idea, name, hint} = step
+    const {title, idea, name} = step
     this.box = make(parent, "section", {class: "ckw-step"})
     const begin = make(this.box, "p", {class: "ckw-idea"})
     make(begin, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
@@ -25,7 +25,7 @@ export class StepHead {
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
     this.hint = make(this.box, "details", {class: "ckw-hint"})
     make(this.hint, "summary", {}, "Hint")
-    makeSentence(this.hint, "p", {}, hint)
+    this.advice = make(this.hint, "p")
     this.buttons = make(below, "p", {class: "ckw-play"})
     const button = (words, onclick, attributes = {}) =>
       make(this.buttons, "button", {...attributes, onclick}, words)
@@ -63,10 +63,12 @@ export class StepHead {
     this.showTargets()
   }
 
-  /** Show the speed of a correct kernel. Returns the highest target that is passed for the first
-   * time, in words, or "". */
-  clocks(gflops) {
+  /** Show the speed of a correct kernel. `help` is the hint of a step that has none of its own.
+   * Returns the highest target that is passed for the first time, in words, or "". */
+  clocks(gflops, help) {
     this.speed = gflops
+    this.advice.replaceChildren()
+    makeSentence(this.advice, "span", {}, this.step.hint || help)
     this.showTargets()
     const before = this.fastest ?? Number.POSITIVE_INFINITY
     this.fastest = Math.max(gflops, this.fastest ?? 0)
@@ -110,7 +112,7 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, kept, hint} = this.step
+    const {targets, kept} = this.step
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)
@@ -121,7 +123,7 @@ export class StepHead {
     }
     if (kept) say(kept.words, "ckw-kept", "b")
     const helps = speed && speed < targets.reference * (1 - WITHIN)
-    this.hint.hidden = !hint || !helps
+    this.hint.hidden = !helps
   }
 
   /** Show the lines that a stuck reader asked for. */

@@ -57,7 +57,7 @@ class Step:
     reference: str  # name of the kernel that sets the second target
     start: str = ""  # kernel that it starts from, if not the file in ``starts`` with its name
     published: str = "sgemm_tn"  # name of the published kernel that sets the third target
-    hint: str = ""  # shown for a correct kernel that is slower than the reference kernel
+    hint: str = ""  # for a correct kernel that is slower than the reference; "": what would help
     opens: tuple[str, ...] = ()  # panels that are open at first
     guess: bool = False  # the costs open once the reader has guessed the most expensive line
     previous: str = ""  # step whose kernel it continues with

@@ -357,10 +357,10 @@ export class Workbench {
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
   show_clocks(answer) {
     const {right, message} = this.answers.verdict ?? {}
-    const {gflops, size, bound, problem} = answer
+    const {gflops, size, bound, problem, notes} = answer
     this.speed.replaceChildren()
     this.figures.clocks(answer, right)
-    const passed = right && !problem && this.step?.clocks(gflops)
+    const passed = right && !problem && this.step?.clocks(gflops, notes[0])
     this.passed.textContent = passed || ""
     if (passed) {
       this.panels.open("climb")

@@ -11,7 +11,7 @@ from typing import Any
 
 from cypresskit.diagnosis.verification import Verification, is_right_at
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
-from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import judged_kernel, what_helps
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.editing.workbench import Workbench
@@ -94,10 +94,12 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     if not is_right_at(mine, step.n):
         message = f"C is incorrect with {step.n:,} values of k, at which it is timed."
         return Verdict(False, message, "at small sizes it is correct: what does the loop test?")
-    gflops = time_kernel(mine, step.n).gflops
+    report = time_kernel(mine, step.n)
+    gflops = report.gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
-        return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", step.hint)
+        hint = step.hint or what_helps(report.bound, mine)
+        return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", hint)
     return Verdict(True, f"{message}.")
 
 

@@ -79,12 +79,12 @@ def products_made(launch: TimedLaunch, spread: Spread) -> float:
     for clause, iterations, wavefronts in clause_executions(spread.paths):
         key = clause.control, clause.first, clause.bundles
         if key not in made:
-            made[key] = sum(map(_products, _bundles(launch.code, clause)))
+            made[key] = sum(map(count_products, _bundles(launch.code, clause)))
         total += made[key] * iterations * wavefronts
     return total * spread.times * WAVEFRONT
 
 
-def _products(bundle: Bundle) -> int:
+def count_products(bundle: Bundle) -> int:
     """Return the products of a bundle; one of doubles takes four slots."""
     kinds = [o.row.kind for o in bundle.operations if PRODUCT.search(o.name)]
     return kinds.count("float") + min(kinds.count("double"), 1)
