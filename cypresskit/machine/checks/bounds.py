@@ -94,7 +94,7 @@ class MemoryCheck(Check):
             name, place, size, offset = "row, y,", y, surface.height, down
         what = "negative" if place < 0 else "too large"
         if 0 <= place - offset < size:
-            return f"The offset of {offset} makes the {name} {what}."
+            return f"Its offset makes the {name} {what}."
         return f"The {name} is {what}."
 
     def memory(self, event: MemoryEvent) -> None:
