@@ -239,7 +239,7 @@ def test_what_an_iteration_does_is_counted(counter, bundles):
     assert f"makes 128 products with 8 fetches, in {bundles} bundles. Of these, " in words
     assert "A block of 8 x 8 can make 16 products per fetch." in words
     lines = text.splitlines()
-    named = re.search(r"see lines (.*?)\.", words)[1].replace(" to ", ", ").replace(" and ", ", ")
+    named = re.search(r"\(lines (.*?)\)", words)[1].replace(" to ", ", ").replace(" and ", ", ")
     assert not any("mad" in lines[int(line) - 1] for line in named.split(", "))
 
 

@@ -208,10 +208,10 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     products = sum(map(count_products, bundles))
     others = [bundle for bundle in bundles if not count_products(bundle)]
     lines = sorted({operation.line for bundle in others for operation in bundle.operations})
-    see = f": see {named_lines(lines)}" if 0 < len(lines) <= FINDINGS else ""
+    named = f" ({named_lines(lines)})" if 0 < len(lines) <= FINDINGS else ""
     made = (
         f"An iteration makes {products} products with {fetches} fetches, in {len(bundles)} bundles."
-        f" Of these, {len(others)} have no product{see}."
+        f" Of these, {len(others)} have no product{named}."
     )
     rows, columns = kernel.block
     texel = 16 // BYTES[kernel.precision]
