@@ -259,7 +259,7 @@ def test_a_step_opens_its_panels_and_no_other(begin, page, step):
     ]
     assert sorted(seen) == sorted(opens)
     assert page.locator(".ckw-matrices").is_visible()
-    assert page.text_content(".ckw-hint p").startswith("An iteration makes ")
+    assert page.text_content(".ckw-hint p").endswith(" % of peak")
     assert page.locator(".ckw-row .ckw-cost").first.is_visible() == ("costs" in opens)
     assert page.locator(".ckw-row .ckw-live").first.is_visible() == ("registers" in opens)
     for name in PANELS:
