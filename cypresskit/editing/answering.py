@@ -139,7 +139,7 @@ def spoiled(seen: Verification) -> list[Note]:
             return [Note(f"Line {finding.line} {does}.", finding.line)]
     body = seen.kernel.program.body
     for i, after in zip(body, liveness(seen.kernel.program)[1:]):
-        if i.op.name == "lds_load" and len(after.intersection(defines(i))) > 1:
+        if i.dest and i.op.name == "lds_load" and len(after.intersection(defines(i))) > 1:
             text = f"`lds_load` in line {i.line} loads one number into all of {i.dest.register}."
             return [Note(f"{text} `lds_load_vec` loads four.", i.line)]
     return []
