@@ -130,7 +130,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
         return [other, *faults]
     is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
     mine = sorted(own.intersection(trace.placed) - named) * is_access
-    mine = _own_literals(own, trace.placed, lines) or mine
+    mine = mine or _own_literals(own, trace.placed, lines)
     text = first.text
     if mine:
         said, _, more = text.partition(". ")
