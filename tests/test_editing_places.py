@@ -64,6 +64,16 @@ MISTAKES = {
     ),
     "group": ("05", (GROUP, ""), "no line that computes it reads vThreadGrpIdFlat"),
     "bit": ("05", ("l8.w        ", "l8.y        "), "bit 2 of their number is lost"),
+    "float": (
+        "05",
+        ("ushr r1.z, vTidInGrpFlat.x, l8.y", "ushr r1.z, vTidInGrpFlat.x, l1.y"),
+        "float 2.0",
+    ),
+    "whole number": (
+        "05",
+        ("mul r10, r10, cb0[0].x", "mul r10, r10, l8.x"),
+        "takes l8.x, the whole number 1, for a float: that is 0.",
+    ),
     "offset": (
         "01a",
         ("resource(1)_sampler(1)", "resource(1)_sampler(1)_aoffimmi(0,3,0)"),

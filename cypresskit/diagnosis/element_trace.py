@@ -28,7 +28,7 @@ from cypresskit.diagnosis.slices import (
     correct_products,
 )
 from cypresskit.diagnosis.verification import factors, stored_elements, verify
-from cypresskit.il.dataflow import defines, keys, uses
+from cypresskit.il.dataflow import Key, defines, keys, uses
 from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
@@ -420,13 +420,30 @@ class _Judge:
         if any(term.note.kind != "unread" for term in wrong):
             return None
         fetch, run = first.factors[0].step, self.slice.run
-        coordinates = keys(uses(run.program, run.instruction(fetch)))
-        counts = [key for key in coordinates if any(step > fetch for step in run.writers[key])]
+        counts = self._counters(fetch)
         lines = sorted({*map(self.slice.line, run.last_writers(counts, fetch))})
         if len(lines) != 1:
             return None
         text = f"The first k that is added is {first.k}: see line {lines[0]}."
         return Note(text, lines[0], (*lines,), "count")
+
+    def _counters(self, fetch: int) -> list[Key]:
+        """Return the coordinates of a fetch that are written again after it."""
+        run = self.slice.run
+        coordinates = keys(uses(run.program, run.instruction(fetch)))
+        return [key for key in coordinates if any(step > fetch for step in run.writers[key])]
+
+    def _grown(self, fetch: int) -> tuple[int, int]:
+        """Return by how much a coordinate of a fetch grows after it, and where; or zeros."""
+        run, found = self.slice.run, [(0, 0)]
+        for key in self._counters(fetch):
+            after = next(step for step in run.writers[key] if step > fetch)
+            for before in run.last_writers([key], fetch):
+                words = np.array([run.steps[n].words[key[1]] for n in (before, after)], np.uint32)
+                grown = float(np.subtract(*words.view(np.float32)[::-1]))
+                if grown.is_integer() and self._loop(run.steps[after].at) >= 0:
+                    found.append((int(grown), run.line(after)))
+        return max(found)
 
     def _counted(self, terms: list[Term]) -> Note | None:
         """Return a note if iterations add the terms of more or fewer values of k than they go on
@@ -449,10 +466,17 @@ class _Judge:
         pairs = [pair for some in added.values() for pair in pairwise(some)]
         strides = {abs((last.k or 0) - (first.k or 0)) for first, last in pairs}
         count = len({some[0].k for some in added.values()})
+        lines: tuple[int, ...] = ()
+        if not pairs:  # one iteration makes terms
+            grown = max(
+                self._grown(reading.step) for some in added.values() for reading in some[0].factors
+            )
+            strides, lines = {grown[0]}, (grown[1],)
         if len(strides) != 1 or strides & {0, count}:
             return None
-        first, last = ([reading.step for reading in term.factors] for term in pairs[0])
-        lines = self._leads(last, first)
+        if pairs:
+            first, last = ([reading.step for reading in term.factors] for term in pairs[0])
+            lines = self._leads(last, first)
         text = f"An iteration adds {quantity(count, 'term')}, but k grows by {strides.pop()}"
         text += f": see {named_lines(lines)}." if lines else "."
         return Note(text, [0, *lines][-1], lines, "count")
@@ -463,15 +487,20 @@ class _Judge:
         """
         wanted = {k: elements for elements, k in self.right.items()}
         lines = {line for fault in first for line in fault.lines}
-        right: set[int] = set()
+        right: list[Reading] = []
+        wrong: list[Reading] = []
         for term in terms:
             for reading in term.factors if term.step >= 0 else ():
                 if reading.element in wanted.get(term.k, ()):
-                    right.add(reading.step)
+                    right.append(reading)
                 elif term.note.lines[:1] == first[0].lines[:1]:
-                    lines.add(reading.line)
-        steps = {at for at in range(self.slice.store + 1) if self.slice.line(at) in lines} - right
-        return self._leads(steps, right)
+                    wrong.append(reading)
+        lines.update(reading.line for reading in wrong)
+        matrices = {reading.element.matrix for reading in wrong}
+        alike = [reading for reading in right if reading.element.matrix in matrices]
+        but = {reading.step for reading in alike or right}
+        steps = {at for at in range(self.slice.store + 1) if self.slice.line(at) in lines} - but
+        return self._leads(steps, but)
 
     def _leads(self, steps: Iterable[int], but: Iterable[int]) -> tuple[int, ...]:
         """Return the lines that lead to the addresses of ``steps``, and not to those of others."""

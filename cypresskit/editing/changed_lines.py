@@ -42,7 +42,8 @@ from cypresskit.editing.line_repairs import (
 from cypresskit.editing.places import find_place, recorded_items, said_of_place
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
-from cypresskit.il.dataflow import defines, liveness
+from cypresskit.il.dataflow import components, defines, liveness, read_positions
+from cypresskit.il.program import LETTERS, Instruction, Program
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.statement import find_statement, read_statement, state
@@ -131,6 +132,8 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
     mine = sorted(own.intersection(trace.placed) - named) * is_access
     mine = mine or _own_literals(own, trace.placed, lines)
+    if first.kind == "store" and not named and not mine:
+        mine = sorted(own.intersection(r.line for term in trace.terms for r in term.factors))
     text = first.text
     if mine:
         said, _, more = text.partition(". ")
@@ -252,7 +255,7 @@ class _Search:
         kinds = [note.kind for note in self.notes]
         if "repeated" in kinds and kinds[0] == "count":
             return self.notes[0]
-        if note := self._iterates():
+        if note := self._mixed() or self._iterates():
             return note
         own = [change.at for change in self.changes if change.new]
         counts = [self.words[at][:2] for at in own if self.words[at][0] == "add"]
@@ -278,8 +281,31 @@ class _Search:
         found = found or self._best(self._repairs(own)) or both
         found = found or (None if self.unset else self._best(self._undone(replaced)))
         if found:
-            return found.fault
-        return self._whole_coordinate() or self._unread() or self._placed()
+            return self._told(found)
+        return self._whole_coordinate() or self._overwritten() or self._placed()
+
+    def _mixed(self) -> Note | None:
+        """Return a note on a changed line that takes a float of a literal for a whole number, or a
+        whole number for a float.
+        """
+        literals = {words[1]: words[2:] for words in self.words if words[0] == "dcl_literal"}
+        program = self.seen.kernel.program
+        for i in (i for i in program.body if i.line in self.own):
+            for n, source in enumerate(i.sources):
+                numbers = literals.get(str(source.register), [])
+                for c in components(source, read_positions(program, i, n)) if numbers else ():
+                    number, name = numbers[c], f"{source.register}.{LETTERS[c]}"
+                    is_float = "." in number
+                    taken = i.op.sources[n] in ("iu" if is_float else "fd")
+                    if not taken or "0x" in number or not float(number):
+                        continue
+                    text = f"Line {i.line} takes {name}, the whole number {number}, for a float"
+                    bits = 0  # of a subnormal float
+                    if is_float:
+                        text = f"Line {i.line} takes {name}, the float {number}, for a whole number"
+                        bits = int(np.float32(number).view(np.int32))
+                    return Note(f"{text}: that is {bits:,}.", i.line)
+        return None
 
     def _whole_coordinate(self) -> Note | None:
         """Return a note if a fetch takes an integer for a float: its coordinate is then 0."""
@@ -309,7 +335,32 @@ class _Search:
             return Note(f"{text}: end line 1 with `{state(double)}`.", 1)
         return None
 
-    def _unread(self) -> Note | None:
+    def _told(self, found: Variant) -> Note:
+        """Return the fault that a variant repairs. If the reader's lines would then have no effect,
+        the note on one of them comes first, or the fault names them, too.
+        """
+        made = replace(self.seen.kernel, text=self._text(found.undone), given=None)
+        before = [i.line for i in _unread(self.seen.kernel.program)]
+        after = [made.text.splitlines()[i.line - 1] for i in _unread(made.program)]
+        idle = [
+            n
+            for n in sorted(self.own)
+            if n not in before and self.lines[n - 1] in after and n != found.fault.line
+        ]
+        for note in self.notes[:1]:
+            if note.kind == "factor" and note.line in idle:
+                return note
+        lost = self._placed()
+        mine = [self.words[line - 1] for line in self.own]
+        copies = any(words_of(put) in mine for change in found.undone for put in change.old)
+        if copies and lost and "number is lost" in lost.text:
+            return lost  # a line that stands there already isn't the one that is meant
+        if len(idle) != 1:
+            return found.fault
+        text = f"{found.fault.text.removesuffix('.')}; then no line reads what line {idle[0]} sets."
+        return found.fault._replace(text=text)
+
+    def _overwritten(self) -> Note | None:
         """Return the changed line that overwrites a result before a line reads it; or the one whose
         own result no line reads, if no note names a changed line, or terms that are missing: lines
         that will read it may be yet to be written, as for a first value.
@@ -317,14 +368,11 @@ class _Search:
         named = any(self.own.intersection(note.lines) for note in self.notes)
         named &= self.notes[:1] == () or self.notes[0].kind != "store"
         named |= any(note.kind in ("", "unread") for note in self.notes[:1])
-        program = self.seen.kernel.program
-        live = liveness(program)
-        for at, i in enumerate(program.body):
+        body = self.seen.kernel.program.body
+        for i in _unread(self.seen.kernel.program):
             written = {*defines(i)}
-            if not written or written & live[at + 1]:
-                continue
             is_first = all(source.register.kind == "l" for source in i.sources)
-            later = (j for j in program.body[at + 1 :] if written & {*defines(j)})
+            later = (j for j in body[body.index(i) + 1 :] if written & {*defines(j)})
             over = next(later, i).line
             set_here = str(i.dest).replace("_", "")
             if over in self.own and over != i.line and not (is_first and self.notes):
@@ -542,6 +590,15 @@ class _Search:
         if (shown := self.seen.wrong) and wrong[..., shown.row, shown.column].any():
             return 0, 0
         return int((self.wrong & ~wrong).sum()), int(wrong.sum())
+
+
+def _unread(program: Program) -> Iterator[Instruction]:
+    """Yield the instructions whose results no later one reads."""
+    live = liveness(program)
+    for at, i in enumerate(program.body):
+        written = {*defines(i)}
+        if written and not written & live[at + 1]:
+            yield i
 
 
 def _note(at: int, said: str) -> Note:
