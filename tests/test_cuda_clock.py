@@ -170,30 +170,30 @@ def test_a_guard_within_a_loop_is_followed_to_the_iteration(length, guarded):
 
 
 def looped(place):
-    """Follow 100 iterations that load from shared memory: k is in R0, the place in R4."""
+    """Follow 9,000 iterations that load from shared memory: k is in R0, the place in R4."""
     return traced(
         f"MOV R0, RZ;{place};SHF.L.U32 R4, R4, 0x2, RZ;IADD3 R4, R4, 0x400, RZ;LDS R6, [R4];"
-        "IADD3 R0, R0, 0x1, RZ;ISETP.LT.AND P0, PT, R0, 0x64, PT;@P0 BRA 1;EXIT",
-        shared_bytes=400,
+        "IADD3 R0, R0, 0x1, RZ;ISETP.LT.AND P0, PT, R0, 0x2328, PT;@P0 BRA 1;EXIT",
+        shared_bytes=36_000,
     )[0]
 
 
 def test_addresses_in_a_loop_move_as_its_segments_say():
-    (loop,) = (segment for segment in looped("MOV R4, R0") if segment.is_loop)
-    assert (loop.count, [move for step, move in loop.moves() if step.one.is_access]) == (100, [4])
-    bent = looped("LOP3.LUT R4, R0, 0xf, RZ, 0xc0, !PT")
-    assert [segment.count for segment in bent if segment.is_loop] == [16] * 6 + [4]
-    with pytest.raises(NotTimed, match="a loop whose addresses don't grow evenly"):
-        looped("SHF.R.U32.HI R4, RZ, 0x3, R0")
+    bits = "LOP3.LUT R5, R0, 0xf, RZ, 0xc0, !PT"  # of k, in no address
+    (loop,) = (segment for segment in looped(f"{bits};MOV R4, R0") if segment.is_loop)
+    assert (loop.count, [move for step, move in loop.moves() if step.one.is_access]) == (9000, [4])
+    for bent in "LOP3.LUT R4, R0, 0xf, RZ, 0xc0, !PT", "SHF.R.U32.HI R4, RZ, 0x3, R0":
+        with pytest.raises(NotTimed, match="a loop whose addresses don't grow evenly"):
+            looped(bent)
 
 
 def test_blocks_whose_addresses_dont_grow_evenly_are_refused():
     """A block's first row is the square of its number."""
-    arrays = matrices((64, 2048), (64, 512), (2048, 512))
+    arrays = matrices((64, 160), (64, 512), (160, 512))
     code = stored_code.find(as_written, arrays)
     changed = code.text.replace("IMAD.WIDE R2, R5, UR4, R2", "IMAD.WIDE R2, R5, R5, R2")
     assert changed != code.text
-    launched = launch_of(as_written, (8, 16), (8, 4), arrays)
+    launched = launch_of(as_written, (8, 5), (8, 4), arrays)
     with pytest.raises(NotTimed, match=r"line \d+ .*don't grow evenly along the grid"):
         report_on(simulate_code(SassCode(96, 0, changed), launched))
 

@@ -3,15 +3,14 @@ issues, and which addresses it accesses.
 
 Threads whose paths differ take turns: those at the lowest instruction go on, until they meet the
 others. Once three iterations of a loop do the same, and registers grow evenly, iterations are
-skipped until a comparison has another result (``even_iterations``), unless they compute with the
-bits of what grows. The one after them is followed, and has to be at the expected addresses. Data
-aren't known: a branch or an address that depends on data is refused.
+skipped until a comparison has another result (``even_iterations``). The one after them is followed,
+and has to be at the expected addresses. Data aren't known: a branch or an address that depends on
+data is refused.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-
 import numpy as np
 
 from cypresskit.today.grid_launch import GridLaunch
@@ -27,7 +26,6 @@ from cypresskit.today.sass_threads import (
 
 WARP = 32
 SHARED_BASE = 1024  # the first byte of a block's shared memory
-LOGIC = "LOP3", "ULOP3"
 MAX_STEPS = 15_000  # instructions of a loop that are followed
 MAX_SKIPPED = 1 << 20  # iterations
 
@@ -44,7 +42,7 @@ class TraceStep:
         Masks of the threads that are there, and of those that execute it: (blocks, warps, threads).
     value
         Of an access, its first byte for each thread; of a comparison, by how much the first number
-        is larger; of logic, its operands.
+        is larger.
     array
         Of an access of memory: the array, the number of an argument.
     """
@@ -131,12 +129,6 @@ def moves_on(segment: Segment, steps: list[TraceStep], apart: int) -> bool:
     )
 
 
-def has_bits(segment: Segment) -> bool:
-    """Return whether a loop computes with the bits of what grows."""
-    logic = [(a, b) for a, b in zip(segment.steps, segment.later) if a.one.name in LOGIC]
-    return any(np.any(x != y) for a, b in logic for x, y in zip(a.value, b.value))
-
-
 class Tracer:
     """Threads that follow a kernel's machine code, in whole warps: the last one of a block may have
     threads that are never active.
@@ -210,7 +202,7 @@ class Tracer:
             earlier, growth = growth, {name: values[name] - value for name, value in before.items()}
             is_even = all(np.all(grown == earlier.get(name, 0)) for name, grown in growth.items())
             skipped = 0
-            if segment.count >= 3 and is_even and not has_bits(segment):
+            if segment.count >= 3 and is_even:
                 skipped = max(even_iterations(segment) - 1, 0)
                 segment.count += skipped
                 for name, grown in growth.items():
@@ -238,8 +230,6 @@ class Tracer:
         elif "ISETP" in one.name:
             first, second = map(self.registers.read, one.sources[:2])
             step.value = np.broadcast_to(signed(first - second), on.shape)
-        elif one.name in LOGIC:
-            step.value = [self.registers.read(source) for source in one.sources]
         if one.name not in CONTROL_FLOW + STORES:
             compute(self.registers, one, on)
         if one.name == "BRA":
