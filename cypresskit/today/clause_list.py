@@ -2,16 +2,13 @@
 
 - A warp belongs to one of four schedulers, which takes some clocks for an instruction (``gpus``).
   The control code's stalls hold up that warp alone.
-- Loads that a warp starts within ``GROUP_CLOCKS`` of its own work leave together, with the first.
-  It goes on once the load unit has served them, and waits for a scoreboard where the code waits.
+- Loads that a warp starts before its next wait leave together, with the first. It goes on once the
+  load unit has served them, and waits for a scoreboard where the code waits.
 """
 
 from cypresskit.chip.units.state import SCOREBOARDS
 from cypresskit.chip.work import ALU, TEX, WAIT, Clause, Stream
 from cypresskit.today.gpus import SCHEDULERS
-
-#: Calibrated on everyday kernels and a third of 326 products; 0, 8, 16 and 48 were tried.
-GROUP_CLOCKS = 32
 
 
 class ClauseList:
@@ -26,7 +23,7 @@ class ClauseList:
 
     def load(self, scoreboard: int, line: int, requests: Stream) -> None:
         """Add a load that sets a scoreboard."""
-        if not self.loads or self.alone >= GROUP_CLOCKS:
+        if not self.loads:
             self.flush()
         self.loads.setdefault(scoreboard, []).append((line, requests))
 

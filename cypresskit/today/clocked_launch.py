@@ -2,10 +2,9 @@
 the main loop, and for twice as many; the others are extrapolated from the difference.
 
 All blocks do what the first one does, at addresses that grow evenly along the grid; guards at C's
-edges are ignored. Warps that take other paths have clauses of their own.
+edges are ignored. All warps of a block issue what any of them issues.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -114,37 +113,21 @@ class ClockedLaunch:
         rounds = (whole, full), (1, rest)
         return [(times, some, *self.run(some)) for times, some in rounds if times * some]
 
-    def paths_of(
-        self, blocks: int, free: What = NOTHING
-    ) -> Iterator[tuple[np.ndarray, list[tuple[Clause, ...]]]]:
-        """Yield the warps of a block on the same path, and their clauses in each segment."""
-        masks = [
-            mask[0].any(axis=1)
-            for segment in self.trace
-            for step in segment.steps
-            for mask in (step.active, step.on)
-        ]
-        _, path = np.unique(np.transpose(masks), axis=0, return_inverse=True)
-        for n in range(int(path.max()) + 1):
-            warps = np.flatnonzero(path == n)
-            yield warps, [self.clauses(segment, warps, blocks, free) for segment in self.trace]
+    def bodies(self, blocks: int, free: What = NOTHING) -> list[tuple[Clause, ...]]:
+        """Return the clauses of each segment, of the first blocks, without what is ``free``."""
+        return [self.clauses(segment, blocks, free) for segment in self.trace]
 
     def run(self, blocks: int, free: What = NOTHING) -> tuple[float, Outcome]:
         """Return the clocks of the first ``blocks`` blocks at once, and a simulation of some
         iterations of the main loop.
         """
-        paths = [*self.paths_of(blocks, free)]
+        bodies = self.bodies(blocks, free)
+        warps = np.arange(blocks * self.block_warps)
 
         def run_iterations(some: int) -> Outcome:
             counts = [some if one is self.main else one.count for one in self.trace]
-            made = [
-                WavefrontPath(
-                    (np.arange(blocks)[:, np.newaxis] * self.block_warps + warps).ravel(),
-                    tuple((some, n) for some, n in zip(clauses, counts) if some),
-                )
-                for warps, clauses in paths
-            ]
-            return run(pack(made, self.block_warps), self.share, self.slots)
+            path = WavefrontPath(warps, tuple(each for each in zip(bodies, counts) if each[0]))
+            return run(pack([path], self.block_warps), self.share, self.slots)
 
         count = self.main.count
         long = run_iterations(min(count, 2 * MAX_PHASES))
@@ -172,13 +155,11 @@ class ClockedLaunch:
 
     # -- what warps do
 
-    def clauses(
-        self, segment: Segment, warps: np.ndarray, blocks: int, free: What = NOTHING
-    ) -> tuple[Clause, ...]:
-        """Return the clauses of an iteration of a segment by some warps on the same path, of the
-        first blocks, without what is ``free``.
+    def clauses(self, segment: Segment, blocks: int, free: What = NOTHING) -> tuple[Clause, ...]:
+        """Return the clauses of an iteration of a segment by the first blocks, without what is
+        ``free``.
         """
-        moves = [each for each in segment.moves() if each[0].active[0, warps[0]].any()]
+        moves = [each for each in segment.moves() if each[0].active[0].any()]
         scoreboards = self.code.scoreboards
         set_by_loads = sum({1 << number for number in scoreboards.values()})
         made = ClauseList()
@@ -191,8 +172,8 @@ class ClockedLaunch:
                 made.wait(1 << STORED)
                 made.clauses.append(Clause(BARRIER))
             elif (one.is_load or one.is_shared) and not is_free:
-                if step.on[0, warps].any():
-                    stream = self._stream(step, move, warps, blocks)
+                if step.on[0].any():
+                    stream = self._stream(step, move, blocks)
                     made.load(scoreboards.get(one.index, STORED), one.line, stream)
             if one.is_access or not is_free:
                 issue = one.issue_clocks
@@ -203,17 +184,16 @@ class ClockedLaunch:
         made.flush()
         return tuple(made.clauses)
 
-    def load_clocks(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Return the clocks of the load unit for some warps of the first block."""
-        one = step.one
-        return load_clocks(step.value[0, warps], step.on[0, warps], one.size, one.is_shared)
+    def load_clocks(self, step: TraceStep) -> np.ndarray:
+        """Return the clocks of the load unit for each warp of the first block."""
+        return load_clocks(step.value[0], step.on[0], step.one.size, step.one.is_shared)
 
-    def _stream(self, step: TraceStep, move: int, warps: np.ndarray, blocks: int) -> Stream:
+    def _stream(self, step: TraceStep, move: int, blocks: int) -> Stream:
         """Return what a load, or an access of shared memory, requests."""
         if step.one.is_shared:
-            return unit_stream(np.tile(quarters(self.load_clocks(step, warps)), blocks))
-        address = self._addresses(step, blocks)[:, warps].reshape(-1, WARP)
-        on = np.tile(step.on[0, warps], (blocks, 1))
+            return unit_stream(np.tile(quarters(self.load_clocks(step)), blocks))
+        address = self._addresses(step, blocks).reshape(-1, WARP)
+        on = np.tile(step.on[0], (blocks, 1))
         return memory_stream(address, on, step.one.size, move)
 
     def _addresses(self, step: TraceStep, blocks: int) -> np.ndarray:

@@ -55,11 +55,8 @@ def memory_stream(address: np.ndarray, on: np.ndarray, size: int, move: int) -> 
     bounds = np.concatenate(([0], np.cumsum(counts)))
     amounts = cost_amounts(quarters(load_clocks(moved, on, size)))
     amounts["requests"] = counts
-    # A warp's sectors are requested one after the other in its clocks.
-    within = np.arange(len(sectors)) - np.repeat(bounds[:-1], counts)
-    offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-    step = move * phases // SECTOR
-    return Stream(amounts, bounds, sectors, offset, phases, step)
+    at_once = np.zeros(len(sectors), np.int32)
+    return Stream(amounts, bounds, sectors, at_once, phases, move * phases // SECTOR)
 
 
 def quarters(clocks: np.ndarray) -> np.ndarray:

@@ -19,17 +19,11 @@ from cypresskit.today.sass_trace import steps_of
 
 WAITS = {ALU: "a free scheduler", BARRIER: "a barrier", WAIT: "loads of the previous iteration"}
 SHOWN_WAIT = 0.02  # of a warp's time
-COVERED = 0.999  # of C
-#: How far modeled times were off measured ones, by class (docs/current_gpu.md).
-ACCURACY = {
-    "tiles": "within 20 % in 25 of 31 products from tiles that were drawn at random, measured on an"
-    " H200; modeled times were 0.81 to 1.45 times the measured ones",
-    "blocks": "within 20 % in 46 of 51 products with blocks in registers, measured on an H200, 10"
-    " of them drawn at random; modeled times were 0.64 to 1.77 times the measured ones, and in"
-    " these 10 0.89 to 1.11 times",
-    "sums": "two products with one sum per thread that were drawn at random were measured on an"
-    " H200; modeled times were 0.92 and 0.95 times the measured ones",
-}
+#: How far modeled times were off measured ones (docs/current_gpu.md).
+ACCURACY = (
+    "within 20 % in 70 of 84 other products, measured on an H200; modeled times were 0.64 to 1.46"
+    " times the measured ones"
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -52,14 +46,6 @@ class CudaReport(ChipReport):
         return self.device.launch_overhead_us
 
     @property
-    def accuracy(self) -> str:
-        """How far the times of such launches were off measured ones."""
-        trace = self.launch.trace
-        sums = {step.one.index for step, _ in steps_of(trace) if step.one.name == "STG"}
-        is_tiled = any(step.one.is_shared for step, _ in steps_of(trace))
-        return ACCURACY["tiles" if is_tiled else "blocks" if len(sums) > 1 else "sums"]
-
-    @property
     def conflicts(self) -> dict[What, float]:
         """For the loads of an array, or the accesses of shared memory, of a line: the clocks that
         the load unit takes, over those that it would take without bank conflicts.
@@ -80,7 +66,7 @@ class CudaReport(ChipReport):
         """
         launch = self.launch
         found: dict[str, float] = defaultdict(float)
-        every = [one for _, bodies in launch.paths_of(1) for body in bodies for one in body]
+        every = [one for body in launch.bodies(1) for one in body]
         for clause, waited in zip(every, launch.out.waited.tolist()):
             lines = sorted(set(clause.sources))
             loads = f"the loads of {plural('line', len(lines))} {' and '.join(map(str, lines))}"
@@ -110,21 +96,16 @@ class CudaReport(ChipReport):
             f"grid {quantity(launch.blocks, 'block')} of {quantity(launch.group, 'thread')}"
             f" ({quantity(timed.block_warps, 'warp')}); each of the {board.simd_engines}"
             f" multiprocessors holds up to {timed.together} at once, limited by {timed.limit}",
-            *self._remarks(),
+            *self._conflict_rows(),
             f"code as compiled: {quantity(self.registers, 'register')} per thread,"
             f" {timed.code.shared_bytes:,} bytes of shared memory per block",
             "busy " + ", ".join(f"{unit} {100 * share:.0f} %" for unit, share in self.busy.items()),
             f"wait (% of a warp's time) {', '.join(waits) or 0}",
-            f"error {self.accuracy}",
+            f"error {ACCURACY}",
         ]
 
-    def _remarks(self) -> Iterator[str]:
-        """Yield a row if the grid is too small, and one on bank conflicts."""
-        product = self.launch.product
-        if product.covered < COVERED:
-            name = self.launch.launch.names[product.result]
-            share = 100 * product.covered
-            yield f"C    the launch stores {share:.3g} % of {name}: its grid or block is too small"
+    def _conflict_rows(self) -> Iterator[str]:
+        """Yield a row on bank conflicts, if there are any."""
         conflicts = [
             f"line {line}, {what}: {ways:.3g}-way"
             for (line, what), ways in sorted(self.conflicts.items())

@@ -10,6 +10,7 @@ from cypresskit.today.sass import PRODUCTS, SUMS
 from cypresskit.today.sass_threads import NotTimed
 from cypresskit.today.sass_trace import Segment, steps_of
 
+ALMOST_ALL = 0.999
 NO_PRODUCT = (
     "no loop over k multiplies elements of two arrays of real numbers, and adds the products up:"
     " let each thread have sums in variables or a local array, as lesson 14's kernel has, and each"
@@ -25,14 +26,11 @@ class MatrixProduct:
     ----------
     result
         The number of the argument that is C.
-    covered
-        The share of C that the launch stores.
     flops
         Its floating-point operations, without those beyond k.
     """
 
     result: int
-    covered: float
     flops: float
 
 
@@ -75,21 +73,26 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
                 " over what a block computes, rounded up"
             )
     elements = first * math.prod(n - 1 + last / first for last, n in zip(lasts, launch.grid))
+    if elements < ALMOST_ALL * c.size:
+        raise NotTimed(
+            f"the launch stores {100 * elements / c.size:.3g} % of {launch.names[result]}: its grid"
+            " or block is too small"
+        )
     adds = sum(n * step.on[0].sum() for step, n in steps_of(trace) if step.one.name in PRODUCTS)
-    flops = _flops(launch, (*factors, result), elements, elements * float(adds) / first)
-    return MatrixProduct(result, elements / c.size, flops)
+    flops = _flops(launch, (*factors, result), elements * float(adds) / first)
+    return MatrixProduct(result, flops)
 
 
-def _flops(launch: GridLaunch, numbers: tuple[int, ...], elements: float, adds: float) -> float:
+def _flops(launch: GridLaunch, numbers: tuple[int, ...], adds: float) -> float:
     """Return the operations of a product of arrays of such sizes, if a launch's multiply-adds are
     as many, or a part of a tile beyond k more. Raises ``NotTimed``.
     """
     a, b, c = (launch.arguments[number] for number in numbers)
-    needed = math.sqrt(a.size * b.size * math.prod(c.shape[-2:])) * elements / c.size
-    if not 0.999 < adds / needed < 2:
+    needed = math.sqrt(a.size * b.size * math.prod(c.shape[-2:]))
+    if not ALMOST_ALL < adds / needed < 2:
         raise NotTimed(
-            f"each element of {launch.names[numbers[2]]} is a sum of {adds / elements:,.0f}"
-            f" products, and in a product of matrices of these sizes of {needed / elements:,.0f}:"
+            f"each element of {launch.names[numbers[2]]} is a sum of {adds / c.size:,.0f}"
+            f" products, and in a product of matrices of these sizes of {needed / c.size:,.0f}:"
             " convolutions and products of elements aren't timed"
         )
     return 2 * needed

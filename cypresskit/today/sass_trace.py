@@ -11,6 +11,7 @@ data is refused.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
 import numpy as np
 
 from cypresskit.today.grid_launch import GridLaunch
