@@ -17,7 +17,7 @@ from cypresskit.draw.player import Player
 from cypresskit.host import Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
-from tools import bench_page, workbook
+from tools import bench_page, gallery, workbook
 
 LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 
@@ -96,7 +96,7 @@ VIEWS = {
     "block_race": lambda: ck.teach.register_block.block_race(
         ck.teach.register_block.block_runs((1, 2, 8))
     ),
-    "timeline_default": draw.timeline,
+    "timeline_default": gallery.VIEWS["timeline"][1],
     "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
 }
 #: As a lesson draws them, where that differs.

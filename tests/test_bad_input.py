@@ -115,7 +115,6 @@ TABLE = {  # function: argument: (a good value, bad ones)
         "device": (HD5970, OBJECT),
     },
     host.static_cpu_share: {"machine": (MACHINE, OBJECT)},
-    host.balanced_cpu_share: {"timeline": (COPY, OBJECT), "share": (0.5, SHARE)},
     host.transfer_seconds: {name: TRANSFER[name] for name in ("n", "bandwidth")},
     host.kernel_seconds: {name: TRANSFER[name] for name in ("n", "rate")},
     host.rate_with_transfers: TRANSFER,

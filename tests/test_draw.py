@@ -12,7 +12,6 @@ from pages import record, view
 
 import cypresskit as ck
 from cypresskit.draw.player import Track, format_short
-from cypresskit.draw.sheet import Sheet
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +43,6 @@ def test_tracks_hold_every_frame_as_changes():
                 now[-1][cell] = value
     assert np.array_equal(np.array(now).view(np.uint32), frames.view(np.uint32))
     assert len(changes["frame"]) == 3, "NaN that stays is no change"
-
-
-def test_a_frame_without_caption_is_refused(player):
-    sheet = Sheet("x")
-    sheet.tracks = player.tracks
-    wanted = r"the track '\w+' of .* has \d+ frames and the player has \d+ captions"
-    with pytest.raises(ValueError, match=wanted):
-        sheet.player(player.captions[:-1])
 
 
 def test_a_notebook_output_is_light_and_falls_back_to_text(player):

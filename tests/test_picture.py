@@ -15,7 +15,6 @@ from pages import view
 from PIL import Image
 
 import cypresskit as ck
-from cypresskit import draw
 from cypresskit.draw import display
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.predict import BETWEEN
@@ -79,7 +78,7 @@ def test_each_image_is_of_its_picture_alone(chromium):
 
 def test_the_documents_image_of_the_pipelines_is_as_it_is_drawn(chromium):
     """But for the shapes of letters, which belong to the computer."""
-    html = draw.timeline().to_html()
+    html = gallery.VIEWS["timeline"][1]().to_html()
     with ThreadPoolExecutor(1) as alone:
         (image,) = alone.submit(lambda: [*stills.take([html])]).result()
     saved = (ROOT / "docs/pictures/pipelines.webp").read_bytes()

@@ -85,7 +85,7 @@ def test_guess_and_result_stand_in_a_line(how, values, truth, said):
     ],
 )
 def test_a_number_is_read_as_people_write_it(text, value):
-    assert read_number(text) == (value if value is None else pytest.approx(value))
+    assert read_number(text, "") == (value if value is None else pytest.approx(value))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from cypresskit import draw, teach
+from cypresskit import draw, host, teach
 from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.editing.steps import STEPS
@@ -52,7 +52,14 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
     "roofline": ("The roofline, and three published kernels under it", teach.why_blocks.roofline),
-    "timeline": ("Four and five stages of a pipeline, and their critical paths", draw.timeline),
+    "timeline": (
+        "Four and five stages of a pipeline, and their critical paths",
+        lambda: draw.timeline(
+            host.four_stage(8192, 8192, 2048, host.Machine()),
+            host.five_stage(8192, 8192, 2048, host.Machine()),
+            names=("four stages, without the texture cache", "five stages, with it"),
+        ),
+    ),
     "digits": (
         "One sum, digit by digit, in three precisions",
         lambda: teach.double_double.digits(*teach.double_double.hilbert(8), (2, 4)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cypresskit.cli.command import CommandError, command, option
+from cypresskit.cli.command import CommandError, command
 from cypresskit.files.received import find_files, printable_name, read_plain
 from cypresskit.tables import one_line
 
@@ -31,21 +31,21 @@ def parse_path(text: str) -> Path:
     " then timed exactly, in a separate process with limits on time and memory. Incorrect entries"
     " and unreadable files are listed below the others, with the reason; the exit status is 0 even"
     " so.",
-    option(
-        "entries",
-        metavar="ENTRY",
-        nargs="+",
-        type=parse_path,
-        help="files *.il or *.txt, or folders with them",
-    ),
-    option(
-        "--n",
-        type=int,
-        default=2048,
-        metavar="N",
-        help="m, n and k of the timed product (default 2048)",
-    ),
-    example="cypresskit contest entries/",
+    {
+        "entries": {
+            "metavar": "ENTRY",
+            "nargs": "+",
+            "type": parse_path,
+            "help": "files *.il or *.txt, or folders with them",
+        },
+        "--n": {
+            "type": int,
+            "default": 2048,
+            "metavar": "N",
+            "help": "m, n and k of the timed product (default 2048)",
+        },
+    },
+    "cypresskit contest entries/",
 )
 def contest(args: argparse.Namespace) -> None:
     """Judge the entries and print the leaderboard."""

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from cypresskit.cli.command import CommandError, command, option
+from cypresskit.cli.command import CommandError, command
 from cypresskit.files.received import printable_name
 from cypresskit.tables import one_line
 
@@ -26,21 +26,21 @@ NO_SANDBOX = (
     " feedback, a folder with a page for each student. Enter points for explanations into"
     " explanations.csv, at any time, and run the command again. It writes the other files anew."
     " Answers run in bare processes under bubblewrap (bwrap).",
-    option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
-    option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
-    option(
-        "--lessons",
-        nargs="+",
-        default=(),
-        metavar="NN",
-        help="numbers of the lessons that count; by default all that any student submitted",
-    ),
-    option(
-        "--no-sandbox",
-        action="store_true",
-        help="run answers with your own rights; every page says so",
-    ),
-    example="cypresskit grade submitted grades",
+    {
+        "submitted": {"metavar": "SUBMITTED", "type": Path, "help": "the folder of submissions"},
+        "grades": {"metavar": "GRADES", "type": Path, "help": "the folder for tables and feedback"},
+        "--lessons": {
+            "nargs": "+",
+            "default": (),
+            "metavar": "NN",
+            "help": "numbers of the lessons that count; by default all that any student submitted",
+        },
+        "--no-sandbox": {
+            "action": "store_true",
+            "help": "run answers with your own rights; every page says so",
+        },
+    },
+    "cypresskit grade submitted grades",
 )
 def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cypresskit.cli.command import CommandError, command, option
+from cypresskit.cli.command import CommandError, command
 
 
 @command(
@@ -11,9 +11,16 @@ from cypresskit.cli.command import CommandError, command, option
     "write lessons for a class, without solutions",
     "The lessons NN are written to FOLDER without their folded solutions. Files with other contents"
     " are never overwritten.",
-    option("lessons", metavar="NN", nargs="+", help="numbers of lessons, such as 07 09 11"),
-    option("--to", type=Path, required=True, metavar="FOLDER", help="the folder to write to"),
-    example="cypresskit handout 07 09 11 --to week3",
+    {
+        "lessons": {"metavar": "NN", "nargs": "+", "help": "numbers of lessons, such as 07 09 11"},
+        "--to": {
+            "type": Path,
+            "required": True,
+            "metavar": "FOLDER",
+            "help": "the folder to write to",
+        },
+    },
+    "cypresskit handout 07 09 11 --to week3",
 )
 def handout(args: argparse.Namespace) -> None:
     """Write the lessons."""

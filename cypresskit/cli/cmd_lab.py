@@ -25,7 +25,8 @@ HIDDEN = ".jupyterlab"  # JupyterLab's layout, in that folder
     f" there are kept, with your work in them. The default FOLDER is ./{FOLDER}, or in a source"
     " checkout the checkout's; if the current folder has lessons, it is that one. Options after"
     " FOLDER are passed on to JupyterLab.",
-    example="cypresskit lab my-lessons --no-browser --port 9000",
+    {},
+    "cypresskit lab my-lessons --no-browser --port 9000",
 )
 def lab(args: argparse.Namespace) -> None:
     """Start JupyterLab on the first lesson.

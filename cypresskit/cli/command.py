@@ -2,12 +2,10 @@
 
 import argparse
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import cypresskit
-
-Option = tuple[tuple[str, ...], dict[str, Any]]  # what argparse's ``add_argument`` is given
 
 
 class CommandError(Exception):
@@ -26,7 +24,7 @@ COMMANDS = PARSER.add_subparsers(dest="command", metavar="COMMAND", required=Tru
 
 
 def command(
-    name: str, summary: str, more: str, *options: Option, example: str = ""
+    name: str, summary: str, more: str, options: Mapping[str, dict[str, Any]], example: str
 ) -> Callable[[Callable], Callable]:
     """Return a decorator that adds a command. The decorated function takes the parsed arguments.
 
@@ -39,7 +37,7 @@ def command(
     more
         Further help, in sentences.
     options
-        Its options and arguments.
+        Its options and arguments: the parameters of argparse's ``add_argument`` by name.
     example
         A command line.
     """
@@ -47,19 +45,14 @@ def command(
         name,
         help=summary,
         description=textwrap.fill(f"{summary[0].upper()}{summary[1:]}. {more}", 78),
-        epilog=f"example:\n  {example}" if example else None,
+        epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for names, how in options:
-        sub.add_argument(*names, **how)
+    for option, how in options.items():
+        sub.add_argument(option, **how)
 
     def register(action: Callable) -> Callable:
         sub.set_defaults(action=action)
         return action
 
     return register
-
-
-def option(*names: str, **how: Any) -> Option:
-    """Return an option or argument; the parameters are those of argparse's ``add_argument``."""
-    return names, how

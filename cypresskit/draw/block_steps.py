@@ -1,6 +1,5 @@
 """What the picture of a register block shows in each step: numbers, accesses, and captions."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -147,7 +146,7 @@ class BlockSteps:
         line = recording.line(step)
         text = strip_comment(recording.program.lines[line - 1]).strip()
         head = f"Step {step + 1} of {recording.steps_text}, line {line}: `{text}` "
-        return head + self._meaning(step, text)
+        return head + self._meaning(step)
 
     def _summary(self) -> str:
         """Return the totals of the run."""
@@ -173,8 +172,8 @@ class BlockSteps:
             parts.append(f"{stores} {plural('store', stores)}")
         return f"**{self.where} is complete**: {'; '.join(parts)}."
 
-    def _meaning(self, step: int, text: str) -> str:
-        """Return what an instruction, written as ``text``, does in a step."""
+    def _meaning(self, step: int) -> str:
+        """Return what the instruction of a step does."""
         recording = self.recording
         instruction = recording.program.body[recording.at[step]]
         if step in self.updates:
@@ -193,11 +192,7 @@ class BlockSteps:
             return self._flow(instruction, step)
         if instruction.dest is not None and instruction.dest.register.kind == "r":
             written = str(instruction.dest).replace("_", "")
-            typed = text.split(",")[0].split()[-1]
-            is_renamed = typed.split(".")[0] != str(instruction.dest.register)
-            in_macro = f" ({typed} in the macro)"
-            where = in_macro if re.match(r"r\d+", typed) and is_renamed else ""
-            return f"sets {written}{where} to {self._register(instruction, step)}"
+            return f"sets {written} to {self._register(instruction, step)}"
         return instruction.op.meaning
 
     def _growth(self, step: int) -> str:

@@ -150,16 +150,9 @@ class Chart:
         self.figure.add_layout(legend, "below")
         return legend
 
-    def line(
-        self, x: ArrayLike, y: ArrayLike, number: int, *, is_named: bool = False, **look
-    ) -> None:
-        """Draw a line without points. ``number`` selects its color and dash. If it ``is_named``, it
-        has the next entry of the legend.
-        """
-        across, up = np.asarray(x, float), np.asarray(y, float)
-        line = self._draw_line(across, up, number, **({"line_width": 2} | look))
-        if is_named:
-            self._enter(line)
+    def line(self, x: ArrayLike, y: ArrayLike, number: int, **look) -> None:
+        """Draw a line without points. ``number`` selects its color."""
+        self._enter(self._draw_line(np.asarray(x, float), np.asarray(y, float), number, **look))
 
     def curve(
         self,

@@ -77,7 +77,6 @@ def chip(
         below=[legend],
         step="Moment",
         scenes=[(scene.name, FRAMES) for scene in scenes],
-        seconds=12,
         opens=1,
     )
 

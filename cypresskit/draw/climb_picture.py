@@ -165,8 +165,6 @@ def _compare(idea: Idea) -> str:
     now, old = FIGURES[idea.launch].gflops, FIGURES[idea.before].gflops
     factor = max(now / old, old / now)
     times = f"{factor:.3g} times {'as fast as' if now > old else 'slower than'}"
-    if f"{factor:.3g}" == "1":
-        times = "as fast as"
     size = "" if idea.before.n == idea.launch.n else f" at N = {idea.before.n}"
     return f": {times} {idea.before.kernel}{size}, {old:,.0f}"
 

@@ -55,8 +55,8 @@ def scripts() -> str:
     bokeh = Resources(mode="inline", components=["bokeh"]).js_raw
     own = join_modules(*MODULES).replace("$format", FORMAT).replace('"$look"', json.dumps(look()))
     text = "\n".join([*bokeh, f"(() => {{\n{own}\n}})()"])
-    pack_json = zlib.compress(text.encode(), 6)
-    return UNPACK.substitute(packed=base64.b64encode(pack_json).decode(), key=zlib.crc32(pack_json))
+    packed = zlib.compress(text.encode(), 6)
+    return UNPACK.substitute(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
 
 
 @cache
@@ -65,17 +65,13 @@ def look() -> str:
     return "".join(map(read_packaged, STYLES))
 
 
-def pack_json(data: str) -> str:
-    """Compress JSON for the scripts."""
-    return base64.b64encode(zlib.compress(data.encode(), 9)).decode()
-
-
 def embed(kind: str, data: str, inside: str) -> str:
     """Return a picture's element: its kind, its data as JSON, and its initial content."""
+    packed = base64.b64encode(zlib.compress(data.encode(), 9)).decode()
     return (
         f'<cypresskit-picture class="cypresskit cypresskit-{kind}" data-kind="{kind}"'
         f' data-format="{FORMAT}">{inside}'
-        f'<script type="application/x-cypresskit">{pack_json(data)}</script></cypresskit-picture>'
+        f'<script type="application/x-cypresskit">{packed}</script></cypresskit-picture>'
     )
 
 

@@ -115,10 +115,10 @@ def _middle(report: Report) -> tuple[float, float]:
 
 def _chip_level(report: Report, engine: Player) -> Level:
     """Return the chip, with links from engine 0 and its wavefronts to the ``engine``'s picture."""
-    on_engine = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
-    drawn = [int(wavefront) for wavefront in on_engine if wavefront in engine.about]
+    on_engine = np.flatnonzero(report.use.wavefronts[:, 0] == 0).tolist()
+    drawn = [wavefront for wavefront in on_engine if wavefront in engine.about]
     last = len(engine) - 1
-    links = {ENGINE_KEYS: Link(last, drawn[0] if drawn else 0)}
+    links = {ENGINE_KEYS: Link(last, drawn[0])}
     links |= {wavefront: Link(last, wavefront) for wavefront in drawn}
     return Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report), links)
 

@@ -14,7 +14,7 @@ import numpy as np
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, choose_ticks, require_nonempty
-from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
+from cypresskit.host import Span, Task, Timeline
 
 # In pixels:
 LEFT = 196  # left edge of the rows
@@ -41,8 +41,7 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     Parameters
     ----------
     timelines
-        By default the four-stage and the five-stage pipeline on an HD 5970, with m = n = 8192 and k
-        = 2048.
+        Runs of ``ck.host``.
     names
         Their headings.
     rows
@@ -64,10 +63,6 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
             f"names has {len(names)} headings for {len(timelines)} timelines: pass a timeline for"
             f" each, as in ck.draw.timeline(mine, names=({names[0]!r},))"
         )
-    if not timelines:
-        machine = Machine()
-        names = ("four stages, without the texture cache", "five stages, with it")
-        timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
     for run in require_nonempty(timelines, "pass timelines of ck.host", Timeline):
         require_nonempty(run.spans, "a timeline needs at least one task")
     names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))

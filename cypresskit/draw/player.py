@@ -151,11 +151,6 @@ class Player(Displayable):
         The text form.
     settings
         The layout, and how it plays.
-
-    Raises
-    ------
-    ValueError
-        If there are no captions, or a track has another number of frames.
     """
 
     def __init__(
@@ -164,7 +159,7 @@ class Player(Displayable):
         picture: Sequence[Plot],
         captions: Sequence[str],
         text: str,
-        settings: Settings = Settings(),
+        settings: Settings,
     ) -> None:
         self.title = parts.title
         self.tracks = parts.tracks
@@ -172,13 +167,6 @@ class Player(Displayable):
         self.about = parts.about
         self._text = theme.make_readable(text)
         self._colors = parts.colors
-        if not captions:
-            raise ValueError(f"the player {self.title!r} has no captions: give one for each frame")
-        for track in self.tracks:
-            if len(track.frames) != len(captions):
-                name = f"{track.column!r} of {track.source.name!r}"
-                counts = f"{len(track.frames)} frames and the player has {len(captions)} captions"
-                raise ValueError(f"the track {name} has {counts}: give as many of both")
         self.captions = [theme.make_readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         most = max(frames for _, frames in self.scenes)

@@ -128,7 +128,7 @@ class Prediction:
         )
 
 
-def read_number(text: str, unit: str = "") -> float | None:
+def read_number(text: str, unit: str) -> float | None:
     """Return the number in a text as people write it, with words around it, or None.
 
     1,3 and 0,125 are decimals, 1 000 and 1,000 thousands, 1/70 is a fraction. A ``~`` may stand

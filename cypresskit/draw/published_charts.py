@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -79,19 +78,15 @@ class PublishedChart:
     y: str = "Gflop/s"
 
 
-def _printed(kernel: str) -> dict[str, Any]:
-    return papers.kernel(kernel)
-
-
 def _peak(kernel: str) -> tuple[float, float]:
     """Return where a kernel was fastest, and its speed there."""
-    row = _printed(kernel)
+    row = papers.kernel(kernel)
     return row["n_at_max"], row["gflops_max"]
 
 
 def _lowest(kernel: str) -> PrintedLevel:
     """Return the lowest printed speed, in Gflop/s."""
-    row = _printed(kernel)
+    row = papers.kernel(kernel)
     percent = row["efficiency_pct_range"][0]
     speed = percent / 100 * HD5870.peak_gflops(row["precision"])
     least = row["range_from_n"]
@@ -102,12 +97,12 @@ def _lowest(kernel: str) -> PrintedLevel:
 
 def _best(kernel: str) -> PrintedLevel:
     """Return the best printed speed, whose N isn't printed."""
-    return PrintedLevel(f"Best of {kernel}", _printed(kernel)["gflops_max"], kernel)
+    return PrintedLevel(f"Best of {kernel}", papers.kernel(kernel)["gflops_max"], kernel)
 
 
 BUS = papers.host("dgemm_transfer_model")
 CPU = papers.host("cpu_baselines")
-PACKED = _printed("sgemm_packed4")["gflops_range"]
+PACKED = papers.kernel("sgemm_packed4")["gflops_range"]
 FLUCTUATES = (
     "The paper's curves fluctuate, and slightly decrease beyond N = 2048. The model's fluctuate,"
     " too, but don't decrease: no mechanism that was tried makes them."
@@ -258,7 +253,7 @@ def published(name: str) -> Player:
         number = plot.series.index(level.series) if level.series else len(plot.series)
         ends = across.low, across.high
         dash = theme.DASHES[1 + n % 4]
-        chart.line(ends, [level.y] * 2, number, is_named=True, line_dash=dash, line_width=1)
+        chart.line(ends, [level.y] * 2, number, line_dash=dash, line_width=1)
         said.append(f"{level.words}: published {level.y:g}{_beside(level, curves)}.")
     caption = " ".join([*said, plot.miss])
     return sheet.player([caption], [*lines, *said], step=plot.x, seconds=1)

@@ -311,15 +311,8 @@ class Sheet(Parts):
         # A thick frame would hide a flat box.
         is_flat = isinstance(height, int | float) and height < 8
         size = {"w": width, "h": height, "on": 1 if is_flat else 3}
-        self._pick(source, [frame], figure=self.fig, **size)
-
-    def _pick(self, source: ColumnDataSource, marks: Sequence[GlyphRenderer], **how) -> None:
-        """Let a click select parts of a source. ``marks`` are painted only while something is
-        selected.
-        """
-        for mark in marks:
-            mark.visible = False
-        self.picks.append({"source": source, "marks": list(marks)} | how)
+        frame.visible = False
+        self.picks.append({"source": source, "marks": [frame], "figure": self.fig} | size)
 
     def ring(
         self, source: ColumnDataSource, w, h, width, color: str = "wait", **look

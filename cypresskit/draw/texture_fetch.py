@@ -14,7 +14,7 @@ import numpy as np
 
 from cypresskit.chip.units.cache import empty, find, fold
 from cypresskit.chip.work import BANK_SHIFT
-from cypresskit.devices import HD5870, Device, check_device
+from cypresskit.devices import HD5870
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import Kernel
@@ -26,11 +26,12 @@ from cypresskit.tables import plural
 from cypresskit.trace.memory_layout import MemoryLayout
 
 WORDS = 1 << BANK_SHIFT >> 2  # 32-bit words that a bank of L1 delivers per clock: those of a texel
+BANKS = HD5870.texture_banks
 FETCHES = 16  # that are drawn
 # In pixels:
 WIDE, HIGH, MARGIN = 520, 466, 5  # a panel, and the space on its sides
 ITEM, TOP, TICKS = 17, 84, 352  # side of a work-item; top of the tile and of the ticks
-BANKS_Y = 313  # the row of banks
+BANKS_Y, BANK_LABEL = 313, 44  # the row of banks, and the width of a bank's name
 MATRIX = 166  # left edge of the matrices
 ROOM = (172, 174)  # space for each matrix
 MAX_TEXEL = 13.0  # side of a texel
@@ -41,30 +42,25 @@ MATRIX_COLORS = "a", "b"
 SHADES = [f"{color} {alpha}" for color in MATRIX_COLORS for alpha in (0.2, 0.4, 0.95)]
 
 
-def texture_fetch(*kernels: Source, device: Device = HD5870) -> Player:
+def texture_fetch(*kernels: Source) -> Player:
     """Draw a wavefront's first 16 fetches, clock by clock. Several kernels race.
 
     Parameters
     ----------
     kernels
         By default "dgemm_tn" and "dgemm_nn".
-    device
-        The board, with L1's size, ways and banks.
 
     Raises
     ------
     ValueError
         If a kernel doesn't fetch, or fetches texels of fewer than 16 bytes.
-    TypeError
-        If ``device`` doesn't run IL.
 
     Examples
     --------
     >>> ck.draw.texture_fetch("sgemm_tn", "sgemm_nn")
     """
-    check_device(device)
     panels = [
-        _Replay(resolve(kernel), 10_000 * n, device)
+        _Replay(resolve(kernel), 10_000 * n)
         for n, kernel in enumerate(kernels or ("dgemm_tn", "dgemm_nn"))
     ]
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
@@ -100,18 +96,16 @@ class _Served:
 
 
 class Cache:
-    """A cache of ``size`` bytes, 0 for none, with lines of ``line`` bytes."""
+    """L1."""
 
-    def __init__(self, size: int, ways: int, line: int):
-        sets = size // ways // line
-        self.bits = max(sets - 1, 0).bit_length()
+    def __init__(self) -> None:
+        sets = HD5870.l1_bytes // HD5870.l1_ways // HD5870.line_bytes
+        self.bits = (sets - 1).bit_length()
         self.age = 0
-        self.ways, self.tags, self.used = empty(sets, ways)
+        self.ways, self.tags, self.used = empty(sets, HD5870.l1_ways)
 
     def read(self, line: int) -> bool:
         """Read a line. Return whether it was there."""
-        if not len(self.tags):
-            return False
         self.age += 1
         place = fold(line, self.bits) * self.ways
         spot = find(self.tags, self.used, place, self.ways, line, self.age)
@@ -124,7 +118,7 @@ class Cache:
 class _Replay:
     """A kernel's fetches, replayed clock by clock, and its panel. Its keys start at ``keys``."""
 
-    def __init__(self, kernel: Kernel, keys: int, device: Device) -> None:
+    def __init__(self, kernel: Kernel, keys: int) -> None:
         # 8 blocks in a row are a wavefront's.
         run = record_traffic(kernel, n=max(32, 8 * kernel.block[0]), k=16)
         self.run, self.name = run, run.launch.program.name.removesuffix(".il")
@@ -140,25 +134,24 @@ class _Replay:
             )
 
         # All texels, row by row: their textures, places and banks, and their lines in L1.
-        layout = MemoryLayout(run.launch, device)
+        layout = MemoryLayout(run.launch, HD5870)
         texels: list[np.ndarray] = []
         self.first: dict[int, int] = {}  # the first texel of each texture
         for resource, texture in self.textures.items():
             self.first[resource] = sum(part.shape[1] for part in texels)
             y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
             bank = layout.bank(resource, x, y)
-            line = layout.address(resource, x, y) // device.line_bytes
+            line = layout.address(resource, x, y) // HD5870.line_bytes
             texels.append(np.array([np.full(len(x), resource), y, x, bank, line]))
         self.resource, self.row, self.column, self.bank, self.line = np.hstack(texels)
         self.matrix = self.resource.clip(max=1)  # the number of its color
-        self.banks = device.texture_banks
         self.keys = keys + np.arange(len(self.row))
         self.words = [
             f"{_matrix(resource)}, row {y}, texel {x}: bank {bank}"
             for resource, y, x, bank, _ in np.hstack(texels).T.tolist()
         ]
 
-        self.cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
+        self.cache = Cache()
         self.served: list[_Served] = []
         for fetch, access in enumerate(self.accesses):
             for quad in range(16):
@@ -295,17 +288,16 @@ class _Replay:
 
     def _draw_banks(self, sheet: Sheet, left: float, most: int) -> None:
         """Draw the banks: in each the texel that it delivers now, and beside it those that wait."""
-        lane = WIDE / self.banks
-        label = 44 if lane > 120 else 12
-        step = (lane - label) / MAX_QUEUE
-        head = left + lane * np.arange(self.banks) + label + step / 2
+        lane = WIDE / BANKS
+        step = (lane - BANK_LABEL) / MAX_QUEUE
+        head = left + lane * np.arange(BANKS) + BANK_LABEL + step / 2
         sheet.text(left, BANKS_Y - 24, "Each bank delivers one texel per clock", size=12)
         sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
-        names = [f"bank {bank}" if label > 12 else f"{bank}" for bank in range(self.banks)]
+        names = [f"bank {bank}" for bank in range(BANKS)]
         sheet.text(head - step / 2 - 5, BANKS_Y, names, "soft", align="right", size=12)
 
         # Two sets of boxes alternate, so that none moves back from a bank to a queue.
-        x = np.full((most + 1, 2 * self.banks * MAX_QUEUE), np.nan, np.float32)
+        x = np.full((most + 1, 2 * BANKS * MAX_QUEUE), np.nan, np.float32)
         shown, wait = np.zeros((2, *x.shape), int)
         waited = np.zeros(most + 1, int)
         for clock, now in enumerate(self.served[:-1], 1):
@@ -315,7 +307,7 @@ class _Replay:
                 bank = int(self.bank[texel])
                 place = queued[bank]
                 queued[bank] += 1
-                box = clock, (parity * self.banks + bank) * MAX_QUEUE + place + now.number
+                box = clock, (parity * BANKS + bank) * MAX_QUEUE + place + now.number
                 x[box] = head[bank] + step * place
                 shown[box] = 1 + texel
                 wait[box] = 3 * (place > 0)

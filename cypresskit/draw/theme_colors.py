@@ -47,7 +47,7 @@ class ThemeColors:
         self.pairs.append((mapped.transform, "palette", list(palette)))
         return mapped
 
-    def fit(self, fig: Plot, renderer: GlyphRenderer, part: float = 0.34, most: float = 13) -> None:
+    def fit(self, fig: Plot, renderer: GlyphRenderer, part: float, most: float = 13) -> None:
         """Scale a text with its figure.
 
         Its size is ``part`` of the figure's unit, at most ``most`` pixels and at least a legible

@@ -268,9 +268,9 @@ def _describe_clocks(report: ChipReport, clocks: np.ndarray) -> list[str]:
     ]
 
 
-def clock_axis(clocks: np.ndarray, window: Window) -> TimeAxis:
+def clock_axis(clocks: np.ndarray) -> TimeAxis:
     """Return the time axis of the rows, from ``LEFT`` to ``RIGHT``."""
-    first, last = window
+    first, last = clocks[0], clocks[-1]
     return TimeAxis(clocks, lambda clock: LEFT + (clock - first) * (RIGHT - LEFT) / (last - first))
 
 
@@ -279,7 +279,7 @@ def _draw_report(
 ) -> None:
     """Draw the rows and tracks of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
-    axis = clock_axis(clocks, (float(clocks[0]), float(clocks[-1])))
+    axis = clock_axis(clocks)
     terms = report.device.terms
     registers = terms.registers.format(report.registers, report.device.register_pool)
     slots = f"{report.active_wavefronts} {terms.wavefront} slots"

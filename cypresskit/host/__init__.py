@@ -5,7 +5,6 @@ from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import (
     Matrices,
     adapt_cpu_share,
-    balanced_cpu_share,
     five_stage,
     four_stage,
     static_cpu_share,
@@ -27,7 +26,6 @@ __all__ = [
     "Timeline",
     "TimelineError",
     "adapt_cpu_share",
-    "balanced_cpu_share",
     "blocked_timeline",
     "five_stage",
     "four_stage",

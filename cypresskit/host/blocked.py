@@ -21,7 +21,7 @@ import numpy as np
 
 from cypresskit.blas.gemm import check_product, gemm
 from cypresskit.devices import HD5870, Device, check_device
-from cypresskit.host.checks import check_type, check_units, check_whole
+from cypresskit.host.checks import check_double, check_type, check_units, check_whole
 from cypresskit.host.machine import (
     TO_HOST,
     Buffer,
@@ -180,8 +180,7 @@ def gemm_out_of_core(
         For other types.
     """
     precision, (alpha, _), (beta, _), (m, n, k) = check_product(a, b, c, alpha, beta)
-    if precision != "double":
-        raise TypeError(f"out of core, matrices are float64; these are in {precision} precision")
+    check_double(precision, "out of core")
     data = (a, b, c, beta, partial(gemm, alpha=alpha, trans_a=True))
     machine = Machine(device, use_chips=1)
     if not m * n * k:  # there are no blocks to send

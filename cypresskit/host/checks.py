@@ -35,10 +35,10 @@ def check_type(kind: type, **values: object) -> None:
             raise TypeError(f"{name} has to be a {where}, not {shorten(value)}")
 
 
-def check_precision(precision: str, where: str) -> None:
-    """Raise ``TypeError`` for double-double, which the papers' hosts didn't move."""
-    if precision == "double-double":
-        raise TypeError(f"{where}, matrices are float32 or float64, not double-double")
+def check_double(precision: str, where: str) -> None:
+    """Raise ``TypeError`` for all but doubles, which the papers' hosts moved."""
+    if precision != "double":
+        raise TypeError(f"{where}, matrices are float64; these are in {precision} precision")
 
 
 def check_units(m: int, n: int, block: int, strips: int = 1) -> None:

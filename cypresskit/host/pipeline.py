@@ -27,7 +27,7 @@ import numpy as np
 
 from cypresskit.blas.gemm import check_product, gemm
 from cypresskit.host.checks import (
-    check_precision,
+    check_double,
     check_share,
     check_type,
     check_units,
@@ -50,14 +50,16 @@ from cypresskit.host.machine import (
 from cypresskit.host.rates import find_tn_kernel, kernel_rate
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.convention import BYTES
 
+SIZE = BYTES["double"]
 BLOCK = 2048  # rows and columns of a work unit: it divides all sizes that Li et al. measured
 PARTS, PIECES = 2, 2  # blocks C(i,j) of a work unit, and sub-blocks C(i,j,k) of each
 
 
 @dataclass
 class Matrices:
-    """Matrices for a run, of float32 or float64; the run writes ``result``, (m, n).
+    """Matrices for a run, of float64; the run writes ``result``, (m, n).
 
     Raises the errors of `gemm` for other types and shapes.
     """
@@ -72,15 +74,13 @@ class Matrices:
         precision, (self.alpha, _), (self.beta, _), self.size = check_product(
             self.a, self.b, self.c, self.alpha, self.beta
         )
-        check_precision(precision, "in a pipeline")
-        self.result = np.full(self.c.shape, np.nan, self.c.dtype)
+        check_double(precision, "in a pipeline")
+        self.result = np.full(self.c.shape, np.nan)
 
     def add(self, product: np.ndarray, rows: range, columns: range) -> None:
         """Write ``product``, which is alpha A B, plus beta C to these rows and columns."""
         where = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
-        self.result[where] = (
-            product + self.c.dtype.type(self.beta) * self.c[where] if self.beta else product
-        )
+        self.result[where] = product + self.beta * self.c[where] if self.beta else product
 
 
 def four_stage(
@@ -131,7 +131,7 @@ def five_stage(
     ValueError
         For impossible sizes, and for blocks that don't fit the card.
     TypeError
-        For matrices of another type than the kernel's.
+        For matrices that aren't doubles.
     """
     return _Pipeline((m, n, k), machine, kernel, block, cpu_share, matrices).plan_all()
 
@@ -152,8 +152,6 @@ def balanced_cpu_share(timeline: Timeline, share: float) -> float:
     ``share`` is the CPU's share there, 0 to 1. It is returned unchanged if only one of them had
     work, since the other's rate is unknown.
     """
-    check_type(Timeline, timeline=timeline)
-    share = check_share(share=share)
     ends = {True: 0.0, False: 0.0}
     for span in timeline.spans:
         ends[span.task.queue == CPU] = max(ends[span.task.queue == CPU], span.end)
@@ -214,18 +212,12 @@ class _Pipeline:
             raise ValueError(
                 f"the matrices don't have the shapes of an ({m}, {k}) by ({k}, {n}) product"
             )
-        if matrices and matrices.c.dtype != self.kernel.dtype:
-            raise TypeError(
-                f"the matrices are {matrices.c.dtype}, and {self.kernel.name} takes"
-                f" {self.kernel.dtype}"
-            )
         self.m, self.n, self.k, self.block = m, n, k, block
-        self.size = self.kernel.dtype.itemsize
         piece = -(-block // (PARTS * PIECES if five else PARTS))
-        strips = 2.0 * self.size * k * block
+        strips = 2.0 * SIZE * k * block
         buffers = {"two strips of A": strips, "two of B": strips}
         if five:
-            buffers["two sub-blocks of C"] = 2.0 * self.size * piece * block
+            buffers["two sub-blocks of C"] = 2.0 * SIZE * piece * block
         check_card(machine.device, buffers)
         self.plan = Plan(machine, real=matrices is not None)
         rows = min(piece, m)
@@ -253,7 +245,7 @@ class _Pipeline:
         def load(unit: tuple[int, tuple[int, int]]) -> tuple[Buffer, Buffer]:
             i, j = unit[1]
             down, across = rows[i], columns[j]
-            line_bytes = self.size * self.k
+            line_bytes = SIZE * self.k
             strip_a = Data("A", (i,), f"A[{i}]", chip, line_bytes * len(down))
             strip_b = Data("B", (chip, j), f"B[{chip}.{j}]", chip, line_bytes * len(across))
             # A is transposed, since the kernel is TN
@@ -297,7 +289,7 @@ class _Pipeline:
         pieces = split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))
         for p, piece in enumerate(pieces):
             pinned = f"pinned {chip} C{part}.{p}"
-            size = float(self.size * len(piece) * len(columns))
+            size = float(SIZE * len(piece) * len(columns))
             product = Data("AB", (*place, p), f"AB[{name}.{p}]", chip, size)
             target = card_buffer(chip, f"C{p % 2}") if self.five else pinned
             uses = {f"chip {chip}": 2.0 * len(piece) * len(columns) * self.k / self.rate}
@@ -311,7 +303,7 @@ class _Pipeline:
             if self.five:
                 plan.dma("store1", product, TO_HOST, target, pinned)
             stored.append(Buffer(pinned, product.name))
-        size = float(self.size * len(rows) * len(columns))
+        size = float(SIZE * len(rows) * len(columns))
         block = Data("C", place, f"C[{name}]", chip, size)
 
         def merge() -> None:
@@ -323,18 +315,16 @@ class _Pipeline:
         plan.copy(stage, block, passes, stored, Buffer(block.name, "done"), merge)
 
     def _cpu(self, rows: range, blocks: list[range]) -> None:
-        """Plan the CPU's rows of C, one task per block of columns. Single precision runs at twice
-        the rate.
-        """
+        """Plan the CPU's rows of C, one task per block of columns."""
         data = self.data
         per_flop = self.plan.machine.host.cpu_bytes_flop
 
         def multiply(columns: range) -> None:
             product = data.a[rows.start : rows.stop] @ data.b[:, columns.start : columns.stop]
-            data.add(data.c.dtype.type(data.alpha) * product, rows, columns)
+            data.add(data.alpha * product, rows, columns)
 
         for number, columns in enumerate(blocks):
-            flops = 2.0 * len(rows) * len(columns) * self.k * self.size / 8
+            flops = 2.0 * len(rows) * len(columns) * self.k
             moved = flops * per_flop
             block = Data("C", (number,), str(number), bytes=moved)
             uses = {CPU: flops, MEMORY: moved}

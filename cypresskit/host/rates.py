@@ -3,6 +3,7 @@
 from cypresskit.devices import Device
 from cypresskit.host.checks import check_type, check_whole
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.simulate import simulate
 
@@ -21,8 +22,8 @@ def find_tn_kernel(kernel: Source) -> Kernel:
             f"the host transposes A, so it needs a TN kernel for whole matrices; {chosen.name} is"
             " not one"
         )
-    if chosen.precision == "double-double":
-        raise ValueError(f"the host sends float32 or float64; {chosen.name} is not for one of them")
+    if chosen.precision != "double":
+        raise ValueError(f"the host sends float64; {chosen.name} is not for that")
     return chosen
 
 
@@ -42,16 +43,16 @@ def kernel_rate(
     columns = n
     depth = min(k, STEADY_K)
     if chosen.convention.buffer and pads_rows:
-        rows, columns = (padded_row(size, chosen.dtype.itemsize, device) for size in (m, n))
+        rows, columns = (padded_row(size, device) for size in (m, n))
     report = simulate(chosen, n=columns, m=rows, k=depth, device=device)
     return 2.0 * rows * columns * depth / report.seconds
 
 
-def padded_row(length: int, itemsize: int, device: Device) -> int:
+def padded_row(length: int, device: Device) -> int:
     """Round ``length`` up so that rows in a buffer are an odd number of channel bursts apart.
 
     This spreads them over all channels and banks. An assumption: APP 4.6.2 advises it, but the
     papers don't print how strips were stored.
     """
-    bursts = -(-length * itemsize // device.channel_bytes) | 1
-    return bursts * device.channel_bytes // itemsize
+    bursts = -(-length * BYTES["double"] // device.channel_bytes) | 1
+    return bursts * device.channel_bytes // BYTES["double"]

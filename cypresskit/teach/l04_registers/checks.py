@@ -20,16 +20,13 @@ ITSELF = "the wavefront itself computes too: an iteration is compute + wait cloc
 
 def same_bits() -> bool:
     """Whether kernels of 25 and 37 registers give the same bits of 2 A^T B + 3 C, on random
-    matrices. Raises ``ArithmeticError`` if that isn't numpy's within 10⁻³.
+    matrices.
     """
     a, b, c = np.random.default_rng(4).standard_normal((3, 128, 128)).astype(np.float32)
     few, many = (
         gemm(a, b, c, alpha=2, beta=3, trans_a=True, kernel=name)
         for name in ("sgemm_tn", "sgemm_tn_37")
     )
-    error = np.abs(few - (2 * (a.astype(float).T @ b) + 3 * c)).max()
-    if error > 1e-3:
-        raise ArithmeticError(f"C of sgemm_tn is off by {error:.0e}")
     return np.array_equal(few, many)
 
 

@@ -34,11 +34,11 @@ class FetchedNumber(NamedTuple):
     texel: int
 
 
-def first_updates(*names: str) -> Player:
-    """Return a player of the first updates of work-item 0 in double-precision kernels, by default
-    ``dgemm_nn`` and ``dgemm_tn``: the texels fetched so far, and the numbers that are used.
+def first_updates() -> Player:
+    """Return a player of the first updates of work-item 0 in ``dgemm_nn`` and ``dgemm_tn``: the
+    texels fetched so far, and the numbers that are used.
     """
-    kernels = [KERNELS[name] for name in names or ("dgemm_nn", "dgemm_tn")]
+    kernels = KERNELS["dgemm_nn"], KERNELS["dgemm_tn"]
     fetched = [_words(kernel) for kernel in kernels]
     frames = kernels[0].k_step
     sheet = Sheet("The numbers that an update needs: " + " and ".join(k.name for k in kernels))
