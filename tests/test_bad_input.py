@@ -34,6 +34,7 @@ from cypresskit.host import (
     run_tasks,
 )
 from cypresskit.host.blocked import card_bytes, choose_block
+from cypresskit.host.pipeline import balanced_cpu_share
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import report_on
 
@@ -212,7 +213,7 @@ def test_the_launch_that_is_changed_there_runs():
 def test_an_empty_timeline_has_no_rate_and_nothing_binds():
     empty = Timeline((), {})
     assert (empty.seconds, empty.gflops, empty.busy, empty.bound) == (0.0, 0.0, {}, "nothing")
-    assert host.balanced_cpu_share(empty, 0.2) == 0.2
+    assert balanced_cpu_share(empty, 0.2) == 0.2
 
 
 def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
@@ -221,7 +222,7 @@ def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
         share for share, _ in host.adapt_cpu_share(3, 64, 64, MACHINE, calls=3)
     ]  # 0.12 of 3 rows is none
     assert shares == [host.static_cpu_share(MACHINE)] * 3
-    assert host.balanced_cpu_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2
+    assert balanced_cpu_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2
 
 
 @pytest.mark.parametrize("place", [((2, 3),), (200, 3.0), ("a",), (2,), (None, 3), (True, 0)])

@@ -78,7 +78,7 @@ class Chart:
         *,
         label: str,
         height: float,
-        legend: Sequence[str] = (),
+        legend: Sequence[str],
     ) -> None:
         self.sheet, self.across, self.up = sheet, across, up
         self.width = WIDTH - LEFT - RIGHT
@@ -100,14 +100,11 @@ class Chart:
         )
         self._add_axis(across, 0, "below")
         self._add_axis(up, 1, "left")
-        if self._names:
-            self._legend = self._add_legend(columns)
+        self._legend = self._add_legend(columns)
 
     def _columns(self) -> int:
         """Return the number of legend entries per row."""
-        longest = max(
-            (theme.KEY + theme.LETTER * len(name) for name in self._names), default=self.width
-        )
+        longest = theme.KEY + theme.LETTER * max(map(len, self._names))
         return max(1, min(len(self._names), int(self.width // longest)))
 
     def _add_axis(self, scale: Scale, dimension: int, place: str) -> None:
@@ -205,10 +202,8 @@ class Chart:
 
     def _enter(self, *drawn: GlyphRenderer) -> None:
         """Add a line to the legend, under the next of its names."""
-        entries = len(self._legend.items) if self._names else 0
-        if entries < len(self._names):
-            label = Value(self._names[entries])
-            self._legend.items.append(LegendItem(label=label, renderers=list(drawn)))
+        label = Value(self._names[len(self._legend.items)])
+        self._legend.items.append(LegendItem(label=label, renderers=list(drawn)))
 
 
 def _cut_text(text: str, room: float) -> str:

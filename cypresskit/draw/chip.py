@@ -238,9 +238,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
             tip="@words: busy @percent %",
         )
         names = [f"{short} {i}" for i in range(count)]
-        if room < 60:
-            names = [f"{count} {title}s", *[""] * (count - 1)]
-        sheet.text(left + room / 2, y, names, size=12, align="center" if room >= 60 else "left")
+        sheet.text(left + room / 2, y, names, size=12, align="center")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:

@@ -37,13 +37,6 @@ def _slider(name: str, values: Sequence, start: Mapping):
     )
 
 
-def _saved(shown: Displayable | str) -> str:
-    """Return the HTML that a saved notebook keeps of a view."""
-    if isinstance(shown, str):
-        return in_columns(theme.make_readable(shown))
-    return shown.bundle()["text/html"]
-
-
 def interactive(
     view: Callable[..., Displayable | str], start: Mapping | None = None, **choices: Sequence
 ):
@@ -105,12 +98,12 @@ def interactive(
             return
         # Assigning `outputs` works without a browser; `display` would add an output to the cell.
         nonlocal first
-        if first is None:
-            first = _saved(shown)
         if isinstance(shown, str):
             data = {"text/plain": theme.make_readable(shown)}
         else:
             data = shown.bundle()
+        if first is None:
+            first = data.get("text/html") or in_columns(data["text/plain"])
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
         status.value = f'<span role="status" style="{SCREEN_READER_ONLY}">{slider_values()}</span>'
 

@@ -172,9 +172,7 @@ class Player(Displayable):
         most = max(frames for _, frames in self.scenes)
         is_moving = most > 1 or len(self.scenes) > 1
         keys = self._keyboard_help() if is_moving else ""
-        hint = ""
-        if keys:
-            hint = f"{keys}. In a notebook, click the picture first."
+        hint = f"{keys}. In a notebook, click the picture first." * is_moving
         self.html = self._html(picture, settings, is_moving, hint)
         # Bokeh ignores tags; player.js reads this one. Its fields are those of ``display.FIELDS``.
         placed = [part for part in (*picture, *settings.side) if not isinstance(part, str)]

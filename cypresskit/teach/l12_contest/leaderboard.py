@@ -67,16 +67,10 @@ def judge_text(text: str, name: str, n: int, seed: str) -> dict:
 
 def make_row(score: contest.Score) -> Row:
     """Return the row of a kernel that was judged."""
-    row = Row(score.name, verdict=str(score.verdict))
     report = score.report
     if not report:
-        return row
-    return replace(
-        row,
-        gflops=report.gflops,
-        registers=report.registers,
-        bound=report.bound,
-    )
+        return Row(score.name, verdict=str(score.verdict))
+    return Row(score.name, report.gflops, report.registers, report.bound, str(score.verdict))
 
 
 def explain_unjudged(name: str, why: str) -> str:
