@@ -98,7 +98,7 @@ def _by_frame(values: Sequence) -> np.ndarray:
     return np.repeat(values, FRAMES, axis=0)
 
 
-def _concatenate(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
+def _concatenate(scenes: Sequence[np.ndarray], empty: float) -> np.ndarray:
     """Concatenate arrays (frames, things) of several scenes, padded to the largest number of
     things.
     """

@@ -11,13 +11,14 @@ The picture is an SVG in the reader's fonts. A browser converts it to PNG.
 
 import base64
 import json
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from math import log
 from typing import NamedTuple
 
 from cypresskit.devices import HD5870
-from cypresskit.draw import svg
+from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.published import kernel as published
@@ -195,7 +196,7 @@ class Climb(Displayable):
         rows = list(zip(self.bars[::-1], range(TOP, foot, ROW_HEIGHT)))
         heads = []
         if self.beside:
-            heads.append(svg.text(LEFT, foot + 34, "Other ideas, and the kernels they start from"))
+            heads.append(_text(LEFT, foot + 34, "Other ideas, and the kernels they start from", ""))
             beside = foot + 44
             height = beside + ROW_HEIGHT * len(self.beside) + 20
             rows += zip(self.beside, range(beside, height, ROW_HEIGHT))
@@ -207,15 +208,27 @@ class Climb(Displayable):
             about += " Thin line: limit of the busiest unit."
         about += f" {self.note}".rstrip()
         parts = [
-            *([svg.box(0, 0, WIDTH, height, "var(--page)")] if on_paper else []),
-            svg.text(8, 28, self.sentence, "head"),
-            svg.text(8, 48, about, "soft"),
+            *([_box(0, 0, WIDTH, height, "var(--page)")] if on_paper else []),
+            _text(8, 28, self.sentence, "head"),
+            _text(8, 48, about, "soft"),
             *(_draw_scale(height - 16) if rows else ()),
             *heads,
             *(part for bar, y in rows for part in _draw_row(bar, y)),
         ]
-        size = WIDTH, height
-        return svg.picture(parts, size, style=STYLE, title=self.sentence, on_paper=on_paper)
+        light, dark = (
+            ";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)
+        )
+        both = f"svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}"
+        look = "" if on_paper else f"{both}svg{{background:var(--page)}}"
+        title = theme.escape_html(self.sentence)
+        picture = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}"'
+            f' width="{WIDTH}" height="{height:g}" font-family="sans-serif" font-size="14"'
+            f' role="img"><title>{title}</title><style>{look}{STYLE}</style>{"".join(parts)}</svg>'
+        )
+        if not on_paper:  # programs other than browsers know no CSS variables
+            return picture
+        return re.sub(r"var\(--(\w+)\)", lambda name: theme.TOKENS[name[1]][0], picture)
 
     def __repr__(self) -> str:
         bars = (*self.bars[::-1], *self.beside)
@@ -230,6 +243,19 @@ class Climb(Displayable):
             f' href="{_data_url(self.to_svg(on_paper=True))}">Save as SVG</a> &nbsp;'
             f'<button style="{LINK}" onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
         )
+
+
+def _text(x: float, y: float, text: str, kind: str) -> str:
+    """Return a line of text that starts at a point, as SVG. ``kind`` is its CSS class, or ""."""
+    kinds = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y:g}"{kinds} xml:space="preserve">{theme.escape_html(text)}</text>'
+
+
+def _box(x: float, y: float, width: float, height: float, fill: str, **more: object) -> str:
+    """Return a rectangle by its upper left corner, as SVG. ``more`` are further attributes."""
+    size = f'width="{round(width, 1):g}" height="{round(height, 1):g}" fill="{fill}"'
+    attributes = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
+    return f'<rect x="{round(x, 1):g}" y="{round(y, 1):g}" {size}{attributes}/>'
 
 
 def _data_url(picture: str) -> str:
@@ -248,32 +274,28 @@ def _draw_scale(foot: float) -> Iterator[str]:
     ends = (PAPER, f"record of 2010: {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
     for gflops, words in (*marks, *ends):
         x = LEFT + _bar_length(gflops)
-        yield svg.text(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
+        yield _text(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
         color = "var(--wait)" if gflops == PAPER else "var(--line)"
-        yield svg.box(x, TOP - 2, 1, foot - TOP + 2, color, fill_opacity=0.6)
+        yield _box(x, TOP - 2, 1, foot - TOP + 2, color, fill_opacity=0.6)
 
 
 def _draw_row(bar: Bar, y: float) -> Iterator[str]:
     """Yield a row at ``y``. The idea's gain is solid, its loss red."""
     if bar.is_framed:
-        yield svg.box(
-            2, y + 1, WIDTH - 4, ROW_HEIGHT - 3, "none", stroke="var(--ink)", stroke_width=2
-        )
-    yield svg.text(LEFT, y + 14, bar.name, "name" if bar.gflops else "soft")
+        yield _box(2, y + 1, WIDTH - 4, ROW_HEIGHT - 3, "none", stroke="var(--ink)", stroke_width=2)
+    yield _text(LEFT, y + 14, bar.name, "name" if bar.gflops else "soft")
     if not bar.gflops:
         return
-    yield svg.text(LEFT - 8, y + 24, f"{bar.gflops:,.0f}", "speed")
-    yield svg.text(DETAILS_LEFT, y + 14, elided(bar.details, MAX_DETAILS), "soft")
+    yield _text(LEFT - 8, y + 24, f"{bar.gflops:,.0f}", "speed")
+    yield _text(DETAILS_LEFT, y + 14, elided(bar.details, MAX_DETAILS), "soft")
     reaches, starts, ceiling = map(_bar_length, (bar.gflops, bar.before, bar.ceiling))
     low = sorted((reaches, starts))
     top = y + 19
-    yield svg.box(LEFT, top, low[0], BAR_HEIGHT, "var(--c)", fill_opacity=0.4)
+    yield _box(LEFT, top, low[0], BAR_HEIGHT, "var(--c)", fill_opacity=0.4)
     is_faster = reaches > starts
     color = "var(--c)" if is_faster else "var(--wait)"
     opacity = 1 if is_faster else 0.35
-    yield svg.box(LEFT + low[0], top, low[1] - low[0], BAR_HEIGHT, color, fill_opacity=opacity)
+    yield _box(LEFT + low[0], top, low[1] - low[0], BAR_HEIGHT, color, fill_opacity=opacity)
     if bar.ceiling:
-        yield svg.box(
-            LEFT + reaches, top + BAR_HEIGHT / 2, max(ceiling - reaches, 0), 1, "var(--ink)"
-        )
-        yield svg.box(LEFT + ceiling, top - 2, 2, BAR_HEIGHT + 4, "var(--ink)")
+        yield _box(LEFT + reaches, top + BAR_HEIGHT / 2, max(ceiling - reaches, 0), 1, "var(--ink)")
+        yield _box(LEFT + ceiling, top - 2, 2, BAR_HEIGHT + 4, "var(--ink)")

@@ -367,8 +367,8 @@ class Sheet(Parts):
         end: Sequence | np.ndarray,
         *,
         color: str = "ink",
-        width: float = 2,
-        size: float = 7,
+        width: float,
+        size: float,
     ) -> None:
         """Draw arrows from ``start`` to ``end``, each a pair (x, y). Arrows at NaN are omitted."""
         ends = zip(("x0", "y0", "x1", "y1"), (*start, *end))
