@@ -121,13 +121,13 @@ class Chart:
             major_tick_line_color=None,
         )
         grid = Grid(dimension=dimension, ticker=ticker, grid_line_alpha=0.4)
-        self.sheet.colors.apply(
+        self.sheet.paint(
             axis,
             axis_line_color="soft",
             axis_label_text_color="soft",
             major_label_text_color="ink",
         )
-        self.sheet.colors.apply(grid, grid_line_color="line")
+        self.sheet.paint(grid, grid_line_color="line")
         self.figure.add_layout(axis, place)
         self.figure.add_layout(grid)
 
@@ -143,7 +143,7 @@ class Chart:
             padding=0,
             margin=0,
         )
-        self.sheet.colors.apply(legend, label_text_color="ink")
+        self.sheet.paint(legend, label_text_color="ink")
         self.figure.add_layout(legend, "below")
         return legend
 
@@ -181,7 +181,7 @@ class Chart:
         points = self.sheet.glyph(Scatter, "x", "y", source=source, **look)
         color = theme.LINES[number % len(theme.LINES)]
         fill = {} if size or number else {"fill_color": color}
-        self.sheet.colors.apply(points, line_color=color, **fill)
+        self.sheet.paint(points, line_color=color, **fill)
         self.figure.add_tools(HoverTool(renderers=[points], tooltips="@words"))
         self._enter(line, points)
 
@@ -192,13 +192,13 @@ class Chart:
         across = np.asarray(x, float)
         ends = across, np.asarray(low, float), across, np.asarray(high, float)
         bars = self.sheet.glyph(Segment, *ends, line_width=5, line_alpha=0.35)
-        self.sheet.colors.apply(bars, line_color=theme.LINES[number % len(theme.LINES)])
+        self.sheet.paint(bars, line_color=theme.LINES[number % len(theme.LINES)])
 
     def _draw_line(self, x, y, number: int, **look) -> GlyphRenderer:
         dash = theme.DASHES[number % len(theme.DASHES)]
         style: dict = {"line_width": 2, "line_dash": dash} | look
         line = self.sheet.glyph(Line, x, y, **style)
-        return self.sheet.colors.apply(line, line_color=theme.LINES[number % len(theme.LINES)])
+        return self.sheet.paint(line, line_color=theme.LINES[number % len(theme.LINES)])
 
     def _enter(self, *drawn: GlyphRenderer) -> None:
         """Add a line to the legend, under the next of its names."""

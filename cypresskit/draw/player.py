@@ -19,13 +19,13 @@ from string import Template
 import bokeh
 import numpy as np
 from bokeh.core.serialization import Serializer
+from bokeh.model import Model
 from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable, embed, scripts, text_form
 from cypresskit.draw.scripts import join_modules, read_packaged
-from cypresskit.draw.theme_colors import ThemeColors
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]  # a text, or texts with the frames where they begin
@@ -104,7 +104,11 @@ class Parts:
 
     def __init__(self, title: str) -> None:
         self.title = theme.make_readable(title)
-        self.colors = ThemeColors()
+        #: Model, property, and its theme color or, for a palette, a list of them.
+        self.colors: list[tuple[Model, str, str | list[str]]] = []
+        #: Texts that scale with their figure: figure, glyph, size in the figure's units, and
+        #: largest size in pixels (``addFits`` in player.js).
+        self.fitted: list[tuple[Plot, Model, float, float]] = []
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
         #: Clicks in a ``figure`` select cells of a ``source`` by its column ``key`` (negative for
@@ -166,7 +170,6 @@ class Player(Displayable):
         self.figures = parts.figures
         self.about = parts.about
         self._text = theme.make_readable(text)
-        self._colors = parts.colors
         self.captions = [theme.make_readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         most = max(frames for _, frames in self.scenes)
@@ -183,7 +186,7 @@ class Player(Displayable):
                 "labels": [parts.labels[fig.id] for fig in placed],
                 "sceneOfKey": list(parts.scene_of_key.items()),
                 "picks": parts.picks,
-                **self._recording(),
+                **self._recording(parts),
                 **_settings_fields(settings),
             }
         ]
@@ -212,14 +215,14 @@ class Player(Displayable):
             hint=hint,
         )
 
-    def _recording(self) -> dict:
+    def _recording(self, parts: Parts) -> dict:
         """Return the script's data on frames, and on what can be selected in them."""
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
         return {
             "about": [[int(key), _words(words)] for key, words in self.about.items()],
             "figures": self.figures,
-            "fitted": [list(text) for text in self._colors.fitted],
-            "colors": [list(color) for color in self._colors.pairs],
+            "fitted": [list(text) for text in parts.fitted],
+            "colors": [list(color) for color in parts.colors],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "tracks": [track.as_dict() for track in self.tracks],
         }

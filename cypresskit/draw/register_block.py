@@ -194,7 +194,7 @@ def _draw_group(
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
     box = sheet.glyph(Rect, "x", "y", 0.94, 0.94, source=source, fill_color=tint)
-    sheet.colors.apply(box, line_color="line")
+    sheet.paint(box, line_color="line")
     tip = "@register = @value"
     sheet.fig.add_tools(HoverTool(renderers=[box], tooltips=tip, attachment="vertical"))
     _draw_frames(sheet, source, 0.9, 0.9)
@@ -268,7 +268,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     boxes = [maps.box(name, range(r), range(c)) for name, (r, c) in maps.shapes.items()]
     columns = (list(column) for column in zip(*boxes))
     outlines = sheet.glyph(Rect, *columns, fill_color=None, line_width=1.5)
-    sheet.colors.apply(outlines, line_color="ink")
+    sheet.paint(outlines, line_color="ink")
     stripes = [
         [maps.box(*stripe) for stripe in _stripes(scene.block, maps.shapes)] for scene in scenes
     ]

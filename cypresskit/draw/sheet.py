@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.core.property.vectorization import Value
+from bokeh.core.property.vectorization import Field, Value
 from bokeh.models import (
     AllIndices,
     CDSView,
@@ -27,6 +27,7 @@ from bokeh.models import (
     Text,
     UnionRenderers,
 )
+from bokeh.transform import linear_cmap
 from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
@@ -238,6 +239,30 @@ class Sheet(Parts):
             muted_glyph=self._unused,
         )
 
+    def paint(self, drawn, **tokens: str):
+        """Give properties a theme color: ``sheet.paint(legend, label_text_color="ink")``.
+
+        ``drawn`` is a renderer with a glyph, or a model such as a legend. It is returned. It has
+        the light theme's colors here; ``player.js`` looks those of the page up.
+        """
+        model = getattr(drawn, "glyph", drawn)
+        for prop, token in tokens.items():
+            setattr(model, prop, theme.TOKENS[token][0])
+            self.colors.append((model, prop, token))
+        return drawn
+
+    def _map_shades(self, palette: Sequence[str]) -> Field:
+        """Return the mapping of the column ``shade``, of indices, to colors or theme tints.
+
+        See ``theme.light`` for tints.
+        """
+        ends = -0.5, len(palette) - 0.5
+        if palette[0].split()[0] not in theme.TOKENS:
+            return linear_cmap("shade", list(palette), *ends)
+        mapped = linear_cmap("shade", [theme.light(tint) for tint in palette], *ends)
+        self.colors.append((mapped.transform, "palette", list(palette)))
+        return mapped
+
     def boxes(
         self, name: str, x, y, w, h, *, columns: Mapping[str, ArrayLike] | None = None, **style
     ) -> ColumnDataSource:
@@ -272,7 +297,7 @@ class Sheet(Parts):
         fill = look.fill
         if isinstance(fill, tuple):
             data["shade"] = np.asarray(fill[1])
-            fill = self.colors.by_index("shade", fill[0])
+            fill = self._map_shades(fill[0])
         if look.words is not None:
             data["words"] = [""] * count if isinstance(look.words, tuple) else list(look.words)
         source = self.source(name, look.moves, look.key, **data)
@@ -302,7 +327,7 @@ class Sheet(Parts):
             properties["fill_color"] = fill
         box = self.glyph(Rect, "x", "y", width, height, source=source, **properties)
         colors = {"fill_color": look.color, "line_color": look.line}
-        return self.colors.apply(box, **{part: color for part, color in colors.items() if color})
+        return self.paint(box, **{part: color for part, color in colors.items() if color})
 
     def _choose_boxes(self, source: ColumnDataSource, width, height, look: BoxStyle) -> None:
         """Let a click select boxes, which then get a frame."""
@@ -323,7 +348,7 @@ class Sheet(Parts):
         edge = self.glyph(
             Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look
         )
-        return self.colors.apply(edge, line_color=color)
+        return self.paint(edge, line_color=color)
 
     def progress_bars(
         self, name: str, bars: Bars, axis: TimeAxis, *, future: str = "", **style
@@ -376,8 +401,8 @@ class Sheet(Parts):
         source = self.source(name, **columns)
         line = self.glyph(Segment, "x0", "y0", "x1", "y1", source=source, line_width=width)
         tip = self.glyph(Scatter, "x1", "y1", source=source, size=size)
-        self.colors.apply(line, line_color=color)
-        self.colors.apply(tip, line_color=color, fill_color=color)
+        self.paint(line, line_color=color)
+        self.paint(tip, line_color=color, fill_color=color)
 
     def numbers(
         self,
@@ -476,11 +501,10 @@ class Sheet(Parts):
         # Fitted text starts small: Bokeh never erases what a larger text leaves at the edge.
         start_size = 8 if look.fit or self._staged else look.size
         glyph = self.glyph(Text, x, y, text, source=source, **look.properties(start_size))
-        drawn = self.colors.apply(glyph, text_color=color)
-        if self._staged:
-            self.colors.fit(self.fig, drawn, look.size, look.size)
-        elif look.fit:
-            self.colors.fit(self.fig, drawn, look.fit)
+        drawn = self.paint(glyph, text_color=color)
+        part, most = (look.size, look.size) if self._staged else (look.fit, 13)
+        if part:
+            self.fitted.append((self.fig, drawn.glyph, part, most))
         return drawn
 
     def play_head(

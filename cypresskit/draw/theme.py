@@ -2,7 +2,7 @@
 
 Colors are CSS variables named ``--ck-...``. They are defined once, in look.css, for light and for
 dark pages; in JupyterLab the first four are those of the current theme. HTML uses them directly. A
-canvas can't, so the player looks them up (``theme_colors``). Tints of cells are translucent and
+canvas can't, so the player looks them up (``Sheet.paint``). Tints of cells are translucent and
 serve both themes.
 
 The hues are Okabe and Ito's, which readers with common kinds of color blindness can distinguish. A
