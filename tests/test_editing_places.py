@@ -60,7 +60,7 @@ MISTAKES = {
     "four numbers": (
         "07",
         (STORE, "    lds_store_vec_id(0) mem, r3.x, r3.x, r4\n"),
-        "work-items 0 and 1 store to one place: their r3.x is 0 and 4, but each stores more bytes",
+        "work-items 0 and 1 store to one place: their r3.x is 0 and 4, but each stores 16 bytes",
     ),
     "group": ("05", (GROUP, ""), "no line that computes it reads vThreadGrpIdFlat"),
     "bit": ("05", ("l8.w        ", "l8.y        "), "bit 2 of their number is lost"),
@@ -78,11 +78,6 @@ MISTAKES = {
         "01a",
         ("resource(1)_sampler(1)", "resource(1)_sampler(1)_aoffimmi(0,3,0)"),
         "offset.",
-    ),
-    "whole coordinate": (
-        "01a",
-        ("mov r0.z, l0.y\n", "mov r0.z, l0.y\nftoi r0.xy, r0.xy\n"),
-        "Line 20 samples at r0, which holds an integer",
     ),
     "first k": (
         "01a",
@@ -153,6 +148,47 @@ def test_the_size_of_the_lds_is_named_beside_what_computes_an_address(monkeypatc
     seen, trace = judged("07", text)
     fault = find_changed_fault(seen, RIGHT["07"], trace)
     assert fault and fault.text.endswith("line 29; line 7 declares the size of the LDS."), fault
+
+
+EPILOGUE = """mul r10.x, r10.x, cb0[0].x
+mov r12.x, r10.x
+if_logicalnz cb0[4].x
+    sample_resource(2)_sampler(2) r2, r0.yx00
+    mad r12.x, r2.x, cb0[0].y, r10.x
+endif
+mov o0.x, r12.x
+"""
+
+
+def test_a_right_sum_in_another_register_is_not_blamed(monkeypatch):
+    """Two mistakes are elsewhere: both fetches take exchanged coordinates."""
+    monkeypatch.setattr(changed_lines, "SECONDS", -1.0)
+    starter = STEPS["00"].starter
+    start, end = starter.index("mul r10.x"), starter.index("endmain")
+    text = starter[:start] + EPILOGUE + starter[end:]
+    seen, _ = judged("00", text)
+    assert seen.right, seen
+    seen, trace = judged("00", text.replace("r0.zx00", "r0.xz00").replace("r0.yz00", "r0.zy00"))
+    (first, *_) = lead_to_fault(find_changed_fault(seen, starter, trace), trace, starter)
+    line = text.splitlines().index("    mad r12.x, r2.x, cb0[0].y, r10.x") + 1
+    assert f"ine {line} " not in first.text, first
+    seen, trace = judged("00", text.replace("mul r10.x, r10.x, cb0[0].x", "mul r10.x, r10.x, l0.z"))
+    notes = lead_to_fault(find_changed_fault(seen, starter, trace), trace, starter)
+    line = text.splitlines().index("mul r10.x, r10.x, cb0[0].x") + 1
+    assert f"which line {line} multiplies by l0.z = 0" in notes[0].text, "not what copies it"
+
+
+def test_a_line_that_only_other_work_items_run_is_repaired():
+    """The shown element's own work-item doesn't run it."""
+    right = KERNELS["sgemm_nn_reduce2"].text
+    line = next(line for line in right.splitlines() if line.strip() == "iadd r4.y, r4.y, l2.w")
+    wrong = right.replace(line, line.replace("l2.w", "l2.z"), 1)
+    seen = verify(load_kernel(wrong, like="sgemm_nn_reduce2"))
+    known = "\n".join(
+        f"{each} ; {n}" if each == line else each for n, each in enumerate(right.splitlines())
+    )
+    fault = find_changed_fault(seen, known.replace(line, "mov r99, r98"), trace_wrong(seen))
+    assert fault and "l2.z" in fault.text, fault
 
 
 @pytest.mark.parametrize("name", ["alien sum", "scaled", "zeroed", "first value"])

@@ -48,7 +48,7 @@ class Note(NamedTuple):
     element, "lost" if its product isn't stored, "store" if the sum of another element is stored,
     "no store", "repeated" if a product is added again, "count" if k grows by another number of
     terms than are added, "scaled" if no line multiplies by a number, "sum" if another sum is added,
-    or "".
+    "old" if C's old value isn't added, or "".
     """
 
     text: str = ""
@@ -584,7 +584,8 @@ class _Judge:
             text = f"{self._name(elements)} is multiplied by {first.times:g}, not by {scalar} ="
             lines = sorted({self.slice.line(step) for step in first.scaled})
             see = f": see {named_lines(lines)}" if lines else ""
-            see *= first.times != -value
+            if first.times == -value:
+                see = ""
             kind = "" if lines else "scaled"
             note = Note(f"{text} {value:g}{see}.", [self.line, *lines][-1], (*lines,), kind)
             terms = [self._term("scaled", first, k, note)]

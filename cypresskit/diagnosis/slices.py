@@ -482,7 +482,7 @@ class Slice:
         if number is not None:
             self.number += way.times * number * self._signed(at)
             self.numbers += [writer[0] if writer else at.step] * bool(number)
-            if number or not writer or self.instruction(writer[0]).opcode not in PRODUCTS:
+            if number or not writer or self.instruction(writer[0]).opcode not in {"mov", *PRODUCTS}:
                 return
         if self.element(at) != NO_ELEMENT:
             self._add_term(Addend((self.read(at),), way.times, at.step, *way[1:]))
@@ -590,7 +590,9 @@ class Slice:
         """
         ops = [self.instruction(step).op for step in range(len(self.steps))]
         begun = [self.store, *(n for n, op in enumerate(ops) if op.flow or op.kind == "lds")]
-        return frozenset(map(self.line, {*begun, *self.run.origins(begun, values=True)}))
+        ran = {*map(self.line, range(len(self.steps)))}
+        others = {i.line for i in self.program.body} - ran if self.program.lds else set()
+        return frozenset(map(self.line, {*begun, *self.run.origins(begun, values=True)})) | others
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

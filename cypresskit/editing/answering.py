@@ -6,7 +6,7 @@ last, after a pause. Nothing here starts a thread or a process: ``AnswerProcess`
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -116,7 +116,7 @@ class Case:
             return []
         notes = lead_to_fault(self.fault, trace, self.known)
         if not self.fault:
-            notes = spoiled(self.seen) or notes
+            notes = spoiled(self.seen, trace.leads) or notes
         return [Note(self.leads), *notes] if self.leads else notes
 
     def costs(self) -> Part | None:
@@ -129,11 +129,14 @@ class Case:
         return dynamic_answers.costs_answer(line_costs(report, unless=self.comes))
 
 
-def spoiled(seen: Verification) -> list[Note]:
+def spoiled(seen: Verification, leads: Collection[int]) -> list[Note]:
     """Return a note on a value that spoils later lines: one that was never set, a whole number as a
-    coordinate, or a number of the LDS that is read as several; or none.
+    coordinate, or a number of the LDS that is read as several; or none. ``leads``: the lines that
+    lead to the incorrect element, if they are known.
     """
     for finding in seen.findings:
+        if leads and finding.line not in leads:
+            continue
         if finding.kind in ("uninitialised", "whole coordinate"):
             does = re.split(r"wavefront \d+ ", finding.message)[1]
             return [Note(f"Line {finding.line} {does}.", finding.line)]

@@ -171,7 +171,8 @@ def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | Non
     for n in sorted(own):
         to, added = sums.get(n, ("", ()))
         for place, other in enumerate(added, 4 if lines[n - 1][4:] else 2):
-            is_sum = place == 4 or to in held  # two sums may be added up in a third register
+            # A register may hold a sum times alpha plus another, or two sums
+            is_sum = to in held or (place == 4 and REGISTER.match(lines[n - 1][3]))
             if is_sum and other in held and to not in added:
                 words = lines[n - 1]
                 right = [*words[:place], to, *words[place + 1 :]]
@@ -282,7 +283,7 @@ class _Search:
         found = found or (None if self.unset else self._best(self._undone(replaced)))
         if found:
             return self._told(found)
-        return self._whole_coordinate() or self._overwritten() or self._placed()
+        return self._overwritten() or self._placed()
 
     def _mixed(self) -> Note | None:
         """Return a note on a changed line that takes a float of a literal for a whole number, or a
@@ -305,14 +306,6 @@ class _Search:
                         text = f"Line {i.line} takes {name}, the float {number}, for a whole number"
                         bits = int(np.float32(number).view(np.int32))
                     return Note(f"{text}: that is {bits:,}.", i.line)
-        return None
-
-    def _whole_coordinate(self) -> Note | None:
-        """Return a note if a fetch takes an integer for a float: its coordinate is then 0."""
-        for finding in self.seen.findings:
-            if finding.kind == "whole coordinate":
-                line, (_, verb, holds) = finding.line, finding.message.rpartition(" samples ")
-                return Note(f"Line {line}{verb}{holds}.", line, (line,))
         return None
 
     def _iterates(self) -> Note | None:

@@ -34,7 +34,8 @@ from cypresskit.timing.simulate import simulate
 
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 FINDINGS = 8  # that are shown
-EFFECTS = "load outside", "store outside", "race"  # kinds that are not shown beside others
+COORDINATES = "fetch outside", "whole coordinate"  # kinds of findings
+EFFECTS = "load outside", "store outside", "race"  # kinds that aren't shown beside those
 TERMS = 40  # of an element of C, that are shown
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
@@ -77,8 +78,7 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     It holds whether C is correct (``right``); a ``message``; and ``findings``, each with kind,
     message, and perhaps line, column and advice. Of the kind "answer" is the element.
     """
-    causes = [finding for finding in seen.findings if finding.kind not in EFFECTS]
-    findings = [_finding_row(finding) for finding in (causes or seen.findings)[:FINDINGS]]
+    findings = [_finding_row(finding) for finding in _shown(seen)[:FINDINGS]]
     if seen.error:
         findings.append({"kind": "launch", "message": seen.error})
     if wrong is not None:
@@ -92,6 +92,12 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     }
 
 
+def _shown(seen: Verification) -> list[Finding]:
+    """Return the findings, without places in C if coordinates are wrong, which are there, too."""
+    hidden = EFFECTS if any(finding.kind in COORDINATES for finding in seen.findings) else ()
+    return [finding for finding in seen.findings if finding.kind not in hidden]
+
+
 def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.is_vector else "C"
@@ -102,7 +108,7 @@ def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
     if wrong is not None:
         return f"{result} is incorrect: {wrong}."
     if seen.findings:
-        first = seen.findings[0]
+        first = _shown(seen)[0]
         said = first.message.partition(". ")[0]
         if first.kind == "endless loop":  # its advice says why
             said = first.advice[:1].lower() + first.advice[1:]
@@ -216,7 +222,7 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     rows, columns = kernel.block
     texel = 16 // BYTES[kernel.precision]
     possible = rows * columns / (-(-rows // texel) - (-columns // texel))
-    if products <= possible * fetches:
+    if products < possible * fetches:
         made += f" A block of {rows} x {columns} can make {possible:g} products per fetch."
     return f"{made} {advice}"
 

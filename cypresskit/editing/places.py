@@ -92,7 +92,7 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
         {*map(first.line, steps)},
         tuple(map(first.line, next(filter(None, taken), ()))),
         offset,
-        set() if starts[:1] and starts[0][0] == begun[0] else _tests(first),
+        _tests(first) if starts and starts[0][0] != begun[0] else set(),
         tuple(run.item for run in runs) if runs[1:] else (),
         sorted(same),
         "vThreadGrpIdFlat" in kinds or "vAbsTidFlat" in kinds,
@@ -110,7 +110,8 @@ def _taken(
     run: StepRecorder, start: int, key: Key, steps: Collection[int]
 ) -> tuple[int, int] | None:
     """Return the step at which a number of a matrix gets into the register of an address, and the
-    one that wrote this number there; None if none does. ``steps`` lead to the address.
+    one that computed this number, in that register or another; None if none does. ``steps`` lead
+    to the address.
     """
 
     def writers(step: int) -> dict[Key, set[int]]:
@@ -130,7 +131,7 @@ def _taken(
         step, tainted = writer, {k: w for k, w in writers(writer).items() if w & numbers}
         written = next((w for k, w in tainted.items() if k[0] == key[0]), set())
         if not written:
-            return step, min(min(tainted.values()))
+            return step, min(set().union(*tainted.values()))
     return None
 
 
@@ -192,10 +193,17 @@ def said_of_place(
         two = f"work-items {listed(place.items)} store to one place"
         if finding.line in own:
             name, values = place.address
-            what = f"both have the same {name}"
-            if len({*values}) > 1:
-                what = f"their {name} is {listed(values)}, but each stores more bytes"
-            yield f"{two}: {what}", finding.line
+            if len(values) == 2 and values[0] == values[1]:
+                yield f"{two}: both have the same {name}", finding.line
+            elif (
+                len(values) == 2
+                and abs(values[0] - values[1]) < 16
+                and "vec" in lines[finding.line - 1]
+            ):
+                yield (
+                    f"{two}: their {name} is {listed(values)}, but each stores 16 bytes",
+                    finding.line,
+                )
         elif one // group != other // group and not place.reads_group:
             yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number", 0
         elif found:
@@ -208,7 +216,7 @@ def said_of_place(
             yield ": ".join([said[0], *["; ".join(said[1:])] * bool(said[1:])]), 0
     elif found and (finding.kind != "race" or finding.line not in own):
         text = f"its address comes from {named_lines(found)}"
-        if finding.element.startswith("lds"):
+        if finding.element.startswith("lds") and "outside" in finding.kind:
             declared = (n for n, each in enumerate(lines, 1) if each.strip().startswith("dcl_lds"))
             text += "".join(f"; line {n} declares the size of the LDS" for n in declared)
         yield text, 0 if found[1:] else found[0]
