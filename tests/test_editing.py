@@ -240,7 +240,7 @@ def test_what_an_iteration_does_is_counted(counter, bundles):
     assert "can make" not in words, "that is all"
     lines = text.splitlines()
     fetch = next(line for line in lines if line.strip().startswith("sample"))
-    again = re.sub(r" r2\b", " r99", fetch)
+    again = re.sub(r"(_aoffimmi\(.*?\))? r2\b", "_aoffimmi(0,7,0) r99", fetch)
     twice = text.replace(fetch, f"{fetch}\n{again}", 1).replace(
         "mad r10, r2.x", "mad r10, r99.x", 1
     )
