@@ -98,6 +98,7 @@ PLANTED = {
     "another sum": ("01a", ["mad r10.xy__, r2.y, r3, r10"], 22, "doesn't belong in this sum"),
     "mask": ("01a", ["mad r11.x___, r2.y, r3, r11"], 22, "more components belong here"),
     "columns": ("01a", ["mad r11.xy__, r2, r3.y, r11"], 22, "belongs to the other factor"),
+    "B first": ("01a", ["mad r11.xy__, r3, r2, r11"], 22, "all of r2; one component belongs here"),
     "no component": ("01a", ["mad r11.xy__, r2, r3, r11"], 22, "one component belongs here"),
     "another register": ("01a", ["mad r11.xy__, r0.y, r3, r11"], 22, "another register belongs"),
     "counts half": ("00", TWO, 22, "An iteration adds 2 terms, but k grows by 1"),

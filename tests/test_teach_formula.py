@@ -8,6 +8,7 @@ import pytest
 
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.formula import Formula, _is_equal, draw_case, formula_exercise
+from cypresskit.teach.l14_cuda_kernel import check_saves
 
 
 def test_numbers_match_if_they_agree_to_six_digits():
@@ -89,6 +90,16 @@ def test_the_place_of_a_slip_is_told(wrong, said, form):
     cell = "from math import sqrt\n" + form.replace("_", wrong)
     hint = check(AnswerSource([cell], "f")).hint
     assert said in hint and hint.endswith("think.") and bool(said) == (hint != "think.")
+
+
+def test_a_part_that_is_the_whole_is_not_told():
+    """`return result` belongs there, whatever it is."""
+    value = "max(first, second, work) - max(second, work)"
+    cell = (
+        f"def saves(first, second, work):\n    result = 0\n    result = {value}\n    return result"
+    )
+    hint = check_saves(AnswerSource([cell], "saves")).hint
+    assert "in `result`" not in hint and "both loads" in hint
 
 
 def test_a_loop_or_a_large_power_does_not_delay_a_hint():

@@ -114,8 +114,8 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     """
     faults = trace.faults if trace else ()
     if fault:
-        others = (note for note in faults if fault.line in note.lines)
-        notes = [fault, *(note for note in others if not fault.kind or note.kind != fault.kind)]
+        beside = (note for note in faults if fault.line in note.lines)
+        notes = [fault, *(note for note in beside if not fault.kind or note.kind != fault.kind)]
         lost = faults[0] if faults and faults[0].kind == "lost" else None
         if lost and fault.text.startswith("Without") and _own(known, trace) & {*lost.lines}:
             return [lost, fault]  # the variant may delete a sum that the reader wants

@@ -165,6 +165,8 @@ def mistake(words: Words, right: Words) -> str:
     if places == [1, 2] and words[1:] == right[:0:-1]:
         return f": the address comes first, then the value, as in `{op} {right[1]}, {right[2]}`."
     if places == [2, 3] and register_of(words[2]) == register_of(right[3]):
+        if "." not in words[2] + words[3]:
+            return f" reads all of {words[3]}; one component belongs here."
         return ": the factors of A and B are exchanged."
     if places == [2, 3] and ("." in words[2]) != ("." in right[2]):
         return ": the component belongs to the other factor."

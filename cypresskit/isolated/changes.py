@@ -66,8 +66,11 @@ def _changes(text: str) -> Iterator[tuple[str, str]]:
         for new, span in product(instead, where):
             around = (v for v in values if v.start <= span.start and span.stop <= v.stop)
             place = min(around, key=lambda v: (v == span, v.stop - v.start), default=span)
+            if place == span and said.startswith("something else"):
+                continue  # the part is the whole: nothing is said by it
             changed = body[: span.start] + new.format(body[span]) + body[span.stop :]
-            yield head + changed, f"{said.format(body[span])} in `{body[place]}`."
+            beside = f" in `{body[place]}`" * (place != span)
+            yield head + changed, f"{said.format(body[span])}{beside}."
 
 
 def _is_value(text: str, span: slice) -> bool:

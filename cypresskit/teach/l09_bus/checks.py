@@ -64,8 +64,8 @@ def real_kernel_table() -> str:
             kernel_seconds(n, f)
         ),
         "that sends the old C as well: four matrices.": lambda n, b, f: product_seconds(n, b, f, 4),
-        "C comes back, so three matrices cross the bus.": lambda n, b, f: product_seconds(
-            n, b, f, 2
+        "three matrices cross the bus, one after another: A and B, then C on its way back.": (
+            lambda n, b, f: product_seconds(n, b, f, 2)
         ),
         "a double takes 8 bytes.": lambda n, b, f: product_seconds(n, b, f, size=4),
         "bandwidth is in bytes; a number has 8.": lambda n, b, f: product_seconds(n, b, f, size=1),
