@@ -129,6 +129,16 @@ def test_what_is_said_names_the_line_and_why(name, is_known, monkeypatch):
     assert said in first.text
 
 
+@pytest.mark.parametrize("number", ["1e0", "0X3F800000", "0x3f800000", "1.0E0"])
+def test_a_float_may_be_written_in_any_way(number):
+    """It isn't told to be a whole number."""
+    text = RIGHT["01a"].replace("-0.5, 0.0, 1.0, 0.0", f"-0.5, 0.0, {number}, 0.0")
+    text = text.replace("add r0.z, r0.z, l0.z", "add r0.z, l0.z, r0.z").replace(ENDS, f"{ENDS}.x")
+    seen, trace = judged("01a", text)
+    fault = find_changed_fault(seen, RIGHT["01a"], trace)
+    assert not seen.right and "whole number" not in str(fault)
+
+
 def test_c_that_is_read_after_it_was_stored_is_named(monkeypatch):
     monkeypatch.setattr(changed_lines, "SECONDS", -1.0)
     text = KERNELS["sgemm_tn"].text

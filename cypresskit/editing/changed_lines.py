@@ -296,8 +296,8 @@ class _Search:
             for n, source in enumerate(i.sources):
                 numbers = literals.get(str(source.register), [])
                 for c in components(source, read_positions(program, i, n)) if numbers else ():
-                    number, name = numbers[c], f"{source.register}.{LETTERS[c]}"
-                    is_float = "." in number
+                    number, name = numbers[c].lower(), f"{source.register}.{LETTERS[c]}"
+                    is_float = "." in number or "e" in number
                     taken = i.op.sources[n] in ("iu" if is_float else "fd")
                     if not taken or "0x" in number or not float(number):
                         continue
