@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from numba import njit
 
-from cypresskit.chip.units.cache import empty, find, fold
+from cypresskit.chip.units.cache import fold
 from cypresskit.chip.units.dram import GLOBAL, address_bits, dram_location, line_clocks, read_dram
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.chip.units.state import make_chip
 from cypresskit.chip.work import WavefrontPath, pack
 from cypresskit.devices import HD5870
+from cypresskit.draw.texture_fetch import Cache
 from cypresskit.timing import simulate
 
 LANES = np.arange(64)
@@ -19,28 +20,6 @@ LANES = np.arange(64)
 
 def clocks_of(addresses, device=HD5870):
     return int(access_clocks(np.asarray(addresses).reshape(1, -1, 64), device)[0])
-
-
-class Cache:
-    """A cache of any size, made of what the chip's caches are made of."""
-
-    def __init__(self, size: int, ways: int, line: int):
-        sets = size // ways // line
-        self.bits = max(sets - 1, 0).bit_length()
-        self.age = 0
-        self.ways, self.tags, self.used = empty(sets, ways)
-
-    def read(self, line: int) -> bool:
-        """Read a line. Return whether it was there."""
-        if not len(self.tags):
-            return False
-        self.age += 1
-        place = fold(line, self.bits) * self.ways
-        spot = find(self.tags, self.used, place, self.ways, line, self.age)
-        if spot < 0:
-            self.tags[-1 - spot] = line
-            self.used[-1 - spot] = self.age
-        return bool(spot >= 0)
 
 
 def trace(cache, addresses) -> str:

@@ -294,11 +294,8 @@ def _untraced(sliced: Slice) -> Note:
     for load, store in sliced.run.reread:
         lines = sliced.line(load), sliced.line(store)
         if load in sliced.run.origins([sliced.store], values=True):
-            return Note(
-                f"Line {lines[0]} reads C after line {lines[1]} has stored to it.",
-                *lines[:1],
-                lines,
-            )
+            text = f"Line {lines[0]} reads C after line {lines[1]} has stored to it."
+            return Note(text, lines[0], lines)
     if not sliced.opaque:
         return OTHER
     at = sliced.opaque[-1]
@@ -373,15 +370,17 @@ class _Judge:
             *_faults(terms),
         ]
         if number := self.slice.number:
-            text = f"he sum includes {number:g}, which is from no matrix"
+            text = f"the sum includes {number:g}, which is from no matrix"
             made = sorted({*map(self.slice.line, self.slice.made_up)})
             if made:
-                text = f"Line {made[0]} multiplies components that hold no element: t{text}."
-                faults.insert(0, Note(text, made[0], (*made[:1],)))
+                text = f"Line {made[0]} multiplies components that hold no element: {text}."
+                faults.insert(0, Note(text, made[0], (made[0],)))
             elif lines := sorted({*map(self.slice.line, self.slice.numbers)}):
-                faults.append(Note(f"T{text}: see {named_lines(lines)}.", lines[-1], (*lines,)))
+                faults.append(
+                    Note(f"{text.capitalize()}: see {named_lines(lines)}.", lines[-1], (*lines,))
+                )
             else:
-                faults.append(Note(f"T{text}. Does the sum start at 0?"))
+                faults.append(Note(f"{text.capitalize()}. Does the sum start at 0?"))
         return terms, faults
 
     def _left_at_once(self, missing: list[Elements]) -> Note | None:
@@ -666,7 +665,7 @@ class _Judge:
                 line, text = read.copied, f"puts {element} in place of {belongs}"
             elif belongs not in self.slice.reads and self._is_right_elsewhere(read, addend):
                 lines = line, read.line
-                text = f"multiplies {element}{source}; {self._nobody()} {belongs},"
+                text = f"multiplies {element}{source}; {self._unread()} {belongs},"
                 text, kind = f"{text} which belongs here", "unread"
             else:
                 line, text = read.line, f"reads {element} in place of {belongs}"
@@ -726,12 +725,12 @@ class _Judge:
         absent = next(reading.element for reading in readings if not reading.line)
         alike = (e for elements in self.right for e in elements if e.matrix == absent.matrix)
         lines = sorted({sliced.line(step) for e in alike for step in sliced.reads.get(e, ())})
-        text = f"{self._nobody()} {absent}"
+        text = f"{self._unread()} {absent}"
         if lines:
             text += f"; {named_lines(lines, 'read')} other elements of {absent.matrix}"
         return Note(text, [0, *lines][-1], (*lines,), "unread")
 
-    def _nobody(self) -> str:
+    def _unread(self) -> str:
         """Return "no line reads": with LDS, other work-items may read what this one should load."""
         return "this work-item doesn't read" if self.kernel.program.lds else "no line reads"
 

@@ -96,16 +96,18 @@ class _Served:
 
 
 class Cache:
-    """L1."""
+    """A cache of ``size`` bytes, 0 for none, with lines of ``line`` bytes."""
 
-    def __init__(self) -> None:
-        sets = HD5870.l1_bytes // HD5870.l1_ways // HD5870.line_bytes
-        self.bits = (sets - 1).bit_length()
+    def __init__(self, size: int, ways: int, line: int):
+        sets = size // ways // line
+        self.bits = max(sets - 1, 0).bit_length()
         self.age = 0
-        self.ways, self.tags, self.used = empty(sets, HD5870.l1_ways)
+        self.ways, self.tags, self.used = empty(sets, ways)
 
     def read(self, line: int) -> bool:
         """Read a line. Return whether it was there."""
+        if not len(self.tags):
+            return False
         self.age += 1
         place = fold(line, self.bits) * self.ways
         spot = find(self.tags, self.used, place, self.ways, line, self.age)
@@ -151,7 +153,7 @@ class _Replay:
             for resource, y, x, bank, _ in np.hstack(texels).T.tolist()
         ]
 
-        self.cache = Cache()
+        self.cache = Cache(HD5870.l1_bytes, HD5870.l1_ways, HD5870.line_bytes)
         self.served: list[_Served] = []
         for fetch, access in enumerate(self.accesses):
             for quad in range(16):
