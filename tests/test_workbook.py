@@ -22,11 +22,11 @@ NOTEBOOK = f"{APP}.shell.currentWidget.content"
 CELLS = f"{NOTEBOOK}.widgets.filter((cell) => cell.model.type === 'code')"
 RESTING = f"""() => {CELLS}.every((cell) => !cell.inputArea?.promptNode?.textContent.includes('*'))
     && {APP}.shell.currentWidget.sessionContext.kernelDisplayStatus === 'idle'"""
-#: Runs code beside the cells: its outputs, and how it ended.
+#: Runs code beside the cells: its outputs (so far: `printed`), and how it ended.
 RUN = f"""async (code) => {{
     const kernel = {APP}.shell.currentWidget.sessionContext.session.kernel
     const future = kernel.requestExecute({{code, allow_stdin: true}})
-    const texts = []
+    const texts = (window.printed = [])
     future.onStdin = () => kernel.sendInputReply({{value: "typed", status: "ok"}})
     future.onIOPub = ({{content}}) => texts.push(content.text ?? content.evalue ?? "")
     const reply = await future.done
@@ -114,9 +114,10 @@ def run_all(page: Page) -> list[list[dict]]:
 
 
 def stop(page: Page, code: str) -> list[str]:
-    """Run code that never ends, and stop it. Return its outputs, and how it ended."""
-    page.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", code)
-    page.wait_for_timeout(500)
+    """Run code, then a loop that never ends, and stop it. Return its outputs, and how it ended."""
+    endless = f"{code}\nprint('endless')\nwhile True: pass"
+    page.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", endless)
+    page.wait_for_function("printed.join('').includes('endless')")
     evaluate(page, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
     return evaluate(page, "() => window.endless")
 
@@ -156,7 +157,7 @@ def test_what_a_cell_may_do_in_a_page(running):
     assert "await works where" in run("import asyncio; await asyncio.sleep(0.01)")[0]
     assert "no shell" in run("!ls")[0]
     assert run("x = 1")[1] == "ok"
-    text, status = stop(running, "open('mine.txt', 'w').write('kept')\nwhile True: pass")
+    text, status = stop(running, "open('mine.txt', 'w').write('kept')")
     assert status == "error" and "Your files are kept" in text and "gone" in text
     assert run("print(open('mine.txt').read(), 'x' in globals())") == ["kept False\n", "ok"]
 
@@ -168,7 +169,7 @@ def test_what_a_full_store_refuses_stays_and_is_stored_later(running):
     full = "async () => { throw new DOMException('full', 'QuotaExceededError') }"
     evaluate(running, f"() => {{ {contents}.save = {full} }}")
     try:
-        stop(running, "open('late.txt', 'w').write('kept')\nwhile True: pass")
+        stop(running, "open('late.txt', 'w').write('kept')")
         assert evaluate(running, RUN, "print(open('late.txt').read())") == ["kept\n", "ok"]
         assert "can't save your files" in line.inner_text()
     finally:
@@ -193,7 +194,7 @@ def test_a_python_that_ends_between_two_cells_says_so(running):
 def test_without_a_network_a_stopped_python_says_what_it_needs(running):
     running.context.set_offline(True)
     try:
-        stop(running, "open('mine.txt', 'w').write('kept')\nwhile True: pass")
+        stop(running, "open('mine.txt', 'w').write('kept')")
         line = running.locator("#cypresskit-kernel")
         line.wait_for()
         assert "Is there a network?" in line.inner_text()
