@@ -17,7 +17,7 @@ from launches import HERE, launch_of
 
 import cypresskit as ck
 from cypresskit.diagnosis.verification import NAMES, verify
-from cypresskit.editing.steps import starter_text
+from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.machine.checks import Finding, Findings, check
 
 ZOO = sorted((HERE / "zoo").glob("*.toml"))
@@ -191,6 +191,16 @@ def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing()
     found = next(f for f in verify(mine).findings if f.kind == "uninitialised")
     said = f"No line sets {found.element}, and none loads from the LDS. Is that load missing?"
     assert found.advice == said
+
+
+@pytest.mark.parametrize("kernel", ["own", "free"])
+def test_of_a_line_that_no_work_item_has_run_no_other_one_is_said_to_run_it(kernel):
+    """A loop that is left at once, and sums that have no first value."""
+    text = starter_text(STEPS[kernel].like)
+    text = re.sub(r"ge (r1.x), (r0..), (cb0.0..z)", r"ge \1, \3, \2", text)
+    text = re.sub(r"mov r1\d, l0.y\n", "", text)
+    found = verify(ck.load_kernel(text, like=reference_kernel(STEPS[kernel].like))).findings[0]
+    assert "this work-item has not run that line" in found.advice, found
 
 
 @pytest.mark.parametrize("kernel", SIX)

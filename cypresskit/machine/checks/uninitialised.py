@@ -206,8 +206,8 @@ class UninitialisedCheck(Check):
             where = "the loop" if loops else "this line"
             return f"{setter}. Set it to a first value before {where}."
         return (
-            f"Line {body[full[0]].line} sets it, but not every work-item runs it: set it before"
-            " the branch."
+            f"Line {body[full[0]].line} sets it, but this work-item has not run that line: set it"
+            " before the branch or loop."
         )
 
 
