@@ -144,7 +144,11 @@ def _tabulate(board: Any, name: str, rule: Callable[..., int] | tuple[Any, ...])
     answers = np.zeros(asked.sizes[::-1], np.int64)
     for at in np.ndindex(asked.sizes):
         if callable(rule):
-            answer = rule(*at)
+            answer: Any = rule(*at)
+            if isinstance(answer, (np.generic, np.ndarray)) and answer.size == 1:
+                answer = answer.item()
+            if isinstance(answer, float) and answer.is_integer():  # as `numpy.floor` makes
+                answer = int(answer)
         else:
             answer = table[tuple(i % n for i, n in zip(at[::-1], table.shape))].item()
         if not Range(most=banks - 1).has(answer, whole=True):

@@ -1,7 +1,10 @@
 """Rules of a reader's own that assign the banks of the texture cache and of the LDS."""
 
+import math
 import random
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -87,7 +90,7 @@ def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatc
 def test_an_answer_that_is_no_bank_is_refused_with_its_question(name):
     banks = {"texture_bank": "texture_banks", "lds_bank": "lds_banks"}[name]
     good, asked = getattr(HD5870, banks), (5, 3)[: ARGUMENTS[name]]
-    for answer in (good, -1, 2.0, None, "1", True, 10**400):
+    for answer in (good, -1, 1.5, math.nan, None, "1", True, 10**400):
 
         def rule(*at, answer=answer):
             return answer if at == asked else 0
@@ -110,3 +113,13 @@ def test_boards_with_equal_rules_are_equal_and_are_plain_data():
     assert one == other != HD5870 and hash(one) == hash(other)
     assert plain.decode(plain.encode(one)) == one, "an answer to an exercise keeps its rule"
     assert replace(one, texture_bank=()) == HD5870
+
+
+ANSWERS = tomllib.loads(Path(__file__).with_name("answers").joinpath("l05.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("rule", ANSWERS["check_bank"]["right"])
+def test_the_chip_takes_each_rule_that_the_check_takes(rule):
+    """Whole floats as well, and arrays of one number."""
+    bank = eval(f"lambda x, y: {rule}", {"np": np})
+    assert len(replace(HD5870, texture_bank=bank).texture_bank) > 1
