@@ -23,9 +23,11 @@ from cypresskit.editing.edit_history import Edit, Edits, change_between
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
+from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.editing.versions import NO_COSTS, side_by_side
 from cypresskit.il import dataflow
 from cypresskit.il.cursor import bare_line
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.timing.launch_time import bound
 
@@ -249,6 +251,28 @@ def test_what_an_iteration_does_is_counted(counter, bundles):
     assert "A block of 8 x 8 can make 16 products per fetch." in said
     named = re.search(r"\(lines (.*?)\)", words)[1].replace(" to ", ", ").replace(" and ", ", ")
     assert not any("mad" in lines[int(line) - 1] for line in named.split(", "))
+
+
+def test_products_that_another_operation_adds_are_told():
+    split = re.sub(r"mad (r\d+), (.*), \1\b", r"mul r90, \2\nadd \1, \1, r90", TEXT)
+    for text, is_said in ((split, True), (TEXT, False)):
+        words = dynamic_answers.what_helps("ALU", ck.load_kernel(text, like="sgemm_tn"))
+        assert ("a `mad` multiplies and adds" in words) == is_said
+
+
+def test_a_hint_that_counts_our_solution_counts_it():
+    """As ``registers``, ``wavefronts`` and ``bundles`` of the reference kernel."""
+    hints = [step for step in STEPS.values() if "our solution has" in step.hint]
+    for step in hints:
+        made = kernel_stats(reference_kernel(step.reference))
+        counts = re.findall(r"(\d+) (bundles|registers|wavefronts)", step.hint)
+        whole = {
+            "bundles": made.bundles_per_iteration,
+            "registers": made.gprs,
+            "wavefronts": made.wavefronts,
+        }
+        assert len(counts) > 1 and all(int(n) == whole[name] for n, name in counts), step.name
+    assert hints
 
 
 def test_a_block_that_shares_its_fetches_is_not_compared_with_one_that_doesnt():

@@ -534,3 +534,27 @@ def test_a_product_that_is_repeated_behind_the_loop_is_named_and_not_the_counter
     number = text[: text.index("endloop")].count("\n") + 2
     note = fault_of("01b", text, known)
     assert note and note.text == f"Without line {number} the kernel is correct."
+
+
+def test_fetches_before_the_loop_are_named_where_their_texels_are_multiplied_again():
+    fetches = [line for line in OWN.splitlines(True) if "sample" in line]
+    text = OWN.replace("".join(fetches), "").replace(
+        "whileloop\n", f"{''.join(fetches)}whileloop\n"
+    )
+    lines = text.splitlines()
+    at = [n for n, line in enumerate(lines, 1) if "sample" in line or "mad r10" in line]
+    assert re.match(
+        f"Line {at[2]} multiplies .* what lines {at[0]} and {at[1]} read once",
+        notes_on("own", text)[0],
+    )
+
+
+@pytest.mark.parametrize("wrong", ["add r0.x, vWinCoord0.y, l0.x", "mul r0.x, vWinCoord0.y, l0.w"])
+def test_a_line_in_place_of_two_is_named(wrong):
+    """Beside it, neither of the two makes the kernel correct."""
+    place = "add r0.xy, vWinCoord0.yx, l0.x\nmul r0.x, r0.x, l0.w\n"
+    two = "add r1.x, vWinCoord0.y, l0.x\nmul r0.x, r1.x, l0.w\n"
+    known = FREE.replace(place, f"add r0.y, vWinCoord0.x, l0.x\n{two}")
+    fault = fault_of("free", known.replace(two, f"{wrong}\n"), known)
+    number = known[: known.index(two)].count("\n") + 1
+    assert fault and fault.text == f"Without the change in line {number} the kernel is correct."

@@ -593,7 +593,11 @@ class _Judge:
             lines = sorted({self._line(first), self._line(addend)})
             pairs = zip(first.factors, addend.factors)
             anew = [one for one, two in pairs if one.step != two.step and one.line == two.line]
-            if anew and not lines[1:]:
+            if not anew and not lines[1:]:
+                lines[:0] = sorted({factor.line for factor in first.factors} - {*lines})
+                times = f"{again} what {named_lines(lines[:-1], 'read')} once"
+                text = f"Line {lines[-1]} multiplies {times}."
+            elif anew and not lines[1:]:
                 lines.append(anew[0].line)
                 text = f"Line {lines[1]} reads {anew[0]} {again} for term k = {k}."
             else:

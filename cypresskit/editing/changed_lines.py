@@ -272,10 +272,11 @@ class _Search:
         kept = [change for change in self.changes if change not in replaced]
         found = None if self.unset else self._best(self._undone(kept))
         both = None
-        if not found and len(self.own) == len(self.changes) == 2:
-            one, other = sorted(self.own)
-            text = f"Without the changes in lines {one} and {other} the kernel is correct."
-            both = self._best([Variant((*self.changes,), Note(text, other))])
+        mine = sorted(self.own)
+        if not found and len(self.changes) == 2 and mine:
+            changes = f"changes in {named_lines(mine)}" if mine[1:] else f"change in line {mine[0]}"
+            text = f"Without the {changes} the kernel is correct."
+            both = self._best([Variant((*self.changes,), Note(text, mine[-1]))])
         if not self.wrong.any():
             tests = [at for at in own if self._starts(at, TESTS)]
             found = found or self._best(self._repairs(tests))

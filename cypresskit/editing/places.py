@@ -5,7 +5,7 @@ address comes, or of a fetch, the coordinate that is outside.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from cypresskit.machine.checks import Finding
 from cypresskit.tables import listed, named_lines
 
 
-class AccessPlace(NamedTuple):
+@dataclass(frozen=True)
+class AccessPlace:
     """Where the place of an access comes from.
 
     Attributes
@@ -31,24 +32,35 @@ class AccessPlace(NamedTuple):
         Whether a fetch is outside by its own offset, the first time that it runs.
     tests
         The lines that lead to the loops' tests, if it is outside only later.
-    items
-        The two work-items of a group's program that store to one place; else ().
-    same
-        The lines that give both the same number of different ones.
-    reads_group
-        Whether the number of the workgroup is read for it.
-    address
-        The name of what holds the address, and its values in these work-items.
     """
 
     lines: Collection[int]
     taken: tuple[int, ...]
     offset: bool
     tests: Collection[int]
-    items: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SharedPlace(AccessPlace):
+    """A place to which one line stores in two work-items of a group's program.
+
+    Attributes
+    ----------
+    items
+        The two work-items.
+    same
+        The lines that give both the same number of different ones.
+    reads_group
+        Whether the number of the workgroup is read for it.
+    address, values
+        The name of what holds the address, and its values in these work-items.
+    """
+
+    items: tuple[int, int]
     same: Sequence[int]
     reads_group: bool
-    address: tuple[str, list[int]]
+    address: str
+    values: Sequence[int]
 
 
 def _number(seen: Verification, place: tuple[int, int] | int | None) -> int:
@@ -82,21 +94,29 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
     steps = {writer for start in starts for writer in first.last_writers(start[1], start[0])}
     steps |= first.origins(steps, values=True)
     taken = (_taken(first, start, key, steps) for start, used in starts for key in used)
+    place = AccessPlace(
+        {*map(first.line, steps)},
+        tuple(map(first.line, next(filter(None, taken), ()))),
+        offset,
+        _tests(first) if starts and starts[0][0] != begun[0] else set(),
+    )
+    if len(runs) == 1:
+        return place
     same = {
         first.line(n)
         for n, (one, two) in enumerate(zip(first.steps, last.steps))
         if n in steps and one.words == two.words and one.sources != two.sources
     }
     kinds = {s.register.kind for step in steps for s in first.instruction(step).sources}
-    return AccessPlace(
-        {*map(first.line, steps)},
-        tuple(map(first.line, next(filter(None, taken), ()))),
-        offset,
-        _tests(first) if starts and starts[0][0] != begun[0] else set(),
-        tuple(run.item for run in runs) if runs[1:] else (),
-        sorted(same),
-        "vThreadGrpIdFlat" in kinds or "vAbsTidFlat" in kinds,
-        _address(runs, finding.line),
+    reads_group = not kinds.isdisjoint({"vThreadGrpIdFlat", "vAbsTidFlat"})
+    address, values = _address(runs, finding.line)
+    return SharedPlace(
+        **vars(place),
+        items=(first.item, last.item),
+        same=sorted(same),
+        reads_group=reads_group,
+        address=address,
+        values=values,
     )
 
 
@@ -136,10 +156,12 @@ def _taken(
 
 
 def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
-    """Return the name of what holds the address of an access, and its value in each run."""
+    """Return the name of what holds the address of an access, and its value in each run, if lines
+    have computed it.
+    """
     name, values = "", []
     for run in runs:
-        step = next((n for n in range(len(run.steps)) if run.line(n) == line), 0)
+        step = next(n for n in range(len(run.steps)) if run.line(n) == line)
         i = run.instruction(step)
         for use in (use for use in uses(run.program, i) if is_address(i, use[0])):
             name = str(use[1])
@@ -179,7 +201,6 @@ def said_of_place(
     """Yield the end of a sentence on a finding, and the line to look at first, or 0; ``own``: the
     lines that the reader changed, ``group``: work-items of a workgroup.
     """
-    found = sorted({*own} & {*place.lines})
     if place.taken:
         taker, line = place.taken
         text = f"its address is a result of line {line}, a number of a matrix"
@@ -188,32 +209,10 @@ def said_of_place(
         elif "lds_store" in lines[finding.line - 1]:
             text += "; the address comes first, then the value"
         yield text, taker if taker in own else line
-    if place.items:
-        one, other = place.items
-        two = f"work-items {listed(place.items)} store to one place"
-        if finding.line in own:
-            name, values = place.address
-            if len(values) == 2 and values[0] == values[1]:
-                yield f"{two}: both have the same {name}", finding.line
-            elif (
-                len(values) == 2
-                and abs(values[0] - values[1]) < 16
-                and "vec" in lines[finding.line - 1]
-            ):
-                yield (
-                    f"{two}: their {name} is {listed(values)}, but each stores 16 bytes",
-                    finding.line,
-                )
-        elif one // group != other // group and not place.reads_group:
-            yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number", 0
-        elif found:
-            compute = named_lines(sorted({*found, *place.same}), "compute")
-            said, lost = [f"{two}, which {compute}"], one ^ other
-            if not lost & (lost - 1):
-                said.append(f"bit {lost.bit_length() - 1} of their number is lost")
-            if place.same:
-                said.append(f"{named_lines(place.same, 'give')} both the same number")
-            yield ": ".join([said[0], *["; ".join(said[1:])] * bool(said[1:])]), 0
+    found = sorted({*own} & {*place.lines})
+    if isinstance(place, SharedPlace):
+        for text in _said_of_two(finding, place, own, lines, group):
+            yield text, finding.line if finding.line in own else 0
     elif found and (finding.kind != "race" or finding.line not in own):
         text = f"its address comes from {named_lines(found)}"
         if finding.element.startswith("lds") and "outside" in finding.kind:
@@ -223,3 +222,29 @@ def said_of_place(
     elif tests := sorted({*own} & {*place.tests}):
         text = f"its loop goes on too long; its test comes from {named_lines(tests)}"
         yield text, 0 if tests[1:] else tests[0]
+
+
+def _said_of_two(
+    finding: Finding, place: SharedPlace, own: Collection[int], lines: Sequence[str], group: int
+) -> Iterator[str]:
+    """Yield what makes two work-items store to one place."""
+    one, other = place.items
+    two = f"work-items {listed(place.items)} store to one place"
+    found = sorted({*own} & {*place.lines})
+    if finding.line in own:
+        if len({*place.values}) == 1:
+            yield f"{two}: both have the same {place.address}"
+        elif place.values and np.ptp(place.values) < 16 and "vec" in lines[finding.line - 1]:
+            values = listed(place.values)
+            yield f"{two}: their {place.address} is {values}, but each stores 16 bytes"
+    elif one // group != other // group and not place.reads_group:
+        yield f"{two}: no line that computes it reads vThreadGrpIdFlat, their group's number"
+    elif found:
+        why = []
+        lost = one ^ other
+        if lost.bit_count() == 1:
+            why.append(f"bit {lost.bit_length() - 1} of their number is lost")
+        if place.same:
+            why.append(f"{named_lines(place.same, 'give')} both the same number")
+        text = f"{two}, which {named_lines(sorted({*found, *place.same}), 'compute')}"
+        yield f"{text}: {'; '.join(why)}".removesuffix(": ")
