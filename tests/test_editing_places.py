@@ -42,16 +42,6 @@ def judged(step: str, text: str):
 
 #: A step, and a mistake in its right text: what is replaced by what, and what is said.
 MISTAKES = {
-    "address of a number": (
-        "05",
-        ("ishl r2.x, r1.z, l0.x", "ishl r2.x, r12.z, l0.x"),
-        "97, load outside: its address is a result of line 53, a number of a matrix, which line 73",
-    ),
-    "address first": (
-        "07",
-        (STORE, STORE.replace("r3.x, r4.x", "r4.x, r3.x")),
-        "race: its address is a result of line 56, a number of a matrix; the address comes first",
-    ),
     "one address": (
         "07",
         (STORE, STORE.replace("r3.x", "r3.y")),

@@ -394,9 +394,6 @@ class _Search:
                 return Note(f"Line {line}, {kind}: {said}.", at)
             if line in own and kind in ("load outside", "store outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)
-            nowhere = any(note.kind == "no store" for note in self.notes)
-            if nowhere and "wrote it and" in finding.message:
-                return Note(f"Line {line}, {kind}: {finding.message}.", line)
         return None
 
     def _is_new_offset(self, at: int) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 
 from cypresskit.diagnosis.slices import StepRecorder
 from cypresskit.diagnosis.verification import Verification
-from cypresskit.il import Instruction
 from cypresskit.il.dataflow import Key, is_address, keys, uses
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import listed, named_lines
@@ -25,9 +24,6 @@ class AccessPlace:
     ----------
     lines
         The lines that compute it.
-    taken
-        The lines in which a number of a matrix gets into the register of the address, and that
-        write it there; () if there are none.
     offset
         Whether a fetch is outside by its own offset, the first time that it runs.
     tests
@@ -35,7 +31,6 @@ class AccessPlace:
     """
 
     lines: Collection[int]
-    taken: tuple[int, ...]
     offset: bool
     tests: Collection[int]
 
@@ -84,21 +79,16 @@ def find_place(finding: Finding, runs: Sequence[StepRecorder]) -> AccessPlace:
     """Return where the place of a finding comes from; ``runs`` has the steps of its work-items."""
     first, last = runs[0], runs[-1]
     begun = [n for n in range(len(first.steps)) if first.line(n) == finding.line]
-    starts, offset = [], False
-    for step in begun:
-        outside, by_offset = _outside(first, step)
-        offset |= by_offset and step == begun[0]
-        starts.append((step, outside))
+    starts = {step: _outside(first, step) for step in begun}
+    offset = any(by_offset for _, by_offset in [*starts.values()][:1])
     if finding.kind == "fetch outside":  # a race and an LDS have no coordinates
-        starts = [start for start in starts if start[1]]
-    steps = {writer for start in starts for writer in first.last_writers(start[1], start[0])}
+        starts = {step: outside for step, outside in starts.items() if outside[0]}
+    steps = {n for step, (used, _) in starts.items() for n in first.last_writers(used, step)}
     steps |= first.origins(steps, values=True)
-    taken = (_taken(first, start, key, steps) for start, used in starts for key in used)
     place = AccessPlace(
         {*map(first.line, steps)},
-        tuple(map(first.line, next(filter(None, taken), ()))),
         offset,
-        _tests(first) if starts and starts[0][0] != begun[0] else set(),
+        _tests(first) if starts and begun[0] not in starts else set(),
     )
     if len(runs) == 1:
         return place
@@ -126,35 +116,6 @@ def _tests(run: StepRecorder) -> set[int]:
     return {*map(run.line, {*breaks, *run.origins(breaks, values=True)})}
 
 
-def _taken(
-    run: StepRecorder, start: int, key: Key, steps: Collection[int]
-) -> tuple[int, int] | None:
-    """Return the step at which a number of a matrix gets into the register of an address, and the
-    one that computed this number, in that register or another; None if none does. ``steps`` lead
-    to the address.
-    """
-
-    def writers(step: int) -> dict[Key, set[int]]:
-        used = keys(uses(run.program, run.instruction(step)))
-        return {each: run.last_writers([each], step) for each in used}
-
-    numbers: set[int] = set()  # steps whose results come from a matrix
-    for step in sorted(steps):
-        is_read = _reads_matrix(run.instruction(step))
-        if is_read or any(found & numbers for found in writers(step).values()):
-            numbers.add(step)
-    step, written = start, run.last_writers([key], start)
-    while found := written & numbers:
-        (writer,) = found
-        if _reads_matrix(run.instruction(writer)):
-            return step, writer
-        step, tainted = writer, {k: w for k, w in writers(writer).items() if w & numbers}
-        written = next((w for k, w in tainted.items() if k[0] == key[0]), set())
-        if not written:
-            return step, min(set().union(*tainted.values()))
-    return None
-
-
 def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
     """Return the name of what holds the address of an access, and its value in each run, if lines
     have computed it.
@@ -168,10 +129,6 @@ def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
             for key in keys([use]):
                 values += [run.steps[n].words[key[1]] for n in run.last_writers([key], step)]
     return name, values
-
-
-def _reads_matrix(i: Instruction) -> bool:
-    return i.op.kind == "fetch" or any(source.register.kind == "g" for source in i.sources)
 
 
 def _outside(run: StepRecorder, step: int) -> tuple[list[Key], bool]:
@@ -201,14 +158,6 @@ def said_of_place(
     """Yield the end of a sentence on a finding, and the line to look at first, or 0; ``own``: the
     lines that the reader changed, ``group``: work-items of a workgroup.
     """
-    if place.taken:
-        taker, line = place.taken
-        text = f"its address is a result of line {line}, a number of a matrix"
-        if taker != finding.line:
-            text += f", which line {taker} takes"
-        elif "lds_store" in lines[finding.line - 1]:
-            text += "; the address comes first, then the value"
-        yield text, taker if taker in own else line
     found = sorted({*own} & {*place.lines})
     if isinstance(place, SharedPlace):
         for text in _said_of_two(finding, place, own, lines, group):
