@@ -469,3 +469,11 @@ def test_the_instruction_that_is_suggested_for_a_statement_is_one(seed):
             ck.assemble(compute("dcl_literal l0, 1.0, 2.0, 0, 0", *literal, instruction))
             found += 1
     assert found > 10
+
+
+@pytest.mark.parametrize("opcode", ["gt", "le", "inc", "igt", "dec"])
+def test_instructions_in_a_suggestion_assemble(opcode):
+    """With the literal that it declares, if any."""
+    said = re.findall("`([^`]+)`", suggest_statement(f"{opcode} r1.x, r2.x, r3.x"))
+    written = [line for line in said if not line.startswith(("gt", "le"))]
+    assert written and ck.assemble(compute(*sorted(written, key=lambda line: "dcl" not in line)))

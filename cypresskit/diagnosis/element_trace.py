@@ -310,14 +310,14 @@ def _untraced(sliced: Slice) -> Note:
 def _nowhere(traced: TracedElement) -> Note:
     """Return the note on an element that no work-item stores."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
+    stores = (i for i in traced.kernel.program.body if i.dest and i.dest.register.kind in "go")
+    if not any(stores):
+        return Note("No line stores C.", kind="no store")
     why = "check the addresses, and the size of the domain"
     if stored and stored != rows * columns:
         why = f"a work-item stores {stored} elements, but is launched for {rows} x {columns}"
     elif not stored and not traced.given.beta:
-        why = "here beta is 0; is a store in a branch or loop"
-        return Note(
-            f"No work-item stores C[{traced.row}, {traced.column}]: {why}?", kind="no store"
-        )
+        why = "here beta is 0, and a store is in a branch or loop"
     return Note(f"No work-item stores C[{traced.row}, {traced.column}]: {why}.", kind="no store")
 
 

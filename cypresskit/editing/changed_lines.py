@@ -43,7 +43,7 @@ from cypresskit.editing.places import find_place, recorded_items, said_of_place
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.il.dataflow import components, defines, liveness, read_positions
-from cypresskit.il.program import LETTERS, Instruction, Program
+from cypresskit.il.program import LETTERS, Program
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.statement import find_statement, read_statement, state
@@ -273,7 +273,8 @@ class _Search:
         found = None if self.unset else self._best(self._undone(kept))
         both = None
         mine = sorted(self.own)
-        if not found and len(self.changes) == 2 and mine:
+        is_told = kinds[:1] in (["factor"], ["unread"])  # by the element that is read
+        if not found and not is_told and len(self.changes) == 2 and mine:
             changes = f"changes in {named_lines(mine)}" if mine[1:] else f"change in line {mine[0]}"
             text = f"Without the {changes} the kernel is correct."
             both = self._best([Variant((*self.changes,), Note(text, mine[-1]))])
@@ -335,8 +336,9 @@ class _Search:
         the note on one of them comes first, or the fault names them, too.
         """
         made = replace(self.seen.kernel, text=self._text(found.undone), given=None)
-        before = [i.line for i in _unread(self.seen.kernel.program)]
-        after = [made.text.splitlines()[i.line - 1] for i in _unread(made.program)]
+        old, new = self.seen.kernel.program, made.program
+        before = [old.body[at].line for at in _unread(old)]
+        after = [made.text.splitlines()[new.body[at].line - 1] for at in _unread(new)]
         idle = [
             n
             for n in sorted(self.own)
@@ -364,16 +366,17 @@ class _Search:
         named &= self.notes[:1] == () or self.notes[0].kind != "store"
         named |= any(note.kind in ("", "unread") for note in self.notes[:1])
         body = self.seen.kernel.program.body
-        for i in _unread(self.seen.kernel.program):
-            written = {*defines(i)}
-            is_first = all(source.register.kind == "l" for source in i.sources)
-            later = (j for j in body[body.index(i) + 1 :] if written & {*defines(j)})
+        for at in _unread(self.seen.kernel.program):
+            i, written = body[at], {*defines(body[at])}
+            if all(source.register.kind == "l" for source in i.sources):
+                continue  # a first value may be lost
+            later = (j for j in body[at + 1 :] if written & {*defines(j)})
             over = next(later, i).line
             set_here = str(i.dest).replace("_", "")
-            if over in self.own and over != i.line and not (is_first and self.notes):
+            if over in self.own and over != i.line:
                 text = f"Line {i.line} sets {set_here}, but line {over} sets it anew before a line"
                 return Note(f"{text} reads it.", over)
-            if over == i.line in self.own and not named and not is_first:
+            if over == i.line in self.own and not named:
                 return Note(f"Line {over} sets {set_here}, but no later line reads it.", over)
         return None
 
@@ -584,13 +587,13 @@ class _Search:
         return int((self.wrong & ~wrong).sum()), int(wrong.sum())
 
 
-def _unread(program: Program) -> Iterator[Instruction]:
-    """Yield the instructions whose results no later one reads."""
+def _unread(program: Program) -> Iterator[int]:
+    """Yield the indices of the instructions whose results no later one reads."""
     live = liveness(program)
     for at, i in enumerate(program.body):
         written = {*defines(i)}
         if written and not written & live[at + 1]:
-            yield i
+            yield at
 
 
 def _note(at: int, said: str) -> Note:

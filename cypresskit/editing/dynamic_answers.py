@@ -220,7 +220,8 @@ def what_helps(bound: str, kernel: Kernel) -> str:
         f" Of these, {len(others)} have no product{named}."
     )
     whole = [o for bundle in bundles for o in bundle.operations if o.place == 0]
-    muls, adds = (sum(o.name.startswith(name) for o in whole) for name in ("MUL", "ADD"))
+    plain = [o for o in whole if o.row.flops == 1]
+    muls, adds = (sum(o.name.startswith(name) for o in plain) for name in ("MUL", "ADD"))
     if 2 * min(muls, adds) > products:
         made += " Most products are added by another operation: a `mad` multiplies and adds."
     rows, columns = kernel.block

@@ -198,6 +198,8 @@ def mistake(words: Words, right: Words) -> str:
         what = "its components are exchanged"
     elif name == other:
         what = f"all of {name} belongs here"
-        if others:
+        if others[1:] and not letters:
+            what = "not all of it belongs here"
+        elif others:
             what = f"{'another' if letters else 'one'} component belongs here"
     return f" reads {wrong}; {what}."

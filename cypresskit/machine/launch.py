@@ -4,7 +4,7 @@ Results are computed in copies. ``engines.launch`` gives a ``Launch`` to an engi
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from cypresskit.devices import Range
-from cypresskit.il import Program
-from cypresskit.il.dataflow import defines, keys, uses
+from cypresskit.il import Instruction, Program
+from cypresskit.il.dataflow import Key, defines, keys, uses
 from cypresskit.il.errors import shorten
 from cypresskit.il.meaning import ONE
 from cypresskit.il.program import LETTERS
@@ -170,8 +170,21 @@ def _tested(program: Program, at: int) -> str:
     if anew:
         return f"{said}; line {anew[0].line} sets it anew in each iteration."
     if setting:
-        return f"{asked} {said}; line {setting[0].line} changes it."
+        return f"{asked} {said}; line {setting[0].line} {_change(program, setting[0], counted)}."
     return f"{said}; no line of the loop sets it."
+
+
+def _change(program: Program, i: Instruction, counted: Collection[Key]) -> str:
+    """Return what an instruction does to a counted component: "adds l0.z = 1", or "changes it"."""
+    for number, c in {*defines(i)}.intersection(counted):
+        for source in i.sources if i.opcode == "add" else ():
+            letter = source.swizzle[c]
+            words = program.literals.get(source.register.index)
+            if source.register.kind == "l" and words and letter in LETTERS:
+                value = float(np.uint32(words[LETTERS.index(letter)]).view(np.float32))
+                value = -value if source.negated else value
+                return f"adds {source.register}.{letter} = {value:g} to r{number}.{LETTERS[c]}"
+    return "changes it"
 
 
 def kernel_error(

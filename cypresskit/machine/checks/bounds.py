@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il.bits import ALL
-from cypresskit.il.dataflow import components, read_positions
+from cypresskit.il.dataflow import components, defines, read_positions
 from cypresskit.machine.addressing import NOWHERE
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
+from cypresskit.tables import named_lines
 
 SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, are below
 
@@ -63,8 +64,12 @@ class MemoryCheck(Check):
             event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
         ) - np.uint32(1)
         if (tiny := rows < SUBNORMAL).any():
-            does = f"samples at {register}, which holds an integer: read as a float, that is 0"
-            advice = "`sample` takes floats: leave out the `ftoi`, or convert it with `itof`."
+            read = {(register.index, c) for c in self.sampled[event.at]}
+            whole = (i for i in self.program.body if i.op.result in "iu")
+            see = named_lines([i.line for i in whole if read & {*defines(i)}])
+            does = f"samples at {register}, which holds an integer (see {see}): read as a float"
+            does += ", that is 0"
+            advice = "`sample` takes floats: compute with floats, or convert by `itof`."
             name = str(register)
             wrong = np.logical_or.reduce(tiny)
             self._report("whole coordinate", event, wrong, lambda *_: (does, advice, name))
