@@ -201,7 +201,8 @@ def answers(job: dict) -> list[dict]:
 def test_page_and_notebook_answer_alike_to_the_last_digit(opened):
     """Faults, bundles, verdicts, findings, terms, clocks and costs."""
     kinds = set()
-    for job in [*catalog_jobs()[::20], *map(random_job, range(EDITS))]:
+    empty = job_of("", 64, like="sgemm_tn")
+    for job in [*catalog_jobs()[::20], *map(random_job, range(EDITS)), empty]:
         run_python(opened, REPORT.format(job=json.dumps(job)))
         opened.wait_for_function("reports.length")
         here = answers(job)

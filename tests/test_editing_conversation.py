@@ -535,6 +535,17 @@ def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_los
     assert {older} <= {edit.text for edit in talk.talk.edits}
 
 
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive", "dgemm_nn"])
+def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
+    """However fast it is, and with whatever spaces."""
+    edits, given = Edits(tmp_path / ".my.il.history.json"), ck.kernels[name].text
+    mine = Edit(0, given + "\nmov r99, r98", right=True, gflops=1.0, n=64)
+    for text in (given, given.replace("\n", "\n\n  ")):
+        edits.add(mine)
+        edits.add(Edit(0, text, right=True, gflops=2.0, n=64))
+        assert edits.fastest(64).text == mine.text
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     """Each adds, in any order; whoever reads it then finds all of it."""

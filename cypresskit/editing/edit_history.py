@@ -21,6 +21,7 @@ from typing import Any
 from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
 from cypresskit.il.cursor import bare_line
+from cypresskit.kernels.own import find_given_text
 from cypresskit.tables import elided, quantity
 
 LARGEST = 64 << 20  # bytes of a history
@@ -99,11 +100,12 @@ class Edits(Sequence[Edit]):
 
     def fastest(self, n: int, least: float = 0.0, given: str = "") -> Edit | None:
         """Return the reader's fastest correct edit timed at m = n = k = ``n``, the last of equals;
-        None if none reaches ``least`` Gflop/s. The text ``given``, and those of other readers,
-        don't count.
+        None if none reaches ``least`` Gflop/s. The text ``given``, the catalog's, and those of
+        other readers don't count.
         """
         timed = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
-        own = [edit for edit in timed if edit.text != given and edit.note != LINKED]
+        typed = [edit for edit in timed if edit.text != given and edit.note != LINKED]
+        own = [edit for edit in typed if not find_given_text(edit.text)]
         return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
 
     def add(self, edit: Edit) -> Edit:

@@ -7,6 +7,7 @@ names, files, sources and programs.
 """
 
 from dataclasses import replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 from cypresskit.il import Program
@@ -215,3 +216,32 @@ def _stated(bare: Kernel) -> Convention:
             f" the kernel {does}{place}"
         )
     return convention
+
+
+@lru_cache(maxsize=256)
+def find_given_text(text: str) -> str:
+    """Return the name of the catalog's kernel that this is the text of, or "".
+
+    A part of its text counts if it has one of its comments.
+    """
+    plain = _plain(text)
+    return next(
+        (
+            name
+            for name, given in _given_texts().items()
+            if plain == given or (";" in plain and plain in given)
+        ),
+        "",
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text without empty lines and indents, between two ends of lines."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return "\n".join(["", *lines, ""])
+
+
+@cache
+def _given_texts() -> dict[str, str]:
+    """Return the texts of the catalog's kernels by name."""
+    return {name: _plain(kernel.text) for name, kernel in KERNELS.items()}

@@ -5,13 +5,13 @@ runs the program and judges it.
 """
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import wraps
 
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
 from cypresskit.isolated.serving import error_text
-from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import assembled
+from cypresskit.kernels.own import find_given_text
 from cypresskit.kernels.statement import LaunchConventionError
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings
@@ -70,34 +70,6 @@ def require_own_text(text: object) -> None:
     given = find_given_text(text) if isinstance(text, str) else ""
     hint = "change it, or write your own: the exercise is about what you write."
     require(not given, f"This is the text of {given}, unchanged.", hint)
-
-
-def find_given_text(text: str) -> str:
-    """Return the name of the catalog's kernel that this is the text of, or "".
-
-    A part of its text counts if it has one of its comments.
-    """
-    plain = _plain(text)
-    return next(
-        (
-            name
-            for name, given in _given_texts().items()
-            if plain == given or (";" in plain and plain in given)
-        ),
-        "",
-    )
-
-
-def _plain(text: str) -> str:
-    """Return a text without empty lines and indents, between two ends of lines."""
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    return "\n".join(["", *lines, ""])
-
-
-@cache
-def _given_texts() -> dict[str, str]:
-    """Return the texts of the catalog's kernels by name."""
-    return {name: _plain(kernel.text) for name, kernel in KERNELS.items()}
 
 
 def kernel_exercise(

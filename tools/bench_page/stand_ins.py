@@ -111,7 +111,7 @@ class AnswerInPage(answering.AnswerHere):
 
     def ask(self, job: dict[str, Any]) -> None:
         """Answer a job."""
-        if job["text"] != self.endless:
+        if not self.endless or job["text"] != self.endless:
             super().ask(job)
             return
         message = "Checking this kernel took too long, or failed. Edit it to try again."
