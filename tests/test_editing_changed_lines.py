@@ -586,3 +586,12 @@ def test_two_changes_are_not_undone_where_an_element_tells_which_line_leads_to_i
     """The places of rows and columns are exchanged, but in two fetches."""
     text = ONE.replace("vWinCoord0.yx", "vWinCoord0.xy").replace("r2, r0.yx00", "r2, r0.xy00")
     assert text.count("xy00") == 1 and "Without" not in fault_of("00", text).text
+
+
+@pytest.mark.parametrize("step", ["0.5", "0.25"])
+def test_a_loop_that_counts_too_slowly_is_no_endless_one(step):
+    text = ONE.replace("add r0.z, r0.z, l0.x", "add r0.z, r0.z, l1.x")
+    text = text.replace("dcl_literal", f"dcl_literal l1, {step}, 0, 0, 0\ndcl_literal", 1)
+    seen = judged_kernel(text, STEPS["00"].file, STEPS["00"].like)
+    assert seen.wrong and not seen.findings
+    assert fault_of("00", text).line == 1 + text[: text.index("l1.x")].count("\n")

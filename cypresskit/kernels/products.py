@@ -14,6 +14,7 @@ from cypresskit.kernels.comparison import ProductComparison, compare, rounding_b
 from cypresskit.machine.engines import launch
 
 Size = tuple[int, int, int]
+PATIENCE = 5  # times the instructions of a correct kernel, until a loop counts as infinite
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Product:
     @property
     def max_instructions(self) -> int:
         """Instructions of a work-item after which its loop counts as infinite."""
-        return self.kernel.max_instructions(self.size[2])
+        return PATIENCE * self.kernel.max_instructions(self.size[2])
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
         """Return C from the ``arguments`` of a launch; of double-doubles the high parts."""
