@@ -24,7 +24,7 @@ from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, starter_text
 from tools import stored_figures
 
-KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("sgemm_tn", 1988.0)}
+KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("block_8x8x2", 1988.0)}
 
 
 def parts(picture: str, kind: str) -> list[dict]:
