@@ -271,7 +271,7 @@ def _bar_length(gflops: float) -> float:
 def _draw_scale(foot: float) -> Iterator[str]:
     """Yield the grid lines down to ``foot``, the published speed and the chip's peak."""
     marks = [(gflops, f"{gflops:,}") for gflops in GRID_GFLOPS]
-    ends = (PAPER, f"record: {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
+    ends = (PAPER, f"record of 2010: {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
     for gflops, words in (*marks, *ends):
         x = LEFT + _bar_length(gflops)
         yield _text(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
