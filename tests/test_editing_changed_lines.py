@@ -595,3 +595,11 @@ def test_a_loop_that_counts_too_slowly_is_no_endless_one(step):
     seen = judged_kernel(text, STEPS["00"].file, STEPS["00"].like)
     assert seen.wrong and not seen.findings
     assert fault_of("00", text).line == 1 + text[: text.index("l1.x")].count("\n")
+
+
+@pytest.mark.parametrize("letter", "yzw")
+def test_a_component_of_a_double_is_told_to_be_a_half(letter):
+    text = STEPS["06"].starter
+    wrong = text.replace("r2.xy, r4.xy", f"r2.{letter}, r4.xy")
+    note = fault_of("06", wrong, text)
+    assert note and "a double takes two components" in note.text

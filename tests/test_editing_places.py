@@ -1,6 +1,7 @@
 """What is said of the place of an access outside or of a race, and of a sum's way to its store."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -204,3 +205,21 @@ def test_no_variant_that_could_help_is_left_out(name):
     for variant in random.Random(0).sample(left_out, min(len(left_out), 60)):
         result = changed_lines._result(search.given, search._text(variant.undone))
         assert np.isnan(result).all() or (result[place] == search.before[place]).all(), variant
+
+
+@pytest.mark.parametrize("column", range(1, 4))
+def test_an_exchange_behind_the_products_that_need_it_is_named_and_not_the_load_before(column):
+    """Which is right for the column before."""
+    exchange = EXCHANGE.format("xyzw"[column])
+    here = f"{exchange}    ; column {column} of A\n"
+    before, after = RIGHT["07"].split(here)
+    products, mark, rest = after.partition("    fence" if column < 3 else "    add")
+    text = before + products + exchange + mark + rest
+    _, trace = judged("07", text)
+    loads = [n for n, line in enumerate(text.splitlines(), 1) if "lds_load" in line]
+    first = next(note for note in trace.notes if "in place of" in note)
+    named = [*map(int, re.findall(r"[Ll]ine (\d+)", first))]
+    assert text.splitlines()[named[0] - 1].strip().startswith("mad"), trace.notes
+    assert named[1] in loads[2 * column - 2 : 2 * column]
+    if column == 3:  # the others are in a register, of the fetched texel
+        assert "reads only later" in first and named[2] in loads[2 * column :]

@@ -667,10 +667,16 @@ class _Judge:
         else:
             if read.copied and belongs in self.slice.reads:
                 line, text = read.copied, f"puts {element} in place of {belongs}"
-            elif belongs not in self.slice.reads and self._is_right_elsewhere(read, addend):
+            elif self._is_right_elsewhere(read, addend):
                 lines = line, read.line
-                text = f"multiplies {element}{source}; {self._unread()} {belongs},"
-                text, kind = f"{text} which belongs here", "unread"
+                if steps := self.slice.reads.get(belongs):
+                    where = "reads only later" if min(steps) > addend.made else "has read"
+                    lines = *lines, self.slice.line(steps[0])
+                    text = f"multiplies {element}{source} in place of {belongs}, which line"
+                    text = f"{text} {lines[-1]} {where}"
+                else:
+                    text = f"multiplies {element}{source}; {self._unread()} {belongs},"
+                    text, kind = f"{text} which belongs here", "unread"
             else:
                 line, text = read.line, f"reads {element} in place of {belongs}"
         note = Note(f"Line {line} {text}.", line, lines or (line,), kind)

@@ -392,7 +392,8 @@ class _Search:
         for finding, place in zip(self.places, self.origins):
             line, kind = finding.line, finding.kind
             if place.offset and line in own and self._is_new_offset(line - 1):
-                return Note(f"Line {line} fetches another texel: look at its offset.", line)
+                said = "fetches another texel than belongs here: look at its offset"
+                return Note(f"Line {line} {said}.", line)
             for said, at in said_of_place(finding, place, own, self.lines, group):
                 return Note(f"Line {line}, {kind}: {said}.", at)
             if line in own and kind in ("load outside", "store outside"):
