@@ -193,8 +193,8 @@ def check_place(place: Callable) -> Verdict:
     if sum(clocks) > 72:
         least = "8 and 64 are possible"
         hint = (
-            "in a clock, 16 work-items load from two rows 8 apart. In which banks do rows r and r +"
-            " 8 begin?"
+            "in a clock, 16 work-items load two adjacent words each, from two rows 8 apart. Which"
+            " banks do rows r and r + 8 use?"
         )
         if clocks[0] > 8 and sum(clocks[1:]) == 64:
             hint = (

@@ -64,9 +64,8 @@ def measured_table() -> str:
         "for a large A, leave out what x and y take: A alone is nearly all of the memory's work.": (
             lambda r, s: 2 * r / s / (1 + 1 / 1024)
         ),
-        "each number of A takes part in two operations, a multiplication and an addition.": (
-            lambda r, s: r / s
-        ),
+        "each number of A takes part in two operations, a multiplication and an addition; x doesn't"
+        " come from memory again.": lambda r, s: r / s,
         "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
         "that is with the 84 % of its peak that memory reaches; here it delivers all.": (
             lambda r, s: 2 * HD5870.dram_efficiency * r / s
