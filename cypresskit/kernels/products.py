@@ -14,7 +14,6 @@ from cypresskit.kernels.comparison import ProductComparison, compare, rounding_b
 from cypresskit.machine.engines import launch
 
 Size = tuple[int, int, int]
-PATIENCE = 5  # times the instructions of a correct kernel, until a loop counts as infinite
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,9 @@ class Product:
         The old C and the scalars.
     expected
         The correct C.
+    patience
+        How many times the instructions of a correct kernel are executed until a loop counts as
+        infinite.
     """
 
     kernel: Kernel
@@ -42,6 +44,7 @@ class Product:
     alpha: float
     beta: float
     expected: np.ndarray
+    patience: int = 5
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of ``launch``, as ``Kernel.arguments``."""
@@ -57,7 +60,7 @@ class Product:
     @property
     def max_instructions(self) -> int:
         """Instructions of a work-item after which its loop counts as infinite."""
-        return PATIENCE * self.kernel.max_instructions(self.size[2])
+        return self.patience * self.kernel.max_instructions(self.size[2])
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
         """Return C from the ``arguments`` of a launch; of double-doubles the high parts."""
