@@ -145,7 +145,7 @@ def _tabulate(board: Any, name: str, rule: Callable[..., int] | tuple[Any, ...])
     for at in np.ndindex(asked.sizes):
         if callable(rule):
             answer: Any = rule(*at)
-            if isinstance(answer, (np.generic, np.ndarray)) and answer.size == 1:
+            if isinstance(answer, np.generic | np.ndarray) and answer.size == 1:
                 answer = answer.item()
             if isinstance(answer, float) and answer.is_integer():  # as `numpy.floor` makes
                 answer = int(answer)

@@ -193,6 +193,28 @@ def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing()
     assert found.advice == said
 
 
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("mov r0.xy, l9.xy", False),
+        ("iand r0.xy, vTidInGrpFlat.x, l9.x", None),
+        ("ior r0.xy, l9.x, l9.y", None),
+        ("ftoi r0.xy, r0", True),
+        ("iadd r0.xy, l9.x, l9.y", True),
+    ],
+)
+def test_whatever_puts_an_integer_into_a_coordinate_it_is_found(line, names):
+    """And a line of integers below the loop, for an address, isn't named."""
+    text = starter_text("00").replace("dcl_literal", "dcl_literal l9, 2, 4, 6, 1\ndcl_literal", 1)
+    text = text.replace("whileloop", f"{line.replace('vTidInGrpFlat', 'l9')}\nwhileloop", 1)
+    text = text.replace("endloop", "endloop\nftoi r0.xy, r0\nitof r0.xy, r0", 1)
+    number = text[: text.index("\nwhileloop")].count("\n") + 1
+    found = verify(ck.load_kernel(text, like=reference_kernel(STEPS["00"].like))).findings
+    said = [f.message for f in found if f.kind == "whole coordinate"]
+    assert said and all(f"see line {number})" in one or "see" not in one for one in said), said
+    assert names is None or all(("see" in one) == names for one in said), said
+
+
 @pytest.mark.parametrize("kernel", ["own", "free"])
 def test_of_a_line_that_no_work_item_has_run_no_other_one_is_said_to_run_it(kernel):
     """A loop that is left at once, and sums that have no first value."""

@@ -310,8 +310,7 @@ def _untraced(sliced: Slice) -> Note:
 def _nowhere(traced: TracedElement) -> Note:
     """Return the note on an element that no work-item stores."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
-    stores = (i for i in traced.kernel.program.body if i.dest and i.dest.register.kind in "go")
-    if not any(stores):
+    if not any(i.dest and i.dest.register.kind in "go" for i in traced.kernel.program.body):
         return Note("No line stores C.", kind="no store")
     why = "check the addresses, and the size of the domain"
     if stored and stored != rows * columns:
@@ -591,9 +590,10 @@ class _Judge:
         again = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
-            pairs = zip(first.factors, addend.factors)
+            pairs = [*zip(first.factors, addend.factors)]
             anew = [one for one, two in pairs if one.step != two.step and one.line == two.line]
-            if not anew and not lines[1:]:
+            is_anew = addend.made != first.made and not lines[1:]
+            if is_anew and all(one.step == two.step for one, two in pairs):
                 lines[:0] = sorted({factor.line for factor in first.factors} - {*lines})
                 times = f"{again} what {named_lines(lines[:-1], 'read')} once"
                 text = f"Line {lines[-1]} multiplies {times}."

@@ -242,8 +242,7 @@ class _Search:
         self.end = process_time() + SECONDS
         alpha = seen.alpha if seen.alpha == 1 else OTHER * seen.alpha
         beta = OTHER * seen.beta
-        given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
-        self.given = replace(given, patience=1)  # many variants never end
+        self.given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
         self.before = _result(self.given, seen.kernel.text)
         self.wrong = self.given.wrong(self.before)
 
@@ -275,7 +274,8 @@ class _Search:
         both = None
         mine = sorted(self.own)
         is_told = kinds[:1] in (["factor"], ["unread"])  # by the element that is read
-        if not found and not is_told and len(self.changes) == 2 and mine:
+        at_once = all(c.new or self.own & {c.at, c.at + 1} for c in self.changes)
+        if not found and not is_told and len(self.changes) == 2 and mine and at_once:
             changes = f"changes in {named_lines(mine)}" if mine[1:] else f"change in line {mine[0]}"
             text = f"Without the {changes} the kernel is correct."
             both = self._best([Variant((*self.changes,), Note(text, mine[-1]))])

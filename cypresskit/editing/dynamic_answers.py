@@ -222,8 +222,8 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     whole = [o for bundle in bundles for o in bundle.operations if o.place == 0]
     plain = [o for o in whole if o.row.flops == 1]
     muls, adds = (sum(o.name.startswith(name) for o in plain) for name in ("MUL", "ADD"))
-    if 2 * min(muls, adds) > products:
-        made += " Most products are added by another operation: a `mad` multiplies and adds."
+    if 0 < products == muls <= adds:
+        made += " The products are added by other operations: a `mad` multiplies and adds."
     rows, columns = kernel.block
     texel = 16 // BYTES[kernel.precision]
     possible = rows * columns / (-(-rows // texel) - (-columns // texel))

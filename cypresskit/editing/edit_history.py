@@ -105,8 +105,8 @@ class Edits(Sequence[Edit]):
         """
         timed = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
         typed = [edit for edit in timed if edit.text != given and edit.note != LINKED]
-        own = [edit for edit in typed if not find_given_text(edit.text)]
-        return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
+        typed.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
+        return next((edit for edit in typed if not find_given_text(edit.text)), None)
 
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and

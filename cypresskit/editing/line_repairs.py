@@ -198,10 +198,10 @@ def mistake(words: Words, right: Words) -> str:
         what = "its components are exchanged"
     elif name == other:
         what = f"all of {name} belongs here"
-        if op.startswith("d") and len(letters) == 1 < len(others):
+        if op.startswith("d") and op in ARITHMETIC and len(letters) == 1 < len(others):
             what = "a double takes two components"
         elif others[1:] and not letters:
-            what = "not all of it belongs here"
+            what = "other components belong here"
         elif others:
             what = f"{'another' if letters else 'one'} component belongs here"
     return f" reads {wrong}; {what}."

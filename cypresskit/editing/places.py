@@ -122,12 +122,12 @@ def _address(runs: Sequence[StepRecorder], line: int) -> tuple[str, list[int]]:
     """
     name, values = "", []
     for run in runs:
-        step = next(n for n in range(len(run.steps)) if run.line(n) == line)
-        i = run.instruction(step)
-        for use in (use for use in uses(run.program, i) if is_address(i, use[0])):
-            name = str(use[1])
-            for key in keys([use]):
-                values += [run.steps[n].words[key[1]] for n in run.last_writers([key], step)]
+        for step in [n for n in range(len(run.steps)) if run.line(n) == line][:1]:
+            i = run.instruction(step)
+            for use in (use for use in uses(run.program, i) if is_address(i, use[0])):
+                name = str(use[1])
+                for key in keys([use]):
+                    values += [run.steps[n].words[key[1]] for n in run.last_writers([key], step)]
     return name, values
 
 
@@ -196,4 +196,4 @@ def _said_of_two(
         if place.same:
             why.append(f"{named_lines(place.same, 'give')} both the same number")
         text = f"{two}, which {named_lines(sorted({*found, *place.same}), 'compute')}"
-        yield f"{text}: {'; '.join(why)}".removesuffix(": ")
+        yield f"{text}: {'; '.join(why)}" if why else text

@@ -45,9 +45,9 @@ STATEMENTS = {
     r"(store|write|out)\b": "a result is stored by `mov o0, r10` or `mov g[r1.x], r10`",
     r"(f?mac|dot|fmul|vfm\w*)\b": "a product is added to a sum by `mad r10, r2, r3, r10`",
     r"(inc|dec)\b": (
-        "a counter is raised by `add r0.z, r0.z, l9.x`, with `dcl_literal l9, 1.0, 0, 0, 0`"
+        "a counter is changed by `add r0.z, r0.z, l9.x`, with `dcl_literal l9, 1.0, 0, 0, 0`"
     ),
-    r"[iu]?(gt|le)\b": "`gt r1, r2, r3` is `lt r1, r3, r2`, and `le r1, r2, r3` is `ge r1, r3, r2`",
+    r"(gt|le)\b": "`gt r1, r2, r3` is `lt r1, r3, r2`, and `le r1, r2, r3` is `ge r1, r3, r2`",
     r"(import|void|class|print)\b": "a kernel is a list of instructions, such as `add r0, r1, r2`",
     r"return\b": "a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`",
 }

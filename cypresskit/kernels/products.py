@@ -31,9 +31,6 @@ class Product:
         The old C and the scalars.
     expected
         The correct C.
-    patience
-        How many times the instructions of a correct kernel are executed until a loop counts as
-        infinite.
     """
 
     kernel: Kernel
@@ -44,7 +41,6 @@ class Product:
     alpha: float
     beta: float
     expected: np.ndarray
-    patience: int = 5
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of ``launch``, as ``Kernel.arguments``."""
@@ -60,7 +56,7 @@ class Product:
     @property
     def max_instructions(self) -> int:
         """Instructions of a work-item after which its loop counts as infinite."""
-        return self.patience * self.kernel.max_instructions(self.size[2])
+        return self.kernel.max_instructions(self.size[2])
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
         """Return C from the ``arguments`` of a launch; of double-doubles the high parts."""

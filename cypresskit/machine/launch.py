@@ -177,12 +177,12 @@ def _tested(program: Program, at: int) -> str:
 def _change(program: Program, i: Instruction, counted: Collection[Key]) -> str:
     """Return what an instruction does to a counted component: "adds l0.z = 1", or "changes it"."""
     for number, c in {*defines(i)}.intersection(counted):
-        for source in i.sources if i.opcode == "add" else ():
+        adds = i.opcode == "add" and not any(source.negated for source in i.sources)
+        for source in i.sources if adds else ():
             letter = source.swizzle[c]
             words = program.literals.get(source.register.index)
             if source.register.kind == "l" and words and letter in LETTERS:
                 value = float(np.uint32(words[LETTERS.index(letter)]).view(np.float32))
-                value = -value if source.negated else value
                 return f"adds {source.register}.{letter} = {value:g} to r{number}.{LETTERS[c]}"
     return "changes it"
 

@@ -65,10 +65,11 @@ class MemoryCheck(Check):
         ) - np.uint32(1)
         if (tiny := rows < SUBNORMAL).any():
             read = {(register.index, c) for c in self.sampled[event.at]}
-            whole = (i for i in self.program.body if i.op.result in "iu")
-            see = named_lines([i.line for i in whole if read & {*defines(i)}])
-            does = f"samples at {register}, which holds an integer (see {see}): read as a float"
-            does += ", that is 0"
+            ends = (end for at, end in self.program.matching.items() if at < event.at < end)
+            before = self.program.body[: max(ends, default=event.at)]  # with the rest of its loop
+            made = [i.line for i in before if i.op.result in "iu" and read & {*defines(i)}]
+            see = f" (see {named_lines(made)})" if made else ""
+            does = f"samples at {register}, which holds an integer{see}: read as a float, that is 0"
             advice = "`sample` takes floats: compute with floats, or convert by `itof`."
             name = str(register)
             wrong = np.logical_or.reduce(tiny)
