@@ -54,6 +54,16 @@ def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(n
     assert not ck.verify(kernel)
 
 
+@pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_tn", "sgemm_naive"])
+def test_a_first_value_that_is_set_only_where_beta_isnt_0_is_found(name):
+    """Where beta is 0, C is right by chance: registers begin with 0."""
+    text = ck.kernels[name].text
+    first = re.search(r"^mov r\d+(\.\S+)?, l.*\n", text, re.MULTILINE)[0]
+    flag = f"if_logicalnz cb0[4].x\n{first}endif\n"
+    kernel = ck.load_kernel(text.replace(first, flag, 1), like=name)
+    assert {finding.kind for finding in ck.verify(kernel).findings} == {"uninitialised"}
+
+
 @pytest.mark.parametrize("name", SIX)
 def test_a_kernel_that_stores_nothing_where_beta_is_0_is_wrong(name):
     text = ck.kernels[name].text

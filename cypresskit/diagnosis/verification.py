@@ -183,7 +183,8 @@ equal numpy's, to the last bit.
     scalars = [(size, beta) for size in sizes] + [(last, last_beta)]
     for size, factor in scalars:
         given = make_product(known, size, alpha, factor)
-        comparison = None if len(passed) < SMALL else _compared(given)
+        is_checked = len(passed) < SMALL or factor != beta  # other branches may run
+        comparison = None if is_checked else _compared(given)
         if not comparison:
             outcome = _verified(given, tuple(passed))
             if not outcome:
