@@ -33,6 +33,8 @@ RUN = f"""async (code) => {{
     return [texts.join(""), reply.content.status]
 }}"""
 
+ENDLESS = "print('endless')\nwhile True: pass"
+
 (LESSON_01,) = (path for path in workbook.lessons() if path.stem.startswith("01"))
 
 #: Calls a function; fails if it hasn't ended after some milliseconds.
@@ -115,8 +117,7 @@ def run_all(page: Page) -> list[list[dict]]:
 
 def stop(page: Page, code: str) -> list[str]:
     """Run code, then a loop that never ends, and stop it. Return its outputs, and how it ended."""
-    endless = f"{code}\nprint('endless')\nwhile True: pass"
-    page.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", endless)
+    page.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", f"{code}\n{ENDLESS}")
     page.wait_for_function("printed.join('').includes('endless')")
     evaluate(page, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
     return evaluate(page, "() => window.endless")
@@ -178,6 +179,28 @@ def test_what_a_full_store_refuses_stays_and_is_stored_later(running):
     line.wait_for(state="hidden")
     held = "(name) => " + contents + ".get(name, {content: true}).then(({content}) => content)"
     assert [evaluate(running, held, name) for name in ("late.txt", "mine.txt")] == ["kept", "now"]
+
+
+@pytest.mark.slow
+def test_a_file_whose_change_is_noticed_while_python_begins_is_there(running):
+    """The notice of what the Python before has saved may come late."""
+    assert evaluate(running, RUN, "open('mine.txt', 'w').write('kept')")[1] == "ok"
+    contents = f"{APP}.serviceManager.contents"
+    late = f"""() => {{
+        const get = {contents}.get
+        const [kernel] = [...cypresskitKernels.values()].filter((kernel) => kernel.begun)
+        {contents}.get = async (...asked) => {{
+            delete {contents}.get
+            await kernel.changed(kernel.files.folder + "mine.txt")
+            return get.apply({contents}, asked)
+        }}
+    }}"""
+    running.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", ENDLESS)
+    running.wait_for_function("printed.join('').includes('endless')")
+    running.evaluate(late)
+    evaluate(running, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
+    assert evaluate(running, "() => window.endless")[1] == "error"
+    assert evaluate(running, RUN, "print(open('mine.txt').read())") == ["kept\n", "ok"]
 
 
 @pytest.mark.slow

@@ -94,16 +94,17 @@
       for (const {name, type, size} of content)
         if (type === "directory") await this.all(`${folder}${name}/`, found)
         else if (type === "file" && (size ?? 0) < LARGEST) {
-          const data = await this.news(`${folder}${name}`)
+          const data = await this.news(`${folder}${name}`, new Map())
           if (data !== undefined) found.push([`${folder}${name}`, data])
         }
       return found
     }
 
-    /** Return a file's content if Python doesn't know it. */
-    async news(name) {
+    /** Return a file's content if it isn't `known`. A Python that begins knows none, whatever a
+     * change that was just saved has noted for the one before. */
+    async news(name, known = this.known) {
       const {content, format, type} = await this.contents.get(this.folder + name, {content: true})
-      if (type !== "file" || this.known.get(name) === content) return undefined
+      if (type !== "file" || known.get(name) === content) return undefined
       this.known.set(name, content)
       return contentOf({content, format})
     }
