@@ -592,8 +592,8 @@ class _Judge:
             lines = sorted({self._line(first), self._line(addend)})
             pairs = [*zip(first.factors, addend.factors)]
             anew = [one for one, two in pairs if one.step != two.step and one.line == two.line]
-            is_anew = addend.made != first.made and not lines[1:]
-            if is_anew and all(one.step == two.step for one, two in pairs):
+            is_kept = addend.made != first.made and all(one.step == two.step for one, two in pairs)
+            if is_kept and not lines[1:]:
                 lines[:0] = sorted({factor.line for factor in first.factors} - {*lines})
                 times = f"{again} what {named_lines(lines[:-1], 'read')} once"
                 text = f"Line {lines[-1]} multiplies {times}."

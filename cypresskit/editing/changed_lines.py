@@ -271,14 +271,8 @@ class _Search:
         replaced = [change for change in self.changes if self._is_replaced(change)]
         kept = [change for change in self.changes if change not in replaced]
         found = None if self.unset else self._best(self._undone(kept))
-        both = None
-        mine = sorted(self.own)
         is_told = kinds[:1] in (["factor"], ["unread"])  # by the element that is read
-        at_once = all(c.new or self.own & {c.at, c.at + 1} for c in self.changes)
-        if not found and not is_told and len(self.changes) == 2 and mine and at_once:
-            changes = f"changes in {named_lines(mine)}" if mine[1:] else f"change in line {mine[0]}"
-            text = f"Without the {changes} the kernel is correct."
-            both = self._best([Variant((*self.changes,), Note(text, mine[-1]))])
+        both = None if found or is_told else self._best(self._both_undone())
         if not self.wrong.any():
             tests = [at for at in own if self._starts(at, TESTS)]
             found = found or self._best(self._repairs(tests))
@@ -448,6 +442,15 @@ class _Search:
                 continue  # it is being written anew
             elif change.old and not (change.old[1:] and named):
                 yield Variant((change,), self._without(change))
+
+    def _both_undone(self) -> Iterator[Variant]:
+        """Yield the variant without two changes: of two lines, or of one in place of others."""
+        lines = sorted(self.own)
+        are_own = all(each.new or self.own & {each.at, each.at + 1} for each in self.changes)
+        if len(self.changes) == 2 and lines and are_own:
+            changes = f"change{'s' * len(lines[1:])} in {named_lines(lines)}"
+            text = f"Without the {changes} the kernel is correct."
+            yield Variant((*self.changes,), Note(text, lines[-1]))
 
     def _moved(self, at: int, place: int, whole: bool) -> Variant:
         """Return the variant with a line moved to right before another."""

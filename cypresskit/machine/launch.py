@@ -176,9 +176,10 @@ def _tested(program: Program, at: int) -> str:
 
 def _change(program: Program, i: Instruction, counted: Collection[Key]) -> str:
     """Return what an instruction does to a counted component: "adds l0.z = 1", or "changes it"."""
-    for number, c in {*defines(i)}.intersection(counted):
-        adds = i.opcode == "add" and not any(source.negated for source in i.sources)
-        for source in i.sources if adds else ():
+    if i.opcode != "add" or any(source.negated for source in i.sources):
+        return "changes it"
+    for number, c in sorted({*defines(i)}.intersection(counted)):
+        for source in i.sources:
             letter = source.swizzle[c]
             words = program.literals.get(source.register.index)
             if source.register.kind == "l" and words and letter in LETTERS:

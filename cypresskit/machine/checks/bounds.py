@@ -64,16 +64,18 @@ class MemoryCheck(Check):
             event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
         ) - np.uint32(1)
         if (tiny := rows < SUBNORMAL).any():
-            read = {(register.index, c) for c in self.sampled[event.at]}
-            ends = (end for at, end in self.program.matching.items() if at < event.at < end)
-            before = self.program.body[: max(ends, default=event.at)]  # with the rest of its loop
-            made = [i.line for i in before if i.op.result in "iu" and read & {*defines(i)}]
-            see = f" (see {named_lines(made)})" if made else ""
-            does = f"samples at {register}, which holds an integer{see}: read as a float, that is 0"
-            advice = "`sample` takes floats: compute with floats, or convert by `itof`."
-            name = str(register)
-            wrong = np.logical_or.reduce(tiny)
-            self._report("whole coordinate", event, wrong, lambda *_: (does, advice, name))
+            self._report("whole coordinate", event, np.logical_or.reduce(tiny), self._whole)
+
+    def _whole(self, event: StepEvent, _: int) -> Described:
+        register = event.instruction.sources[0].register
+        read = {(register.index, c) for c in self.sampled[event.at]}
+        ends = (end for at, end in self.program.matching.items() if at < event.at < end)
+        before = self.program.body[: max(ends, default=event.at)]  # with the rest of its loop
+        made = [i.line for i in before if i.op.result in "iu" and read & {*defines(i)}]
+        see = f" (see {named_lines(made)})" if made else ""
+        does = f"samples at {register}, which holds an integer{see}: read as a float, that is 0"
+        advice = "`sample` takes floats: compute with floats, or convert by `itof`."
+        return does, advice, str(register)
 
     def fetch(self, event: FetchEvent) -> None:
         if not event.inside.all():
