@@ -250,7 +250,7 @@ def package_names(cells) -> set[str]:
             found.add("check")
         elif parts[1] != "teach":
             found.add(".".join(parts[:2]))
-        elif parts[2] in teach.MODULES and parts[-1] in getattr(teach, parts[2]).later:
+        elif parts[2] in teach.LESSONS and parts[-1] in getattr(teach, parts[2]).later:
             found.add("ck.draw")
         else:
             found.add(".".join(parts[:4]))

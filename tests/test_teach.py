@@ -22,7 +22,7 @@ from cypresskit.teach.l01_register_block import checks as block
 from cypresskit.teach.l03_bundles import checks as bundles
 from cypresskit.teach.l05_texture_cache import checks as textures
 from cypresskit.teach.l06_double_double.checks import hilbert
-from cypresskit.teach.l06_double_double.two_sum import two_sum_bits
+from cypresskit.teach.l06_double_double.two_sum_bits import two_sum_bits
 from cypresskit.teach.l07_lds import checks as lds
 from cypresskit.teach.l09_bus import checks as bus
 from cypresskit.teach.l11_pipelines import checks as pipelines

@@ -32,7 +32,7 @@ BUDGET = 300.0  # seconds of wall-clock time for one student's answers
 STUDENT = CallLimits(1_500.0, 8_000)  # for judging all answers of a student
 #: Modules that a judging process imports at its start.
 MODULES = ["cypresskit.grading.judging"] + [
-    f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()
+    f"cypresskit.teach.{folder}.checks" for folder in teach.LESSONS.values()
 ]
 SPENT = "Not judged: the answers before this one took {:.0f} s."
 CHECK_FAILED_HINT = "check the type and the size of what the answer returns."
@@ -61,7 +61,7 @@ def judge(cells: Sequence[str], call: str, server: ForkServer, seed: str = "") -
     if not match:
         raise ValueError(f"{call} is no call of a check")
     module, name, answer = match.groups()
-    run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
+    run = getattr(import_module(f"cypresskit.teach.{teach.LESSONS[module]}"), name)
     try:
         with use_seed(seed):
             return run(AnswerSource(cells, answer, server))

@@ -7,6 +7,7 @@ and where to look. It never raises. Importing this package changes nothing in a 
 ``exit`` as an error.
 """
 
+from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -20,15 +21,26 @@ from cypresskit.teach.notebook import install
 
 __all__ = ["Verdict", "explanation", "published", "starter_text"]
 
-#: The names of modules here: lessons without their number.
-MODULES = {
-    module.name.split("_", 1)[1] if module.name[1:3].isdigit() else module.name: module.name
-    for module in iter_modules(__path__)
+#: The folder of each lesson: its name without the number.
+LESSONS = {
+    module.name.partition("_")[2]: module.name for module in iter_modules(__path__) if module.ispkg
 }
 
 
+def open_lesson(folder: str) -> None:
+    """Let a lesson have the names of its checks and, imported at first use, of its pictures: each
+    is in the module of its name.
+    """
+    package = import_module(f"{__name__}.{folder}")
+    modules = {module.name for module in iter_modules(package.__path__)}
+    pictures = {name: name for name in modules - {"checks"}}
+    import_later(package.__name__, pictures, others="checks")
+
+
 session.register_extension(install)
-import_later(__name__, {name: f".{module}" for name, module in MODULES.items()})
+import_later(__name__, {name: f".{folder}" for name, folder in LESSONS.items()})
+for folder in LESSONS.values():
+    open_lesson(folder)
 
 if TYPE_CHECKING:
 

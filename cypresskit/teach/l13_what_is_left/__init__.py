@@ -1,5 +1,1 @@
 """Lesson 13, what is left of it: its checks and helpers."""
-
-from cypresskit.lazy import import_later
-
-import_later(__name__, {}, others="checks")
