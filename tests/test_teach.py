@@ -31,6 +31,10 @@ from cypresskit.teach.l12_contest import checks as contest
 CHECKS = planted()
 
 
+def no_mistakes(*_) -> dict:
+    return {}
+
+
 def said_otherwise(check, answer, right: bool, *words: str) -> str:
     """What is wrong with the verdict on a planted answer, or nothing."""
     verdict = check(answer)
@@ -107,7 +111,7 @@ def test_every_check_has_answers():
 def test_a_slip_is_named_only_if_it_explains_every_result():
     def judged(answer):
         made = formula.formula_exercise(
-            [(2.0,), (3.0,)], {"SLIP": lambda x: 2 * x + 4}, "HINT", name="f"
+            [(2.0,), (3.0,)], lambda x: {"SLIP": 2 * x + 4}, "HINT", name="f"
         )
         return made(lambda x: x * x)(answer)
 
@@ -127,7 +131,7 @@ def test_an_argument_counts_as_unused_only_if_the_source_never_reads_it():
 
     def judged(answer):
         cases = [(1.0, 2.0, 8.0), (3.0, 4.0, 8.0), (1.0, 4.0, 2.0)]
-        return formula.formula_exercise(cases, {}, "HINT", name="f")(right)(answer)
+        return formula.formula_exercise(cases, no_mistakes, "HINT", name="f")(right)(answer)
 
     def scaled(time, size, rate):
         time = time + 1
@@ -144,7 +148,7 @@ def test_an_argument_counts_as_unused_only_if_the_source_never_reads_it():
 
 def test_a_hint_says_only_what_is_true_where_other_calls_fail():
     def judged(answer):
-        made = formula.formula_exercise([(0,), (2,), (4,)], {}, "HINT", name="f")
+        made = formula.formula_exercise([(0,), (2,), (4,)], no_mistakes, "HINT", name="f")
         return made(lambda x: 3 * x + 1)(answer)
 
     assert judged(lambda x: 0 // x).hint.startswith("HINT In another call f(0) stops with ZeroDiv")

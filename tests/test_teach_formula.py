@@ -38,8 +38,12 @@ def test_a_random_case_is_like_those_that_are_shown(seed):
     assert all(len(set(column)) > 1 for column in list(zip(*cases))[:2])
 
 
+def no_mistakes(*_) -> dict:
+    return {}
+
+
 def formula(right, *cases: tuple) -> Formula:
-    return Formula(right, "f", cases, {}, "think.", "", lambda: cases[0])
+    return Formula(right, "f", cases, no_mistakes, "think.", "", lambda: cases[0])
 
 
 def hint(right, wrong, *cases: tuple) -> str:
@@ -86,7 +90,9 @@ def test_a_constant_factor_and_a_wrong_rounding_are_told(seed):
 def test_the_place_of_a_slip_is_told(wrong, said, form):
     """Whatever the form of the answer."""
     cases = [(2.0, 0.25, 4.0), (3.0, 0.5, 1.5), (5.0, 0.125, 7.0)]
-    check = formula_exercise(cases, {}, "think.", name="f")(lambda a, b, c: a * (1 - b) / c + c)
+    check = formula_exercise(cases, no_mistakes, "think.", name="f")(
+        lambda a, b, c: a * (1 - b) / c + c
+    )
     cell = "from math import sqrt\n" + form.replace("_", wrong)
     hint = check(AnswerSource([cell], "f")).hint
     assert said in hint and hint.endswith("think.") and bool(said) == (hint != "think.")
@@ -107,5 +113,5 @@ def test_a_loop_or_a_large_power_does_not_delay_a_hint():
     cases = [(1 << 40, 3), (1 << 41, 5)]
     loop = "def f(a, b):\n    while a > 7:\n        a //= b\n    return a"
     for cell in (loop, "def f(a, b):\n    return a**2 + b"):
-        judged = formula_exercise(cases, {}, "think.", name="f")(lambda a, b: a * b)
+        judged = formula_exercise(cases, no_mistakes, "think.", name="f")(lambda a, b: a * b)
         assert judged(AnswerSource([cell], "f")).hint == "think."

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial, wraps
 from math import ceil, floor, gcd, isclose
 
-import numpy as np
-
 from cypresskit.isolated import Answer, NoResult, Raised
 from cypresskit.tables import listed
 from cypresskit.teach.check import (
@@ -28,7 +26,7 @@ from cypresskit.teach.check import (
     type_with_article,
 )
 
-Mistakes = Mapping[str, Callable]
+Mistakes = Callable[..., Mapping[str, float]]
 Draw = Callable[[], tuple] | None
 RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
 N_RANDOM_CASES = 3  # calls with numbers that aren't shown
@@ -50,8 +48,8 @@ def formula_exercise(
     ``cases``, and for random cases from ``draw``, by default ``draw_case``. The student's is called
     ``name``, by default the right one's name without ``check_``.
 
-    ``mistakes``: hint to the function that makes the mistake. ``hint`` is for other mistakes;
-    ``unit`` follows numbers. If the right function returns True or False, so must the student's.
+    ``mistakes`` returns, for a case, what each mistake gives, by its hint. ``hint`` is for other
+    mistakes; ``unit`` follows numbers.
     """
 
     def made(right: Callable) -> Callable[[object], Verdict]:
@@ -140,19 +138,19 @@ class Formula:
             f"{self.call(self.cases[n])} gives {_text(results[n])}{self.unit};"
             f" it should be {_text(want[n])}{self.unit}."
         )
-        for its_hint, mistake in self.mistakes.items():
-            if all(_is_equal(result, mistake(*case)) for result, case in zip(results, self.cases)):
+        mistaken = [self.mistakes(*case) for case in self.cases]
+        for its_hint in mistaken[0]:
+            if all(_is_equal(result, made[its_hint]) for result, made in zip(results, mistaken)):
                 return Verdict(False, message, its_hint)
 
-        whether = isinstance(want[0], bool)
         hint = self.hint
-        if not whether and all(map(_is_rounded, results, want)):
+        if all(map(_is_rounded, results, want)):
             hint = ROUNDED
-        elif not any(results) and not whether and not failed:
+        elif not any(results) and not failed:
             hint = (
                 f"it returns 0 in every call: does it return what it computes? {capitalize(hint)}"
             )
-        elif not whether and not failed:
+        elif not failed:
             pattern = _pattern(results, want) or self.ignored(answer) or self.changed(answer)
             hint = f"{pattern} {capitalize(hint)}" if pattern else hint
         if any(fine):
@@ -197,8 +195,7 @@ class Formula:
 
     def result(self, answer: Callable, case: tuple) -> float:
         """Return the answer's result for a case; anything but a number stops the check."""
-        whether = isinstance(self.right(*case), bool)
-        return result_of(self.call(case), answer, case, self.hint, whether)
+        return result_of(self.call(case), answer, case, self.hint)
 
     def call(self, case: tuple) -> str:
         """Return a call of the student's function, as it would be written."""
@@ -221,14 +218,10 @@ def draw_case(cases: Sequence[tuple]) -> tuple:
     return tuple(case)
 
 
-def result_of(call: str, answer: Callable, case: tuple, hint: str, whether: bool = False) -> float:
-    """Return the number that a call returns or, if ``whether``, True or False. Anything else stops
-    the check.
-    """
+def result_of(call: str, answer: Callable, case: tuple, hint: str) -> float:
+    """Return the number that a call returns. Anything else stops the check."""
 
     def number(value) -> float | None:
-        if whether:
-            return bool(value) if isinstance(value, bool | np.bool_) else None
         try:
             return None if isinstance(value, str) else float(value)
         except (TypeError, ValueError):
@@ -247,10 +240,7 @@ def result_of(call: str, answer: Callable, case: tuple, hint: str, whether: bool
         more = "in Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
         if getattr(value, "size", 0) == 1:
             more = "`.item()` takes the number out of an array."
-        raise CheckStopped(
-            f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.",
-            more or hint,
-        )
+        raise CheckStopped(f"{call} returns {kind}, not a number.", more or hint)
     return figure
 
 

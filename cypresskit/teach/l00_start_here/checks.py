@@ -20,23 +20,17 @@ from cypresskit.timing.simulate import simulate
         for b in (HD5870, HD5970, HD5850)
     ]
     + [(1, 1, 1, 0.85)],
-    {
-        "a multiply-add is two operations.": lambda e, p, u, g: e * p * u * g,
-        "a thread processor has several units, and each of them works.": lambda e, p, u, g: (
-            2 * e * p * g
-        ),
-        "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2e9 * e * p * u * g,
+    lambda e, p, u, g: {
+        "a multiply-add is two operations.": e * p * u * g,
+        "a thread processor has several units, and each of them works.": 2 * e * p * g,
+        "10^9 is in GHz and in Gflop/s already.": 2e9 * e * p * u * g,
         "10^9 is in GHz and in Gflop/s already, and a multiply-add is two operations.": (
-            lambda e, p, u, g: 1e9 * e * p * u * g
+            1e9 * e * p * u * g
         ),
-        "0.85 is the clock of one of these chips: use `clock_ghz`.": (
-            lambda e, p, u, g: 2 * e * p * u * 0.85
-        ),
-        "not every chip here has 5 units: use `units`.": lambda e, p, u, g: 2 * e * p * 5 * g,
-        "this is in Tflop/s. Return Gflop/s.": lambda e, p, u, g: 2 * e * p * u * g / 1000,
-        "that counts the units: how many times a second does each of them work?": (
-            lambda e, p, u, g: 2 * e * p * u
-        ),
+        "0.85 is the clock of one of these chips: use `clock_ghz`.": 2 * e * p * u * 0.85,
+        "not every chip here has 5 units: use `units`.": 2 * e * p * 5 * g,
+        "this is in Tflop/s. Return Gflop/s.": 2 * e * p * u * g / 1000,
+        "that counts the units: how many times a second does each of them work?": 2 * e * p * u,
     },
     "how many units has the chip in all, and how many flops does each do per second?",
     " Gflop/s",

@@ -129,28 +129,18 @@ def check_whole_kernel(mine: Kernel) -> str:
         (12, HD5850.single_gflops, HD5850.texture_gb_s, 4),
         (1, HD5870.single_gflops, HD5870.memory_gb_s, 4),
     ],
-    {
-        "no more than the peak, even if the fetches allow more.": lambda b, p, r, s: r * b / s,
-        "that is the peak alone; where a flop needs many words, the fetches decide.": (
-            lambda b, p, r, s: p
-        ),
-        "solve bandwidth = F S / b for F: b multiplies, S divides.": lambda b, p, r, s: min(
-            p, r * b * s
-        ),
-        "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
-        "bandwidth is in bytes, not bits.": lambda b, p, r, s: min(p, r * b / s / 8),
-        "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(
-            p, r / b / s
-        ),
-        "the smaller of the two holds the kernel back, not the larger.": lambda b, p, r, s: max(
-            p, r * b / s
-        ),
+    lambda b, p, r, s: {
+        "no more than the peak, even if the fetches allow more.": r * b / s,
+        "that is the peak alone; where a flop needs many words, the fetches decide.": p,
+        "solve bandwidth = F S / b for F: b multiplies, S divides.": min(p, r * b * s),
+        "bandwidth is in bytes, and a word has several.": min(p, r * b),
+        "bandwidth is in bytes, not bits.": min(p, r * b / s / 8),
+        "a larger block needs fewer words a flop, so it allows more.": min(p, r / b / s),
+        "the smaller of the two holds the kernel back, not the larger.": max(p, r * b / s),
         "a block's b * b multiply-adds take 2 b words, so b flops come from a word.": (
-            lambda b, p, r, s: min(p, r * b * b / s)
+            min(p, r * b * b / s)
         ),
-        "W = 1/b: a multiplication and an addition count as two flops.": lambda b, p, r, s: min(
-            p, 2 * r * b / s
-        ),
+        "W = 1/b: a multiplication and an addition count as two flops.": min(p, 2 * r * b / s),
     },
     "solve bandwidth = F S / b for F. Is that or the peak smaller?",
     " Gflop/s",

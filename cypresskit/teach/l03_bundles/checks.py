@@ -128,33 +128,25 @@ def chain_bundles(count: int) -> int:
         (0, 6, 6),
         (0, 0, 0),
     ],
-    {
-        "there are no half bundles: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
-        "bundles are whole: round up.": lambda p, s, d: (p + s + 4 * d) / 5,
-        "bundles are whole: `//` rounds down, and you need to round up.": lambda p, s, d: (
-            (p + s + 4 * d) // 5
-        ),
-        "these are slots; a bundle has five.": lambda p, s, d: p + s + 4 * d,
-        "these are operations; a bundle holds up to five.": lambda p, s, d: p + s + d,
+    lambda p, s, d: {
+        "there are no half bundles: round up.": max((p + s + 4 * d) / 5, s, d),
+        "bundles are whole: round up.": (p + s + 4 * d) / 5,
+        "bundles are whole: `//` rounds down, and you need to round up.": (p + s + 4 * d) // 5,
+        "these are slots; a bundle has five.": p + s + 4 * d,
+        "these are operations; a bundle holds up to five.": p + s + d,
         "all slots together are only one limit: two scalar operations can't share a bundle, nor"
-        " two doubles.": lambda p, s, d: -(-(p + s + 4 * d) // 5),
+        " two doubles.": -(-(p + s + 4 * d) // 5),
         "all slots together are only one limit: two scalar operations can't share a bundle. And a"
-        " double multiply-add takes four slots, not one.": lambda p, s, d: -(-(p + s + d) // 5),
-        "a bundle that isn't full is one too: round up, not down.": lambda p, s, d: max(
-            (p + s + 4 * d) // 5, s, d
+        " double multiply-add takes four slots, not one.": -(-(p + s + d) // 5),
+        "a bundle that isn't full is one too: round up, not down.": max((p + s + 4 * d) // 5, s, d),
+        "each scalar operation needs a t slot, and a bundle has one.": (
+            max(-(-(p + s + 4 * d) // 5), d)
         ),
-        "each scalar operation needs a t slot, and a bundle has one.": lambda p, s, d: max(
-            -(-(p + s + 4 * d) // 5), d
-        ),
-        "no two double multiply-adds fit into one bundle.": lambda p, s, d: max(
-            -(-(p + s + 4 * d) // 5), s
-        ),
-        "a double multiply-add takes four slots.": lambda p, s, d: max(-(-(p + s + d) // 5), s, d),
-        "slots are shared: plain operations fit beside the others.": lambda p, s, d: (
-            -(-p // 5) + s + d
-        ),
-        "a double leaves t free: a scalar operation fits there.": lambda p, s, d: max(
-            -(-(p + s + 4 * d) // 5), s + d
+        "no two double multiply-adds fit into one bundle.": max(-(-(p + s + 4 * d) // 5), s),
+        "a double multiply-add takes four slots.": max(-(-(p + s + d) // 5), s, d),
+        "slots are shared: plain operations fit beside the others.": -(-p // 5) + s + d,
+        "a double leaves t free: a scalar operation fits there.": (
+            max(-(-(p + s + 4 * d) // 5), s + d)
         ),
     },
     "three things bound it: all slots together, the t slots, and the doubles. Which is the"

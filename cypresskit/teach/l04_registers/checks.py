@@ -55,23 +55,17 @@ def measured_table() -> str:
 
 @formula_exercise(
     [(2, 6), (1, 0), (4, 5), (108, 408), (124, 540), (300, 8)],
-    {
-        "there are no half wavefronts: round up to the next whole number.": lambda c, w: (
-            (c + w) / c
-        ),
-        "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: (
-            (c + w) // c
-        ),
-        "round up, not to the nearest: 2 that compute 4 clocks fill 8 of 4 + 5.": lambda c, w: (
+    lambda c, w: {
+        "there are no half wavefronts: round up to the next whole number.": (c + w) / c,
+        "round up, not down: 2 wavefronts that compute 4 clocks fill 8 of 4 + 5.": (c + w) // c,
+        "round up, not to the nearest: 2 that compute 4 clocks fill 8 of 4 + 5.": (
             round((c + w) / c)
         ),
-        f"{ITSELF}.": lambda c, w: -(-w // c),
-        f"{ITSELF}. Round up to a whole number.": lambda c, w: w / c,
-        f"{ITSELF}. Round up, not down.": lambda c, w: w // c,
-        "one too many where it comes out even: 4 wavefronts of 2 clocks fill 2 + 6.": (
-            lambda c, w: w // c + 2
-        ),
-        "one less would do.": lambda c, w: -(-w // c) + 2,
+        f"{ITSELF}.": -(-w // c),
+        f"{ITSELF}. Round up to a whole number.": w / c,
+        f"{ITSELF}. Round up, not down.": w // c,
+        "one too many where it comes out even: 4 wavefronts of 2 clocks fill 2 + 6.": w // c + 2,
+        "one less would do.": -(-w // c) + 2,
     },
     "while one wavefront waits, others compute: how many fill that time? Count the waiting one,"
     " too.",

@@ -185,32 +185,24 @@ def limit(f, b, c):
 
 @formula_exercise(
     [(256, 31, 128), (8, 89, 64), (128, 68, 256), (128, 68, 384), (512, 75, 320)],
-    {
-        "the flops are those of one work-item; a wavefront has 64.": lambda *case: (
-            limit(*case) / 64
-        ),
-        "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: limit(*case) / 4,
-        "there are 20 SIMD engines.": lambda *case: limit(*case) / 20,
-        "how many clocks are there in a second?": lambda *case: limit(*case) / 0.85,
-        "in Gflop/s: use the clock in GHz, 0.85.": lambda *case: 1e9 * limit(*case),
-        "in Gflop/s: use the clock in GHz, 0.85, not 850.": lambda *case: 1e3 * limit(*case),
-        "a multiply-add counts as two flops already.": lambda *case: 2 * limit(*case),
-        "this is a time for each flop; the speed is flops over time.": lambda *case: (
-            1 / limit(*case)
-        ),
-        "they compute and fetch at the same time: which takes longer?": lambda f, b, c: (
-            f * RATE / (4 * b + c)
-        ),
-        "the iteration takes as long as its slower unit, not the faster one.": lambda f, b, c: (
+    lambda f, b, c: {
+        "the flops are those of one work-item; a wavefront has 64.": limit(f, b, c) / 64,
+        "a wavefront has 64 work-items, on 16 thread processors.": limit(f, b, c) / 4,
+        "there are 20 SIMD engines.": limit(f, b, c) / 20,
+        "how many clocks are there in a second?": limit(f, b, c) / 0.85,
+        "in Gflop/s: use the clock in GHz, 0.85.": 1e9 * limit(f, b, c),
+        "in Gflop/s: use the clock in GHz, 0.85, not 850.": 1e3 * limit(f, b, c),
+        "a multiply-add counts as two flops already.": 2 * limit(f, b, c),
+        "this is a time for each flop; the speed is flops over time.": 1 / limit(f, b, c),
+        "they compute and fetch at the same time: which takes longer?": f * RATE / (4 * b + c),
+        "the iteration takes as long as its slower unit, not the faster one.": (
             f * RATE / min(4 * b, c)
         ),
-        "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * RATE / max(b, c),
-        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: (
-            limit(f, 4 * b, c)
-        ),
-        "`clocks` already covers all fetches of an iteration.": lambda f, b, c: limit(f, b, 16 * c),
-        "the texture unit has to keep up as well.": lambda f, b, c: f * RATE / (4 * b),
-        "the arithmetic takes its time as well.": lambda f, b, c: f * RATE / c,
+        "a bundle of a wavefront takes 4 clocks.": f * RATE / max(b, c),
+        "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": limit(f, 4 * b, c),
+        "`clocks` already covers all fetches of an iteration.": limit(f, b, 16 * c),
+        "the texture unit has to keep up as well.": f * RATE / (4 * b),
+        "the arithmetic takes its time as well.": f * RATE / c,
     },
     "flops of a wavefront, over the clocks of an iteration, times engines, times clocks per second"
     " (in units of 10^9).",

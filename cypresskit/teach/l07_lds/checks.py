@@ -124,29 +124,19 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
         (words,)
         for words in (STEPS[0], [5] * 16, *STEPS[1:], [3, 35] * 8, [8, 0, 32, 64, *[7] * 10, 9, 10])
     ],
-    {
-        "a word is served at once to all.": lambda words: max(
-            [w % 32 for w in words].count(b) for b in range(32)
+    lambda words: {
+        "a word is served at once to all.": (
+            max([w % 32 for w in words].count(b) for b in range(32))
         ),
         "banks work at the same time: count the busiest one's words, not the banks.": (
-            lambda words: len(words_by_bank(words))
+            len(words_by_bank(words))
         ),
-        "banks work at the same time: don't count all the words.": lambda words: len(set(words)),
-        "take the busiest bank, not the sum.": lambda words: (
-            1 + len(set(words)) - len(words_by_bank(words))
-        ),
-        "this is how many wait; the first one takes a clock as well.": lambda words: (
-            busiest_bank(words) - 1
-        ),
-        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: busiest_bank(
-            words, 16
-        ),
-        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: busiest_bank(
-            words, step=32
-        ),
-        "words are counted here, not bytes: word 1 is in bank 1.": lambda words: busiest_bank(
-            words, step=4
-        ),
+        "banks work at the same time: don't count all the words.": len(set(words)),
+        "take the busiest bank, not the sum.": 1 + len(set(words)) - len(words_by_bank(words)),
+        "this is how many wait; the first one takes a clock as well.": busiest_bank(words) - 1,
+        "the chip has 32 banks, of which 16 work-items use a part.": busiest_bank(words, 16),
+        "the bank is the word's number modulo 32; // 32 is its row.": busiest_bank(words, step=32),
+        "words are counted here, not bytes: word 1 is in bank 1.": busiest_bank(words, step=4),
     },
     "for each bank, how many different words are requested? The busiest bank decides.",
     name="clocks",

@@ -60,18 +60,18 @@ def measured_table() -> str:
 
 @formula_exercise(
     [(153.6, 4), (153.6, 8), (144.0, 4), (31.2, 8), (153.6, 2), (128.0, 16)],
-    {
+    lambda r, s: {
         "for a large A, leave out what x and y take: A alone is nearly all of the memory's work.": (
-            lambda r, s: 2 * r / s / (1 + 1 / 1024)
+            2 * r / s / (1 + 1 / 1024)
         ),
         "each number of A takes part in two operations, a multiplication and an addition; x doesn't"
-        " come from memory again.": lambda r, s: r / s,
-        "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
+        " come from memory again.": r / s,
+        "GB/s are bytes, not numbers: how many numbers arrive in a second?": 2 * r,
         "that is with the 84 % of its peak that memory reaches; here it delivers all.": (
-            lambda r, s: 2 * HD5870.dram_efficiency * r / s
+            2 * HD5870.dram_efficiency * r / s
         ),
-        "this is in flop/s. Return Gflop/s.": lambda r, s: 2e9 * r / s,
-        "more bytes in a number mean fewer numbers a second, not more.": lambda r, s: 2 * r * s,
+        "this is in flop/s. Return Gflop/s.": 2e9 * r / s,
+        "more bytes in a number mean fewer numbers a second, not more.": 2 * r * s,
     },
     "how many numbers of A arrive in a second, and how many operations does each take part in?",
     " Gflop/s",
@@ -165,24 +165,20 @@ def useful(m: int, n: int, t: int) -> float:
 
 @formula_exercise(
     [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
-    {
-        "a share is between 0 and 1. This is in percent.": lambda m, n, t: (
-            100 * (1 - useful(m, n, t))
-        ),
-        "this is the share of useful arithmetic. Return the wasted share.": useful,
-        "compare with all that is computed, padding included.": lambda *case: 1 / useful(*case) - 1,
-        "a multiple of the tile isn't rounded up: it stays as it is.": lambda m, n, t: (
+    lambda m, n, t: {
+        "a share is between 0 and 1. This is in percent.": 100 * (1 - useful(m, n, t)),
+        "this is the share of useful arithmetic. Return the wasted share.": useful(m, n, t),
+        "compare with all that is computed, padding included.": 1 / useful(m, n, t) - 1,
+        "a multiple of the tile isn't rounded up: it stays as it is.": (
             1 - m * n / ((m // t + 1) * (n // t + 1) * t * t)
         ),
-        "pad n too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),
-        "the two wastes overlap in a corner: don't add them.": lambda m, n, t: (
+        "pad n too, not m alone.": 1 - useful(m, t, t),
+        "the two wastes overlap in a corner: don't add them.": (
             2 - useful(m, t, t) - useful(t, n, t)
         ),
-        "pad m and n to whole tiles, not their product.": lambda m, n, t: (
-            1 - m * n / (-(-m * n // t**2) * t**2)
-        ),
+        "pad m and n to whole tiles, not their product.": 1 - m * n / (-(-m * n // t**2) * t**2),
         "`%` gives what is beyond the last whole tile, not the zeros that fill one up.": (
-            lambda m, n, t: (m % t) * (n % t) / (m * n)
+            (m % t) * (n % t) / (m * n)
         ),
     },
     '"What padding costs": how many rows and columns are computed, and how many of them are'

@@ -56,26 +56,18 @@ def real_kernel_table() -> str:
 
 @formula_exercise(
     [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
-    {
-        "that is the transfers alone; the kernel has to run as well.": lambda n, b, f: (
-            24 * n**2 / b
-        ),
-        "that is the kernel alone; the matrices have to travel as well.": lambda n, b, f: (
-            kernel_seconds(n, f)
-        ),
-        "that sends the old C as well: four matrices.": lambda n, b, f: product_seconds(n, b, f, 4),
+    lambda n, b, f: {
+        "that is the transfers alone; the kernel has to run as well.": 24 * n**2 / b,
+        "that is the kernel alone; the matrices have to travel as well.": kernel_seconds(n, f),
+        "that sends the old C as well: four matrices.": product_seconds(n, b, f, 4),
         "three matrices cross the bus, one after another: A and B, then C on its way back.": (
-            lambda n, b, f: product_seconds(n, b, f, 2)
+            product_seconds(n, b, f, 2)
         ),
-        "a double takes 8 bytes.": lambda n, b, f: product_seconds(n, b, f, size=4),
-        "bandwidth is in bytes; a number has 8.": lambda n, b, f: product_seconds(n, b, f, size=1),
-        "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: (
-            24 * n**2 / b + n**3 / f
-        ),
-        "nothing overlaps here: the times add up.": lambda n, b, f: max(
-            24 * n**2 / b, kernel_seconds(n, f)
-        ),
-        "that is in milliseconds.": lambda *case: 1e3 * product_seconds(*case),
+        "a double takes 8 bytes.": product_seconds(n, b, f, size=4),
+        "bandwidth is in bytes; a number has 8.": product_seconds(n, b, f, size=1),
+        "each of N * N elements takes N multiplications and N additions.": 24 * n**2 / b + n**3 / f,
+        "nothing overlaps here: the times add up.": max(24 * n**2 / b, kernel_seconds(n, f)),
+        "that is in milliseconds.": 1e3 * product_seconds(n, b, f),
     },
     "add two times: bytes / (bytes/s) for the bus, and operations / (operations/s).",
     " s",
@@ -89,16 +81,12 @@ def check_seconds(n, b, f):
 
 @formula_exercise(
     [(*both, *more) for both, more in zip(TRIED, ((8, 4), (4, 3), (8, 2), (16, 4)))],
-    {
-        "that is for four matrices, however many are moved.": lambda b, f, s, moved: 2 * s * f / b,
-        "that is for doubles, whatever the size of a number.": lambda b, f, s, moved: (
-            4 * moved * f / b
-        ),
-        "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
-        "the kernel does 2 N^3 operations, not N^3.": lambda b, f, s, moved: moved * s * f / b,
-        "inverted: with a faster bus, a smaller N is enough.": lambda b, f, s, moved: (
-            2 * b / (moved * s * f)
-        ),
+    lambda b, f, s, moved: {
+        "that is for four matrices, however many are moved.": 2 * s * f / b,
+        "that is for doubles, whatever the size of a number.": 4 * moved * f / b,
+        "16 F / B is for four matrices of doubles.": 16 * f / b,
+        "the kernel does 2 N^3 operations, not N^3.": moved * s * f / b,
+        "inverted: with a faster bus, a smaller N is enough.": 2 * b / (moved * s * f),
     },
     "write down both times, with `moved` matrices of N^2 numbers, set them equal and solve for N.",
     name="n_balance",
@@ -112,18 +100,12 @@ def check_balance(b, f, s, moved):
 
 @formula_exercise(
     [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
-    {
-        "at N_balance itself the share is one half.": lambda p, b, f: p * n_balance(b, f),
-        "that is right for one half alone; the share is N / (N + N_balance).": lambda p, b, f: (
-            n_balance(b, f)
-        ),
-        "inverted: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * n_balance(b, f),
-        "at that N, transfers take this share of the *kernel's* time.": lambda p, b, f: (
-            n_balance(b, f) / p
-        ),
-        "transfers don't vanish: the share is N / (N + N_balance).": lambda p, b, f: (
-            n_balance(b, f) / (1 - p)
-        ),
+    lambda p, b, f: {
+        "at N_balance itself the share is one half.": p * n_balance(b, f),
+        "that is right for one half alone; the share is N / (N + N_balance).": n_balance(b, f),
+        "inverted: a larger share needs a larger N.": (1 - p) / p * n_balance(b, f),
+        "at that N, transfers take this share of the *kernel's* time.": n_balance(b, f) / p,
+        "transfers don't vanish: the share is N / (N + N_balance).": n_balance(b, f) / (1 - p),
     },
     "the share is N / (N + N_balance); solve that for N.",
 )

@@ -80,13 +80,13 @@ def simulate_padded(n: int = 1920, block: int = 1792) -> str:
         (256 << 20, 8192),
         (int(twins(1024, 4096)), 4096),
     ],
-    {
-        "that block is not a multiple of 128.": lambda m, d: fitting(m, d, 1),
-        "that is one step too far: its buffers no longer fit.": lambda m, d: fitting(m, d) + 128,
-        "each strip is there twice, and a block of C three times.": lambda m, d: fitting(
-            m, d, size=lambda block, depth: 8 * (2 * depth + block) * block
+    lambda m, d: {
+        "that block is not a multiple of 128.": fitting(m, d, 1),
+        "that is one step too far: its buffers no longer fit.": fitting(m, d) + 128,
+        "each strip is there twice, and a block of C three times.": (
+            fitting(m, d, size=lambda block, depth: 8 * (2 * depth + block) * block)
         ),
-        "buffers that fill the card to its last byte fit too.": lambda m, d: fitting(m - 1, d),
+        "buffers that fill the card to its last byte fit too.": fitting(m - 1, d),
     },
     'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a'
     ' block?".',

@@ -134,15 +134,11 @@ def measured_table(machine: Machine) -> str:
         ([0.5, 0.25, 4.0, 1.0], 7),
         ([2.0, 3.0, 1.0], 1),
     ],
-    {
-        "this is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
-        "the first unit has to go through all stages before it comes out.": lambda s, u: max(s) * u,
-        "only the units after the first come out at the slowest stage's pace.": lambda s, u: (
-            sum(s) + u * max(s)
-        ),
-        "not the mean: the slowest stage sets the pace.": lambda s, u: (
-            sum(s) + (u - 1) * sum(s) / len(s)
-        ),
+    lambda s, u: {
+        "this is one unit after the other, without overlap.": sum(s) * u,
+        "the first unit has to go through all stages before it comes out.": max(s) * u,
+        "only the units after the first come out at the slowest stage's pace.": sum(s) + u * max(s),
+        "not the mean: the slowest stage sets the pace.": sum(s) + (u - 1) * sum(s) / len(s),
     },
     "when does the first unit come out, and how long after it each further one? Draw the three rows"
     " of the lesson.",
@@ -161,15 +157,11 @@ def check_pipeline(s, u):
 
 @formula_exercise(
     [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
-    {
-        "inverted: the slower side should get less.": lambda s, c, g: s * c / (s * c + (1 - s) * g),
-        "the share tried counts as well: how much did each do in its time?": lambda s, c, g: (
-            g / (c + g)
-        ),
-        "this is the CPU's rate over the chips'. Return its part of both.": lambda s, c, g: (
-            s / c / ((1 - s) / g)
-        ),
-        "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,
+    lambda s, c, g: {
+        "inverted: the slower side should get less.": s * c / (s * c + (1 - s) * g),
+        "the share tried counts as well: how much did each do in its time?": g / (c + g),
+        "this is the CPU's rate over the chips'. Return its part of both.": s / c / ((1 - s) / g),
+        "shares have to add up to 1: divide by the sum of both rates.": s * g / c,
     },
     "how much of the whole did each do in a second? Which part of what both did was the CPU's?",
     name="next_share",

@@ -336,31 +336,27 @@ def share_filled(n: int, k: int) -> float:
 
 @formula_exercise(
     [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
-    {
-        "that is the last round alone; all of them count.": lambda n, k: (
+    lambda n, k: {
+        "that is the last round alone; all of them count.": (
             ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k
         ),
-        "there are 20 engines, each with `active` wavefronts.": lambda n, k: share_filled(
-            n, k / 20
-        ),
-        "a partly filled round counts as a whole one: round up.": lambda n, k: (
-            (n // 64) ** 2 / (20 * k)
-        ),
+        "there are 20 engines, each with `active` wavefronts.": share_filled(n, k / 20),
+        "a partly filled round counts as a whole one: round up.": (n // 64) ** 2 / (20 * k),
         "a last round that is full needs no other after it.": (
-            lambda n, k: (n // 64) ** 2 / (((n // 64) ** 2 // (20 * k) + 1) * 20 * k)
+            (n // 64) ** 2 / (((n // 64) ** 2 // (20 * k) + 1) * 20 * k)
         ),
-        "that is the share that stays empty.": lambda n, k: 1 - share_filled(n, k),
-        "`//` gives whole numbers only: a share needs `/`.": lambda n, k: (
+        "that is the share that stays empty.": 1 - share_filled(n, k),
+        "`//` gives whole numbers only: a share needs `/`.": (
             (n // 64) ** 2 // (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
         ),
         "this is how full the last round is, and 0 if it is full: all rounds count.": (
-            lambda n, k: (n // 64) ** 2 % (20 * k) / (20 * k)
+            (n // 64) ** 2 % (20 * k) / (20 * k)
         ),
-        "a share is between 0 and 1. This is in percent.": lambda n, k: 100 * share_filled(n, k),
-        "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 elements.": lambda n, k: (
+        "a share is between 0 and 1. This is in percent.": 100 * share_filled(n, k),
+        "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 elements.": (
             share_filled(8 * n, k)
         ),
-        "there are n / 64 wavefronts along each side of C, so multiply.": lambda n, k: (
+        "there are n / 64 wavefronts along each side of C, so multiply.": (
             n // 64 / (-(-(n // 64) // (20 * k)) * 20 * k)
         ),
     },

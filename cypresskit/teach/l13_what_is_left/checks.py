@@ -77,25 +77,21 @@ def share_warps(r: int, t: int, s: int) -> int:
         (65, 64, 0),
         (40, 1024, 100000),
     ],
-    {
+    lambda r, t, s: {
         "thread blocks come whole: `//` rounds down.": (
-            lambda r, t, s: min(65536 / (r * t), 233472 / (s + 1024), 2048 / t) * t / 32
+            min(65536 / (r * t), 233472 / (s + 1024), 2048 / t) * t / 32
         ),
-        "thread blocks come whole.": lambda r, t, s: min(
-            65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64
-        ),
-        "each thread block takes 1,024 bytes more.": lambda r, t, s: share_warps(
-            r, t, max(s, 1) - 1024
-        ),
-        "these are thread blocks, not warps.": lambda *case: min(thread_blocks(*case)),
+        "thread blocks come whole.": min(65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64),
+        "each thread block takes 1,024 bytes more.": share_warps(r, t, max(s, 1) - 1024),
+        "these are thread blocks, not warps.": min(thread_blocks(r, t, s)),
         "right for hardware that rounds a thread's registers up to multiples of 8: here leave that"
-        " out.": lambda r, t, s: share_warps(-(-r // 8) * 8, t, s),
-        "these are threads: how many make a warp?": lambda r, t, s: min(thread_blocks(r, t, s)) * t,
-        "there are three limits, and the registers are only one.": lambda r, t, s: (
+        " out.": share_warps(-(-r // 8) * 8, t, s),
+        "these are threads: how many make a warp?": min(thread_blocks(r, t, s)) * t,
+        "there are three limits, and the registers are only one.": (
             thread_blocks(r, t, s)[0] * t // 32
         ),
-        "shared memory is limited, too.": lambda r, t, s: share_warps(r, t, 0),
-        "only 2,048 threads fit.": lambda r, t, s: min(thread_blocks(r, t, s)[:2]) * t // 32,
+        "shared memory is limited, too.": share_warps(r, t, 0),
+        "only 2,048 threads fit.": min(thread_blocks(r, t, s)[:2]) * t // 32,
     },
     "how many whole thread blocks do the registers allow, how many the shared memory, how many the"
     " threads?",
@@ -110,16 +106,12 @@ def check_warps(r, t, s):
 
 @formula_exercise(
     [(256, 128, 4), (160, 64, 4), (128, 48, 8), (4096, 128, 2)],
-    {
-        "the cache delivers bytes, not numbers: how many bytes has a number?": lambda f, w, s: (
-            f / w
-        ),
-        "the more bytes a number has, the longer it takes to arrive.": lambda f, w, s: f / (w * s),
-        "inverted: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
-        "a value of k takes a column *and* a row.": lambda f, w, s: f * s / w / 2,
-        "each product is a multiplication and an addition: two operations.": lambda f, w, s: (
-            2 * f * s / w
-        ),
+    lambda f, w, s: {
+        "the cache delivers bytes, not numbers: how many bytes has a number?": f / w,
+        "the more bytes a number has, the longer it takes to arrive.": f / (w * s),
+        "inverted: more arithmetic needs a larger block.": w / (f * s),
+        "a value of k takes a column *and* a row.": f * s / w / 2,
+        "each product is a multiplication and an addition: two operations.": 2 * f * s / w,
     },
     "for a value of k, how many clocks do 2b numbers take to arrive, and how many do the operations"
     " take?",
@@ -133,16 +125,14 @@ def check_smallest(f, w, s):
 
 @formula_exercise(
     [(880, 16), (700, 16), (300, 24), (500, 48)],
-    {
+    lambda latency, work: {
         "a warp waits for `latency` clocks once: the other warps work in that time.": (
-            lambda latency, work: latency * work
+            latency * work
         ),
-        "inverted: a longer latency needs more warps.": lambda latency, work: work / latency,
-        "these are the warps that work while one waits: that one counts, too.": (
-            lambda latency, work: latency / work - 1
-        ),
+        "inverted: a longer latency needs more warps.": work / latency,
+        "these are the warps that work while one waits: that one counts, too.": latency / work - 1,
         "`latency` includes `work`: of every `latency` clocks, a warp computes `work`.": (
-            lambda latency, work: latency / work + 1
+            latency / work + 1
         ),
     },
     "in how many clocks does each warp return, and for how many of them does it keep the"

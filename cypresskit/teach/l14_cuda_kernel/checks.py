@@ -104,19 +104,13 @@ def _check_launches(launches: list) -> None:
 
 @formula_exercise(
     [(400, 300, 50), (300, 400, 50), (500, 20, 200), (90, 90, 300)],
-    {
-        "the second load is still awaited: they were in flight together.": (
-            lambda first, second, work: first
-        ),
-        "that is what an iteration still takes. How much shorter is it?": (
-            lambda first, second, work: second + work
-        ),
+    lambda first, second, work: {
+        "the second load is still awaited: they were in flight together.": first,
+        "that is what an iteration still takes. How much shorter is it?": second + work,
         "a wait can't become shorter than nothing: what if the second load is the longer one?": (
-            lambda first, second, work: first - second
+            first - second
         ),
-        "the work is done in both cases: it cancels.": (
-            lambda first, second, work: max(first - second - work, 0)
-        ),
+        "the work is done in both cases: it cancels.": max(first - second - work, 0),
     },
     "the work begins when both loads have arrived. How long does an iteration take with both, and"
     " how long with the second one alone?",
@@ -131,14 +125,13 @@ def check_saves(first, second, work):
 
 @formula_exercise(
     [(8,), (32,), (16,), (1,), (2,), (4,)],
-    {
-        "a thread needs eight numbers of each, not one.": lambda across: across + 32 / across,
-        "the warp's 32 threads stand in 32 / across rows.": lambda across: 8 * (across + 32),
-        "these are the numbers of b. Add the numbers of a.": lambda across: 8 * across,
-        "these are the numbers of a. Add the numbers of b.": lambda across: 8 * 32 / across,
-        "threads share numbers: threads in a row share a's, threads in a column"
-        " b's.": lambda across: 16 * 32,
-        "these are the numbers of C.": lambda across: 8 * across * 8 * 32 / across,
+    lambda across: {
+        "a thread needs eight numbers of each, not one.": across + 32 / across,
+        "the warp's 32 threads stand in 32 / across rows.": 8 * (across + 32),
+        "these are the numbers of b. Add the numbers of a.": 8 * across,
+        "these are the numbers of a. Add the numbers of b.": 8 * 32 / across,
+        "threads share numbers: threads in a row share a's, threads in a column b's.": 16 * 32,
+        "these are the numbers of C.": 8 * across * 8 * 32 / across,
     },
     "how many columns of C has a warp, and how many rows?",
     " numbers",
