@@ -226,7 +226,7 @@ def _draw_listing(sheet: Sheet, loop: _Loop) -> None:
     )
     sheet.ring(source, width, height - 2, "now", "soft")
     sheet.boxes("line colors", left + 6, y, 9, height - 6, fill=(COLORS, color))
-    sheet.numbers("texts", left + 14, y, text, names=shown, size=12, font=value("monospace"))
+    sheet.numbers("texts", left + 14, y, text, names=shown, text_font=value("monospace"))
 
 
 def _draw_table(sheet: Sheet, loop: _Loop) -> None:
@@ -353,12 +353,21 @@ def _draw_slots(sheet: Sheet, loop: _Loop) -> None:
                 name[frame, o.slot] = names.index(o.name)
                 color[frame, o.slot] = loop.color(o.line)
                 key[frame, o.slot] = o.line
-        look: dict = {"color": "faint", "words": (names, name), "key": key, "round": 3}
-        sheet.boxes(f"slots {row}", SLOTS_X, y, SLOT - 8, 24, **look)
+        sheet.boxes(
+            f"slots {row}",
+            SLOTS_X,
+            y,
+            SLOT - 8,
+            24,
+            color="faint",
+            words=(names, name),
+            key=key,
+            round=3,
+        )
         sheet.boxes(f"colors {row}", SLOTS_X, y + 9, SLOT - 8, 6, fill=(COLORS, color))
         sheet.numbers(f"names {row}", SLOTS_X, y - 3, name, names=short, align="center", size=11)
         sheet.text(DETAIL_LEFT + 34, y, row, "soft", align="right", size=11)
-    sheet.text(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center", size=12)
+    sheet.text(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center")
 
 
 def short_fetch(line: str) -> str:

@@ -44,7 +44,7 @@ class Scale:
     title: str
     low: float
     high: float
-    log: bool = False
+    log: bool = False  #: for x alone
     ticks: Sequence[float] = ()  #: round numbers by default
 
     def numbers(self) -> list[float]:
@@ -92,7 +92,7 @@ class Chart:
             x_range=Range1d(across.low, across.high),
             y_range=Range1d(up.low, up.high),
             x_scale=LogScale() if across.log else LinearScale(),
-            y_scale=LogScale() if up.log else LinearScale(),
+            y_scale=LinearScale(),
             min_border_left=LEFT,
             min_border_right=RIGHT,
             min_border_top=TOP,

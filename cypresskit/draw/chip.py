@@ -135,8 +135,17 @@ def _draw_dots(
     """Draw the running wavefronts."""
     columns = zip(*(scene.dots(places, layout) for scene in scenes))
     x, y, width, key = map(_concatenate, columns, (np.nan, np.nan, HIDDEN, -1))
-    look: dict = {"color": "ink", "moves": ("x", "y", "w"), "round": layout.dot // 2}
-    sheet.boxes("dots", x, y, width, layout.dot, key=key, **look)
+    sheet.boxes(
+        "dots",
+        x,
+        y,
+        width,
+        layout.dot,
+        color="ink",
+        key=key,
+        moves=("x", "y", "w"),
+        round=layout.dot // 2,
+    )
 
 
 def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
@@ -167,7 +176,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         tip="@words: @busy wavefronts",
     )
     names = [f"engine {n}" if layout.across == 5 else str(n) for n in number]
-    sheet.text(x + 6, y + 11, names, "soft", size=12)
+    sheet.text(x + 6, y + 11, names, "soft")
 
     _draw_bars(sheet, scenes, layout, "ALU", "alu", x + width - 28)
     _draw_bars(sheet, scenes, layout, "texture", "texture", x + width - 14)
@@ -238,7 +247,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
             tip="@words: busy @percent %",
         )
         names = [f"{short} {i}" for i in range(count)]
-        sheet.text(left + room / 2, y, names, size=12, align="center")
+        sheet.text(left + room / 2, y, names, align="center")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
@@ -258,4 +267,4 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, color="c", alpha=0.45)
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
     words = f"running wavefronts (at most {slots})"
-    sheet.text(left + width, top - 8, words, "soft", size=12, align="right")
+    sheet.text(left + width, top - 8, words, "soft", align="right")

@@ -298,8 +298,8 @@ def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
     across, down = np.tile(x, len(y)), np.repeat(y, len(x))
     sheet.boxes("ticks", across, down, 1, np.repeat(high, len(x)), color="line", alpha=0.6)
     words = sheet.source("tick names", x=x, y=np.full(len(x), foot), text=[f"{t:g}" for t in ticks])
-    sheet.text("x", "y", "text", "soft", source=words, align="center", size=12)
-    sheet.text(LEFT - 24, foot, "milliseconds:", "soft", align="right", size=12)
+    sheet.text("x", "y", "text", "soft", source=words, align="center")
+    sheet.text(LEFT - 24, foot, "milliseconds:", "soft", align="right")
 
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
@@ -308,8 +308,8 @@ def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
     sheet.play_head(
         f"head {chart.name}",
         np.tile(chart.axis.to_x(chart.axis.moments)[:, np.newaxis], len(chart.rows)),
-        np.array(list(chart.place.values())),
-        np.array(list(chart.rows.values())),
+        list(chart.place.values()),
+        list(chart.rows.values()),
     )
 
     words = np.array([chart.tip(span) for span in chart.run.spans])
@@ -352,7 +352,7 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
     )
     left, right, middle = (chart.axis.to_x(seconds) for seconds in (start, end, (start + end) / 2))
     names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
-    sheet.text(middle, y, names, size=12, align="center")
+    sheet.text(middle, y, names, align="center")
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:
@@ -405,8 +405,8 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
         for row in chart.rows
     }
     called = [f"{row}: {', '.join(of_row)}" if of_row else row for row, of_row in stages.items()]
-    sheet.text(LEFT - 8, y, called, align="right", size=12)
-    sheet.text(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right", size=12)
+    sheet.text(LEFT - 8, y, called, align="right")
+    sheet.text(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right")
 
     moments = chart.axis.moments
     uses = [[s.task.uses.get(row, 0) / run.resources[row] for row in chart.rows] for s in run.spans]
@@ -415,7 +415,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     percent = _percent(np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
     names = [f"{n} %" for n in range(101)]
     worked = f"worked {chart.name}"
-    sheet.numbers(worked, RIGHT + 44, y, percent, names=names, align="right", size=12)
+    sheet.numbers(worked, RIGHT + 44, y, percent, names=names, align="right")
 
     answer = (
         f"{1e3 * run.seconds:.1f} ms, {run.gflops:.0f} Gflop/s, busiest:"

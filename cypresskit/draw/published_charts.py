@@ -233,7 +233,7 @@ def published(name: str) -> Player:
     names = [f"{series}, modeled" for series in plot.series]
     names += [f"{series}, published" for series in plot.points]
     names += [f"{level.words}, published: {level.y:g}" for level in plot.levels]
-    across, up = scale_across(plot.x, places, False), scale_up(plot.y, heights, False)
+    across, up = scale_across(plot.x, places), scale_up(plot.y, heights)
     chart = Chart(sheet, across, up, label=plot.title, height=300, legend=names)
 
     lines = []

@@ -277,7 +277,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     _draw_items(sheet, scenes, maps)
     has_room = {name: 8 * columns > maps.right for name, (_, columns) in maps.shapes.items()}
     names = [f"{name}  {size}" if has_room[name] else name for name, size in sizes.items()]
-    sheet.text(list(maps.left.values()), -0.45 * gap, names, baseline="bottom")
+    sheet.text(list(maps.left.values()), -0.45 * gap, names, text_baseline="bottom")
     _draw_marks(sheet, scenes, maps)
     return fig
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from bokeh.core.property.vectorization import Field, Value
+from bokeh.core.property.vectorization import Field
 from bokeh.models import (
     AllIndices,
     CDSView,
@@ -59,31 +59,6 @@ class BoxStyle:
     tip: str = "@words"  #: Bokeh's template of the hover text
     key: ArrayLike | None = None  #: whole numbers; a click selects boxes of one number
     moves: Sequence[str] = ()  #: columns that glide from frame to frame
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextStyle:
-    """How text looks, and how it is placed relative to its point."""
-
-    align: str = "left"  #: or a column
-    size: int = 12
-    bold: bool = False
-    fit: float = 0.0  #: if given, the size in units of x
-    baseline: str = "middle"
-    font: Value | None = None
-
-    def properties(self, size: int) -> dict:
-        """Return the style as properties of Bokeh's ``Text``."""
-        given: dict = {
-            "text_baseline": self.baseline,
-            "text_font_size": f"{size}px",
-            "text_align": self.align,
-        }
-        if self.bold:
-            given["text_font_style"] = "bold"
-        if self.font:
-            given["text_font"] = self.font
-        return given
 
 
 class Bars(NamedTuple):
@@ -418,7 +393,7 @@ class Sheet(Parts):
         """Write whole numbers at ``x``, ``y``, after a prefix or replaced by ``names``.
 
         ``values`` has shape (frames, numbers), or (frames,) for one number; negative ones are left
-        blank. ``style`` has the fields of ``TextStyle``, and ``color``.
+        blank. ``style`` is that of ``text``.
         """
         values = values.reshape(len(values), -1)
         source = self.source(name, x=np.full(values.shape[1], x), y=np.full(values.shape[1], y))
@@ -477,7 +452,6 @@ class Sheet(Parts):
             color="c",
             bold=True,
             align="left" if end < most / 2 else "right",
-            size=12,
         )
 
     def text(
@@ -488,34 +462,41 @@ class Sheet(Parts):
         color: str = "ink",
         *,
         source: ColumnDataSource | None = None,
-        **style,
+        align: str = "left",
+        size: int = 12,
+        bold: bool = False,
+        fit: float = 0.0,
+        **look,
     ):
         """Write text at points.
 
         ``x``, ``y`` and ``text`` are single values or sequences; or columns of ``source``, if that
-        is given. ``style`` has the fields of ``TextStyle``.
+        is given. ``align`` may be a column, too. ``fit``, if given, is the size in units of x.
+        ``look`` are further properties of Bokeh's ``Text``.
         """
-        look = TextStyle(**style)
         if source is None:
             x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
         # Fitted text starts small: Bokeh never erases what a larger text leaves at the edge.
-        start_size = 8 if look.fit or self._staged else look.size
-        glyph = self.glyph(Text, x, y, text, source=source, **look.properties(start_size))
+        start_size = 8 if fit or self._staged else size
+        look = {"text_baseline": "middle", "text_font_size": f"{start_size}px"} | look
+        if bold:
+            look["text_font_style"] = "bold"
+        glyph = self.glyph(Text, x, y, text, source=source, text_align=align, **look)
         drawn = self.paint(glyph, text_color=color)
-        part, most = (look.size, look.size) if self._staged else (look.fit, 13)
+        part, most = (size, size) if self._staged else (fit, 13)
         if part:
             self.fitted.append((self.fig, drawn.glyph, part, most))
         return drawn
 
     def play_head(
-        self, name: str, x: np.ndarray, y: ArrayLike, height: ArrayLike, width: float = 2, **style
+        self, name: str, x: np.ndarray, y: ArrayLike, height: ArrayLike, width: float = 2
     ) -> None:
         """Draw vertical lines at ``x``, of shape (frames,) or (frames, lines).
 
         ``y`` and ``height``, their centers and lengths, are numbers or one per line.
         """
-        style = style or {"color": "ink"}
-        self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
+        lines = x.reshape(len(x), -1)
+        self.boxes(name, lines, y, width, height, moves=("x",), color="ink")
 
     def legend(self, *things: tuple[str, str, str]) -> str:
         """Return a legend of (text, color, look). A look is "box", "ring", "frame", "dim", "pale"

@@ -220,7 +220,7 @@ class _Replay:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
-        sheet.text(left, TOP - 14, "64 work-items, in quads", size=12)
+        sheet.text(left, TOP - 14, "64 work-items, in quads")
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
         sheet.boxes(
             f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, color="faint", line="line", words=words
@@ -249,7 +249,7 @@ class _Replay:
         feet = TOP + shapes[:, 1] * sizes[:, 1] + 9
         for (resource, texture), start in zip(self.textures.items(), starts):
             title = f"{_matrix(resource)}: {texture.height} rows of {texture.width} texels"
-            sheet.text(start, TOP - 14, title, MATRIX_COLORS[min(resource, 1)], size=12)
+            sheet.text(start, TOP - 14, title, MATRIX_COLORS[min(resource, 1)])
 
         of = np.searchsorted(list(self.textures), self.resource)
         wide, high = sizes[of].T
@@ -278,8 +278,8 @@ class _Replay:
         sheet.ring(source, "w", "h", "wait")
         top = self.row == 0
         names = [str(bank) for bank in self.bank[top]]
-        sheet.text(close[top], feet[of][top], names, "soft", align="center", size=12)
-        sheet.text(starts[0] - 6, feet[0], "banks", "soft", align="right", size=12)
+        sheet.text(close[top], feet[of][top], names, "soft", align="center")
+        sheet.text(starts[0] - 6, feet[0], "banks", "soft", align="right")
         for n, words in enumerate(self.words):
             label = f"{self.name}: **{words}**"
             story = [(0, f"{label}.")]
@@ -293,10 +293,10 @@ class _Replay:
         lane = WIDE / BANKS
         step = (lane - BANK_LABEL) / MAX_QUEUE
         head = left + lane * np.arange(BANKS) + BANK_LABEL + step / 2
-        sheet.text(left, BANKS_Y - 24, "Each bank delivers one texel per clock", size=12)
+        sheet.text(left, BANKS_Y - 24, "Each bank delivers one texel per clock")
         sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
         names = [f"bank {bank}" for bank in range(BANKS)]
-        sheet.text(head - step / 2 - 5, BANKS_Y, names, "soft", align="right", size=12)
+        sheet.text(head - step / 2 - 5, BANKS_Y, names, "soft", align="right")
 
         # Two sets of boxes alternate, so that none moves back from a bank to a queue.
         x = np.full((most + 1, 2 * BANKS * MAX_QUEUE), np.nan, np.float32)
@@ -355,7 +355,7 @@ class _Replay:
             f" {step.number + 1}, L1 {'miss' if step.missed else 'hit'}"
             for t, step in enumerate(self.served, 1)
         ]
-        sheet.text(left, TICKS - 14, "Clocks of each fetch so far, one box per clock", size=12)
+        sheet.text(left, TICKS - 14, "Clocks of each fetch so far, one box per clock")
         source = sheet.boxes(
             f"ticks {self.name}",
             np.where(paid, x, np.nan),
@@ -372,7 +372,7 @@ class _Replay:
         names = [f"{f + 1}: {_matrix(access.resource)}" for f, access in enumerate(self.accesses)]
         shown = np.arange(len(names))
         place = left + 72 - 36 * (shown % 2 == 0), TICKS + (shown + 0.5) * row
-        sheet.text(*place, names, "soft", align="right", size=12)
+        sheet.text(*place, names, "soft", align="right")
 
 
 def _matrix(resource: int) -> str:

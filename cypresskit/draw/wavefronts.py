@@ -286,7 +286,7 @@ def _draw_report(
     title = f"{report.kernel}: {registers}, {slots}"
     sheet.text(LEFT, layout.title, title, bold=True, size=14)
     numbers = [str(slot) for slot in range(layout.slots)]
-    sheet.text(LEFT - 8, layout.rows, numbers, "soft", align="right", size=12)
+    sheet.text(LEFT - 8, layout.rows, numbers, "soft", align="right")
 
     for activity in ACTIVITIES:
         _draw_activity(sheet, report, activity, (name, KEYS_PER_REPORT * number), layout.rows, axis)
@@ -396,14 +396,22 @@ def _draw_totals(
     computing = sum(n / most * share for n, share in enumerate(shares))
     for unit, busy, y, color in (("ALU", computing, alu, "alu"), ("TEX", serving, texture, "soft")):
         share = np.round(busy).astype(int)
-        look: dict = {"names": percent, "color": color, "bold": True, "size": 14}
-        sheet.numbers(f"{unit} {name}", RIGHT + 8, y, share, **look)
+        sheet.numbers(
+            f"{unit} {name}",
+            RIGHT + 8,
+            y,
+            share,
+            names=percent,
+            color=color,
+            bold=True,
+            size=14,
+        )
     ended = find_iteration_ends(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
         x = RIGHT + 8
         lines = layout.title + np.array([0, 16])
-        sheet.text(x, lines, ["iterations", "of the loop"], "soft", size=12)
+        sheet.text(x, lines, ["iterations", "of the loop"], "soft")
         counter = layout.title + 42
         sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 

@@ -145,7 +145,7 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
     rates = [f"{w / f:.3f} words per flop" if f else "no flop yet" for w, f in zip(fetched, flops)]
     frame = np.arange(len(clocks))
     style = {"align": "right"}
-    sheet.numbers(f"count {name}", right, height - 30, frame, names=counts, size=12, **style)
+    sheet.numbers(f"count {name}", right, height - 30, frame, names=counts, **style)
     sheet.numbers(
         f"rate {name}", right, height - 12, frame, names=rates, size=18, bold=True, **style
     )

@@ -94,8 +94,15 @@ def _draw(
             ]
         )
         text = [f"{matrix}: row {w.row}, column {w.column}, used for k = {w.k}" for w in mine]
-        look: dict = {"words": text, "fill": (TINTS, shade)}
-        sheet.boxes(f"{kernel.name} {matrix}", x, y, SIDE - 2, SIDE - 2, **look)
+        sheet.boxes(
+            f"{kernel.name} {matrix}",
+            x,
+            y,
+            SIDE - 2,
+            SIDE - 2,
+            fill=(TINTS, shade),
+            words=text,
+        )
         used = np.array([[w.k == n for w in mine] for n in range(frames)])
         across, down = (np.where(used, place, np.nan) for place in (x, y))
         ring = f"used {kernel.name} {matrix}"

@@ -126,8 +126,8 @@ def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
     """Names of some places above the columns, and the decimal point."""
     named = ruler.places[ruler.places % 5 == 0]
     texts = [f"10{_raised(place)}" for place in named]
-    sheet.text(ruler.x(named), 16, texts, "soft", align="center", size=12)
-    sheet.text(RIGHT + 14, 16, "off by", "soft", size=12)
+    sheet.text(ruler.x(named), 16, texts, "soft", align="center")
+    sheet.text(RIGHT + 14, 16, "off by", "soft")
     high = ROW * rows
     sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, color="ink")
 

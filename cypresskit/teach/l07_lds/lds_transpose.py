@@ -89,7 +89,7 @@ def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) ->
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
     places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
-    sheet.text(places, foot + 10, names, "soft", align="center", size=12)
+    sheet.text(places, foot + 10, names, "soft", align="center")
 
 
 def _first_iteration(run: Traffic) -> list[Access]:
@@ -204,9 +204,7 @@ class Layout:
         sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
         self._draw_registers(sheet, left)
         name_banks(sheet, left, STACK - 76, WORDS + 64, self.name)
-        sheet.text(
-            left + 2, STACK - 84, "requests to the banks: each serves one per clock", size=12
-        )
+        sheet.text(left + 2, STACK - 84, "requests to the banks: each serves one per clock")
         self._draw_words(sheet, left, frames)
         self._draw_arrived(sheet, left, frames)
         self._draw_requests(sheet, left, frames)
@@ -222,13 +220,21 @@ class Layout:
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
         head = "64 work-items, each with four numbers of one row of A (a color)"
-        sheet.text(left, REGISTERS - 10, head, size=12)
+        sheet.text(left, REGISTERS - 10, head)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS
         words = [f"A[{a}, k = {k}] in work-item {a}" for a, k in zip(row, step)]
         x, y = self._register_places(left, element)
-        look: dict = {"words": words, "key": element, "fill": (COLORS, row % NOTHING)}
-        sheet.boxes(f"registers {self.name}", x, y, ITEM / STEPS - 1.2, 12, **look)
+        sheet.boxes(
+            f"registers {self.name}",
+            x,
+            y,
+            ITEM / STEPS - 1.2,
+            12,
+            fill=(COLORS, row % NOTHING),
+            words=words,
+            key=element,
+        )
 
     def _word_box(self, left: float, word) -> tuple:
         """Return the box of a word of the LDS: x, y, width and height."""
@@ -245,12 +251,13 @@ class Layout:
             if request.store:
                 color[request.clock + 2 :, request.word] = request.color
                 key[request.clock + 2 :, request.word] = request.element
-        look: dict = {
-            "fill": (COLORS, color),
-            "key": key,
-            "words": [f"word {w}, bank {w % BANKS}" for w in word],
-        }
-        sheet.boxes(f"lds {self.name}", *self._word_box(left, word), **look)
+        sheet.boxes(
+            f"lds {self.name}",
+            *self._word_box(left, word),
+            fill=(COLORS, color),
+            words=[f"word {w}, bank {w % BANKS}" for w in word],
+            key=key,
+        )
 
     def _draw_arrived(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw the eight numbers that the chosen work-item loads in each step."""
@@ -264,19 +271,23 @@ class Layout:
         for loaded, frame in arrived.items():
             color[frame:, element == loaded] = loaded // STEPS % NOTHING
 
-        sheet.text(left, BELOW + 12, f"Work-item {ITEM_SHOWN} gets columns", size=12)
+        sheet.text(left, BELOW + 12, f"Work-item {ITEM_SHOWN} gets columns")
         x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
         y = BELOW + 32 + step * 17.0
-        sheet.text(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft", size=12)
-        look: dict = {
-            "key": element,
-            "words": [
+        sheet.text(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft")
+        sheet.boxes(
+            f"arrived {self.name}",
+            x,
+            y,
+            18.5,
+            15.5,
+            fill=(COLORS, color),
+            words=[
                 f"A[{a}, k = {k}] in a register of work-item {ITEM_SHOWN}"
                 for a, k in zip(row, step)
             ],
-            "fill": (COLORS, color),
-        }
-        sheet.boxes(f"arrived {self.name}", x, y, 18.5, 15.5, **look)
+            key=element,
+        )
 
     def _draw_requests(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw requests in flight: to the stack over their bank, down one layer per clock, then to
@@ -300,8 +311,14 @@ class Layout:
             color[begin : end + 1, dot] = request.color
             key[begin : end + 1, dot] = request.element
         box[:, self.clocks + 1] = np.nan  # all have arrived
-        look: dict = {"fill": (COLORS, color), "key": key, "moves": ("x", "y", "w", "h")}
-        source = sheet.boxes(f"requests {self.name}", *box, columns={"wait": wait}, **look)
+        source = sheet.boxes(
+            f"requests {self.name}",
+            *box,
+            fill=(COLORS, color),
+            key=key,
+            columns={"wait": wait},
+            moves=("x", "y", "w", "h"),
+        )
         sheet.ring(source, "w", "h", "wait")
 
     def _dots(self, left: float) -> Iterator[tuple[int, Request, tuple]]:

@@ -133,5 +133,11 @@ def _draw_texels(
     words = [
         f"{name}: row {row}, columns {4 * column} to {4 * column + 3}" for column, row in owner
     ]
-    look: dict = {"fill": (TINTS, shade), "words": words}
-    sheet.boxes(f"texels {name}", *center, size[0] - 2, size[1] - 1, **look)
+    sheet.boxes(
+        f"texels {name}",
+        *center,
+        size[0] - 2,
+        size[1] - 1,
+        fill=(TINTS, shade),
+        words=words,
+    )
