@@ -171,12 +171,12 @@ def drawn(player: Player, name: str) -> dict:
     return next(m for m in player.figures[0].references() if m.name == name).data
 
 
-def record(name: str, item=(1, 1), blocks=(2, 3), iterations: int = 3, integers: bool = False):
+def record(name: str, item=(1, 1), iterations: int = 3, integers: bool = False):
     """A recorded run of a kernel of the catalogue; A and B as stored, and the recording."""
     kernel = ck.kernels[name]
     rng = np.random.default_rng(3)
     (rows, columns), k = kernel.convention.multiple, kernel.k_step * iterations
-    m, n = blocks[0] * rows, blocks[1] * columns
+    m, n = 2 * rows, 3 * columns
     shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
     draw = (lambda s: rng.integers(-4, 5, s)) if integers else rng.standard_normal
     a, b = (draw(shape).astype(kernel.dtype) for shape in shapes)

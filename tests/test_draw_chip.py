@@ -14,7 +14,7 @@ from cypresskit import draw
 from cypresskit.timing import simulate
 
 
-@pytest.mark.parametrize("engines", [2, 20, 24, 40, 120])
+@pytest.mark.parametrize("engines", [2, 18, 20])
 def test_the_chip_has_room_for_all_its_engines(engines):
     board = replace(ck.HD5870, simd_engines=engines)
     fig = draw.chip(simulate("sgemm_tn", 64, device=board)).figures[0]

@@ -9,7 +9,7 @@ How it works
 3. An operand has two indices. The one that is the same in all updates of an element of the block is
    its row (of A) or column (of B) in C; the other one is k.
 
-Double-doubles aren't supported, since a sum takes many instructions.
+Double-doubles aren't supported, since a sum takes many instructions, nor kernels with LDS.
 """
 
 from collections.abc import Iterator
@@ -157,7 +157,8 @@ def find_block(recording: Recording) -> Block:
     opcodes = [i.opcode for i in recording.program.body]
     pairs = opcodes.count("dadd") > opcodes.count("dmad")  # of doubles
     words = 2 if "dmad" in opcodes else 1
-    updates = [] if pairs else [*_updates(recording, words)]
+    is_drawn = not pairs and not recording.program.lds
+    updates = [*_updates(recording, words)] if is_drawn else []
     k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
     totals: dict[tuple[int, int], tuple[int, int]] = {}
     operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
@@ -170,8 +171,8 @@ def find_block(recording: Recording) -> Block:
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add accumulates products of"
-            " elements of two textures. Double-doubles, matrices in g[] and a single value of k"
-            " can't be drawn."
+            " elements of two textures. Double-doubles, kernels with LDS, matrices in g[] and a"
+            " single value of k can't be drawn."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}

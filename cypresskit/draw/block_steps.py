@@ -156,18 +156,13 @@ class BlockSteps:
             for resource, *_ in self.fetched.values()
             if resource in MATRICES
         ]
-        brought = f"{len(fetched)} fetches returned {sum(fetched)} numbers of A and B"
-        used = "each is used"
-        numbers = sum(fetched)
-        if self.recording.program.lds:
-            updates = self.block.updates
-            numbers = len({origin for u in updates for origin in (u.from_a, u.from_b)})
-            brought += ", the LDS those that other work-items had fetched"
-            used = f"each of the {numbers} numbers that it multiplied is used"
         products = sum(map(len, self.updates.values()))
         stores = len(self.stored)
-        uses = 2 * products / numbers
-        parts = [brought, f"{used} in {uses:.3g} of the {products} multiply-adds"]
+        uses = 2 * products / sum(fetched)
+        parts = [
+            f"{len(fetched)} fetches returned {sum(fetched)} numbers of A and B",
+            f"each is used in {uses:.3g} of the {products} multiply-adds",
+        ]
         if stores:
             parts.append(f"{stores} {plural('store', stores)}")
         return f"**{self.where} is complete**: {'; '.join(parts)}."
@@ -181,10 +176,6 @@ class BlockSteps:
         if step in self.fetched:
             got = self._register(instruction, step)
             return f"fetches {self._texel(step)} into {instruction.dest.register}: {got}"
-        if instruction.op.kind == "lds" and instruction.dest:
-            got = self._register(instruction, step)
-            what = self._loaded(instruction, step)
-            return f"loads {what} from the LDS into {instruction.dest.register}: {got}"
         if step in self.stored:
             source = instruction.sources[0].register
             return f"stores {source} to element {self.stored[step]} of global memory"
@@ -213,16 +204,6 @@ class BlockSteps:
         width = self.recording.textures[resource][2] // self.block.words
         return f"{name}[{y}, {x * width}:{(x + 1) * width}]"
 
-    def _loaded(self, instruction: Instruction, step: int) -> str:
-        """Return what a load from the LDS returns."""
-        assert instruction.dest is not None
-        written = list(instruction.dest.written)
-        held = self.held[step, instruction.dest.register.index, written]
-        matrix = int(held[0, 0])
-        if matrix not in MATRICES or (held[:, 0] != matrix).any():
-            return "words"
-        return _span(held[:, 1:].tolist(), MATRICES[matrix])
-
     def _flow(self, instruction: Instruction, step: int) -> str:
         """Return where execution continues."""
         at = self.recording.at
@@ -239,10 +220,7 @@ class BlockSteps:
         assert dest is not None and dest.register.index is not None
         bits = self.bits[step, dest.register.index]
         written = list(dest.written)
-        is_copy = instruction.op.kind in ("fetch", "lds") or instruction.opcode in (
-            "mov",
-            "cmov_logical",
-        )
+        is_copy = instruction.op.kind == "fetch" or instruction.opcode in ("mov", "cmov_logical")
         if result == "b" and not is_copy:
             return ", ".join("true" if bit else "false" for bit in bits[written])
         if result == "d" or (is_copy and self.block.words > 1):

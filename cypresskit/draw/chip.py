@@ -18,6 +18,7 @@ from cypresskit.timing import Report, simulate
 SIZES = (128, 256, 512, 1024, 2048)
 STATES = "faint", "c 0.38", "c"  # colors of a tile: not started, running, done
 IDLE = "faint 0.2", "faint 0.6"
+MAX_ENGINES = 20  # that there is room for
 RUNNING = 40  # pixels: height of the chart of running wavefronts
 
 
@@ -30,15 +31,15 @@ def chip(
     Parameters
     ----------
     reports
-        Reports of ``ck.simulate`` for boards with the same number of engines, L2 slices and memory
-        channels; or a kernel, which is simulated.
+        Reports of ``ck.simulate`` for boards with the same number of engines (at most 20), L2
+        slices and memory channels; or a kernel, which is simulated.
     sizes
         The sizes N for which a kernel is simulated.
 
     Raises
     ------
     ValueError
-        If there are no reports, or the boards differ.
+        If there are no reports, or the boards differ or have more engines.
 
     Examples
     --------
@@ -84,10 +85,11 @@ def chip(
 def _scenes(reports: Sequence[Report]) -> list[Scene]:
     """Return a scene for each report. Raises ``ValueError`` for reports that don't fit together."""
     boards = {(r.device.simd_engines, r.device.memory_channels) for r in reports}
-    if len(boards) != 1:
+    if len(boards) != 1 or reports[0].device.simd_engines > MAX_ENGINES:
         raise ValueError(
-            "these reports are for boards with different parts: pass reports for boards with the"
-            " same number of SIMD engines, L2 slices and memory channels"
+            "these reports are for boards with different parts, or with too many: pass reports for"
+            f" boards with the same number of SIMD engines (at most {MAX_ENGINES}), L2 slices and"
+            " memory channels"
         )
     is_one_kernel = len({report.kernel for report in reports}) == 1
     return [Scene(report, number, is_one_kernel) for number, report in enumerate(reports)]
@@ -175,8 +177,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         key=_by_frame(keys),
         tip="@words: @busy wavefronts",
     )
-    names = [f"engine {n}" if layout.across == 5 else str(n) for n in number]
-    sheet.text(x + 6, y + 11, names, "soft")
+    sheet.text(x + 6, y + 11, [f"engine {n}" for n in number], "soft")
 
     _draw_bars(sheet, scenes, layout, "ALU", "alu", x + width - 28)
     _draw_bars(sheet, scenes, layout, "texture", "texture", x + width - 14)

@@ -21,31 +21,21 @@ SCENE_KEYS, ENGINE_KEYS = 100_000, 50_000
 
 
 class ChipLayout:
-    """Positions on the stage, in pixels: five by four engines for the HD 5870, smaller ones for
-    more.
-    """
+    """Positions on the stage, in pixels: at most five by four engines, as the HD 5870 has."""
 
-    width = 1250
+    width, height = 1250, 424
     map_left, map_side, map_top = 12, 224, 46
     left, engines_width, engines_top = 268, 974, 26
+    engine_size = 190, 66
+    memory_top = 170  # the L2 slices and memory channels, between the rows of engines
+    running_top = 378  # the chart of running wavefronts
+    dot = 12  # a wavefront's width
 
     def __init__(self, device: Device) -> None:
-        gap = 6  # between two engines
-        memory_height = 54  # between the rows of engines
-        self.across = 5 if device.simd_engines <= 20 else 10  # engines side by side
-        rows = -(-device.simd_engines // self.across)
-        rows_above = (rows + 1) // 2  # the L2 slices and memory channels
-        row_height, self.dot = (72, 12) if rows <= 6 else (52, 4)  # dot: a wavefront's width
-        self.height = 424 + max(rows - 4, 0) * row_height
-        self.memory_top = self.engines_top + rows_above * row_height
-        self.running_top = self.height - 46  # the chart of running wavefronts
-
-        column_width = (self.engines_width + gap) // self.across
-        self.engine_size = column_width - gap, row_height - gap
-        row, column = np.divmod(np.arange(device.simd_engines), self.across)
+        row, column = np.divmod(np.arange(device.simd_engines), 5)
         # The engines' upper left corners.
-        self.engine_x = self.left + column * column_width
-        self.engine_y = self.engines_top + row * row_height + memory_height * (row >= rows_above)
+        self.engine_x = self.left + column * 196
+        self.engine_y = self.engines_top + row * 72 + 54 * (row > 1)
 
 
 class Scene:

@@ -33,7 +33,7 @@ WIDE, HIGH, MARGIN = 520, 466, 5  # a panel, and the space on its sides
 ITEM, TOP, TICKS = 17, 84, 352  # side of a work-item; top of the tile and of the ticks
 BANKS_Y, BANK_LABEL = 313, 44  # the row of banks, and the width of a bank's name
 MATRIX = 166  # left edge of the matrices
-ROOM = (172, 174)  # space for each matrix
+ROOM = (172.0, 174)  # space for each matrix
 MAX_TEXEL = 13.0  # side of a texel
 
 MAX_QUEUE = 4  # texels that a quad can request from a bank
@@ -124,9 +124,10 @@ class _Replay:
         # 8 blocks in a row are a wavefront's.
         run = record_traffic(kernel, n=max(32, 8 * kernel.block[0]), k=16)
         self.run, self.name = run, run.launch.program.name.removesuffix(".il")
-        self.accesses = [a for a in run.accesses if a.kind == "fetch"][:FETCHES]
+        fetches = [a for a in run.accesses if a.kind == "fetch" and a.resource in MATRICES]
+        self.accesses = fetches[:FETCHES]
         if not self.accesses:
-            raise ValueError(f"{self.name}: wavefront 0 fetches nothing from a texture")
+            raise ValueError(f"{self.name}: wavefront 0 fetches nothing of A and B from a texture")
         resources = {access.resource for access in self.accesses}
         self.textures = {n: run.launch.textures[n] for n in sorted(resources)}
         if any(texture.words.shape[2] != WORDS for texture in self.textures.values()):
@@ -146,10 +147,9 @@ class _Replay:
             line = layout.address(resource, x, y) // HD5870.line_bytes
             texels.append(np.array([np.full(len(x), resource), y, x, bank, line]))
         self.resource, self.row, self.column, self.bank, self.line = np.hstack(texels)
-        self.matrix = self.resource.clip(max=1)  # the number of its color
         self.keys = keys + np.arange(len(self.row))
         self.words = [
-            f"{_matrix(resource)}, row {y}, texel {x}: bank {bank}"
+            f"{MATRICES[resource]}, row {y}, texel {x}: bank {bank}"
             for resource, y, x, bank, _ in np.hstack(texels).T.tolist()
         ]
 
@@ -195,7 +195,7 @@ class _Replay:
         banks = f"{plural('bank', len(numbers))} {' and '.join(map(str, numbers))}"
         waits = f"; {len(now.waiting)} more wait" if now.waiting else ""
         where = (
-            f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad"
+            f"fetch {now.fetch + 1}, of {MATRICES[access.resource]} (line {line}), quad"
             f" {now.quad + 1}"
         )
         return f"**{self.name}**: {where}: a texel from {banks}{waits}."
@@ -242,14 +242,13 @@ class _Replay:
         """Draw the matrices as stored, with the texels of a line close together. Return the centers
         of the texels: x and y.
         """
-        room = ROOM[0] * 2 / len(self.textures)
         shapes = np.array([(texture.width, texture.height) for texture in self.textures.values()])
-        sizes = np.minimum([room, ROOM[1]] / shapes, MAX_TEXEL)
-        starts = left + MATRIX + np.arange(len(shapes)) * (room + 12)
+        sizes = np.minimum(ROOM / shapes, MAX_TEXEL)
+        starts = left + MATRIX + np.arange(len(shapes)) * (ROOM[0] + 12)
         feet = TOP + shapes[:, 1] * sizes[:, 1] + 9
         for (resource, texture), start in zip(self.textures.items(), starts):
-            title = f"{_matrix(resource)}: {texture.height} rows of {texture.width} texels"
-            sheet.text(start, TOP - 14, title, MATRIX_COLORS[min(resource, 1)])
+            title = f"{MATRICES[resource]}: {texture.height} rows of {texture.width} texels"
+            sheet.text(start, TOP - 14, title, MATRIX_COLORS[resource])
 
         of = np.searchsorted(list(self.textures), self.resource)
         wide, high = sizes[of].T
@@ -270,7 +269,7 @@ class _Replay:
             y,
             0.94 * wide - 1,
             high - 1,
-            fill=(SHADES, kind + 3 * self.matrix),
+            fill=(SHADES, kind + 3 * self.resource),
             words=self.words,
             key=self.keys,
             columns={"wait": wait},
@@ -322,7 +321,7 @@ class _Replay:
             BANKS_Y,
             step - 5,
             17,
-            fill=(MATRIX_COLORS, np.array([0, *self.matrix])[shown]),
+            fill=(MATRIX_COLORS, np.array([0, *self.resource])[shown]),
             words=(["", *self.words], shown),
             key=np.array([-1, *self.keys])[shown],
             columns={"wait": wait},
@@ -362,18 +361,14 @@ class _Replay:
             TICKS + (fetch + 0.5) * row,
             max(wide - 1.5, 1),
             row - 1.5,
-            fill=(MATRIX_COLORS, self.matrix[texel]),
+            fill=(MATRIX_COLORS, self.resource[texel]),
             words=words,
             key=self.keys[texel],
             columns={"missed": paid * 2 * np.array([step.missed > 0 for step in self.served])},
         )
         sheet.ring(source, max(wide - 3, 1), row - 2.5, "missed", "ink")
         # Rows are lower than a line of text, so the names are in two columns.
-        names = [f"{f + 1}: {_matrix(access.resource)}" for f, access in enumerate(self.accesses)]
+        names = [f"{f + 1}: {MATRICES[a.resource]}" for f, a in enumerate(self.accesses)]
         shown = np.arange(len(names))
         place = left + 72 - 36 * (shown % 2 == 0), TICKS + (shown + 0.5) * row
         sheet.text(*place, names, "soft", align="right")
-
-
-def _matrix(resource: int) -> str:
-    return MATRICES.get(resource, f"resource {resource}")
