@@ -22,19 +22,8 @@ from cypresskit.il import Instruction
 from cypresskit.machine.record import Recording
 
 Component = tuple[int, int]  # register number, component
+Place = tuple[int, int]  # row and column of a matrix as it is stored
 Sum = tuple[Component, Component, Component]  # accumulator, and the factors of the product
-
-
-@dataclass(frozen=True)
-class Origin:
-    """An element of a matrix as it is stored: resource number, row, column."""
-
-    resource: int
-    row: int
-    column: int
-
-    def __getitem__(self, axis: int) -> int:
-        return (self.row, self.column)[axis]
 
 
 @dataclass(frozen=True)
@@ -45,8 +34,8 @@ class Update:
     total: Component
     a: Component
     b: Component
-    from_a: Origin
-    from_b: Origin
+    from_a: Place
+    from_b: Place
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +112,10 @@ def _updates(recording: Recording, words: int) -> Iterator[Update]:
     sums = [_sums(i, words) for i in recording.program.body]
     for step in range(1, len(recording)):
         for total, a, b in sums[recording.at[step]]:
-            first, second = (Origin(*held[step - 1, *cell].tolist()) for cell in (a, b))
-            if first.resource > second.resource:
-                a, b, first, second = b, a, second, first
-            if 0 <= first.resource < second.resource:
-                yield Update(step, total, a, b, first, second)
+            origins = ((*held[step - 1, *cell].tolist(), cell) for cell in (a, b))
+            (first, *from_a, a), (second, *from_b, b) = sorted(origins)  # by resource
+            if 0 <= first < second:
+                yield Update(step, total, a, b, tuple(from_a), tuple(from_b))
 
 
 def _sums(i: Instruction, words: int) -> list[Sum]:
@@ -183,7 +171,7 @@ def _k_axis(updates: list[Update], name: str) -> int:
     """Return the axis of k in an operand (0 rows, 1 columns): the index that varies for one element
     of C.
     """
-    seen: dict[tuple[int, int], list[Origin]] = {}
+    seen: dict[Component, list[Place]] = {}
     for u in updates:
         seen.setdefault(u.total, []).append(getattr(u, name))
-    return 0 if any(len({o.row for o in origins}) > 1 for origins in seen.values()) else 1
+    return 0 if any(len({row for row, _ in places}) > 1 for places in seen.values()) else 1

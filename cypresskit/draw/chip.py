@@ -191,7 +191,7 @@ def _draw_bars(
     y, height = layout.engine_y, layout.engine_size[1]
     room = height - 14
     foot = y + height - 7
-    share = _concatenate([scene.share(unit) for scene in scenes], 0)
+    share = np.concatenate([scene.share(unit) for scene in scenes])
     bar = np.maximum(share, 0.5) / 100 * room
     sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, color="faint")
     sheet.boxes(
@@ -227,7 +227,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
     """Draw how busy the L2 slices and the memory channels are."""
     rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
     for row, (unit, (title, short)) in enumerate(rows.items()):
-        share = _concatenate([scene.share(unit) for scene in scenes], 0)
+        share = np.concatenate([scene.share(unit) for scene in scenes])
         count = share.shape[1]
         room = layout.engines_width / count
         left = layout.left + np.arange(count) * room

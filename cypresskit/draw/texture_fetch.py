@@ -29,7 +29,7 @@ WORDS = 1 << BANK_SHIFT >> 2  # 32-bit words that a bank of L1 delivers per cloc
 BANKS = HD5870.texture_banks
 FETCHES = 16  # that are drawn
 # In pixels:
-WIDE, HIGH, MARGIN = 520, 466, 5  # a panel, and the space on its sides
+WIDE, HIGH, LEFT = 520, 466, 5  # a panel, and the space on its sides
 ITEM, TOP, TICKS = 17, 84, 352  # side of a work-item; top of the tile and of the ticks
 BANKS_Y, BANK_LABEL = 313, 44  # the row of banks, and the width of a bank's name
 MATRIX = 166  # left edge of the matrices
@@ -67,8 +67,8 @@ def texture_fetch(*kernels: Source) -> Player:
     most = max(len(panel.served) for panel in panels)
     for panel in panels:
         label = f"{panel.name}: work-items in quads, the matrices in texels, clocks of each fetch"
-        sheet.stage(label, WIDE + 2 * MARGIN, HIGH)
-        panel.draw(sheet, MARGIN, most)
+        sheet.stage(label, WIDE + 2 * LEFT, HIGH)
+        panel.draw(sheet, most)
     captions = ["Clock 0. No fetch has started."]
     captions += [
         f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
@@ -200,14 +200,14 @@ class _Replay:
         )
         return f"**{self.name}**: {where}: a texel from {banks}{waits}."
 
-    def draw(self, sheet: Sheet, left: float, most: int) -> None:
+    def draw(self, sheet: Sheet, most: int) -> None:
         clocks = np.minimum(np.arange(most + 1), len(self.served))
-        sheet.race(self.name, (left, WIDE), clocks, len(self.served), most, title=self.name)
-        self._draw_tile(sheet, left, most, self._draw_texels(sheet, left, most))
-        self._draw_banks(sheet, left, most)
-        self._draw_ticks(sheet, left, clocks)
+        sheet.race(self.name, (LEFT, WIDE), clocks, len(self.served), most, title=self.name)
+        self._draw_tile(sheet, most, self._draw_texels(sheet, most))
+        self._draw_banks(sheet, most)
+        self._draw_ticks(sheet, clocks)
 
-    def _draw_tile(self, sheet: Sheet, left: float, most: int, texels: np.ndarray) -> None:
+    def _draw_tile(self, sheet: Sheet, most: int, texels: np.ndarray) -> None:
         """Draw the work-items in quads (2 x 2 in a pixel shader, 4 x 1 in a compute shader).
 
         The current quad is framed, with arrows from its work-items to their texels, whose centers
@@ -219,8 +219,8 @@ class _Replay:
         if pixels:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
-        x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
-        sheet.text(left, TOP - 14, "64 work-items, in quads")
+        x, y = LEFT + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
+        sheet.text(LEFT, TOP - 14, "64 work-items, in quads")
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
         sheet.boxes(
             f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, color="faint", line="line", words=words
@@ -238,13 +238,13 @@ class _Replay:
         sheet.ring(source, "w", "h", 3, "ink")
         sheet.arrows(f"arrows {self.name}", ends[:2], ends[2:], width=1.5, size=5)
 
-    def _draw_texels(self, sheet: Sheet, left: float, most: int) -> np.ndarray:
+    def _draw_texels(self, sheet: Sheet, most: int) -> np.ndarray:
         """Draw the matrices as stored, with the texels of a line close together. Return the centers
         of the texels: x and y.
         """
         shapes = np.array([(texture.width, texture.height) for texture in self.textures.values()])
         sizes = np.minimum(ROOM / shapes, MAX_TEXEL)
-        starts = left + MATRIX + np.arange(len(shapes)) * (ROOM[0] + 12)
+        starts = LEFT + MATRIX + np.arange(len(shapes)) * (ROOM[0] + 12)
         feet = TOP + shapes[:, 1] * sizes[:, 1] + 9
         for (resource, texture), start in zip(self.textures.items(), starts):
             title = f"{MATRICES[resource]}: {texture.height} rows of {texture.width} texels"
@@ -287,12 +287,12 @@ class _Replay:
             sheet.about[int(self.keys[n])] = story
         return np.array([x, y])
 
-    def _draw_banks(self, sheet: Sheet, left: float, most: int) -> None:
+    def _draw_banks(self, sheet: Sheet, most: int) -> None:
         """Draw the banks: in each the texel that it delivers now, and beside it those that wait."""
         lane = WIDE / BANKS
         step = (lane - BANK_LABEL) / MAX_QUEUE
-        head = left + lane * np.arange(BANKS) + BANK_LABEL + step / 2
-        sheet.text(left, BANKS_Y - 24, "Each bank delivers one texel per clock")
+        head = LEFT + lane * np.arange(BANKS) + BANK_LABEL + step / 2
+        sheet.text(LEFT, BANKS_Y - 24, "Each bank delivers one texel per clock")
         sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
         names = [f"bank {bank}" for bank in range(BANKS)]
         sheet.text(head - step / 2 - 5, BANKS_Y, names, "soft", align="right")
@@ -331,7 +331,7 @@ class _Replay:
         so_far = np.cumsum(waited)
         sheet.numbers(
             f"waited {self.name}",
-            left + WIDE,
+            LEFT + WIDE,
             BANKS_Y - 24,
             so_far,
             names=[f"{count} {plural('texel', count)} waited" for count in range(so_far[-1] + 1)],
@@ -340,7 +340,7 @@ class _Replay:
             size=14,
         )
 
-    def _draw_ticks(self, sheet: Sheet, left: float, clocks: np.ndarray) -> None:
+    def _draw_ticks(self, sheet: Sheet, clocks: np.ndarray) -> None:
         """Draw a row for each fetch, with a box for each clock that it has taken so far."""
         fetch = np.array([step.fetch for step in self.served])
         texel = [step.texels[0] for step in self.served]
@@ -348,13 +348,13 @@ class _Replay:
         wide = min(14.5, (WIDE - 76) / (across.max() + 1))
         row = min(7.0, 112 / len(self.accesses))
         paid = np.arange(len(fetch)) < clocks[:, np.newaxis]
-        x = left + 76 + (across + 0.5) * wide
+        x = LEFT + 76 + (across + 0.5) * wide
         words = [
             f"clock {t}: quad {step.quad + 1} of fetch {step.fetch + 1}, its clock"
             f" {step.number + 1}, L1 {'miss' if step.missed else 'hit'}"
             for t, step in enumerate(self.served, 1)
         ]
-        sheet.text(left, TICKS - 14, "Clocks of each fetch so far, one box per clock")
+        sheet.text(LEFT, TICKS - 14, "Clocks of each fetch so far, one box per clock")
         source = sheet.boxes(
             f"ticks {self.name}",
             np.where(paid, x, np.nan),
@@ -370,5 +370,5 @@ class _Replay:
         # Rows are lower than a line of text, so the names are in two columns.
         names = [f"{f + 1}: {MATRICES[a.resource]}" for f, a in enumerate(self.accesses)]
         shown = np.arange(len(names))
-        place = left + 72 - 36 * (shown % 2 == 0), TICKS + (shown + 0.5) * row
+        place = LEFT + 72 - 36 * (shown % 2 == 0), TICKS + (shown + 0.5) * row
         sheet.text(*place, names, "soft", align="right")

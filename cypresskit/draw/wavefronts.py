@@ -53,30 +53,19 @@ ACTIVITIES = (
 CLAUSE_VERBS = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
-class AluPart(NamedTuple):
-    """The part of the ALU's track in which a certain number of wavefronts compute."""
-
-    state: str
-    color: str
-    height: int
-    from_right: int  #: pixels from the right end of the rows to its printed share
-
-
-ALU_STATES = "idle", "one computes", "two compute", "three compute", "four compute"
-SHARE_OFFSETS = 0, 104, 250, 390, 540
+#: How many wavefronts compute, and where its share is printed: pixels from the rows' right end.
+ALU_STATES = {
+    "idle": 0,
+    "one computes": 104,
+    "two compute": 250,
+    "three compute": 390,
+    "four compute": 540,
+}
 
 
 def count_full_speed_wavefronts(device: Board) -> int:
     """Return how many wavefronts must compute at once for the engine's full speed: at most four."""
     return min(device.alu_latency_clocks // device.bundle_clocks, len(ALU_STATES) - 1)
-
-
-def make_alu_parts(most: int) -> list[AluPart]:
-    """Return the parts of the ALU's track: for 0 to ``most`` wavefronts that compute at once."""
-    return [
-        AluPart(ALU_STATES[n], "alu" if n else "wait", 16 * n // most or 16, SHARE_OFFSETS[n])
-        for n in range(most + 1)
-    ]
 
 
 @dataclass(frozen=True)
@@ -373,17 +362,18 @@ def _draw_totals(
     computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
     count = count_overlaps(computes, window, most)
     shares = []
-    for n, part in enumerate(make_alu_parts(most)):
-        bars = Bars(0, 0, alu + (16 - part.height) / 2, part.height)
-        shares.append(draw_track(count, part.state, n, bars, part.color))
+    for n, (state, from_right) in zip(range(most + 1), ALU_STATES.items()):
+        high = 16 * n // most or 16
+        color = "alu" if n else "wait"
+        shares.append(draw_track(count, state, n, Bars(0, 0, alu + (16 - high) / 2, high), color))
         sheet.numbers(
             f"share {n} {name}",
-            RIGHT - part.from_right,
+            RIGHT - from_right,
             layout.title,
             np.round(shares[n]).astype(int),
-            names=[f"{part.state} {share}" for share in percent],
+            names=[f"{state} {share}" for share in percent],
             bold=n == 0,
-            color=part.color,
+            color=color,
             align="right",
             size=14,
         )

@@ -14,7 +14,7 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -22,8 +22,6 @@ from inspect import signature
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any, TypeVar
-
-import numpy as np
 
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
@@ -110,13 +108,6 @@ def type_with_article(value) -> str:
         return "None"
     name = value.type if isinstance(value, Other | Items) else type(value).__name__
     return f"{'an' if name[:1] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
-
-
-def find_mistake(result: np.ndarray, mistakes: Mapping[str, np.ndarray], otherwise: str) -> str:
-    """Return the first hint in ``mistakes`` whose value equals ``result``, or ``otherwise``."""
-    return next(
-        (hint for hint, wrong in mistakes.items() if np.array_equal(result, wrong)), otherwise
-    )
 
 
 class CheckStopped(BaseException):

@@ -6,7 +6,7 @@ for its step counts or, before one is saved, its current text. ``editing/steps.p
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache, partial, wraps
+from functools import partial, wraps
 from typing import Any
 
 from cypresskit.diagnosis.verification import Verification, is_right_at
@@ -21,7 +21,7 @@ from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.machine.checks import Finding
 from cypresskit.teach.check import Verdict, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
-from cypresskit.timing import Report, simulate
+from cypresskit.timing import simulate
 
 Check = Callable[..., Verdict]
 
@@ -94,7 +94,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     if not is_right_at(mine, step.n):
         message = f"C is incorrect with {step.n:,} values of k, at which it is timed."
         return Verdict(False, message, "at small sizes it is correct: what does the loop test?")
-    report = time_kernel(mine, step.n)
+    report = simulate(mine, step.n)
     gflops = report.gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
@@ -128,9 +128,3 @@ def describe_iteration(mine: Kernel) -> str:
     """Describe an iteration: "with 2 fetches and 16 multiply-adds per iteration"."""
     made = kernel_stats(mine)
     return f"with {made.fetches} fetches and {made.multiply_adds} multiply-adds per iteration"
-
-
-@lru_cache(maxsize=64)
-def time_kernel(kernel: Kernel, n: int) -> Report:
-    """Return a kernel's report at m = n = k = ``n``, from a cache."""
-    return simulate(kernel, n)

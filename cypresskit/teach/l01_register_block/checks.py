@@ -1,6 +1,6 @@
 """Lesson 01: products with a register block of any size, and the checks of its three exercises."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -27,6 +27,15 @@ def main_loop_listing() -> str:
     return "\n".join((*begins, "    ...", *ends))
 
 
+def record(
+    kernel: Kernel, a: np.ndarray, b: np.ndarray, items: Iterable[int | tuple[int, int]]
+) -> list[Recording]:
+    """Record work-items of a product of A and B, as they are stored."""
+    recorders = [Recorder(item) for item in items]
+    launch(kernel.program, **kernel.arguments(a, b, None, 1, 0), observers=recorders)
+    return [recorder.recording for recorder in recorders]
+
+
 def small_run() -> list[Recording]:
     """Record six work-items of ``sgemm_tn``, (1, 1) first, in a small product of whole numbers, for
     ``draw.register_block``.
@@ -34,11 +43,7 @@ def small_run() -> list[Recording]:
     kernel = KERNELS["sgemm_tn"]
     rng = np.random.default_rng(8)
     a, b = (rng.integers(-3, 4, (8, width)).astype(np.float32) for width in (16, 24))
-    arguments = kernel.arguments(a, b, None, alpha=1, beta=0)
-    places = (1, 1), (0, 0), (1, 0), (2, 0), (0, 1), (2, 1)
-    recorders = [Recorder(place) for place in places]
-    launch(kernel.program, **arguments, observers=recorders)
-    return [recorder.recording for recorder in recorders]
+    return record(kernel, a, b, ((1, 1), (0, 0), (1, 0), (2, 0), (0, 1), (2, 1)))
 
 
 def words_per_flop(size: int, n: int = 48) -> float:
@@ -65,9 +70,7 @@ def block_runs(sizes: Sequence[int] = (1, 2, 4, 8)) -> dict[str, list[Recording]
     ones = np.ones((8, 8), np.float32)
     for size in sizes:
         kernel = block_kernel(size, size)
-        recorders = [Recorder(item) for item in range((8 // size) ** 2)]
-        launch(kernel.program, **kernel.arguments(ones, ones, None, 1, 0), observers=recorders)
-        runs[f"{size} x {size}"] = [recorder.recording for recorder in recorders]
+        runs[f"{size} x {size}"] = record(kernel, ones, ones, range((8 // size) ** 2))
     return runs
 
 
@@ -89,15 +92,10 @@ def check_texels(texels: Callable) -> Verdict:
     k, as (matrix, column, row), the matrix "A" or "B"; compared with a recording of the
     work-item.
     """
-    kernel = KERNELS["sgemm_tn"]
-    zeros = np.zeros
-    arguments = kernel.arguments(zeros((6, 32), np.float32), zeros((6, 24), np.float32), None, 1, 0)
-    for x, y in ((1, 2), (2, 0), (0, 3), (0, 0)):  # first, one where no wrong rule is right
-        recorder = Recorder((x, y))
-        launch(kernel.program, **arguments, observers=[recorder])
-        fetched = [
-            ("AB"[r], int(column), int(row)) for _, r, column, row, _ in recorder.recording.fetches
-        ]
+    a, b = (np.zeros((6, width), np.float32) for width in (32, 24))
+    places = (1, 2), (2, 0), (0, 3), (0, 0)  # first, one where no wrong rule is right
+    for (x, y), recording in zip(places, record(KERNELS["sgemm_tn"], a, b, places)):
+        fetched = [("AB"[r], int(column), int(row)) for _, r, column, row, _ in recording.fetches]
         for k in (5, 1, 0):
             where = f"work-item ({x}, {y}) at k = {k}"
             did = sorted(fetched[4 * k : 4 * k + 4])

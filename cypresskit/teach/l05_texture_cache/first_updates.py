@@ -13,8 +13,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.samples import run
-from cypresskit.machine.traffic import Traffic
+from cypresskit.kernels.samples import record_traffic
 
 SIDE = 34  # pixels of a number
 TOP, WIDTH = 62, 1000  # pixels
@@ -61,10 +60,8 @@ def first_updates() -> Player:
 
 def _words(kernel: Kernel) -> list[FetchedNumber]:
     """Return the numbers that work-item 0 fetches in an iteration."""
-    traffic = Traffic()
-    run(kernel, 32, 32, kernel.k_step, traffic)
     words = []
-    for texel, access in enumerate(traffic.accesses):
+    for texel, access in enumerate(record_traffic(kernel, 32, kernel.k_step).accesses):
         assert access.x is not None and access.y is not None
         matrix = "AB"[access.resource]
         row = int(access.y[0])

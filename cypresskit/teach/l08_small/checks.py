@@ -11,7 +11,7 @@ from cypresskit.kernels.samples import run
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Traffic
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict, check_rng, find_mistake
+from cypresskit.teach.check import Verdict, check_rng
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.simulate import simulate
@@ -129,12 +129,12 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
             leaders + shifted.ravel()
         ),
     }
-    hint = (
+    for hint, wrong in sums.items():
+        if np.array_equal(result[:, 0], 2 * wrong - y[:, 0]):
+            return hint
+    return (
         "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its"
         " helper's."
-    )
-    return find_mistake(
-        result[:, 0], {words: 2 * sum_ - y[:, 0] for words, sum_ in sums.items()}, hint
     )
 
 
