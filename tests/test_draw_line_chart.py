@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from bokeh.models import Scatter
+from bokeh.models import LogScale, Scatter
 from pages import drawn
 
 import cypresskit as ck
@@ -19,6 +19,12 @@ def test_curves_of_zeros_and_below_zero_fit_their_chart(heights):
     assert list(drawn(player, "points a")["y"]) == list(heights)
     assert figure.y_range.start < min(heights) and max(heights) < figure.y_range.end
     assert len(figure.left[0].ticker.ticks) > 1
+
+
+def test_both_axes_can_be_logarithmic():
+    (figure,) = draw.line_chart({"a": {1: 2.0, 8: 300.0}}, "x", "y", log="xy").figures
+    assert isinstance(figure.x_scale, LogScale) and isinstance(figure.y_scale, LogScale)
+    assert (figure.y_range.start, figure.y_range.end) == (1, 600)
 
 
 def test_points_on_each_other_are_all_seen():

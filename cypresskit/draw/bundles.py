@@ -6,6 +6,7 @@ the same color. Fetches, and bundles outside the main loop, aren't drawn.
 """
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 from bokeh.core.properties import value
@@ -14,7 +15,7 @@ from cypresskit.compiler import Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, by_frame
+from cypresskit.draw.sheet import Sheet
 from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import elided, plural
@@ -309,13 +310,20 @@ def _draw_detail(sheet: Sheet, loop: _Loop) -> None:
     frames = range(len(loop.bundles))
     sheet.text(DETAIL_LEFT, 16, "The current bundle", bold=True, size=14)
     drops, ends = zip(*(_wires(loop, n) for n in frames))
-    for name, lines, size in (("drops", drops, 0.1), ("wires", ends, 5)):
-        x0, y0, x1, y1 = by_frame(lines, 4)
-        sheet.arrows(name, (x0, y0), (x1, y1), color="soft", width=1.2, size=size)
+    _draw_arrows(sheet, "drops", drops, color="soft", width=1.2, size=0.1)
+    _draw_arrows(sheet, "wires", ends, color="soft", width=1.2, size=5)
     _draw_ports(sheet, loop)
-    x0, y0, x1, y1 = by_frame([_passed_on(loop, n) for n in frames], 4)
-    sheet.arrows("passed on", (x0, y0), (x1, y1), color="wrote", width=2.5, size=8)
+    passed = [_passed_on(loop, n) for n in frames]
+    _draw_arrows(sheet, "passed on", passed, color="wrote", width=2.5, size=8)
     _draw_slots(sheet, loop)
+
+
+def _draw_arrows(sheet: Sheet, name: str, arrows: Sequence[list], **look) -> None:
+    """Draw arrows (x, y, x, y), a list for each frame."""
+    ends = np.full((4, len(arrows), max(1, *map(len, arrows))), np.nan, np.float32)
+    for frame, of_frame in enumerate(arrows):
+        ends[:, frame, : len(of_frame)] = np.reshape(of_frame, (-1, 4)).T
+    sheet.arrows(name, ends[:2], ends[2:], **look)
 
 
 def _draw_ports(sheet: Sheet, loop: _Loop) -> None:

@@ -34,6 +34,7 @@ from cypresskit.tables import elided
 WIDTH = 1100  # pixels of a chart that fills a picture
 # Borders around the axes, in pixels: the left one holds the labels of y, the bottom one those of x.
 LEFT, RIGHT, TOP, BOTTOM = 62, 12, 14, 46
+AXIS = WIDTH - LEFT - RIGHT  # pixels of the axis of x
 TEXT = "12px"
 
 
@@ -44,7 +45,7 @@ class Scale:
     title: str
     low: float
     high: float
-    log: bool = False  #: for x alone
+    log: bool = False
     ticks: Sequence[float] = ()  #: round numbers by default
 
     def numbers(self) -> list[float]:
@@ -80,10 +81,8 @@ class Chart:
         height: float,
         legend: Sequence[str],
     ) -> None:
-        self.sheet, self.across, self.up = sheet, across, up
-        self.width = WIDTH - LEFT - RIGHT
-        self.height = height
-        self._names = [_cut_text(theme.make_readable(name), self.width) for name in legend]
+        self.sheet = sheet
+        self._names = [_cut_text(theme.make_readable(name)) for name in legend]
         columns = self._columns()
         below = BOTTOM + theme.ENTRY * -(-len(self._names) // columns)
         self.figure = sheet.framed(
@@ -92,7 +91,7 @@ class Chart:
             x_range=Range1d(across.low, across.high),
             y_range=Range1d(up.low, up.high),
             x_scale=LogScale() if across.log else LinearScale(),
-            y_scale=LinearScale(),
+            y_scale=LogScale() if up.log else LinearScale(),
             min_border_left=LEFT,
             min_border_right=RIGHT,
             min_border_top=TOP,
@@ -105,7 +104,7 @@ class Chart:
     def _columns(self) -> int:
         """Return the number of legend entries per row."""
         longest = theme.KEY + theme.LETTER * max(map(len, self._names))
-        return max(1, min(len(self._names), int(self.width // longest)))
+        return max(1, min(len(self._names), int(AXIS // longest)))
 
     def _add_axis(self, scale: Scale, dimension: int, place: str) -> None:
         """Add an axis and its grid lines."""
@@ -113,7 +112,7 @@ class Chart:
         ticker = FixedTicker(ticks=ticks)
         axis = LinearAxis(
             ticker=ticker,
-            axis_label=_cut_text(theme.make_readable(scale.title), self.width),
+            axis_label=_cut_text(theme.make_readable(scale.title)),
             axis_label_text_font_size=TEXT,
             axis_label_text_font_style="normal",
             major_label_overrides={tick: f"{tick:g}" for tick in ticks},
@@ -206,6 +205,6 @@ class Chart:
         self._legend.items.append(LegendItem(label=label, renderers=list(drawn)))
 
 
-def _cut_text(text: str, room: float) -> str:
-    """Cut a text to about ``room`` pixels."""
-    return elided(text, int((room - theme.KEY) // theme.LETTER))
+def _cut_text(text: str) -> str:
+    """Cut a text to about the axis of x."""
+    return elided(text, int((AXIS - theme.KEY) // theme.LETTER))

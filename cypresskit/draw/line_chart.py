@@ -39,15 +39,14 @@ def line_chart(
     guess
         A prediction (``ck.draw.predict``) of a curve.
     log
-        The logarithmic axis: "x" or none.
+        The logarithmic axes: "x", "y" or "xy".
     title
         By default "y against x".
 
     Raises
     ------
     ValueError
-        If there are no points, or if a logarithmic axis has an x of 0 or less; and for a
-        logarithmic y.
+        If there are no points, or if a logarithmic axis has an x of 0 or less, or no y above 0.
 
     Examples
     --------
@@ -60,11 +59,11 @@ def line_chart(
     )
     own = (guess.value if guess else None) or {}
     heights = [height for curve in (*series.values(), own) for height in curve.values()]
-    if log not in ("", "x") or (log and places[0] <= 0):
-        raise ValueError("a logarithmic axis is that of x, and shows only numbers above 0")
+    if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
+        raise ValueError("a logarithmic axis shows only numbers above 0")
 
     sheet = Sheet(title or f"{y} against {x}")
-    across, up = scale_across(x, places, bool(log)), scale_up(y, heights)
+    across, up = scale_across(x, places, "x" in log), scale_up(y, heights, "y" in log)
     names = [*series, *(["your guess"] if own else [])]
     chart = Chart(sheet, across, up, label=sheet.title, height=280, legend=names)
 
@@ -98,11 +97,17 @@ def scale_across(title: str, places: Sequence[float], log: bool = False) -> Scal
     return Scale(title, first - room, places[-1] + room, ticks=labels)
 
 
-def scale_up(title: str, heights: Sequence[float]) -> Scale:
-    """Return the axis of y, which includes 0."""
-    least, most = min(0, *heights), max(0, *heights)
-    most = 1 if least == most else most
-    return Scale(title, 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least)
+def scale_up(title: str, heights: Sequence[float], log: bool = False) -> Scale:
+    """Return the axis of y. A linear axis includes 0."""
+    if not log:
+        least, most = min(0, *heights), max(0, *heights)
+        most = 1 if least == most else most
+        return Scale(title, 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least)
+    low = min(height for height in heights if height > 0) / 2
+    top = 2 * max(heights)
+    steps = (1, 2, 5) if top < 1000 * low else (1,)
+    ticks = [step * 10.0**power for power in range(-9, 10) for step in steps]
+    return Scale(title, low, top, True, ticks)
 
 
 def _say(series: Mapping[str, Curve], x: str, at: float) -> str:

@@ -550,13 +550,3 @@ def require_nonempty(things, what: str, kind: type | tuple[type, ...] = object) 
         if not isinstance(part, kind):
             raise TypeError(f"{shorten(part)} can't be drawn: {what}")
     return parts
-
-
-def by_frame(rows: Sequence[ArrayLike], columns: int) -> np.ndarray:
-    """Return the rows of all frames as one array (columns, frames, rows), padded with NaN."""
-    of_frames = [np.reshape(of_frame, (-1, columns)) for of_frame in rows]
-    most = max(1, *map(len, of_frames))
-    padded = np.full((columns, len(rows), most), np.nan, np.float32)
-    for frame, of_frame in enumerate(of_frames):
-        padded[:, frame, : len(of_frame)] = of_frame.T
-    return padded

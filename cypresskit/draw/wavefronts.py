@@ -434,9 +434,7 @@ def _describe_wavefronts(report: ChipReport, window: Window) -> dict[int, str]:
 
 def _check_window(window: object) -> None:
     """Raise ``ValueError`` unless ``window`` is two clocks in ascending order."""
-    pair = list(window) if isinstance(window, Sequence | np.ndarray) else []
-    if len(pair) == 2 and all(isinstance(clock, Real) for clock in pair):
-        begin, end = pair
-        if 0 <= begin < end < inf:
+    match window:
+        case (Real() as begin, Real() as end) if 0 <= float(begin) < float(end) < inf:
             return
     raise ValueError(f"window={shorten(window)}: pass two ascending clocks, as in (2000, 6000)")

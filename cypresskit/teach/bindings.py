@@ -71,9 +71,6 @@ def find_setting_lines(cell: str, names: set[str]) -> list[int]:
 
 def find_used_names(code: str) -> set[str]:
     """Return the names that code uses but doesn't set itself, without Python's own."""
-    tree = parse_cell(code)
-    if tree is None:
-        return set()
     try:
         table = symtable(code, "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

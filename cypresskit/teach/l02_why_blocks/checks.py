@@ -63,15 +63,15 @@ def words_table() -> str:
     return "\n".join(rows)
 
 
-def memory_bandwidths(device: Device) -> dict[str, float]:
-    """Return the GB/s that a board's memories deliver, by name."""
-    l2 = device.memory_channels * device.l2_slice_bytes_clock * device.clock_ghz
-    return {"texture units": device.texture_gb_s, "L2 cache": l2, "memory": device.memory_gb_s}
+def memory_bandwidths() -> dict[str, float]:
+    """Return the GB/s that the HD 5870's memories deliver, by name."""
+    l2 = HD5870.memory_channels * HD5870.l2_slice_bytes_clock * HD5870.clock_ghz
+    return {"texture units": HD5870.texture_gb_s, "L2 cache": l2, "memory": HD5870.memory_gb_s}
 
 
 def bandwidth_table() -> str:
     """Tabulate the GB/s of the memories, and what each precision needs at the peak, by block."""
-    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in memory_bandwidths(HD5870).items())
+    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in memory_bandwidths().items())
     rows = [
         f"delivered: {rates} GB/s",
         "",

@@ -28,7 +28,7 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Player:
     """
     lines: dict[str, dict[float, float]] = {
         memory: {b: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}
-        for memory, rate in memory_bandwidths(HD5870).items()
+        for memory, rate in memory_bandwidths().items()
     }
     points = {
         harmonic_mean(report.gemm_kernel.block): report.gflops

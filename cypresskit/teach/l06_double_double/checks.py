@@ -17,6 +17,7 @@ from cypresskit.il import Program
 from cypresskit.il.fused import two_product
 from cypresskit.isolated import Answer
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.machine import launch
 from cypresskit.tables import listed
 from cypresskit.teach.check import Verdict, call_answer, exercise, require
@@ -83,7 +84,7 @@ def counts_table() -> str:
         operations = [o for control in code.main_loop for o in control.operations if o.place == 0]
         count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
         least = count["ADD"] / 2 + count["MUL"] + count["FMA"]
-        made = code.stats(*KERNELS[name].convention.per_iteration)
+        made = kernel_stats(name)
         listed = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))
         rows += [
             f"{name:16} {listed}: {count.total() / made.flops:.1f} instructions per flop",
@@ -100,7 +101,7 @@ def additions_table() -> str:
     rows = ["bundles per product       all   with additions   with only one   the test"]
     for words, name in (("without a block", "ddgemm_naive"), ("2 x 2", "ddgemm_tn_fma")):
         code = compile(KERNELS[name].program)
-        products = code.stats(*KERNELS[name].convention.per_iteration).flops / 2
+        products = kernel_stats(name).flops / 2
         bundles = [bundle for control in code.main_loop for bundle in control.bundles]
         additions = [
             sum(o.name == "ADD_64" and o.place == 0 for o in bundle.operations)
@@ -320,4 +321,4 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
 @climb_exercise("06")
 def check_in_double(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel with a block of 4 x 4 doubles."""
-    return f"with {compile(mine.program).stats(1).bundles_per_iteration} bundles per iteration"
+    return f"with {kernel_stats(mine).bundles_per_iteration} bundles per iteration"

@@ -80,10 +80,10 @@ def _about(panels: "Sequence[Layout]", element: int) -> str:
     return f"**A[{row}, k = {k}]**. {stories}"
 
 
-def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) -> None:
+def name_banks(sheet: Sheet, left: float, name: str) -> None:
     """Draw the banks as columns, with some of their numbers below."""
-    bank = np.arange(BANKS)
-    x = left + (bank + 0.5) * BANK
+    top, foot = STACK - 76, WORDS + 64
+    x = left + (np.arange(BANKS) + 0.5) * BANK
     y = (top + foot) / 2
     sheet.boxes(f"banks {name}", x, y, BANK - 2, foot - top, color="faint", alpha=0.45)
     ticks = np.array([0, 8, 16, 24, 31])
@@ -203,7 +203,7 @@ class Layout:
         title = f"{self.name}: clocks of the LDS alone"
         sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
         self._draw_registers(sheet, left)
-        name_banks(sheet, left, STACK - 76, WORDS + 64, self.name)
+        name_banks(sheet, left, self.name)
         sheet.text(left + 2, STACK - 84, "requests to the banks: each serves one per clock")
         self._draw_words(sheet, left, frames)
         self._draw_arrived(sheet, left, frames)
