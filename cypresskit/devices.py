@@ -140,17 +140,19 @@ def _tabulate(board: Any, name: str, rule: Callable[..., int] | tuple[Any, ...])
     table = np.array(() if callable(rule) else rule)
     is_table = isinstance(rule, tuple) and table.ndim == len(asked.sizes)
     _check(board, name, callable(rule) or is_table, f"has to be a function: {asked.asks}")
+
+    def look_up(*at: int) -> Any:
+        return table[tuple(i % n for i, n in zip(at[::-1], table.shape))]
+
+    ask = rule if callable(rule) else look_up
     banks = getattr(board, asked.banks)
     answers = np.zeros(asked.sizes[::-1], np.int64)
     for at in np.ndindex(asked.sizes):
-        if callable(rule):
-            answer: Any = rule(*at)
-            if isinstance(answer, np.generic | np.ndarray) and answer.size == 1:
-                answer = answer.item()
-            if isinstance(answer, float) and answer.is_integer():  # as `numpy.floor` makes
-                answer = int(answer)
-        else:
-            answer = table[tuple(i % n for i, n in zip(at[::-1], table.shape))].item()
+        answer: Any = ask(*at)
+        if isinstance(answer, np.generic | np.ndarray) and answer.size == 1:
+            answer = answer.item()
+        if isinstance(answer, float) and answer.is_integer():  # as `numpy.floor` makes
+            answer = int(answer)
         if not Range(most=banks - 1).has(answer, whole=True):
             raise ValueError(
                 f"{board.name}: {name}({', '.join(map(str, at))}) = {shorten(answer)}: {asked.asks}"

@@ -120,6 +120,9 @@ ANSWERS = tomllib.loads(Path(__file__).with_name("answers").joinpath("l05.toml")
 
 @pytest.mark.parametrize("rule", ANSWERS["check_bank"]["right"])
 def test_the_chip_takes_each_rule_that_the_check_takes(rule):
-    """Whole floats as well, and arrays of one number."""
+    """Whole floats as well, and arrays of one number; and a table as the function."""
     bank = eval(f"lambda x, y: {rule}", {"np": np})
-    assert len(replace(HD5870, texture_bank=bank).texture_bank) > 1
+    board = replace(HD5870, texture_bank=bank)
+    assert len(board.texture_bank) > 1
+    table = tuple(tuple(bank(x, y) for x in range(16)) for y in range(16))
+    assert replace(HD5870, texture_bank=table) == board

@@ -48,6 +48,11 @@ MISTAKES = {
         (STORE, STORE.replace("r3.x", "r3.y")),
         "work-items 0 and 1 store to one place: both have the same r3.y",
     ),
+    "one address, and a word in a comment": (
+        "07",
+        (STORE, STORE.replace("r3.x, r4.x", "r4.y, r4.x ; as lds_store_vec does")),
+        "store to one place",
+    ),
     "four numbers": (
         "07",
         (STORE, "    lds_store_vec_id(0) mem, r3.x, r3.x, r4\n"),

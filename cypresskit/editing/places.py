@@ -11,6 +11,7 @@ import numpy as np
 
 from cypresskit.diagnosis.slices import StepRecorder
 from cypresskit.diagnosis.verification import Verification
+from cypresskit.editing.line_repairs import words_of
 from cypresskit.il.dataflow import Key, is_address, keys, uses
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import listed, named_lines
@@ -181,9 +182,10 @@ def _said_of_two(
     two = f"work-items {listed(place.items)} store to one place"
     found = sorted({*own} & {*place.lines})
     if finding.line in own:
+        stored_by = words_of(lines[finding.line - 1])[0]
         if len({*place.values}) == 1:
             yield f"{two}: both have the same {place.address}"
-        elif place.values and np.ptp(place.values) < 16 and "vec" in lines[finding.line - 1]:
+        elif place.values and np.ptp(place.values) < 16 and "vec" in stored_by:
             values = listed(place.values)
             yield f"{two}: their {place.address} is {values}, but each stores 16 bytes"
     elif one // group != other // group and not place.reads_group:
