@@ -174,6 +174,35 @@ def test_a_term_that_was_added_twice_is_named():
     assert trace.notes[0].startswith("Term k = 1 is added twice: at lines 71 and 72.")
 
 
+def test_a_texel_that_two_lines_fetch_is_named():
+    """Not only the product that is added again: that line is right."""
+    a = "    sample_resource(0)_sampler(0) r2, r0.zx00\n"
+    both, step = f"{a}    sample_resource(1)_sampler(1) r3, r0.yz00\n", "    add r0.z, r0.z, l0.x\n"
+    ahead = (both, ""), ("whileloop\n", f"{both}whileloop\n")
+    size = 4, 5, 6
+    right = changed("sgemm_naive", *ahead, (step, step + both))
+    assert ck.trace_element(right, 1, 1, size=size).right
+    late = changed("sgemm_naive", *ahead, (step, both + step))
+    first, again = (n for n, line in enumerate(late.text.splitlines(), 1) if line == a[:-1])
+    note = ck.trace_element(late, 1, 1, size=size).notes[0]
+    said = f"Line {again} reads A[1, 0] again, as line {first} did: term k = 0 is added twice."
+    assert note.startswith(said)
+
+
+def test_a_sum_that_belongs_elsewhere_has_the_fetch_that_makes_it_so():
+    """Where it is stored is the hardware's choice. Its columns are too low by a texel."""
+    literal = ("l1, 0.0, 4.0, 0.0", "l1, 0.0, 4.0, -2.0")
+    kernel = changed("sgemm_tn_stream", literal, ("l0.z, l0.w", "l0.z, l1.z"))
+    note = ck.trace_element(kernel, 1, 9, size=(8, 24, 6)).notes[0]
+    assert "stores C[1, 5] as C[1, 9], because line 52 reads B[0, 5] in place of B[0, 9]." in note
+
+
+def test_an_instruction_of_single_precision_in_a_double_sum_is_named():
+    kernel = changed("dgemm_tn", ("dmad r32.xy, r2.zw, r4.xy, r32.xy", "mad r32, r2.zwzw, r4, r32"))
+    line = next(n for n, each in enumerate(kernel.text.splitlines(), 1) if " mad r32" in each)
+    assert ck.trace_element(kernel, 1, 0).notes[0].startswith(f"Line {line}: `mad` is for single")
+
+
 def test_a_missing_term_is_named_with_what_was_read_for_it():
     trace = ck.trace_element(changed(SINGLE, ("    mad r10, r6.x, r8, r10\n", "\n")), 0, 0)
     assert trace.notes[0].startswith(

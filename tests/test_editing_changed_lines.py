@@ -10,7 +10,7 @@ from cypresskit.editing import changed_lines
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.dynamic_answers import judged_kernel
-from cypresskit.editing.line_repairs import line_repairs, words_of
+from cypresskit.editing.line_repairs import line_repairs, mistake, words_of
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.kernels.statement import find_statement
 
@@ -467,6 +467,33 @@ def test_a_repair_of_the_only_changed_line_makes_all_of_c_correct(step, text):
     fault = fault_of(step, text)
     said = "writes r1.x, but line 19 reads r1.z", "sets it anew before a line reads it"
     assert any(words in fault.text for words in said), fault
+
+
+@pytest.mark.parametrize("right", ["mad r13, r2.y, r5, r13", "dmad r10.xy, r2.zw, r3.xy, r10.xy"])
+def test_the_order_of_two_factors_is_no_mistake(right):
+    """With any word of the line wrong, the other order has the same sentence."""
+    wrongs = [words_of(right)]
+    for place in range(1, 5):
+        name, _, letters = wrongs[0][place].partition(".")
+        for put in ("r7", "r5.x", "r3.zw", f"{name}.w", name, f"r9.{letters}"):
+            wrongs.append([*wrongs[0][:place], put, *wrongs[0][place + 1 :]])
+    for op, to, first, second, added in wrongs:
+        one, other = (
+            mistake([op, to, *two, added], words_of(right))
+            for two in ((first, second), (second, first))
+        )
+        assert one == other and "exchanged" not in one, (first, second, one, other)
+
+
+def test_an_address_that_is_only_multiplied_is_no_sum():
+    """Nor is it told what it lacks if its factors are others, too."""
+    right, line = written("02", LACKS["02"]), "mad r1.x, vWinCoord0.y, l0.z, l0.w"
+    wrong = right.replace(line, "mul r1.x, r0.x, l0.z")
+    fault = fault_of("02", wrong, known=right)
+    assert (
+        wrong != right and fault and fault.line == wrong[: wrong.index("mul r1.x")].count("\n") + 1
+    )
+    assert "only multiplies" not in fault.text
 
 
 def test_a_line_that_differs_in_spaces_only_is_no_mistake():

@@ -35,7 +35,7 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import named_lines, quantity
+from cypresskit.tables import listed, named_lines, quantity
 
 SHOWN = 40  # most terms printed
 
@@ -296,6 +296,10 @@ def _untraced(sliced: Slice) -> Note:
         if load in sliced.run.origins([sliced.store], values=True):
             text = f"Line {lines[0]} reads C after line {lines[1]} has stored to it."
             return Note(text, lines[0], lines)
+    for step in sliced.halved[-1:]:
+        line, op = sliced.line(step), sliced.instruction(step).op.name
+        text = f"Line {line}: `{op}` is for single precision, but it takes halves of doubles."
+        return Note(text, line, (line,), "factor")
     if not sliced.opaque:
         return OTHER
     at = sliced.opaque[-1]
@@ -552,9 +556,16 @@ class _Judge:
             else:
                 text += f", which line {line} stores as {place}."
             return Note(text, line, (made, *passed, line), "store")
-        check = "the coordinates" if streams else "its address, and the coordinates"
-        text = f"Line {line} stores C[{row}, {column}] as {place}: check {check} of the fetches."
-        return Note(text, line, (line,), "store")
+        text = f"Line {line} stores C[{row}, {column}] as {place}"
+        if not streams:
+            text += ": check its address, and the coordinates of the fetches."
+            return Note(text, line, (line,), "store")
+        # Where it is stored isn't the kernel's choice
+        pairs = zip(self.terms[first][0].factors, first, next(iter(self.right)))
+        wrong = [(read.line, one, other) for read, one, other in pairs if one != other]
+        lines = [at for at, *_ in wrong]
+        said = [f"line {at} reads {one} in place of {other}" for at, one, other in wrong]
+        return Note(f"{text}, because {listed(said)}.", lines[-1], (*lines, line), "factor")
 
     def _is_stored_twice(self) -> bool:
         """Return whether another line, too, stores the register that is stored here."""
@@ -591,15 +602,21 @@ class _Judge:
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
             pairs = [*zip(first.factors, addend.factors)]
-            anew = [one for one, two in pairs if one.step != two.step and one.line == two.line]
+            anew = [(one, two) for one, two in pairs if one.step != two.step]
             is_kept = addend.made != first.made and all(one.step == two.step for one, two in pairs)
             if is_kept and not lines[1:]:
                 lines[:0] = sorted({factor.line for factor in first.factors} - {*lines})
                 times = f"{again} what {named_lines(lines[:-1], 'read')} once"
                 text = f"Line {lines[-1]} multiplies {times}."
             elif anew and not lines[1:]:
-                lines.append(anew[0].line)
-                text = f"Line {lines[1]} reads {anew[0]} {again} for term k = {k}."
+                one, two = anew[0]
+                lines += [two.line]
+                text = f"Line {lines[1]} reads {two} {again} for term k = {k}."
+                if one.line != two.line:
+                    text = (
+                        f"Line {two.line} reads {two} again, as line {one.line} did: term k = {k}"
+                    )
+                    text += f" is added {again}."
             else:
                 text = f"Term k = {k} is added {again}: at {named_lines(lines)}."
             note = Note(text, lines[-1], (*lines,), "repeated")

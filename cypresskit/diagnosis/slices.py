@@ -346,6 +346,8 @@ class Slice:
         Operands that are multiplied by 0, each with that operand.
     opaque
         Operands of products that are no elements of a matrix, nor numbers times one.
+    halved
+        The steps that take halves of doubles for numbers of single precision.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -366,6 +368,7 @@ class Slice:
         self.made_up: list[int] = []
         self.zeroed: list[tuple[ReadWord, ReadWord]] = []
         self.opaque: list[ReadWord] = []
+        self.halved: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         ran, also_ran = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         if ran == also_ran:
@@ -438,6 +441,7 @@ class Slice:
             halves = self.traced.words > 1 and "f" in i.op.sources
             computed = any(len({*self._words(at)}) > 1 for at in operands)
             if computed and halves:
+                self.halved.append(found[0])
                 self._add_term(OPAQUE)
                 continue
             if i.opcode in SUMS:

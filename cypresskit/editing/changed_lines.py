@@ -132,7 +132,8 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
         return [other, *faults]
     is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
     mine = sorted(own.intersection(trace.placed) - named) * is_access
-    mine = mine or _own_literals(own, trace.placed, lines)
+    if is_access or "store" in first.kind:
+        mine = mine or _own_literals(own, trace.placed, lines)
     if first.kind == "store" and not named and not mine:
         mine = sorted(own.intersection(r.line for term in trace.terms for r in term.factors))
     text = first.text
@@ -340,7 +341,7 @@ class _Search:
             if n not in before and self.lines[n - 1] in after and n != found.fault.line
         ]
         for note in self.notes[:1]:
-            if note.kind == "factor" and note.line in idle:
+            if note.kind == "factor" and not {*idle}.isdisjoint(note.lines):
                 return note
         lost = self._placed()
         mine = [self.words[line - 1] for line in self.own]

@@ -146,10 +146,23 @@ def misplaced(place: int) -> str:
     return f" is in the wrong place: it belongs right before line {place + 1}."
 
 
+def _different(words: Words, right: Words) -> list[int]:
+    """Return the places of the words that differ."""
+    return [place for place, (one, other) in enumerate(zip(words, right)) if one != other]
+
+
+def _in_order(words: Words, right: Words) -> Words:
+    """Return a right line with its factors exchanged, if it is then more like the other line."""
+    turned = [*right[:2], *right[3:1:-1], *right[4:]]
+    is_nearer = len(_different(words, turned)) < len(_different(words, right))
+    return turned if words[0] in PRODUCTS and right[0] in PRODUCTS and is_nearer else right
+
+
 def mistake(words: Words, right: Words) -> str:
     """Return what is wrong in a line whose words should be others, or "" if much is."""
     op = words[0]
-    places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
+    right = _in_order(words, right)
+    places = _different(words, right)
     if not places:
         return ""
     if all(line[0].startswith(TESTS) for line in (words, right)) and {*words[1:]} == {*right[1:]}:
@@ -159,14 +172,14 @@ def mistake(words: Words, right: Words) -> str:
         return f": the test is {how}."
     if op in ARITHMETIC and len(words) < len(right):
         what = "adds its operands" if op.endswith("add") else "only multiplies"
-        return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
+        if register_of(right[-1]) == register_of(right[1]):
+            return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
+        return f": `{op}` {what}." if {*words[2:]} < {*right[2:]} else ""
     if len(words) != len(right) or op.startswith("dcl"):
         return ""
     if places == [1, 2] and words[1:] == right[:0:-1]:
         return f": the address comes first, then the value, as in `{op} {right[1]}, {right[2]}`."
     if places == [2, 3] and register_of(words[2]) == register_of(right[3]):
-        if "." not in words[2] + words[3]:
-            return f" reads all of {words[3]}; one component belongs here."
         return ": the factors of A and B are exchanged."
     if places == [2, 3] and ("." in words[2]) != ("." in right[2]):
         return ": the component belongs to the other factor."

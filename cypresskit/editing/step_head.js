@@ -25,7 +25,7 @@ export class StepHead {
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
     this.hint = make(this.box, "details", {class: "ckw-hint"})
     make(this.hint, "summary", {}, "Hint")
-    this.advice = make(this.hint, "p")
+    this.advice = make(this.hint, "div")
     this.buttons = make(below, "p", {class: "ckw-play"})
     const button = (words, onclick, attributes = {}) =>
       make(this.buttons, "button", {...attributes, onclick}, words)
@@ -63,12 +63,14 @@ export class StepHead {
     this.showTargets()
   }
 
-  /** Show the speed of a correct kernel. `help` is the hint of a step that has none of its own.
+  /** Show the speed of a correct kernel. `help` is what would make it faster; the step's own hint
+   * follows it.
    * Returns the highest target that is passed for the first time, in words, or "". */
   clocks(gflops, help) {
     this.speed = gflops
     this.advice.replaceChildren()
-    makeSentence(this.advice, "span", {}, this.step.hint || help)
+    for (const text of [help, this.step.hint])
+      if (text) makeSentence(this.advice, "p", {}, text)
     this.showTargets()
     const before = this.fastest ?? Number.POSITIVE_INFINITY
     this.fastest = Math.max(gflops, this.fastest ?? 0)

@@ -216,6 +216,9 @@ def _times_added(program: Program, texels: np.ndarray, result: float) -> str:
         return float(output.flat[0])
 
     question = "which of the 16 numbers does r0.x hold at the end, and how often each?"
+    for i in program.body:
+        if i.opcode.startswith("dp") and i.sources[0] == i.sources[1]:
+            question = f"line {i.line} adds squares: `{i.opcode}` multiplies a register by itself."
     try:
         times = [added(one) for one in np.eye(TERMS)]
         constant = added(np.zeros(TERMS))

@@ -37,7 +37,7 @@ from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine import launch
-from cypresskit.tables import elided
+from cypresskit.tables import elided, listed
 from cypresskit.teach.check import (
     Verdict,
     exercise,
@@ -283,6 +283,15 @@ def judge_chip(device) -> Verdict | None:
             )
     if (over := die_bytes(device) - die_bytes(HD5870)) > 0:
         hint = "take them from another memory; register_pool counts registers of 1 KB."
+        made = {name: {name: getattr(device, name)} for name in CHANGEABLE_FIELDS}
+        more = {n: die_bytes(replace(HD5870, **new)) - die_bytes(HD5870) for n, new in made.items()}
+        if min(more.values()) < 0:
+            told = [
+                f"{name} {'takes' if by > 0 else 'gives'} {abs(by):,}"
+                for name, by in more.items()
+                if by
+            ]
+            hint = f"in all {device.simd_engines} engines together, {listed(told)}."
         return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", hint)
     return None
 

@@ -110,7 +110,8 @@ def check_warps(r, t, s):
         "the cache delivers bytes, not numbers: how many bytes has a number?": f / w,
         "the more bytes a number has, the longer it takes to arrive.": f / (w * s),
         "inverted: more arithmetic needs a larger block.": w / (f * s),
-        "a value of k takes a column *and* a row.": f * s / w / 2,
+        "a value of k takes 2b numbers, a column *and* a row, for 2b² operations: each 2 counts"
+        " once.": f * s / w / 2,
         "each product is a multiplication and an addition: two operations.": 2 * f * s / w,
     },
     "for a value of k, how many clocks do 2b numbers take to arrive, and how many do the operations"
