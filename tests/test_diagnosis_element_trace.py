@@ -197,10 +197,13 @@ def test_a_sum_that_belongs_elsewhere_has_the_fetch_that_makes_it_so():
     assert "stores C[1, 5] as C[1, 9], because line 52 reads B[0, 5] in place of B[0, 9]." in note
 
 
-def test_an_instruction_of_single_precision_in_a_double_sum_is_named():
-    kernel = changed("dgemm_tn", ("dmad r32.xy, r2.zw, r4.xy, r32.xy", "mad r32, r2.zwzw, r4, r32"))
+@pytest.mark.parametrize("factor", ["r2.zwzw", "r2.z", "r2.w"])
+def test_an_instruction_of_single_precision_in_a_double_sum_is_named(factor):
+    """Also if it multiplies by the lower half, which is 0 for small whole numbers."""
+    new = f"mad r32, {factor}, r4, r32"
+    kernel = changed("dgemm_tn", ("dmad r32.xy, r2.zw, r4.xy, r32.xy", new))
     line = next(n for n, each in enumerate(kernel.text.splitlines(), 1) if " mad r32" in each)
-    assert ck.trace_element(kernel, 1, 0).notes[0].startswith(f"Line {line}: `mad` is for single")
+    assert f"`mad` in line {line} is for single" in ck.trace_element(kernel, 1, 0).notes[0]
 
 
 def test_a_missing_term_is_named_with_what_was_read_for_it():
@@ -319,7 +322,8 @@ def test_a_loop_that_is_left_before_its_products_is_named(relation):
         text = like.text.replace(f"{test}\nbreak_logicalnz r1.x", left)
     kernel = ck.load_kernel(text, like=like)
     (line,) = lines_of(kernel, "break")
-    see = f": see its test in line {line - 1}" * (relation == "lt")
+    (counter,) = lines_of(kernel, "mov r0.z")
+    see = f": line {line - 1} tests what line {counter} sets" * (relation == "lt")
     said = f"Line {line} leaves its loop in the first iteration{see}."
     assert ck.trace_element(kernel, 0, 0).notes[0] == said
 

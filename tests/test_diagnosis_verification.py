@@ -19,6 +19,21 @@ def mine(name: str, text: str) -> ck.Kernel:
     return ck.load_kernel(text, like=like, name="mine")
 
 
+@pytest.mark.parametrize(
+    ("declared", "used"),
+    [
+        ("", "mov g[r0.x], r10"),
+        ("dcl_cb cb7[1]", "mov r10, cb7[0]"),
+    ],
+)
+def test_what_a_launch_does_not_give_is_said_to_a_kernel_s_author(declared, used):
+    """Who calls no function can't pass an argument."""
+    text = ck.kernels["sgemm_naive"].text.replace("dcl_cb", f"{declared}\ndcl_cb", 1)
+    text = text.replace("mov o0.x, r10.x\n", f"{used}\nmov o0.x, r10.x\n")
+    checked = ck.verify(mine("sgemm_naive", text))
+    assert "which its launch doesn't give" in checked.error and "pass" not in checked.error
+
+
 @pytest.mark.parametrize("name", SIX)
 def test_a_kernel_of_the_catalogue_is_right(name):
     kernel = ck.kernels[name]

@@ -485,6 +485,15 @@ def test_the_order_of_two_factors_is_no_mistake(right):
         assert one == other and "exchanged" not in one, (first, second, one, other)
 
 
+def test_a_modifier_is_no_other_register():
+    """Nor another component."""
+    for operand in ("r10", "r10.x"):
+        plain, negated = ["mov", "o0", operand], ["mov", "o0", f"{operand}_neg(xyzw)"]
+        said = f" reads {negated[2]}; its modifier doesn't belong here."
+        assert mistake(negated, plain) == said
+        assert mistake(plain, negated) == f" reads {operand}; a modifier belongs here."
+
+
 def test_an_address_that_is_only_multiplied_is_no_sum():
     """Nor is it told what it lacks if its factors are others, too."""
     right, line = written("02", LACKS["02"]), "mad r1.x, vWinCoord0.y, l0.z, l0.w"

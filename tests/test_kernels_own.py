@@ -60,6 +60,10 @@ MISSTATED = {
     "TN, 8 x 8, k 2, group 64 x 64": "has no workgroups",
     "TN, 8 x 8, k 2, parts 4": "takes as many values",
     "TN, 8 x 8, k 2, double": "has no instruction for doubles",
+    "NN, 8 x 8, k 2": "a texel of A holds 4 values of k, so an iteration takes a multiple of 4: `k 4`",
+    "TT, 8 x 8, k 3": "a texel of B holds 4 values of k",
+    "TN, 6 x 8, k 2": "a texel of A holds 4 neighbors, so a block has a multiple of 4 rows",
+    "TN, 8 x 2, k 2": "a block has a multiple of 4 columns",
 }
 
 
@@ -69,6 +73,22 @@ def test_what_is_misstated_is_refused_with_its_line_and_a_cure(stated):
     with pytest.raises(ck.LaunchConventionError) as caught:
         ck.load_kernel(text)
     assert str(caught.value).startswith("mine.il:1: ") and MISSTATED[stated] in str(caught.value)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_stream", "dgemm_tn_stream"])
+@pytest.mark.parametrize("letters", ["NN", "NT", "TN", "TT"])
+@pytest.mark.parametrize("block", ["1 x 4", "2 x 2", "2 x 8", "4 x 4", "4 x 8", "8 x 4"])
+@pytest.mark.parametrize("more", ["k 1", "k 3", "k 4", "k 2, packed", "k 4, double"])
+def test_what_is_stated_is_refused_or_launched(kernel, letters, block, more):
+    """No statement that is accepted makes matrices that have no whole texels."""
+    first, _, rest = ck.kernels[kernel].text.partition("\n")
+    stated = f"{first.partition(';')[0]}; product: {letters}, {block}, {more}\n{rest}"
+    try:
+        checked = ck.verify(stated)
+    except ck.LaunchConventionError:
+        return
+    assert not checked.error and "shape" not in str(checked)
 
 
 def test_other_kernels_have_other_terms():

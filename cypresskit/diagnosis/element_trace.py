@@ -296,10 +296,9 @@ def _untraced(sliced: Slice) -> Note:
         if load in sliced.run.origins([sliced.store], values=True):
             text = f"Line {lines[0]} reads C after line {lines[1]} has stored to it."
             return Note(text, lines[0], lines)
-    for step in sliced.halved[-1:]:
-        line, op = sliced.line(step), sliced.instruction(step).op.name
-        text = f"Line {line}: `{op}` is for single precision, but it takes halves of doubles."
-        return Note(text, line, (line,), "factor")
+    for step in sliced.halved.values():
+        note = _halved(sliced, step)
+        return note._replace(text=f"{note.text}.")
     if not sliced.opaque:
         return OTHER
     at = sliced.opaque[-1]
@@ -309,6 +308,13 @@ def _untraced(sliced: Slice) -> Note:
         return Note(f"{text}.", line, (line,), "factor")
     made = sliced.line(node[0])
     return Note(f"{text}: line {made} computes it.", line, (line, made), "factor")
+
+
+def _halved(sliced: Slice, step: int) -> Note:
+    """Return the note on a step that takes half of a double for a number."""
+    line, op = sliced.line(step), sliced.instruction(step).op.name
+    text = f"`{op}` in line {line} is for single precision, but takes halves of doubles"
+    return Note(text, line, (line,), "factor")
 
 
 def _nowhere(traced: TracedElement) -> Note:
@@ -397,12 +403,15 @@ class _Judge:
             if body[last].op.flow == "break" and last + 1 < matching[start]:
                 line = body[last].line
                 step = max(n for n, each in enumerate(self.slice.steps) if each.at == last)
-                tests: list[int] = []
+                steps: list[int] = []
                 if body[last].opcode.startswith("break_logical"):
-                    tests = [*map(self.slice.line, self.slice.run.origins([step]))]
+                    steps = sorted(self.slice.run.origins([step]), reverse=True)
+                lines = [*dict.fromkeys(map(self.slice.line, steps))][:2]
                 text = f"Line {line} leaves its loop in the first iteration"
-                see = f": see its test in line {max(tests)}." if tests else "."
-                return Note(text + see, line, (line, *sorted(tests)[-1:]))
+                if lines:
+                    text += f": line {lines[0]} tests"
+                    text += f" what line {lines[1]} sets" if lines[1:] else " when it ends"
+                return Note(f"{text}.", line, (line, *lines))
         return None
 
     def _loop(self, at: int) -> int:
@@ -637,6 +646,8 @@ class _Judge:
             addend = self.terms[added][0]
             alike = [elements for elements in nowhere if _letters(elements) == _letters(added)]
             shared = [elements for elements in alike or nowhere if set(elements) & set(added)]
+            old = {read.element for read in addend.factors if self._is_old(read, addend)}
+            shared.sort(key=lambda elements: len(old & {*elements}))
             instead = (shared if alike or len(added) == 2 else []) + alike
             if instead:
                 missing.remove(instead[0])
@@ -684,7 +695,9 @@ class _Judge:
         else:
             if read.copied and belongs in self.slice.reads:
                 line, text = read.copied, f"puts {element} in place of {belongs}"
-            elif self._is_right_elsewhere(read, addend):
+            elif self._is_right_elsewhere(read, addend) or (
+                self._is_old(read, addend) and read.line in both
+            ):
                 lines = line, read.line
                 if steps := self.slice.reads.get(belongs):
                     where = "reads only later" if min(steps) > addend.made else "has read"
@@ -698,6 +711,10 @@ class _Judge:
                 line, text = read.line, f"reads {element} in place of {belongs}"
         note = Note(f"Line {line} {text}.", line, lines or (line,), kind)
         return self._term("wrong", addend, self.right[wanted], note)
+
+    def _is_old(self, read: Reading, addend: Addend) -> bool:
+        """Return whether a line multiplies what a line below it read in the iteration before."""
+        return read.step < addend.made and read.line > self._line(addend)
 
     def _is_right_elsewhere(self, read: Reading, addend: Addend) -> bool:
         """Return whether another line makes a correct term of what was read, or the same product
@@ -741,6 +758,8 @@ class _Judge:
                 if (element := sliced.element(at)) in elements:
                     line = sliced.line(zero.step)
                     return Note(f"line {line} multiplies {element} by 0", line, (line,))
+            for step in filter(None, map(sliced.halved.get, elements)):
+                return _halved(sliced, step)
             for element, other in (elements, elements[::-1]):
                 for step, *_ in sliced.products.get((element,), ())[-1:]:
                     if sliced.instruction(step).op.sources[2:]:  # it adds the product

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -346,8 +347,6 @@ class Slice:
         Operands that are multiplied by 0, each with that operand.
     opaque
         Operands of products that are no elements of a matrix, nor numbers times one.
-    halved
-        The steps that take halves of doubles for numbers of single precision.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -368,7 +367,6 @@ class Slice:
         self.made_up: list[int] = []
         self.zeroed: list[tuple[ReadWord, ReadWord]] = []
         self.opaque: list[ReadWord] = []
-        self.halved: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         ran, also_ran = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         if ran == also_ran:
@@ -441,7 +439,6 @@ class Slice:
             halves = self.traced.words > 1 and "f" in i.op.sources
             computed = any(len({*self._words(at)}) > 1 for at in operands)
             if computed and halves:
-                self.halved.append(found[0])
                 self._add_term(OPAQUE)
                 continue
             if i.opcode in SUMS:
@@ -576,6 +573,18 @@ class Slice:
             for element in map(self.elements.get, words):
                 if element:
                     found[element].append(step)
+        return found
+
+    @cached_property
+    def halved(self) -> dict[MatrixElement, int]:
+        """The first steps that take half of a double, an element, for a number."""
+        found: dict[MatrixElement, int] = {}
+        for step in range(len(self.steps) * (self.traced.words > 1)):
+            i = self.instruction(step)
+            if i.opcode in {*SUMS, *PRODUCTS} and "f" in i.op.sources:
+                read = (self.operands(step, c) for _, c in defines(i))
+                for element in {*map(self.element, chain.from_iterable(read))} - {NO_ELEMENT}:
+                    found.setdefault(element, step)
         return found
 
     def holds(self, element: MatrixElement, step: int) -> bool:

@@ -301,7 +301,8 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
             in_place=True,
         )
     except (ValueError, TypeError) as error:  # it can't be launched
-        return replace(verification, error=str(error))
+        said, unknown, _ = str(error).partition(": pass ")  # to `launch`
+        return replace(verification, error=said + ", which its launch doesn't give" * bool(unknown))
     verification = replace(verification, findings=findings, expected=given.expected)
     if findings.ended_early:
         return verification

@@ -272,13 +272,11 @@ class _Search:
         replaced = [change for change in self.changes if self._is_replaced(change)]
         kept = [change for change in self.changes if change not in replaced]
         found = None if self.unset else self._best(self._undone(kept))
-        is_told = kinds[:1] in (["factor"], ["unread"])  # by the element that is read
-        both = None if found or is_told else self._best(self._both_undone())
         if not self.wrong.any():
             tests = [at for at in own if self._starts(at, TESTS)]
             found = found or self._best(self._repairs(tests))
             own = [at for at in own if at + 1 in self.near]
-        found = found or self._best(self._repairs(own)) or both
+        found = found or self._best(self._repairs(own))
         found = found or (None if self.unset else self._best(self._undone(replaced)))
         if found:
             return self._told(found)
@@ -444,19 +442,13 @@ class _Search:
             elif change.old and not (change.old[1:] and named):
                 yield Variant((change,), self._without(change))
 
-    def _both_undone(self) -> Iterator[Variant]:
-        """Yield the variant without two changes: of two lines, or of one in place of others."""
-        lines = sorted(self.own)
-        are_own = all(each.new or self.own & {each.at, each.at + 1} for each in self.changes)
-        if len(self.changes) == 2 and lines and are_own:
-            changes = f"change{'s' * len(lines[1:])} in {named_lines(lines)}"
-            text = f"Without the {changes} the kernel is correct."
-            yield Variant((*self.changes,), Note(text, lines[-1]))
-
     def _moved(self, at: int, place: int, whole: bool) -> Variant:
-        """Return the variant with a line moved to right before another."""
+        """Return the variant with a line moved to right before another. It counts only if C becomes
+        correct, too, where a note says which factor that line should have.
+        """
         moved = LineChange(at), LineChange(place, (self.lines[at],), 0)
-        return Variant(moved, _note(at, misplaced(place)), whole)
+        is_told = any(note.kind == "factor" and note.line == at + 1 for note in self.notes[:1])
+        return Variant(moved, _note(at, misplaced(place)), whole or is_told)
 
     def _without(self, change: LineChange) -> Note:
         """Return the fault if the product is correct without a change."""

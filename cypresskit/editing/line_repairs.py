@@ -207,6 +207,9 @@ def mistake(words: Words, right: Words) -> str:
     adds = place == 4 or op.endswith("add")
     if adds and op in ARITHMETIC and other == register_of(words[1]):
         return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
+    if place > 1 and wrong.partition("_")[0] == good.partition("_")[0]:
+        modifier = "its modifier doesn't belong" if "_" in wrong else "a modifier belongs"
+        return f" reads {wrong}; {modifier} here."
     if name == other and sorted(letters) == sorted(others):
         what = "its components are exchanged"
     elif name == other:

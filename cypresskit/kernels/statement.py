@@ -113,15 +113,37 @@ def _fitted(text: str, where: str, stated: dict[str, Any]) -> Convention:
         raise LaunchConventionError(f"{where}: a workgroup has whole blocks")
     if convention.k_step % convention.parts:
         raise LaunchConventionError(f"{where}: each part of k takes as many values of an iteration")
+    if streams and convention.packed:
+        raise LaunchConventionError(f"{where}: several products have C in `g[]`, not in outputs")
     if not streams:
-        return convention
-    texel, rest = divmod(rows * columns * BYTES[convention.precision], streams)
-    if streams % rows or rest or texel not in (4, 8, 16):
+        return _with_whole_texels(convention, where)
+    size = BYTES[convention.precision]
+    texel, rest = divmod(rows * columns * size, streams)
+    if streams % rows or rest or texel < size or texel not in (4, 8, 16):
         raise LaunchConventionError(
             f"{where}: the program writes {quantity(streams, 'output')}, which don't hold a block"
             f" of {rows} x {columns}: an output holds one to four neighbors of a row"
         )
-    return replace(convention, streams=streams, texel=texel)
+    return _with_whole_texels(replace(convention, streams=streams, texel=texel), where)
+
+
+def _with_whole_texels(convention: Convention, where: str) -> Convention:
+    """Return a convention if its texels hold whole parts of the matrices' rows."""
+    rows, columns = convention.multiple
+    held = convention.texel // BYTES[convention.precision]
+    along = {"A": (convention.trans_a, rows), "B": (not convention.trans_b, columns)}
+    for matrix, (is_block, wide) in along.items():
+        if not is_block and convention.k_step % held:
+            raise LaunchConventionError(
+                f"{where}: a texel of {matrix} holds {held} values of k, so an iteration takes a"
+                f" multiple of {held}: `k {held}`"
+            )
+        if is_block and wide % held and not convention.is_vector:
+            raise LaunchConventionError(
+                f"{where}: a texel of {matrix} holds {held} neighbors, so a block has a multiple of"
+                f" {held} {'rows' if matrix == 'A' else 'columns'}"
+            )
+    return convention
 
 
 def state(convention: Convention) -> str:

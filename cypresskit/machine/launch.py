@@ -149,7 +149,7 @@ def endless_error(shape: LaunchShape, at: int, count: int, item: int | None = No
 
 def _tested(program: Program, at: int) -> str:
     """Return why the loop opened at ``body[at]`` may not end: which lines change what it tests."""
-    asked = "Does its break condition ever become true?"
+    asked = "Does its break condition become true in time?"
     depth = 0
     loop = []
     for i in program.body[at:]:

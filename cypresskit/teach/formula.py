@@ -237,7 +237,9 @@ def result_of(call: str, answer: Callable, case: tuple, hint: str) -> float:
     figure = call_answer(call, number, value, hint=hint)
     if figure is None:
         kind = "a text" if isinstance(value, str) else type_with_article(value)
-        more = "in Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
+        more = ""
+        if isinstance(value, tuple):
+            more = "a comma makes several numbers: a decimal has a point, as in 1.3."
         if getattr(value, "size", 0) == 1:
             more = "`.item()` takes the number out of an array."
         raise CheckStopped(f"{call} returns {kind}, not a number.", more or hint)

@@ -102,7 +102,7 @@ class MemoryCheck(Check):
             name, place, size, offset = "row, y,", y, surface.height, down
         what = "negative" if place < 0 else "too large"
         if 0 <= place - offset < size:
-            return f"Its offset makes the {name} {what}."
+            return f"With its offset, the {name} is {what}."
         return f"The {name} is {what}."
 
     def memory(self, event: MemoryEvent) -> None:
