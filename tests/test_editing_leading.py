@@ -74,3 +74,11 @@ def test_each_empty_step_has_a_solution(name):
     step = STEPS[name]
     assert not ck.verify(reference_kernel(step.like)).wrong
     assert "mad" not in step.starter
+
+
+@pytest.mark.parametrize("line", ["mov g[r0.x], r0", "mov r10, g[r0.x]", "mov r10, cb7[0]"])
+def test_what_the_launch_lacks_is_said_with_its_line(line):
+    declared = ["dcl_cb cb7[1]"] * ("cb7" in line)
+    at = FIRST + len(declared) + 1
+    said = headline([*declared, line, *STORES])
+    assert said.startswith(f"Line {at} ") and said.endswith(", which its launch doesn't give.")

@@ -66,10 +66,10 @@ def test_each_press_shows_a_further_line_until_there_is_none(tmp_path, name):
     has = {*map(bare_line, step.starter.splitlines()), last}
     lacks = [line for line in dict.fromkeys(step.solution) if line not in has]
     assert before["lines"] == end["lines"] == lacks
-    assert end["end"] == "These are all the lines that your kernel lacks."
+    assert end["end"] == "These are all lines of our solution that your kernel lacks."
     talk.put("\n".join(step.solution), "")
     talk.hear({"type": "line"}, heard.append)
-    assert heard[-1]["end"] == "Your kernel has all lines: look at their order."
+    assert heard[-1]["end"] == "Your kernel has all lines of our solution: look at their order."
 
 
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])

@@ -60,7 +60,7 @@ MISSTATED = {
     "TN, 8 x 8, k 2, group 64 x 64": "has no workgroups",
     "TN, 8 x 8, k 2, parts 4": "takes as many values",
     "TN, 8 x 8, k 2, double": "has no instruction for doubles",
-    "NN, 8 x 8, k 2": "a texel of A holds 4 values of k, so an iteration takes a multiple of 4: `k 4`",
+    "NN, 8 x 8, k 2": "of A holds 4 values of k, so an iteration takes a multiple of 4: `k 4`",
     "TT, 8 x 8, k 3": "a texel of B holds 4 values of k",
     "TN, 6 x 8, k 2": "a texel of A holds 4 neighbors, so a block has a multiple of 4 rows",
     "TN, 8 x 2, k 2": "a block has a multiple of 4 columns",

@@ -9,7 +9,7 @@ marked; if another element should have been read, the trace names it.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import index
 from typing import NamedTuple
 
@@ -770,7 +770,10 @@ class _Judge:
             return Note(f"{named_lines(readers, 'read')} {text}", 0, (*readers,))
         absent = next(reading.element for reading in readings if not reading.line)
         alike = (e for elements in self.right for e in elements if e.matrix == absent.matrix)
-        lines = sorted({sliced.line(step) for e in alike for step in sliced.reads.get(e, ())})
+        reads = [*chain.from_iterable(sliced.reads.get(element, ()) for element in alike)]
+        if not reads:  # none of this sum
+            reads = [at[0] for e, at in sliced.reads.items() if e.matrix == absent.matrix]
+        lines = sorted({*map(sliced.line, reads)})
         text = f"{self._unread()} {absent}"
         if lines:
             text += f"; {named_lines(lines, 'read')} other elements of {absent.matrix}"

@@ -109,7 +109,7 @@ class Verification:
     def launch_hint(self) -> str:
         """What to change if a work-item stores more than the block it is launched for, or ""."""
         rows, columns = self.kernel.block
-        stored = 0 if self.right else stored_elements(self.kernel)
+        stored = 0 if self.right or self.error else stored_elements(self.kernel)
         if stored <= rows * columns:
             return ""
         line, _ = find_statement(self.kernel.text)

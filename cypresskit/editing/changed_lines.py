@@ -346,10 +346,10 @@ class _Search:
         copies = any(words_of(put) in mine for change in found.undone for put in change.old)
         if copies and lost and "number is lost" in lost.text:
             return lost  # a line that stands there already isn't the one that is meant
-        if len(idle) != 1:
+        if not idle:
             return found.fault
-        text = f"{found.fault.text.removesuffix('.')}; then no line reads what line {idle[0]} sets."
-        return found.fault._replace(text=text)
+        then = f"then no line reads what {named_lines(idle, 'set')}."
+        return found.fault._replace(text=f"{found.fault.text.removesuffix('.')}; {then}")
 
     def _overwritten(self) -> Note | None:
         """Return the changed line that overwrites a result before a line reads it; or the one whose

@@ -42,8 +42,8 @@ THEIRS = "written by another program"
 #: To the pages, if a text replaces one that its reader hasn't seen.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
 #: To a stuck reader, when there is no further line.
-ALL_SHOWN = "These are all the lines that your kernel lacks."
-ALL_TYPED = "Your kernel has all lines: look at their order."
+ALL_SHOWN = "These are all lines of our solution that your kernel lacks."
+ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
 
 Send = Callable[[Message], None]

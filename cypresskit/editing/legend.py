@@ -40,7 +40,7 @@ IL_MINUTE = (
         "most kernels compute alpha times A B, plus beta times the C that was in memory "
         "before; `cb0[4].x` is 0 if beta is 0",
     ),
-    ("A", "from the 2 x 2 step on, A is stored transposed: its columns are rows in memory"),
+    ("A", "in most steps, A is stored transposed: its columns are rows in memory"),
 )
 
 #: The statistics of a kernel: name, field of ``KernelStats``, and meaning.

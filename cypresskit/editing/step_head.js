@@ -37,8 +37,11 @@ export class StepHead {
       title: "Your text stays in the history",
     })
     this.stuck = make(this.box, "div", {hidden: ""})
-    const more = {title: "The history says so", onclick: owner.more}
-    make(this.stuck, "button", more, "Stuck? Show one more line")
+    const more = {
+      title: "With our registers, which may not be yours. The history says so.",
+      onclick: owner.more,
+    }
+    make(this.stuck, "button", more, "Stuck? Show one more line of ours")
     this.shown = make(this.stuck, "div", {role: "status"})
     this.climb = make(below, "div", {class: "ckw-climb"})
     this.showTargets()
@@ -69,8 +72,7 @@ export class StepHead {
   clocks(gflops, help) {
     this.speed = gflops
     this.advice.replaceChildren()
-    for (const text of [help, this.step.hint])
-      if (text) makeSentence(this.advice, "p", {}, text)
+    for (const text of [help, this.step.hint]) if (text) makeSentence(this.advice, "p", {}, text)
     this.showTargets()
     const before = this.fastest ?? Number.POSITIVE_INFINITY
     this.fastest = Math.max(gflops, this.fastest ?? 0)

@@ -336,14 +336,16 @@ export class Workbench {
     if (!this.opened) this.open(answer.rows)
   }
 
-  /** Scroll to the main loop at first, unless the whole text is visible. */
+  /** Scroll at first to the main loop, or to the reader's place above it. */
   open(rows) {
     this.opened = true
     const [first] = this.bundles.colors.keys()
     if (!rows.some(({loop}) => loop) || this.editor.area.matches(":focus")) return
-    this.editor.placeCaret(first)
+    const mine = this.editor.area.value.split("\n").findIndex((line) => /;.*\byour line/.test(line))
+    const begin = mine < 0 ? first : Math.min(mine + 1, first)
+    this.editor.placeCaret(begin)
     this.editor.move()
-    this.editor.lines.toTop(first - 2)
+    this.editor.lines.toTop(begin - 2)
   }
 
   show_verdict({right, message, findings, small}) {

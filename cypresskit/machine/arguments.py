@@ -133,5 +133,5 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
     declared = program.constants.get(n, 0)
     if len(words) < declared:
         holds = f"{quantity(len(words), 'element')} of four words"
-        raise ValueError(f"constants[{n}] holds {holds}; the kernel declares cb{n}[{declared}]")
+        raise ValueError(f"cb{n} is given {holds}; the kernel declares cb{n}[{declared}]")
     return words
