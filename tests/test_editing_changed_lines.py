@@ -98,7 +98,7 @@ PLANTED = {
     "another sum": ("01a", ["mad r10.xy__, r2.y, r3, r10"], 22, "doesn't belong in this sum"),
     "mask": ("01a", ["mad r11.x___, r2.y, r3, r11"], 22, "more components belong here"),
     "columns": ("01a", ["mad r11.xy__, r2, r3.y, r11"], 22, "belongs to the other factor"),
-    "B first": ("01a", ["mad r11.xy__, r3, r2, r11"], 22, "all of r2; one component belongs here"),
+    "B first": ("01a", ["mad r11.xy__, r3, r2, r11"], 22, "reads r2; one component belongs here"),
     "no component": ("01a", ["mad r11.xy__, r2, r3, r11"], 22, "one component belongs here"),
     "another register": ("01a", ["mad r11.xy__, r0.y, r3, r11"], 22, "another register belongs"),
     "counts half": ("00", TWO, 22, "An iteration adds 2 terms, but k grows by 1"),
@@ -594,9 +594,12 @@ def test_a_line_in_place_of_two_is_named(wrong):
     place = "add r0.xy, vWinCoord0.yx, l0.x\nmul r0.x, r0.x, l0.w\n"
     two = "add r1.x, vWinCoord0.y, l0.x\nmul r0.x, r1.x, l0.w\n"
     known = FREE.replace(place, f"add r0.y, vWinCoord0.x, l0.x\n{two}")
-    fault = fault_of("free", known.replace(two, f"{wrong}\n"), known)
+    text, step = known.replace(two, f"{wrong}\n"), STEPS["free"]
+    seen = judged_kernel(text, step.file, step.like)
+    trace = trace_wrong(seen)
+    first = lead_to_fault(find_changed_fault(seen, known, trace), trace, known)[0]
     number = known[: known.index(two)].count("\n") + 1
-    assert fault and fault.line == number and f"line {number}" in fault.text
+    assert first.line == number and f"line {number}" in first.text
 
 
 @pytest.mark.parametrize("more", ["", "mov r5, l0.y\n"])
