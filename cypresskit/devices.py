@@ -137,8 +137,8 @@ def _tabulate(board: Any, name: str, rule: Callable[..., int] | tuple[Any, ...])
     ``texture_bank`` a row for each y. A table is checked as the function that it was made from.
     """
     asked = BANK_RULES[name]
-    table = np.array(() if callable(rule) else rule)
-    is_table = isinstance(rule, tuple) and table.ndim == len(asked.sizes)
+    table = np.array(() if callable(rule) else rule, object)
+    is_table = isinstance(rule, tuple) and table.size > 0 and table.ndim == len(asked.sizes)
     _check(board, name, callable(rule) or is_table, f"has to be a function: {asked.asks}")
 
     def look_up(*at: int) -> Any:

@@ -197,6 +197,13 @@ def test_a_sum_that_belongs_elsewhere_has_the_fetch_that_makes_it_so():
     assert "stores C[1, 5] as C[1, 9], because line 52 reads B[0, 5] in place of B[0, 9]." in note
 
 
+def test_a_single_product_of_another_sum_isn_t_blamed_for_a_missing_one():
+    old = "dmad r32.xy, r2.zw, r4.xy, r32.xy"
+    kernel = changed("dgemm_tn", (old, ""), ("dmad r36.xy, r3.zw", "mad r36.xy, r3.zw"))
+    note = ck.trace_element(kernel, 1, 0).notes[0]
+    assert "no line multiplies them" in note and "single" not in note, note
+
+
 @pytest.mark.parametrize("factor", ["r2.zwzw", "r2.z", "r2.w"])
 def test_an_instruction_of_single_precision_in_a_double_sum_is_named(factor):
     """Also if it multiplies by the lower half, which is 0 for small whole numbers."""
@@ -323,7 +330,7 @@ def test_a_loop_that_is_left_before_its_products_is_named(relation):
     kernel = ck.load_kernel(text, like=like)
     (line,) = lines_of(kernel, "break")
     (counter,) = lines_of(kernel, "mov r0.z")
-    see = f": line {line - 1} tests what line {counter} sets" * (relation == "lt")
+    see = f": see its test in line {line - 1}, of what line {counter} sets" * (relation == "lt")
     said = f"Line {line} leaves its loop in the first iteration{see}."
     assert ck.trace_element(kernel, 0, 0).notes[0] == said
 

@@ -83,8 +83,8 @@ def renumbered(*lines: str) -> str:
 
 #: Mistakes of each kind: the step, the text or new lines, and what is said of which line.
 PLANTED = {
-    "factors exchanged": ("01a", ["mad r11.xy__, r3.x, r2, r11"], 22, "factors of A and B are"),
-    "factors and component": ("01a", ["mad r11.xy__, r3.y, r2, r11"], 22, "factors of A and B are"),
+    "factors exchanged": ("01a", ["mad r11.xy__, r3.x, r2, r11"], 22, "belongs to the other factor"),
+    "factors and component": ("01a", ["mad r11.xy__, r3.y, r2, r11"], 22, "belongs to the other factor"),
     "add": ("01a", ["add r11.xy__, r2.y, r3"], 22, "`add` adds its operands"),
     "sub": ("01a", ["mul r4, r2.y, r3", "sub r11, r11, r4"], 23, "another instruction than `sub`"),
     "target of a new fetch": (
@@ -487,11 +487,23 @@ def test_the_order_of_two_factors_is_no_mistake(right):
 
 def test_a_modifier_is_no_other_register():
     """Nor another component."""
-    for operand in ("r10", "r10.x"):
-        plain, negated = ["mov", "o0", operand], ["mov", "o0", f"{operand}_neg(xyzw)"]
-        said = f" reads {negated[2]}; its modifier doesn't belong here."
-        assert mistake(negated, plain) == said
-        assert mistake(plain, negated) == f" reads {operand}; a modifier belongs here."
+    for start in ("mov o0, ", "mad r18, r3.x, r4, ", "add r18, r2, "):
+        for operand in ("r18", "r18.x"):
+            plain, negated = (words_of(f"{start}{operand}{end}") for end in ("", "_neg(xyzw)"))
+            said = f" reads {negated[-1]}; its modifier doesn't belong here."
+            assert mistake(negated, plain) == said
+            assert mistake(plain, negated) == f" reads {operand}; a modifier belongs here."
+
+
+def test_the_other_factor_has_the_component_and_operands_are_exchanged():
+    right = words_of("mad r18, r3.x, r4, r18")
+    said = ": the component belongs to the other factor."
+    assert mistake(words_of("mad r18, r4.x, r3, r18"), right) == said
+    assert mistake(words_of("mad r18, r3, r4.x, r18"), right) == said
+    udiv = "udiv r1.x, {}, {}".format
+    one, other = "vThreadGrpIdFlat.x", "cb0[4].y"
+    said = ": its operands are exchanged."
+    assert mistake(words_of(udiv(other, one)), words_of(udiv(one, other))) == said
 
 
 def test_an_address_that_is_only_multiplied_is_no_sum():

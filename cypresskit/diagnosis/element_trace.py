@@ -38,6 +38,12 @@ from cypresskit.machine import KernelError
 from cypresskit.tables import listed, named_lines, quantity
 
 SHOWN = 40  # most terms printed
+TESTS = (
+    "ge",
+    "lt",
+    "eq",
+    "ne",
+)  # opcodes that compare, of floats or, with i or u before, of integers
 
 
 class Note(NamedTuple):
@@ -296,8 +302,8 @@ def _untraced(sliced: Slice) -> Note:
         if load in sliced.run.origins([sliced.store], values=True):
             text = f"Line {lines[0]} reads C after line {lines[1]} has stored to it."
             return Note(text, lines[0], lines)
-    for step in sliced.halved.values():
-        note = _halved(sliced, step)
+    if halved := [*chain.from_iterable(sliced.halved.values())]:
+        note = _halved(sliced, halved[0])
         return note._replace(text=f"{note.text}.")
     if not sliced.opaque:
         return OTHER
@@ -403,15 +409,21 @@ class _Judge:
             if body[last].op.flow == "break" and last + 1 < matching[start]:
                 line = body[last].line
                 step = max(n for n, each in enumerate(self.slice.steps) if each.at == last)
-                steps: list[int] = []
-                if body[last].opcode.startswith("break_logical"):
-                    steps = sorted(self.slice.run.origins([step]), reverse=True)
-                lines = [*dict.fromkeys(map(self.slice.line, steps))][:2]
+                steps = self.slice.run.origins([step]) if body[last].sources else ()
+                tests = [
+                    n for n in steps if self.slice.instruction(n).op.name.lstrip("iu") in TESTS
+                ]
                 text = f"Line {line} leaves its loop in the first iteration"
-                if lines:
-                    text += f": line {lines[0]} tests"
-                    text += f" what line {lines[1]} sets" if lines[1:] else " when it ends"
-                return Note(f"{text}.", line, (line, *lines))
+                if not tests:
+                    return Note(f"{text}.", line, (line,))
+                test = self.slice.instruction(max(tests))
+                set_by = self.slice.run.last_writers(
+                    keys(uses(self.kernel.program, test)), max(tests)
+                )
+                lines = sorted({*map(self.slice.line, set_by)})
+                text += f": see its test in line {test.line}"
+                text += f", of what {named_lines(lines, 'set')}" if lines else ""
+                return Note(f"{text}.", line, (line, test.line, *lines))
         return None
 
     def _loop(self, at: int) -> int:
@@ -758,8 +770,8 @@ class _Judge:
                 if (element := sliced.element(at)) in elements:
                     line = sliced.line(zero.step)
                     return Note(f"line {line} multiplies {element} by 0", line, (line,))
-            for step in filter(None, map(sliced.halved.get, elements)):
-                return _halved(sliced, step)
+            if halved := [*chain.from_iterable(sliced.halved.get(e, ()) for e in elements)]:
+                return _halved(sliced, halved[0])
             for element, other in (elements, elements[::-1]):
                 for step, *_ in sliced.products.get((element,), ())[-1:]:
                     if sliced.instruction(step).op.sources[2:]:  # it adds the product

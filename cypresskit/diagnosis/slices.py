@@ -576,15 +576,17 @@ class Slice:
         return found
 
     @cached_property
-    def halved(self) -> dict[MatrixElement, int]:
-        """The first steps that take half of a double, an element, for a number."""
-        found: dict[MatrixElement, int] = {}
-        for step in range(len(self.steps) * (self.traced.words > 1)):
+    def halved(self) -> dict[MatrixElement, list[int]]:
+        """The steps on the way to the stored number that take half of an element, a double, for a
+        number of single precision.
+        """
+        found: dict[MatrixElement, list[int]] = defaultdict(list)
+        for step in range(len(self.steps)) if self.traced.words > 1 else ():
             i = self.instruction(step)
-            if i.opcode in {*SUMS, *PRODUCTS} and "f" in i.op.sources:
+            if i.opcode in {*SUMS, *PRODUCTS} and "f" in i.op.sources and i.line in self.leads:
                 read = (self.operands(step, c) for _, c in defines(i))
                 for element in {*map(self.element, chain.from_iterable(read))} - {NO_ELEMENT}:
-                    found.setdefault(element, step)
+                    found[element].append(step)
         return found
 
     def holds(self, element: MatrixElement, step: int) -> bool:
@@ -596,7 +598,7 @@ class Slice:
         )
         return element in map(self.elements.get, words)
 
-    @property
+    @cached_property
     def leads(self) -> frozenset[int]:
         """The lines that lead to the stored number, with the tests of loops and branches, and all
         that is stored in the LDS.

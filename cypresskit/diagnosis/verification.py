@@ -24,6 +24,7 @@ from cypresskit.kernels.products import (
 )
 from cypresskit.kernels.statement import EXAMPLE, find_statement
 from cypresskit.machine import KernelError
+from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.machine.checks.findings import column
 from cypresskit.tables import ranged
@@ -69,8 +70,8 @@ class Verification:
         The first incorrect element there, and the number of incorrect elements.
     findings
         The findings of ``ck.check``.
-    error
-        Why the kernel can't be launched; "" if it can.
+    error, error_line
+        Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result, expected
         The C that was computed (None if the run ended early), and the correct one.
     comparison
@@ -87,6 +88,7 @@ class Verification:
     wrong_count: int = 0
     findings: Findings = NONE
     error: str = ""
+    error_line: int = 0
     result: np.ndarray | None = None
     expected: np.ndarray | None = None
     comparison: ProductComparison = NOTHING
@@ -300,9 +302,11 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
             max_instructions=given.max_instructions,
             in_place=True,
         )
+    except LackedError as error:  # who writes a kernel calls no `launch`
+        text = f"Line {error.line} {error.does}, which its launch doesn't give."
+        return replace(verification, error=text, error_line=error.line)
     except (ValueError, TypeError) as error:  # it can't be launched
-        said, unknown, _ = str(error).partition(": pass ")  # to `launch`
-        return replace(verification, error=said + ", which its launch doesn't give" * bool(unknown))
+        return replace(verification, error=str(error))
     verification = replace(verification, findings=findings, expected=given.expected)
     if findings.ended_early:
         return verification

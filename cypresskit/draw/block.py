@@ -142,11 +142,15 @@ def find_block(recording: Recording) -> Block:
     ValueError
         If the run keeps no block in registers.
     """
+    if recording.program.lds:
+        raise ValueError(
+            f"{recording!r} uses the LDS: this picture is for kernels without it."
+            " ck.teach.lds.lds_transpose draws what passes through the LDS."
+        )
     opcodes = [i.opcode for i in recording.program.body]
     pairs = opcodes.count("dadd") > opcodes.count("dmad")  # of doubles
     words = 2 if "dmad" in opcodes else 1
-    is_drawn = not pairs and not recording.program.lds
-    updates = [*_updates(recording, words)] if is_drawn else []
+    updates = [] if pairs else [*_updates(recording, words)]
     k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
     totals: dict[tuple[int, int], tuple[int, int]] = {}
     operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
@@ -159,8 +163,8 @@ def find_block(recording: Recording) -> Block:
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add accumulates products of"
-            " elements of two textures. Double-doubles, kernels with LDS, matrices in g[] and a"
-            " single value of k can't be drawn."
+            " elements of two textures. Double-doubles, matrices in g[] and a single value of k"
+            " can't be drawn."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}

@@ -86,10 +86,10 @@ def _scenes(reports: Sequence[Report]) -> list[Scene]:
     """Return a scene for each report. Raises ``ValueError`` for reports that don't fit together."""
     boards = {(r.device.simd_engines, r.device.memory_channels) for r in reports}
     if len(boards) != 1 or reports[0].device.simd_engines > MAX_ENGINES:
+        found = " and ".join(f"{e} SIMD engines with {c} channels" for e, c in sorted(boards))
         raise ValueError(
-            "these reports are for boards with different parts, or with too many: pass reports for"
-            f" boards with the same number of SIMD engines (at most {MAX_ENGINES}), L2 slices and"
-            " memory channels"
+            f"{found}: pass reports for boards with the same numbers of both, and at most"
+            f" {MAX_ENGINES} engines"
         )
     is_one_kernel = len({report.kernel for report in reports}) == 1
     return [Scene(report, number, is_one_kernel) for number, report in enumerate(reports)]

@@ -76,15 +76,16 @@ def explore(kernel: Source = "sgemm_tn", n: int = 256) -> Journey:
     Parameters
     ----------
     kernel
-        A kernel that keeps its block of C in registers: a name of the catalog, or your own. It is
-        simulated, compiled, and launched once on small whole numbers.
+        A kernel without LDS that keeps its block of C in registers: a name of the catalog, or your
+        own. It is simulated, compiled, and launched once on small whole numbers.
     n
         The size of the matrices.
 
     Raises
     ------
     ValueError
-        If the kernel keeps no block of C in registers, or ``ck.simulate`` refuses it.
+        If the kernel uses the LDS or keeps no block of C in registers, or if ``ck.simulate``
+        refuses it.
 
     Examples
     --------

@@ -332,7 +332,9 @@ class _Search:
         made = replace(self.seen.kernel, text=self._text(found.undone), given=None)
         old, new = self.seen.kernel.program, made.program
         before = [old.body[at].line for at in _unread(old)]
-        after = [made.text.splitlines()[new.body[at].line - 1] for at in _unread(new)]
+        repaired = made.text.splitlines()
+        after = [repaired[new.body[at].line - 1] for at in _unread(new)]
+        after = [line for line in after if repaired.count(line) == 1]  # which of several is it?
         idle = [
             n
             for n in sorted(self.own)

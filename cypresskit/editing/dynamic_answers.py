@@ -4,7 +4,6 @@ All results are plain data for JSON. A kernel that can't be checked or timed has
 why.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
@@ -81,8 +80,8 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     """
     findings = [_finding_row(finding) for finding in _shown(seen)[:FINDINGS]]
     if seen.error:
-        at, message = _error_parts(seen.error)
-        findings.append({"kind": "launch", "line": at, "message": message})
+        row = {"kind": "launch", "line": seen.error_line, "message": seen.error}
+        findings.append(row)
     if wrong is not None:
         findings.append({"kind": "answer", "message": f"{wrong}."})
     if seen.launch_hint:
@@ -115,14 +114,7 @@ def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
         if first.kind == "endless loop":  # its advice says why
             said = first.advice[:1].lower() + first.advice[1:]
         return f"Line {first.line}, {first.kind}: {said.rstrip('.')}."
-    return _error_parts(seen.error)[1] or f"{result} is incorrect."
-
-
-def _error_parts(error: str) -> tuple[int, str]:
-    """Return the line that an error of a launch names, or 0, and its sentence."""
-    if named := re.match(r".*?:(\d+): .*\n +(.*)", error):
-        return int(named[1]), f"Line {named[1]} {named[2]}."
-    return 0, error
+    return seen.error or f"{result} is incorrect."
 
 
 def _finding_row(finding: Finding) -> Part:

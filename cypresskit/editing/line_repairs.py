@@ -152,10 +152,17 @@ def _different(words: Words, right: Words) -> list[int]:
 
 
 def _in_order(words: Words, right: Words) -> Words:
-    """Return a right line with its factors exchanged, if it is then more like the other line."""
+    """Return a right line with its factors exchanged, if it is then more like the other line: first
+    by its registers.
+    """
+
+    def far(line: Words) -> tuple[int, int]:
+        names = ([*map(register_of, each[2:4])] for each in (words, line))
+        return len(_different(*names)), len(_different(words, line))
+
     turned = [*right[:2], *right[3:1:-1], *right[4:]]
-    is_nearer = len(_different(words, turned)) < len(_different(words, right))
-    return turned if words[0] in PRODUCTS and right[0] in PRODUCTS and is_nearer else right
+    are_products = words[0] in PRODUCTS and right[0] in PRODUCTS
+    return turned if are_products and far(turned) < far(right) else right
 
 
 def mistake(words: Words, right: Words) -> str:
@@ -179,8 +186,8 @@ def mistake(words: Words, right: Words) -> str:
         return ""
     if places == [1, 2] and words[1:] == right[:0:-1]:
         return f": the address comes first, then the value, as in `{op} {right[1]}, {right[2]}`."
-    if places == [2, 3] and register_of(words[2]) == register_of(right[3]):
-        return ": the factors of A and B are exchanged."
+    if places == [2, 3] and words[2:4] == right[3:1:-1]:
+        return ": its operands are exchanged."
     if places == [2, 3] and ("." in words[2]) != ("." in right[2]):
         return ": the component belongs to the other factor."
     if len(places) > 1:
@@ -204,12 +211,12 @@ def mistake(words: Words, right: Words) -> str:
             what = f"{'more' if held < wanted else 'fewer'} components belong here"
     if place == 1 and not op.startswith(READERS):
         return f" writes {wrong}; {what}."
-    adds = place == 4 or op.endswith("add")
-    if adds and op in ARITHMETIC and other == register_of(words[1]):
-        return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
     if place > 1 and wrong.partition("_")[0] == good.partition("_")[0]:
         modifier = "its modifier doesn't belong" if "_" in wrong else "a modifier belongs"
         return f" reads {wrong}; {modifier} here."
+    adds = place == 4 or op.endswith("add")
+    if adds and op in ARITHMETIC and other == register_of(words[1]) != name:
+        return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
     if name == other and sorted(letters) == sorted(others):
         what = "its components are exchanged"
     elif name == other:

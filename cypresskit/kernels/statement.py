@@ -140,8 +140,9 @@ def _with_whole_texels(convention: Convention, where: str) -> Convention:
             )
         if is_block and wide % held and not convention.is_vector:
             raise LaunchConventionError(
-                f"{where}: a texel of {matrix} holds {held} neighbors, so a block has a multiple of"
-                f" {held} {'rows' if matrix == 'A' else 'columns'}"
+                f"{where}: a texel of {matrix} holds {held} neighbors, so a"
+                f" {'workgroup' if convention.group else 'block'} has a multiple of {held}"
+                f" {'rows' if matrix == 'A' else 'columns'}"
             )
     return convention
 

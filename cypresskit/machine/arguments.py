@@ -34,8 +34,15 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
     return x, y, z
 
 
+class LackedError(ValueError):
+    """A program uses an array that isn't given: the ``line``, and what it ``does``."""
+
+    line = 0
+    does = ""
+
+
 def check_needs(program: Program, given: Mapping[str, Mapping | None]) -> None:
-    """Raise ``ValueError`` for an array that the program uses and that isn't ``given``: to
+    """Raise ``LackedError`` for an array that the program uses and that isn't ``given``: to
     ``launch``, or to a ``LaunchShape``, which takes sizes, as ``textures``.
     """
     textures = "textures" if "textures" in given else "inputs"
@@ -51,10 +58,11 @@ def check_needs(program: Program, given: Mapping[str, Mapping | None]) -> None:
     for kind, number, line in program.needs:
         if kind in names and number not in (given[names[kind]] or ()):
             value = f"{{{number}: {'array' if kind == 'cb' else what}}}"
-            missing = (
-                f"{reads[kind].format(number)}: pass {names[kind]}={what if kind == 'g' else value}"
-            )
-            raise ValueError(f"{program.where(line)}\n    {missing}")
+            does = reads[kind].format(number)
+            cure = f"pass {names[kind]}={what if kind == 'g' else value}"
+            error = LackedError(f"{program.where(line)}\n    {does}: {cure}")
+            error.line, error.does = line, does
+            raise error
 
 
 def by_number(name: str, given) -> dict:

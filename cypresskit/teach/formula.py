@@ -272,7 +272,7 @@ def _pattern(results: Sequence[float], right: Sequence[float]) -> str:
             return f"each result is {ratio:.6g} times the right one."
     off = [abs(result - value) for result, value in zip(results, right)]
     if all(isinstance(value, int) for value in right) and {*off} == {0, 1}:
-        return "the wrong results are off by one: is each rounded as it has to be?"
+        return "the wrong results are off by one: look at what is rounded, and at what is counted."
     return ""
 
 

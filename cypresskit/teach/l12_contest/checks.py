@@ -291,7 +291,7 @@ def judge_chip(device) -> Verdict | None:
                 for name, by in more.items()
                 if by
             ]
-            hint = f"in all {device.simd_engines} engines together, {listed(told)}."
+            hint = f"on the whole chip, {listed(told)}."
         return Verdict(False, f"{over:,} bytes more than the HD 5870 has.", hint)
     return None
 
