@@ -144,7 +144,7 @@ def find_block(recording: Recording) -> Block:
     """
     if recording.program.lds:
         raise ValueError(
-            f"{recording!r} uses the LDS: this picture is for kernels without it."
+            f"{recording.program.name} uses the LDS: this picture is for kernels without it."
             " ck.teach.lds.lds_transpose draws what passes through the LDS."
         )
     opcodes = [i.opcode for i in recording.program.body]
