@@ -83,8 +83,8 @@ def renumbered(*lines: str) -> str:
 
 #: Mistakes of each kind: the step, the text or new lines, and what is said of which line.
 PLANTED = {
-    "factors exchanged": ("01a", ["mad r11.xy__, r3.x, r2, r11"], 22, "belongs to the other factor"),
-    "factors and component": ("01a", ["mad r11.xy__, r3.y, r2, r11"], 22, "belongs to the other factor"),
+    "factors exchanged": ("01a", ["mad r11.xy__, r3.x, r2, r11"], 22, "to the other factor"),
+    "factors and component": ("01a", ["mad r11.xy__, r3.y, r2, r11"], 22, "to the other factor"),
     "add": ("01a", ["add r11.xy__, r2.y, r3"], 22, "`add` adds its operands"),
     "sub": ("01a", ["mul r4, r2.y, r3", "sub r11, r11, r4"], 23, "another instruction than `sub`"),
     "target of a new fetch": (
