@@ -2,7 +2,7 @@
 
 from cypresskit.editing.steps import starter_text
 
-PLACE = "; row and column: other lines in place of these\n"
+PLACE = "; row and column: your lines in place of the next two\n"
 BEFORE, _, GIVEN = starter_text("05").partition(PLACE)
 LINES = "\n".join(GIVEN.splitlines()[:2])
 AFTER = "\n".join(GIVEN.splitlines()[2:])
