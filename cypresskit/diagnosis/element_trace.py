@@ -38,12 +38,8 @@ from cypresskit.machine import KernelError
 from cypresskit.tables import listed, named_lines, quantity
 
 SHOWN = 40  # most terms printed
-TESTS = (
-    "ge",
-    "lt",
-    "eq",
-    "ne",
-)  # opcodes that compare, of floats or, with i or u before, of integers
+#: Opcodes that compare floats or, with i or u before, integers.
+TESTS = "ge", "lt", "eq", "ne"
 
 
 class Note(NamedTuple):

@@ -80,8 +80,7 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     """
     findings = [_finding_row(finding) for finding in _shown(seen)[:FINDINGS]]
     if seen.error:
-        row = {"kind": "launch", "line": seen.error_line, "message": seen.error}
-        findings.append(row)
+        findings.append({"kind": "launch", "line": seen.error_line, "message": seen.error})
     if wrong is not None:
         findings.append({"kind": "answer", "message": f"{wrong}."})
     if seen.launch_hint:
