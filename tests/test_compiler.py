@@ -249,3 +249,18 @@ def test_listing_shows_where_everything_comes_from():
         source[int(line) - 1].strip().startswith("mad ") for line in mads
     )
     assert len({line.index("; line") for line in text.split("\n") if "; line" in line}) == 1
+
+
+def test_boards_that_agree_in_what_the_compiler_reads_share_code():
+    """One compilation serves boards with other clocks and caches; other limits need another."""
+    program = ck.kernels["sgemm_tn"].program
+    code = compile(program)
+
+    slower = replace(ck.HD5870, clock_ghz=0.5, l1_bytes=4096, simd_engines=4, memory_gb_s=10.0)
+    shared = compile(program, slower)
+    assert shared.controls is code.controls
+    assert shared.device is slower
+    assert shared.stats.nominal_gflops != code.stats.nominal_gflops
+
+    short_clauses = compile(program, replace(ck.HD5870, alu_clause_slots=32))
+    assert len(short_clauses.controls) > len(code.controls)

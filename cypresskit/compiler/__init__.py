@@ -26,6 +26,7 @@ from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.schedule import schedule
 from cypresskit.compiler.simplify import simplify
+from cypresskit.compiler.target import Target
 from cypresskit.compiler.vregs import assign_vregs
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il import Program
@@ -59,16 +60,20 @@ def compile(program: Program, device: Device = HD5870) -> Code:
         If ``device`` isn't a board that runs IL.
     """
     check_device(device)
-    return _compiled(program, device, program.name, program.lines)
+    code = _compiled(program, Target.of(device), program.name, program.lines)
+    return Code(*code, program, device)
 
 
 @lru_cache(maxsize=128)
-def _compiled(program: Program, device: Device, _name: str, _lines: tuple[str, ...]) -> Code:
-    """Compile. Equal programs may differ in their names and lines, which the code has."""
-    function = lower(program, device)
+def _compiled(
+    program: Program, target: Target, _name: str, _lines: tuple[str, ...]
+) -> tuple[tuple[Control, ...], int, int]:
+    """Return the controls, registers and temporaries. Equal programs may differ in their names and
+    lines, which the controls have.
+    """
+    function = lower(program, target)
     simplify(function)
     assign_vregs(function)
-    plans = schedule(function, device)
-    allocation = allocate(function, plans, device)
-    controls = emit(function, plans, allocation)
-    return Code(controls, allocation.registers, allocation.temporaries, program, device)
+    plans = schedule(function, target)
+    allocation = allocate(function, plans, target)
+    return emit(function, plans, allocation), allocation.registers, allocation.temporaries

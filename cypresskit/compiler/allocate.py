@@ -19,7 +19,7 @@ from cypresskit.compiler.assembly import TEMPORARY
 from cypresskit.compiler.ir import Function, VirtualRegister, Word, error_at
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import ClausePlan, Plans
-from cypresskit.devices import Device
+from cypresskit.compiler.target import Target
 
 Unit = tuple[VirtualRegister, ...]
 RegisterTable = list[list[int]]  # by register and channel: the points at which it is in use
@@ -44,7 +44,7 @@ class Allocation(NamedTuple):
     written: set[Word]
 
 
-def allocate(function: Function, plans: Plans, device: Device) -> Allocation:
+def allocate(function: Function, plans: Plans, target: Target) -> Allocation:
     """Give every unit a register.
 
     Preloaded units keep theirs. The others follow in the order in which their live ranges begin;
@@ -57,7 +57,7 @@ def allocate(function: Function, plans: Plans, device: Device) -> Allocation:
     """
     lives = Lifetimes(function, plans)
     registers: RegisterTable = []
-    temporaries: RegisterTable = [[0] * 4 for _ in range(device.clause_temporaries)]
+    temporaries: RegisterTable = [[0] * 4 for _ in range(target.clause_temporaries)]
     numbers: dict[VirtualRegister, int] = {}
 
     def key(unit: Unit) -> tuple:
@@ -76,7 +76,7 @@ def allocate(function: Function, plans: Plans, device: Device) -> Allocation:
             table[number][vreg.channel or 0] |= vreg.mask
             numbers[vreg] = number + (TEMPORARY if table is temporaries else 0)
 
-    most = min(device.gpr_limit, TEMPORARY)
+    most = min(target.gpr_limit, TEMPORARY)
     if len(registers) > most:
         what = (
             f"the kernel needs {len(registers)} registers, most of them alive here; the chip has"

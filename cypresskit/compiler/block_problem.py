@@ -10,7 +10,7 @@ from collections import Counter
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
 from cypresskit.compiler.isa import CHANNELS
 from cypresskit.compiler.register_channels import choose_channel, find_free_channels
-from cypresskit.devices import Device
+from cypresskit.compiler.target import Target
 
 
 class DependenceGraph:
@@ -33,10 +33,10 @@ class DependenceGraph:
         block: BasicBlock,
         live_in: set[VirtualRegister],
         live_out: set[VirtualRegister],
-        device: Device,
+        target: Target,
     ):
         self.ops = block.ops
-        self.device = device
+        self.target = target
         self.live_in = live_in
         self.defined = {r for op in self.ops for r in op.results}
         last = {r.vreg: r for op in self.ops for r in op.results}

@@ -190,7 +190,7 @@ class BlockScheduler:
 
     def schedule_fetches(self, batch: list[int]) -> None:
         """Schedule fetches, in as many clauses as they need."""
-        most = self.graph.device.tex_clause_fetches
+        most = self.graph.target.tex_clause_fetches
         for first in range(0, len(batch), most):
             self.schedule_alone("TEX", batch[first : first + most])
 
@@ -389,7 +389,7 @@ class BlockScheduler:
         """Begin a bundle. PV and PS hold ``forwards``."""
         self.draft = Draft(forwards)
         self.later: list[int] = []
-        self.room = self.graph.device.alu_clause_slots - self.clause.slots
+        self.room = self.graph.target.alu_clause_slots - self.clause.slots
 
     def close_bundle(self) -> None:
         """End the bundle and begin the next one of the clause."""

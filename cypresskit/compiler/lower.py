@@ -21,16 +21,17 @@ from cypresskit.compiler.ir import (
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import Sources
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.devices import Device
+from cypresskit.compiler.target import Target
+from cypresskit.devices import WAVEFRONT
 from cypresskit.il import Dest, Instruction, Program
 from cypresskit.il.dataflow import lds_words
 
 
-def lower(program: Program, device: Device) -> Function:
+def lower(program: Program, target: Target) -> Function:
     """Return a program's scalar form. A workgroup of one wavefront runs in step and needs no
     barrier.
     """
-    return _Lowering(program, device).run()
+    return _Lowering(program, target).run()
 
 
 class _Lowering:
@@ -49,15 +50,15 @@ class _Lowering:
         The first byte of each LDS array, and the bytes of all.
     """
 
-    def __init__(self, program: Program, device: Device):
+    def __init__(self, program: Program, target: Target):
         self.program = program
         self.body = program.body
-        self.device = device
+        self.target = target
         self.builder = OpBuilder()
         self.sources = Sources(self.builder, program)
         self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
         self.loops: list[tuple[BasicBlock, BasicBlock]] = []
-        self.barriers = program.group > device.wavefront
+        self.barriers = program.group > WAVEFRONT
         self.lds_base = {}
         self.lds_bytes = 0
         for n, size in sorted(program.lds.items()):
@@ -165,10 +166,10 @@ class _Lowering:
 
     def check_chip(self, i: Instruction) -> None:
         """Raise ``CompileError`` for an instruction that the chip can't do."""
-        name = self.device.name
-        most = self.device.lds_bytes
+        name = self.target.name
+        most = self.target.lds_bytes
         what = ""
-        if i.op.double and not self.device.double_fmas:
+        if i.op.double and not self.target.double_fmas:
             what = (
                 f"{i.op.name} works on doubles, and the {name} has none: compute in single"
                 " precision"

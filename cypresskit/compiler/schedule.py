@@ -9,10 +9,10 @@ from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.ir import Function, error_at
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import Plans
-from cypresskit.devices import Device
+from cypresskit.compiler.target import Target
 
 
-def schedule(function: Function, device: Device) -> Plans:
+def schedule(function: Function, target: Target) -> Plans:
     """Schedule every block, and choose the channels of virtual registers.
 
     Returns
@@ -28,7 +28,7 @@ def schedule(function: Function, device: Device) -> Plans:
     plans: Plans = {}
     for block in sorted(function.blocks, key=lambda b: -b.depth):
         entering = alive.into[block] | {phi.vreg for phi in block.phis}
-        graph = DependenceGraph(block, entering, alive.out[block], device)
+        graph = DependenceGraph(block, entering, alive.out[block], target)
         try:
             plans[block] = BlockScheduler(graph).run()
         except NoBundle as stuck:
