@@ -260,7 +260,7 @@ def test_boards_that_agree_in_what_the_compiler_reads_share_code():
     shared = compile(program, slower)
     assert shared.controls is code.controls
     assert shared.device is slower
-    assert shared.stats.nominal_gflops != code.stats.nominal_gflops
+    assert shared.stats().nominal_gflops != code.stats().nominal_gflops
 
     short_clauses = compile(program, replace(ck.HD5870, alu_clause_slots=32))
     assert len(short_clauses.controls) > len(code.controls)
