@@ -9,19 +9,13 @@ from said import Said, assert_true, values_of
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.climb_picture import (
-    FIGURES,
-    GRID_GFLOPS,
-    IDEAS,
-    PAPER,
-    PEAK,
-    REFERENCE,
-    Climb,
-    Timed,
-)
+from cypresskit.draw.climb_picture import GRID_GFLOPS, PAPER, PEAK, Climb
+from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.steps import STEPS, starter_text
+from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
+from cypresskit.gains import FIGURES, IDEAS, LAUNCHES, REFERENCE, Timed, idea_of
+from cypresskit.timing import simulate
 from tools import stored_figures
 
 KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("block_8x8x2", 1988.0)}
@@ -46,7 +40,8 @@ def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
         gflops, ceiling, unit = FIGURES[idea.launch]
         old, n = (FIGURES[idea.before][0], idea.before.n) if idea.before else (gflops, 0)
         than = max(gflops / old, old / gflops), n, old
-        things.append((idea.launch.n, *than, *values_of(unit), ceiling))
+        causes = idea.causes if idea.halfway else ()
+        things.append((idea.launch.n, *than, *causes, *values_of(unit), ceiling))
         things += [(idea.lesson, *values_of(idea.name)), (gflops,)]
     assert_true([Said(part["text"]) for part in parts(climb.to_svg(), "text")], things)
     shown = [idea for idea in IDEAS if idea.is_step or idea.lesson <= now]
@@ -56,6 +51,34 @@ def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
         assert bar.gflops == (FIGURES[idea.launch].gflops if seen else 0)
         assert bar.before == (FIGURES[idea.before].gflops if seen and idea.before else 0)
         assert bool(bar.details) == seen and bar.is_framed == (idea.lesson == lesson)
+
+
+def test_each_step_starts_from_the_one_before():
+    """And its title is the workbench's. The steps are in the workbench's order."""
+    steps = [idea for idea in IDEAS if idea.is_step]
+    assert [step.before for step in steps] == [None, *(step.launch for step in steps[:-1])]
+    assert [step.name for step in steps] == [STEPS[step.step].title for step in steps]
+    names = [step.step for step in steps]
+    assert names == sorted(names, key=list(STEPS).index)
+
+
+@pytest.mark.parametrize("name", ["01a", "01b", "02", "03"])
+def test_our_solution_is_a_correct_kernel_of_the_speed_in_the_list(name):
+    """It is the given kernel with our lines; of step 03, step 02's with its products moved."""
+    step = STEPS[name]
+    kernel = reference_kernel(f"our_step_{name}")
+    assert judged_kernel(kernel.text, step.file, step.like).right
+    before = STEPS["02"].solved if name == "03" else "\n".join([step.starter, *step.solution])
+    lines = {line.strip() for line in before.splitlines()}
+    assert {line.strip() for line in step.solved.splitlines()} <= lines
+    assert simulate(kernel, REFERENCE).gflops == pytest.approx(idea_of(name).gflops, abs=0.06)
+
+
+def test_two_causes_multiply_to_the_gain():
+    idea = idea_of("01a")
+    block, transposed = idea.causes
+    assert block * transposed == pytest.approx(idea.factor)
+    assert (round(block, 1), round(transposed, 1), round(idea.factor, 1)) == (4.0, 1.5, 6.0)
 
 
 def test_lessons_begin_with_the_climb_and_end_with_the_readers_own():
@@ -71,9 +94,7 @@ def test_lessons_begin_with_the_climb_and_end_with_the_readers_own():
 @pytest.mark.slow
 def test_the_books_figures_are_the_models():
     pars = {Timed(step.reference, step.n) for step in STEPS.values()}
-    assert set(FIGURES) == pars | {
-        launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch
-    }
+    assert set(FIGURES) == pars | LAUNCHES
     for launch in (
         Timed("sgemm_naive"),
         Timed("block_4x4"),

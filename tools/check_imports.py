@@ -43,6 +43,7 @@ LAYERS = (
     "host",
     "lazy",
     "today",
+    "gains",
     "draw",
     "editing",
     "isolated",

@@ -13,9 +13,9 @@ from typing import Any
 
 import cypresskit as ck
 from cypresskit import host
-from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
 from cypresskit.editing.dynamic_answers import report_at
 from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.gains import LAUNCHES, Figure, Timed
 from cypresskit.host.rates import kernel_rate
 from tools.curves import curves
 
@@ -50,16 +50,14 @@ def climb(launch: Timed) -> Figure:
 def climb_rows() -> list:
     """Return the launches of the climb and the reference kernels of its steps, with figures."""
     targets = {Timed(step.reference, step.n) for step in STEPS.values()}
-    ideas = {launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch}
-    launches = targets | ideas
-    return [[launch, climb(launch)] for launch in sorted(launches)]
+    return [[launch, climb(launch)] for launch in sorted(targets | LAUNCHES)]
 
 
 if __name__ == "__main__":
     os.environ["CYPRESSKIT_KEEP"] = "0"  # without cached times
     package = Path(ck.__file__).parent
     stored: dict[str, Callable[[], Any]] = {
-        "draw/climb": climb_rows,
+        "data/climb": climb_rows,
         "draw/published": curves,
     }
     for place in sys.argv[1:] or stored:

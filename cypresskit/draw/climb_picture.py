@@ -1,16 +1,14 @@
-"""The climb: the speed that each idea of the course gains or loses.
+"""The climb: the speed that each idea of the course gains or loses (``gains``).
 
 Each step is a bar on a logarithmic scale of Gflop/s, on which equal lengths are equal factors. The
 last step is at the top. Below the climb are other ideas, each compared with the kernel that it
-starts from. The reference speeds are the timing model's output, stored in ``climb.json`` by
-``python -m tools.stored_figures``. A reader's climb shows the kernels that workbenches have saved
+starts from. A reader's climb shows the kernels that workbenches have saved
 (``editing.own_climb``).
 
 The picture is an SVG in the reader's fonts. A browser converts it to PNG.
 """
 
 import base64
-import json
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -20,7 +18,7 @@ from typing import NamedTuple
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
-from cypresskit.draw.scripts import read_packaged
+from cypresskit.gains import FIGURES, IDEAS, Idea
 from cypresskit.published import kernel as published
 from cypresskit.tables import elided
 
@@ -32,7 +30,6 @@ MIN_GFLOPS = 10  # Gflop/s at the left end of the bars
 GRID_GFLOPS = (30, 100, 300, 1000)  # Gflop/s of the grid lines
 PEAK = HD5870.peak_gflops("single")
 PAPER = published("sgemm_tn")["gflops_max"]
-REFERENCE = 2048  # the N of most steps
 STYLE = (
     "text{font:12px sans-serif;fill:var(--ink)}.head{font-size:20px;font-weight:600}"
     ".speed{font-size:15px;font-weight:600;text-anchor:end}.name{font-weight:600}"
@@ -55,31 +52,6 @@ LINK = (
 )
 
 
-class Timed(NamedTuple):
-    """A kernel, or a function of ``host``, and the N for which it is timed."""
-
-    kernel: str
-    n: int = REFERENCE
-
-
-class Figure(NamedTuple):
-    """The speed of a launch and its limit."""
-
-    gflops: float
-    ceiling: float  #: Gflop/s if the busiest unit never paused
-    unit: str  #: the busiest unit
-
-
-class Idea(NamedTuple):
-    """An idea of the course."""
-
-    lesson: int  #: that explains it
-    name: str
-    launch: Timed
-    before: Timed | None = None  #: the launch that it is compared with
-    is_step: bool = False  #: whether it is a step of the climb
-
-
 class Bar(NamedTuple):
     """A row of the picture. Speeds are in Gflop/s, 0 if unknown."""
 
@@ -89,36 +61,6 @@ class Bar(NamedTuple):
     before: float = 0.0  #: of the kernel that the idea starts from
     ceiling: float = 0.0  #: the speed if the busiest unit never paused
     is_framed: bool = False
-
-
-NAIVE = Timed("sgemm_naive")
-BLOCK_4, BLOCK_8 = Timed("block_4x4"), Timed("block_8x8")
-SINGLE, DOUBLE = Timed("sgemm_tn"), Timed("dgemm_tn")
-NN = Timed("sgemm_nn")
-LARGER = Timed("sgemm_tn", 4352)
-ROUND_TRIP = Timed("round_trip_timeline")
-BLOCKED = Timed("blocked_timeline", 7168)
-IDEAS = (
-    Idea(0, "no block", NAIVE, None, True),
-    Idea(1, "4 x 4 block", BLOCK_4, NAIVE, True),
-    Idea(2, "8 x 8 block", BLOCK_8, BLOCK_4, True),
-    Idea(12, "loop unrolled by two", SINGLE, BLOCK_8, True),
-    Idea(12, "larger N", LARGER, SINGLE, True),
-    Idea(4, "registers: 25, not 37", SINGLE, Timed("sgemm_tn_37")),
-    Idea(5, "square quads", SINGLE, Timed("sgemm_tn_compute")),
-    Idea(5, "NN, not TN", NN, SINGLE),
-    Idea(6, "double", DOUBLE, SINGLE),
-    Idea(6, "double-double", Timed("ddgemm_tn_fma"), DOUBLE),
-    Idea(7, "NN through the LDS", Timed("sgemm_64x64_lds"), NN),
-    Idea(8, "helpers", Timed("sgemm_nn_reduce4", 256), Timed("sgemm_tn", 256)),
-    Idea(9, "double, with transfers", ROUND_TRIP, DOUBLE),
-    Idea(10, "in blocks", BLOCKED, ROUND_TRIP),
-    Idea(11, "two chips, pipeline", Timed("five_stage", 16384), BLOCKED),
-)
-FIGURES: dict[Timed, Figure] = {
-    Timed(*launch): Figure(*figure)
-    for launch, figure in json.loads(read_packaged("draw/climb.json"))
-}
 
 
 def climb(lesson: int | None = None) -> "Climb":
@@ -167,7 +109,11 @@ def _compare(idea: Idea) -> str:
     factor = max(now / old, old / now)
     times = f"{factor:.3g} times {'as fast as' if now > old else 'slower than'}"
     size = "" if idea.before.n == idea.launch.n else f" at N = {idea.before.n}"
-    return f": {times} {idea.before.kernel}{size}, {old:,.0f}"
+    causes = ""
+    if idea.halfway:
+        first, second = idea.causes
+        causes = f" ({first:.1f} by the block, {second:.1f} by {idea.halfway[1]})"
+    return f": {times} {idea.before.kernel}{size}, {old:,.0f}{causes}"
 
 
 class Climb(Displayable):

@@ -8,15 +8,16 @@ checks read the same table.
 import json
 import os
 import re
-import tomllib
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.draw.climb_picture import FIGURES, REFERENCE, Timed
 from cypresskit.files.received import read_plain
+from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
@@ -28,6 +29,8 @@ BLOCK = re.compile(r"block_(\d+)x(\d+)(?:x(\d+))?")  # rows, columns, values of 
 MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output that holds a step's text
 LARGEST = 64 << 20  # bytes of a notebook
 LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
+MARK = "below this one"  # in the comments that ask for lines
+OUR = "our_step_"  # in the name of the kernel with our solution
 CLOSE = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
 
 
@@ -65,6 +68,7 @@ class Step:
     whole: bool = False  # whether the whole launch is simulated, if its blocks are large
     old_c: bool = False  # whether the kernel must add beta times the old C
     solution: tuple[str, ...] = ()  # lines, one of which is shown to a reader who is stuck
+    reorders: bool = False  # our solution: the step before's, its products by their texel of B
     leads: bool = False  # whether a sentence says what an incomplete kernel doesn't do yet
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
@@ -89,6 +93,22 @@ class Step:
     def starter(self) -> str:
         """The given source that the step starts from."""
         return starter_text(self.start or self.name)
+
+    @property
+    def solved(self) -> str:
+        """The source with our solution: its lines below the comments that ask for them."""
+        if self.reorders:
+            return _by_texel_of_b(STEPS[self.previous].solved)
+        rows = self.starter.splitlines()
+        marks = [number for number, row in enumerate(rows) if MARK in row]
+        groups = [self.solution]
+        if len(marks) > 1:  # fetches, and products
+            is_fetch = [line.startswith("sample") for line in self.solution]
+            groups = [tuple(compress(self.solution, is_fetch))]
+            groups += [tuple(compress(self.solution, map(not_, is_fetch)))]
+        for mark, lines in reversed(list(zip(marks, groups, strict=True))):
+            rows[mark : mark + 1] = [f"    {line}" for line in lines]
+        return "\n".join(rows) + "\n"
 
 
 class StepText(NamedTuple):
@@ -134,10 +154,14 @@ def saved_texts() -> dict[str, StepText]:
 
 def reference_kernel(name: str) -> Kernel:
     """Return a kernel of the catalog, or the generated one of a block, such as ``"block_4x4"`` or,
-    with three values of k per iteration, ``"block_12x8x3"``. Raises ``KeyError`` for other names.
+    with three values of k per iteration, ``"block_12x8x3"``; or our solution of a step, such as
+    ``"our_step_02"``. Raises ``KeyError`` for other names.
     """
     if name in EMPTY:
         return Kernel(name, starter_text(name), EMPTY[name])
+    if name.startswith(OUR):
+        step = STEPS[name.removeprefix(OUR)]
+        return Kernel(name, step.solved, reference_kernel(step.like).convention)
     if block := BLOCK.fullmatch(name):
         rows, columns, steps = (int(number or 1) for number in block.groups())
         return block_kernel(rows, columns, steps, scaled=True)
@@ -150,6 +174,20 @@ def starter_text(name: str) -> str:
         return name
     file = files("cypresskit").joinpath(f"editing/starts/{name}.il")
     return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
+
+
+def _by_texel_of_b(source: str) -> str:
+    """Return a source whose products in the loop are ordered by the texel of B that they use."""
+    rows = source.splitlines()
+    begin, end = (
+        next(number for number, row in enumerate(rows) if row.strip() == word)
+        for word in ("whileloop", "endloop")
+    )
+    places = [n for n in range(begin, end) if rows[n].strip().startswith("mad")]
+    products = sorted((rows[n] for n in places), key=lambda row: row.split()[3])
+    for place, row in zip(places, products):
+        rows[place] = row
+    return "\n".join(rows) + "\n"
 
 
 def kernel_name(file: str) -> str:
@@ -174,15 +212,15 @@ def step_named(name: object) -> Step:
 
 def _read_steps() -> dict[str, Step]:
     """Return the steps of ``steps.toml``, by name."""
-    file = files("cypresskit").joinpath("editing/steps.toml")
     steps = {}
-    for name, row in tomllib.loads(file.read_text(encoding="utf-8")).items():
+    for name, row in STEP_ROWS.items():
+        fields = dict(row)
         for field, value in row.items():
             if isinstance(value, str):
-                row[field] = " ".join(value.split())
+                fields[field] = " ".join(value.split())
             elif isinstance(value, list):
-                row[field] = tuple(value)
-        steps[name] = Step(name, **row)
+                fields[field] = tuple(value)
+        steps[name] = Step(name, **fields)
     return steps
 
 

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from cypresskit.draw.climb_picture import REFERENCE, Climb
+from cypresskit.draw.climb_picture import Climb
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.dynamic_answers import judged_kernel
@@ -26,6 +26,7 @@ from cypresskit.editing.step_files import (
 )
 from cypresskit.editing.steps import MIME, starter_text, step_named
 from cypresskit.files.atomic import save_file
+from cypresskit.gains import REFERENCE
 from cypresskit.il.errors import shorten
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import resolve
