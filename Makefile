@@ -20,7 +20,7 @@ install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew
 
-.PHONY: help lab test rest whole core coverage lint format oldest bench book docs fuzz address clean distclean
+.PHONY: help lab test rest whole core coverage lint format oldest bench book released docs fuzz address clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -76,6 +76,9 @@ bench: $(VENV)/installed-tests  ## how long do readers wait? ARGS="clock lesson"
 book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
 	@$(bin)/python -m tools.book notebooks $(ARGS)
 
+released: $(VENV)/installed  ## put what the lessons time into the package, as a release has it
+	@$(bin)/python -m tools.released
+
 docs: $(VENV)/installed-tests  ## build the documentation as a site that works offline, into site/, and check its links
 	@$(bin)/python -m tools.site site --launches
 
@@ -106,8 +109,8 @@ $(VENV)/installed: pyproject.toml constraints.txt | $(bin)/python
 	@rm -f $(VENV)/failed; { $(bin)/python -m pip install --constraint constraints.txt --no-build-isolation \
 	 --editable '.[lab]' || touch $(VENV)/failed; } | grep --line-buffered -E '^(Collecting|  Downloading|Installing)';\
 	 [ ! -e $(VENV)/failed ]
-	@echo "2 of 2: compiling the simulator for this processor. Once; some ten seconds."
-	@$(bin)/python -c 'import cypresskit; cypresskit.simulate("sgemm_64x64_lds", 64)'
+	@echo "2 of 2: compiling the simulator for this processor, and timing what lesson 00 shows. Once; half a minute."
+	@$(bin)/python -m cypresskit.cli.ahead notebooks/00_start_here.ipynb
 	@touch $@
 
 $(VENV)/installed-tests: $(VENV)/installed

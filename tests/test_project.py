@@ -134,7 +134,7 @@ def test_binder_has_the_dependencies_at_pinned_versions():
     of_binder = {
         "jupyterlab",
         "ipython",
-        "nbconvert",
+        "nbclient",
         "nbformat",
     }  # which its own environment brings
     wanted = {

@@ -106,7 +106,7 @@ def test_a_judge_neither_reads_nor_keeps(sandbox):
     assert environment["CYPRESSKIT_KEEP"] == "0"
 
 
-def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
+def test_whatever_a_time_depends_on_is_in_the_key():
     launch = simulate("sgemm_tn", 64).launch
     keys = [
         result_cache._key("time", launch),
@@ -136,7 +136,5 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
             keys.append(result_cache._key("time", replace(launch, device=other)))
     own = type("Own", (ck.Device,), {})(name="HD 5870")  # its properties may be its own
     assert result_cache._key("time", replace(launch, device=own)) is None
-    monkeypatch.setattr(result_cache, "compiler", lambda: "another")
-    keys.append(result_cache._key("time", launch))
     assert len(keys) > 30
     assert len({*keys}) == len(keys)

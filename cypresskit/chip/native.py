@@ -3,12 +3,11 @@
 numba compiles them, unless there is a module ``cypresskit_native``, which has them compiled for
 where numba can't run (WebAssembly). ``native`` marks a function that Python calls, ``part`` one
 that only native code calls. ``place_of`` and ``least`` compare ``LANES`` numbers at once.
-``compiler()`` returns what compiled code depends on besides its source.
 """
 
 try:
-    from cypresskit_native import LANES, compiler, least, native, part, place_of
+    from cypresskit_native import LANES, least, native, part, place_of
 except ModuleNotFoundError:
-    from cypresskit.chip.numba_native import LANES, compiler, least, native, part, place_of
+    from cypresskit.chip.numba_native import LANES, least, native, part, place_of
 
-__all__ = ["LANES", "compiler", "least", "native", "part", "place_of"]
+__all__ = ["LANES", "least", "native", "part", "place_of"]

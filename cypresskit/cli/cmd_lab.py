@@ -15,6 +15,7 @@ SETTINGS = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # the student's copy
+AHEAD = "--no-ahead"
 HIDDEN = ".jupyterlab"  # JupyterLab's layout, in that folder
 
 
@@ -24,7 +25,8 @@ HIDDEN = ".jupyterlab"  # JupyterLab's layout, in that folder
     "`cypresskit lab FOLDER` copies the lessons to FOLDER and opens the first. Files that exist"
     f" there are kept, with your work in them. The default FOLDER is ./{FOLDER}, or in a source"
     " checkout the checkout's; if the current folder has lessons, it is that one. Options after"
-    " FOLDER are passed on to JupyterLab.",
+    " FOLDER are passed on to JupyterLab. In the background the lessons are run once, at the lowest"
+    " priority, so that their cells answer at once: --no-ahead turns that off, for shared servers.",
     {},
     "cypresskit lab my-lessons --no-browser --port 9000",
 )
@@ -39,9 +41,12 @@ def lab(args: argparse.Namespace) -> None:
         raise CommandError(
             "JupyterLab isn't installed: run `pip install 'cypresskit[lab]'`"
         ) from None
+    from cypresskit.cli import ahead
     from cypresskit.timing import simulate
 
     folder, passed_on = _folder_and_options(args.options)
+    runs_ahead = AHEAD not in passed_on
+    passed_on = [option for option in passed_on if option != AHEAD]
     lessons = find_lessons(folder)
     own = lessons[0].parent
     options = [f"--ServerApp.root_dir={own}", f"--LabApp.default_url=/lab/tree/{lessons[0].name}"]
@@ -57,9 +62,12 @@ def lab(args: argparse.Namespace) -> None:
     where = f"Your lessons and your work are in {own}"
     print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.")
     print(where, flush=True)
+    running = ahead.start(_lessons(CHECKOUT) or _lessons(INSTALLED)) if runs_ahead else None
     try:
         LabApp.launch_instance([*options, *passed_on])
     finally:
+        if running is not None:
+            running.terminate()
         print(where, flush=True)  # again, after the server's output
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from cypresskit.files.atomic import save_file
 
@@ -65,6 +66,17 @@ def add_checksum(name: str, contents: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\0" + contents).digest() + contents
 
 
+def read_archived(archive: Path, name: str) -> bytes | None:
+    """Return the contents that a cache saved under this name, from an archive of its files that
+    came with the package; None if they are missing or damaged.
+    """
+    try:
+        with ZipFile(archive) as files:
+            return strip_checksum(name, files.read(name))
+    except (OSError, KeyError, ValueError, BadZipFile):
+        return None
+
+
 def strip_checksum(name: str, data: bytes) -> bytes:
     """Return the contents that ``add_checksum`` was given.
 
@@ -101,7 +113,7 @@ class DiskCache:
         """Return the contents cached under a key; None if they are missing or damaged."""
         if self.folder is None:
             return None
-        file = self._file(key)
+        file = self.folder / self.name(key)
         try:
             if not _is_private(self.folder):
                 return None
@@ -116,7 +128,7 @@ class DiskCache:
         """Cache contents under a key, atomically."""
         if self.folder is None:
             return
-        file = self._file(key)
+        file = self.folder / self.name(key)
         with suppress(OSError):
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
             if not _is_private(self.folder):
@@ -124,9 +136,9 @@ class DiskCache:
             self._delete_oldest()
             save_file(file, add_checksum(file.name, contents))
 
-    def _file(self, key: str) -> Path:
-        assert self.folder is not None
-        return self.folder / f"{self.kind}-{key}.bin"
+    def name(self, key: str) -> str:
+        """Return the name of the file with the contents that are cached under a key."""
+        return f"{self.kind}-{key}.bin"
 
     def _delete_oldest(self) -> None:
         """Delete the least recently used files, so that one more is within the maximum."""

@@ -24,11 +24,6 @@ ENTRIES = frozenset(ask_host(b"").decode().split("\n"))
 FUNCTIONS = frozenset(name.partition("(")[0] for name in ENTRIES)
 
 
-def compiler() -> tuple:
-    """Return what the compiled code depends on."""
-    return ("WebAssembly",)
-
-
 def native(function: Callable) -> Callable:
     """Return the entry of a function, or the function itself if simulations don't call it from
     Python. The entry raises ``ValueError`` for types for which it wasn't compiled.

@@ -22,7 +22,6 @@ from unittest.mock import patch
 
 import nbformat
 
-from cypresskit.chip.native import compiler
 from cypresskit.cli import cmd_lab
 from cypresskit.timing import result_cache
 from tools import bench_page
@@ -71,7 +70,7 @@ def launches(ran: Sequence[Path]) -> list[Path]:
             for notebook in notebooks:
                 execute(notebook)
 
-    key = result_cache.SOURCES.key(compiler(), notebooks)
+    key = result_cache.SOURCES.key(notebooks)
     return sorted(bench_page.kept(f"launches-{key}", run).rglob("launch-*"))
 
 
@@ -104,8 +103,7 @@ def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
     (folder / "launches").mkdir()
     for file in saved:
         shutil.copy(file, folder / "launches")
-    texts = packages() | {"compiler.txt": str(compiler())}
-    data = bench_page.compress(json.dumps(texts).encode())
+    data = bench_page.compress(json.dumps(packages()).encode())
     (folder / "packages.json.gz").write_bytes(data)
     loaded = [folder / "packages.json.gz", *(folder.parent / "bench").glob("*.gz")]
     made_of = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(loaded)))

@@ -8,7 +8,6 @@ import os
 import sys
 import traceback
 import warnings
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -212,9 +211,7 @@ vars(sys.modules["numba"]).update(cuda=cuda_here, config=SimpleNamespace(ENABLE_
 here.IS_USED = True  # an answer to an exercise runs in this process: Stop ends it
 
 # The results of the lessons' launches came with the site (worker.js). No others are saved.
-COMPILER = Path("/source/compiler.txt").read_text()
 os.environ["CYPRESSKIT_KEEP"] = "1"
-vars(result_cache).update(compiler=lambda: COMPILER)
 result_cache.SOURCES.is_unchanged = lambda: False  # type: ignore[method-assign]
 os.makedirs(FOLDER, exist_ok=True)
 os.chdir(FOLDER)

@@ -1,0 +1,88 @@
+"""Run lessons ahead of their readers: what they time is then cached when a reader runs them.
+
+``cypresskit lab`` starts ``python -m cypresskit.cli.ahead`` beside JupyterLab, with the lowest
+priority and on copies: a reader's notebooks are never touched. Binder's image, the site's workbook
+and a release run the same command when they are built. A lesson that has run before, with the same
+model, isn't run again.
+"""
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from tempfile import TemporaryDirectory
+
+from cypresskit.timing import result_cache
+
+IDLE = "--idle"
+
+
+def start(lessons: Iterable[Path]) -> "Popen[bytes] | None":
+    """Start a process of the lowest priority that runs lessons, and ends with this process.
+
+    Returns
+    -------
+    The process; None if nothing would be cached.
+    """
+    if result_cache.hash_key() is None:
+        return None
+    command = [sys.executable, "-m", "cypresskit.cli.ahead", IDLE, *map(str, lessons)]
+    return Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+
+
+def run(lesson: Path, parent: int | None = None) -> None:
+    """Run a lesson, unless it has run before.
+
+    Parameters
+    ----------
+    lesson
+        Its notebook, which isn't changed.
+    parent
+        The process with which this one ends, after a cell.
+
+    Raises
+    ------
+    nbclient.exceptions.CellExecutionError
+        If a cell fails.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    def check_parent(**_: object) -> None:
+        if parent not in (None, os.getppid()):
+            os._exit(0)  # the kernel ends by itself when this process is gone
+
+    ran = result_cache.hash_key("lesson", hashlib.sha256(lesson.read_bytes()).hexdigest())
+    if result_cache.load(ran):
+        return
+    with TemporaryDirectory() as folder:
+        notebook = nbformat.read(lesson, 4)
+        where = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, timeout=None, kernel_name="python3", resources=where)
+        client.on_cell_start = check_parent
+        client.execute(stderr=DEVNULL)  # of the kernel, which warns of its own settings
+    result_cache.save(ran, True)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the lessons in ``arguments``. Return the exit status: 1 if one failed."""
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
+
+    is_idle = IDLE in arguments
+    parent = os.getppid() if is_idle else None
+    if is_idle and hasattr(os, "nice"):
+        os.nice(19)
+    failed = 0
+    for lesson in [Path(name).absolute() for name in arguments if name != IDLE]:
+        try:
+            run(lesson, parent)
+        except (CellExecutionError, DeadKernelError, OSError) as error:
+            print(f"{lesson.name}: {error}", file=sys.stderr)
+            failed = 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

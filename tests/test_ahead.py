@@ -1,0 +1,164 @@
+"""Lessons that are run ahead: what they time is cached, once, and a release may bring it."""
+
+import os
+import subprocess
+import sys
+import time
+from zipfile import ZipFile
+
+import nbformat
+import pytest
+
+import cypresskit as ck
+from cypresskit.cli import ahead
+from cypresskit.timing import result_cache
+from cypresskit.timing.simulate import forget_reports
+
+SHAPE = {"n": 96, "k": 40}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty folder of cached results, in use."""
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    forget_reports()
+    yield tmp_path / "cache/cypresskit"
+    forget_reports()
+
+
+def lesson(tmp_path, *cells):
+    path = tmp_path / "00_short.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)]), path)
+    return path
+
+
+def refused(*_, **__):
+    pytest.fail("simulated again")
+
+
+@pytest.mark.notebook
+def test_a_lesson_is_run_once_and_its_times_are_cached(tmp_path, folder, monkeypatch):
+    ran = tmp_path / "ran"
+    notebook = lesson(
+        tmp_path,
+        f"import cypresskit as ck; ck.simulate('sgemm_tn', {SHAPE['n']}, k={SHAPE['k']})",
+        f"open({str(ran)!r}, 'a').write('once')",
+    )
+    before = notebook.read_bytes()
+
+    assert ahead.main([str(notebook)]) == 0
+    assert ahead.main([str(notebook)]) == 0
+
+    assert ran.read_text() == "once"
+    assert notebook.read_bytes() == before
+    monkeypatch.setattr("cypresskit.timing.sampling.run", refused)
+    assert ck.simulate("sgemm_tn", **SHAPE).clocks > 0
+
+
+@pytest.mark.notebook
+def test_a_lesson_that_fails_is_named_and_run_again(tmp_path, capsys):
+    notebook = lesson(tmp_path, "1 / 0")
+    for _ in range(2):
+        assert ahead.main([str(notebook)]) == 1
+        assert "00_short.ipynb" in capsys.readouterr().err
+
+
+def test_nothing_runs_ahead_where_nothing_is_cached(monkeypatch):
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
+    monkeypatch.setattr(ahead, "Popen", refused)
+    assert ahead.start([]) is None
+
+
+@pytest.mark.notebook
+def test_the_process_ends_with_the_one_that_started_it(tmp_path):
+    began, ended = tmp_path / "began", tmp_path / "ended"
+    notebook = lesson(
+        tmp_path,
+        f"import pathlib, time; pathlib.Path({str(began)!r}).write_text('')",
+        f"while pathlib.Path({str(began)!r}).exists(): time.sleep(0.05)",
+        f"pathlib.Path({str(ended)!r}).write_text('')",
+    )
+    start = (
+        "from pathlib import Path; from cypresskit.cli import ahead\n"
+        f"process = ahead.start([Path({str(notebook)!r})]); print(process.pid, flush=True)\n"
+        "input()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    child = int(parent.stdout.readline())
+    while not began.exists() and not _has_ended(child):
+        time.sleep(0.05)
+
+    parent.communicate("\n")
+    began.unlink()  # the second cell ends
+    while not _has_ended(child):
+        time.sleep(0.05)
+
+    assert not ended.exists()
+
+
+def _has_ended(process):
+    """Return whether a process has ended, whether or not its parent knows."""
+    try:
+        with open(f"/proc/{process}/stat") as status:
+            return status.read().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def test_a_release_brings_results(tmp_path, folder, monkeypatch):
+    expected = ck.simulate("sgemm_tn", **SHAPE).clocks
+    archive = tmp_path / "launches.zip"
+    with ZipFile(archive, "w") as files:
+        for file in folder.glob("launch-*"):
+            files.write(file, file.name)
+    for file in folder.glob("*"):
+        file.unlink()
+    forget_reports()
+    with monkeypatch.context() as patch:
+        patch.setattr(result_cache, "RELEASED", archive)
+        patch.setattr("cypresskit.timing.sampling.run", refused)
+        assert ck.simulate("sgemm_tn", **SHAPE).clocks == expected
+
+
+@pytest.mark.parametrize("damage", ["cut", "noise", "another's contents"])
+def test_a_damaged_release_is_simulated_anew(tmp_path, folder, monkeypatch, damage):
+    expected = ck.simulate("sgemm_tn", **SHAPE).clocks
+    (name,) = [file.name for file in folder.glob("launch-*")]
+    archive = tmp_path / "launches.zip"
+    with ZipFile(archive, "w") as files:
+        files.writestr(name, b"not the result of a launch")
+    if damage == "cut":
+        archive.write_bytes(archive.read_bytes()[:50])
+    elif damage == "noise":
+        archive.write_bytes(os.urandom(500))
+    (folder / name).unlink()
+    forget_reports()
+    monkeypatch.setattr(result_cache, "RELEASED", archive)
+    assert ck.simulate("sgemm_tn", **SHAPE).clocks == expected
+
+
+@pytest.mark.slow
+def test_clocks_do_not_depend_on_the_processor(tmp_path):
+    """So results of one machine serve on another: their key has no processor."""
+    code = (
+        "import cypresskit as ck\n"
+        "for name in 'sgemm_tn', 'dgemm_nn', 'sgemm_64x64_lds', 'ddgemm_tn_fma':\n"
+        "    report = ck.simulate(name, 320)\n"
+        "    print(report.clocks, report.busy, report.bytes, report.hits, ck.line_costs(report))"
+    )
+    said = set()
+    for processor in ("", "generic"):
+        settings = os.environ | {
+            "CYPRESSKIT_KEEP": "0",
+            "NUMBA_CACHE_DIR": str(tmp_path / f"code {processor}"),
+            "NUMBA_CPU_NAME": processor,
+        }
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True
+        )
+        said.add(done.stdout)
+    assert len(said) == 1
