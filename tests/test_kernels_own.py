@@ -2,6 +2,7 @@
 catalogue does.
 """
 
+import random
 import re
 from dataclasses import replace
 from itertools import product
@@ -9,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX
+from conftest import SIX, TEXTURE
 from faults import count_correct_share
+from plain_kernels import plain_kernel, random_statement
 
 import cypresskit as ck
 from cypresskit.blas import to_pairs
@@ -19,6 +21,7 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.statement import state
 from cypresskit.machine import compiled, interpreter
+from cypresskit.machine.launch import prepare
 from cypresskit.timing.simulate import report_on
 
 TEXT = ck.kernels["sgemm_tn"].text
@@ -89,6 +92,73 @@ def test_what_is_stated_is_refused_or_launched(kernel, letters, block, more):
     except ck.LaunchConventionError:
         return
     assert not checked.error and "shape" not in str(checked)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("seed", range(40))
+def test_a_correct_kernel_is_correct_whatever_part_of_an_element_its_block_ends_in(seed):
+    rng = random.Random(f"statement {seed}")
+    kernel = ck.load_kernel(plain_kernel(**random_statement(rng)))
+    assert ck.verify(kernel), str(ck.verify(kernel))
+    multiplies(kernel, kernel, np.random.default_rng(seed))
+
+
+def random_text(rng: random.Random) -> str:
+    """A program that does nothing of use, with a random statement."""
+    rows, columns = rng.randint(1, 9), rng.randint(1, 9)
+    is_compute = rng.random() < 0.5
+    precision = rng.choice(["single", "double", "double-double"])
+    terms = [rng.choice(["NN", "NT", "TN", "TT"]), f"{rows} x {columns}", f"k {rng.randint(1, 8)}"]
+    lines = ["il_cs_2_0" if is_compute else "il_ps_2_0", "dcl_literal l0, 0, 0, 0, 0"]
+    if is_compute:
+        down, across = rng.choice([1, 2, 4, 8]), rng.choice([1, 1, 2, 4, 8])
+        parts = rng.choice([1, 1, 2, 4])
+        terms += [f"group {rows * down} x {columns * across}", f"parts {parts}"]
+        group = down * across * parts if rng.random() < 0.9 else 64
+        lines += [f"dcl_num_thread_per_group {group}"]
+    streams = 0 if is_compute else rng.choice([0, 0, 1, 2, 4, 8])
+    if streams or rng.random() < 0.8:
+        lines += [TEXTURE.format(n, "2d,unnorm") for n in range(2)]
+    if precision != "single":
+        lines += ["dadd r0.xy, l0.xy, l0.xy"]
+    lines += [f"mov o{n}, l0" for n in range(streams)] or ["mov r1, l0", "mov g[r1.x], r1"]
+    terms += [precision] + ["packed"] * (rng.random() < 0.2)
+    lines[0] += f" ; product: {', '.join(terms)}"
+    return "\n".join([*lines, "end", ""])
+
+
+@pytest.mark.few(10)
+@pytest.mark.parametrize("seed", range(60))
+def test_every_statement_is_refused_or_its_launch_has_whole_texels_and_elements(seed):
+    rng = random.Random(f"launch {seed}")
+    for _ in range(50):
+        try:
+            kernel = ck.load_kernel(random_text(rng))
+        except ck.LaunchConventionError:
+            continue
+        how = kernel.convention
+        m, n, k = (rng.randint(1, 30) for _ in "mnk")
+        n = 1 if kernel.is_vector else n
+        pair = (2,) if kernel.precision == "double-double" else ()
+        shapes = *how.stored(m, n, k), (m, n)
+        count = (2,) if how.packed else ()
+        matrices = (np.ones((*count, *shape, *pair), kernel.dtype) for shape in shapes)
+        arguments = kernel.arguments(*matrices, 1.0, 1.0)
+        launch = prepare(kernel.program, **arguments)
+        assert kernel.result(arguments, m, n).shape == (*count, m, n, *pair)
+        assert all(texture.width for texture in launch.textures.values())
+        rows, columns, _ = how.padded(m, n, k)
+        number = kernel.dtype.itemsize * 2 ** len(pair)
+        length = rows if kernel.is_vector else columns
+        assert how.streams or length * number % 16 == 0
+
+
+def test_a_workgroup_that_the_program_does_not_have_is_refused():
+    text = ck.kernels["sgemm_64x64"].text
+    few = text.replace("group 64 x 64", "group 64 x 32", 1)
+    said = r"stated workgroup has 32 work-items, the program's 64: `dcl_num_thread_per_group 32`"
+    with pytest.raises(ck.LaunchConventionError, match=said):
+        ck.load_kernel(few)
 
 
 def test_other_kernels_have_other_terms():

@@ -154,7 +154,7 @@ class Kernel:
             for i, (rows, columns) in enumerate([a, b, (m, n)][: 3 if how.streams else 2]):
                 textures[i] = Extent(columns * size // how.texel, count * rows, how.texel)
             outputs = dict.fromkeys(range(how.streams), Extent(x, y, how.texel))
-        blocks = m // how.multiple[0], n // how.multiple[1]
+        blocks = m // how.tile[0], n // how.tile[1]
         cb0 = pack_constants(to_scalars(alpha, beta), k, n * size // 16, blocks, places)
         return LaunchShape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 

@@ -9,6 +9,7 @@ states how kernels differ.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -83,14 +84,25 @@ class Convention:
         return np.dtype("f4" if self.precision == "single" else "f8")
 
     @property
-    def multiple(self) -> tuple[int, int]:
-        """The multiples to which m and n are padded: the work-item's block, or the workgroup's."""
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of C per workgroup; in pixel mode, per work-item."""
         return self.group or self.block
+
+    @property
+    def multiple(self) -> tuple[int, int]:
+        """The multiples to which m and n are padded: whole tiles and, in ``g[]``, rows of C of
+        whole elements. A vector has only one row there.
+        """
+        rows, columns = self.tile
+        if self.streams:
+            return rows, columns
+        held = 16 // BYTES[self.precision]
+        return (lcm(rows, held), columns) if self.is_vector else (rows, lcm(columns, held))
 
     @property
     def is_vector(self) -> bool:
         """Whether it multiplies a matrix by a vector, so that n is 1."""
-        return self.multiple[1] == 1 and self.mode == "compute"
+        return self.tile[1] == 1 and self.mode == "compute"
 
     @property
     def per_iteration(self) -> tuple[int, int]:

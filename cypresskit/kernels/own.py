@@ -8,6 +8,7 @@ names, files, sources and programs.
 
 from dataclasses import replace
 from functools import cache, lru_cache
+from math import prod
 from pathlib import Path
 
 from cypresskit.il import Program
@@ -21,6 +22,7 @@ from cypresskit.kernels.statement import (
     find_statement,
     read_statement,
 )
+from cypresskit.tables import quantity
 
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
 Source = str | Path | Program | Kernel
@@ -205,6 +207,13 @@ def _stated(bare: Kernel) -> Convention:
             f" `il_{program.mode[0]}s_2_0 {EXAMPLE}{group}` for A transposed and B not, 8 x 8"
             " elements of C per work-item, and 2 values of k per iteration; or name a catalog"
             ' kernel that is launched in the same way: ck.load_kernel(..., like="sgemm_tn")'
+        )
+    items = prod(convention.tile) // prod(convention.block) * convention.parts
+    if convention.group and items % program.group:
+        line, _ = find_statement(bare.text)
+        raise LaunchConventionError(
+            f"{program.name}:{line}: the stated workgroup has {quantity(items, 'work-item')}, the"
+            f" program's {program.group}: `dcl_num_thread_per_group {items}`, or state more blocks"
         )
     double = next((i for i in program.body if i.op.double), None)
     if (double is None) != (convention.precision == "single"):

@@ -113,8 +113,12 @@ def _fitted(text: str, where: str, stated: dict[str, Any]) -> Convention:
         raise LaunchConventionError(f"{where}: a workgroup has whole blocks")
     if convention.k_step % convention.parts:
         raise LaunchConventionError(f"{where}: each part of k takes as many values of an iteration")
-    if streams and convention.packed:
-        raise LaunchConventionError(f"{where}: several products have C in `g[]`, not in outputs")
+    is_pair = convention.precision == "double-double"
+    if convention.packed and (not compute or convention.buffer or is_pair):
+        raise LaunchConventionError(
+            f"{where}: several products take a compute kernel with A and B in textures, in single"
+            " or double precision"
+        )
     if not streams:
         return _with_whole_texels(convention, where)
     size = BYTES[convention.precision]
@@ -129,7 +133,7 @@ def _fitted(text: str, where: str, stated: dict[str, Any]) -> Convention:
 
 def _with_whole_texels(convention: Convention, where: str) -> Convention:
     """Return a convention if its texels hold whole parts of the matrices' rows."""
-    rows, columns = convention.multiple
+    rows, columns = convention.tile
     held = convention.texel // BYTES[convention.precision]
     along = {"A": (convention.trans_a, rows), "B": (not convention.trans_b, columns)}
     for matrix, (is_block, wide) in along.items():
@@ -138,7 +142,7 @@ def _with_whole_texels(convention: Convention, where: str) -> Convention:
                 f"{where}: a texel of {matrix} holds {held} values of k, so an iteration takes a"
                 f" multiple of {held}: `k {held}`"
             )
-        if is_block and wide % held and not convention.is_vector:
+        if is_block and wide % held:
             raise LaunchConventionError(
                 f"{where}: a texel of {matrix} holds {held} neighbors, so a"
                 f" {'workgroup' if convention.group else 'block'} has a multiple of {held}"
