@@ -63,6 +63,7 @@ __all__ = [
     "line_costs",
     "load_kernel",
     "simulate",
+    "simulate_published",
     "trace_element",
     "verify",
     "what_if",
@@ -84,6 +85,7 @@ _LATER = {
     "load_kernel": "kernels.own",
     "line_costs": "timing.costs",
     "simulate": "timing.simulate",
+    "simulate_published": "timing.as_published",
     "teach": ".teach",
     "today": ".today",
     "trace_element": "diagnosis.element_trace",
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
     from cypresskit.kernels.own import load_kernel
     from cypresskit.kernels.statement import LaunchConventionError
     from cypresskit.machine.checks import check
+    from cypresskit.timing.as_published import simulate_published
     from cypresskit.timing.costs import line_costs
     from cypresskit.timing.limits import what_if
     from cypresskit.timing.simulate import simulate

@@ -10,9 +10,6 @@ from typing import Any
 from cypresskit import devices
 from cypresskit.devices import System
 
-#: What lessons print below speeds that are simulated by ``conditions``.
-AS_MEASURED = "modeled as measured: with beta = 1, and launch overhead included"
-
 
 @dataclass(frozen=True)
 class Conditions:
@@ -44,6 +41,12 @@ class Conditions:
         """The options of ``ck.simulate`` that reproduce the conditions."""
         return {"beta": self.beta, "system": self.system}
 
+    def __str__(self) -> str:
+        """What is printed below speeds that were simulated by these conditions."""
+        reads = "C is read, and " if self.beta else ""
+        overhead = f"{self.system.launch_overhead_us:g} µs"
+        return f"modeled as published: {reads}a launch's {overhead} are within the time"
+
 
 @cache
 def figures() -> dict[str, Any]:
@@ -67,10 +70,22 @@ def kernel(name: str) -> dict[str, Any]:
     return kernels()[name]
 
 
+def size_of(name: str) -> int:
+    """Return the N for which a kernel's speed was published, or the one that is assumed.
+
+    Raises ``ValueError`` if there is neither.
+    """
+    row = kernel(name)
+    for field in ("n_at_max", "n", "n_assumed"):
+        if field in row:
+            return int(row[field])
+    raise ValueError(f"{name} was published without an N: pass n")
+
+
 def conditions(name: str) -> Conditions:
     """Return what was timed for a kernel's figures.
 
-    ``ck.simulate(name, n, **conditions(name).options)`` simulates that.
+    ``ck.simulate_published(name)`` simulates that.
     """
     row = figures()["conditions"][kernel(name)["conditions"]]
     first, last, step = row["sizes"] or (0, -1, 1)

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from cypresskit import draw, published
-from cypresskit.draw.published_charts import CHARTS, stored
+from cypresskit.draw.published_charts import CHARTS
+from cypresskit.draw.stored_curves import stored
 from tools import curves
 
 QUICK = 1152  # N up to which a launch is simulated again

@@ -10,6 +10,7 @@ from typing import Any
 from cypresskit import host, published
 from cypresskit.devices import HD5870, HD5970
 from cypresskit.draw.published_charts import CHARTS
+from cypresskit.timing.as_published import simulate_published
 from cypresskit.timing.simulate import simulate
 
 Row = tuple[float, float, float]  # x, y, and the share by which y may be off
@@ -23,7 +24,7 @@ SIDE = 16384  # of Li's matrices
 
 def kernel_row(kernel: str, n: int) -> Row:
     """Return the speed of a published kernel at N, timed as its author did."""
-    report = simulate(kernel, n, **published.conditions(kernel).options)
+    report = simulate_published(kernel, n)
     return n, round(report.gflops, 2), round(report.error, 4)
 
 
@@ -47,8 +48,7 @@ def packed_rows() -> Iterator[Row]:
     """Yield the speeds of Ashraf's packed products, by their number."""
     row = published.kernel("sgemm_packed4")
     for count in COUNTS:
-        options = published.conditions("sgemm_packed4").options
-        report = simulate("sgemm_packed", row["n"], count=count, **options)
+        report = simulate_published(row["id"], count=count)
         yield count, round(report.gflops, 2), round(report.error, 4)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from cypresskit import published
 from cypresskit.devices import HD5870, HD5970
-from cypresskit.draw.published_charts import stored
+from cypresskit.draw.stored_curves import stored
 from cypresskit.host.blocked import largest_block
 from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import BLOCK, adapt_cpu_share, five_stage, four_stage

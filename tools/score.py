@@ -4,9 +4,9 @@
 ``data/published.json`` by its ``id`` and ``quantity``, and the sizes that were simulated by ``at``.
 Each launch is simulated as its author measured it (``published.conditions``). Tops and ranges come
 from the stored curves of the papers' plots (``tools/curves.py``). Gflop/s of a source that states
-no N are the better of N = 2048 and 4096. Statistics of kernels come from the compiler, and rows of
-hosts from ``host_score``. The ratio is simulated over published; figures that a paper shows only as
-a picture have none.
+no N are those of an assumed one (``n_assumed``). Statistics of kernels come from the compiler, and
+rows of hosts from ``host_score``. The ratio is simulated over published; figures that a paper shows
+only as a picture have none.
 """
 
 import os
@@ -18,16 +18,16 @@ from typing import Any
 
 from cypresskit import published
 from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
-from cypresskit.draw.published_charts import stored
+from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.tables import markdown
 from cypresskit.threads import processors
 from cypresskit.timing import Report
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing.as_published import simulate_published
 from tools.host_score import host_rows
 
-SIZES = 2048, 4096  # N, if a source states none
+LAUNCHED = 2048  # N of a kernel without a published speed
 RATIO_FROM = 1024  # the least N at which kernels with 25 and 37 registers are compared
 TOP = "gflops_max of the grid"  # the quantity of a curve's highest speed
 PACKED = 1, 4  # products in a launch: SGEMM4 is read as up to four
@@ -59,19 +59,13 @@ def score() -> list[dict[str, Any]]:
     """
     figures = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = [
-        (name, n, HD5870)
+        (name, published.size_of(name) if "gflops_max" in row else LAUNCHED, HD5870)
         for name, row in figures.items()
-        for n in ([row["n_at_max"]] if "n_at_max" in row else SIZES)
     ]
-    done: dict[str, list[Report]] = {name: [] for name in figures}
-    for (name, *_), report in zip(points, timed(points)):
-        done[name].append(report)
-    rows = [row for name in figures for row in _kernel(name, figures[name], done[name])]
+    reports = zip(points, timed(points))
+    rows = [row for (name, *_), done in reports for row in _kernel(name, figures[name], done)]
     packed = published.kernel("sgemm_packed4")
-    options = published.conditions("sgemm_packed4").options
-    speeds = [
-        simulate("sgemm_packed", packed["n"], count=count, **options).gflops for count in PACKED
-    ]
+    speeds = [simulate_published("sgemm_packed4", count=count).gflops for count in PACKED]
     rows.append(
         _row(
             "sgemm_packed4",
@@ -105,22 +99,14 @@ def timed(points: Iterable[tuple[str, int, Device]]) -> list[Report]:
 
     def report_on(point: tuple[str, int, Device]) -> Report:
         kernel, n, device = point
-        options = published.conditions(kernel).options
-        return simulate(kernel, n, device=device, **options)
+        return simulate_published(kernel, n, device=device)
 
     with ThreadPoolExecutor(processors()) as pool:
         return list(pool.map(report_on, points))
 
 
-def stored_speeds(kernel: str) -> dict[int, float]:
-    """Return the stored Gflop/s of a kernel, by N."""
-    rows = next(chart[kernel] for chart in stored().values() if kernel in chart)
-    return {int(n): gflops for n, gflops, _ in rows}
-
-
-def _kernel(name: str, figures: dict[str, Any], done: list[Report]) -> Iterator[dict[str, Any]]:
-    """Yield rows for the published figures of a kernel, whose launches are ``done``."""
-    best = max(done, key=lambda report: report.gflops)
+def _kernel(name: str, figures: dict[str, Any], best: Report) -> Iterator[dict[str, Any]]:
+    """Yield rows for the published figures of a kernel, and its launch at its ``best`` N."""
     fastest = round(best.gflops, 2)
     made = kernel_stats(name)
     speeds = stored_speeds(name)

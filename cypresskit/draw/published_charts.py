@@ -6,11 +6,9 @@ timed (``published.conditions``). They are stored in ``published.json`` by
 ``python -m tools.stored_figures``, which simulates them by ``tools/curves.py``.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 
@@ -20,8 +18,8 @@ from cypresskit.draw import theme
 from cypresskit.draw.chart import Chart
 from cypresskit.draw.line_chart import Curve, scale_across, scale_up, value_text
 from cypresskit.draw.player import Player
-from cypresskit.draw.scripts import read_packaged
 from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.stored_curves import stored
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,9 @@ def _lowest(kernel: str) -> PrintedLevel:
 
 
 def _best(kernel: str) -> PrintedLevel:
-    """Return the best printed speed, whose N isn't printed."""
-    return PrintedLevel(f"Best of {kernel}", papers.kernel(kernel)["gflops_max"], kernel)
+    """Return the best printed speed, whose N isn't printed but assumed."""
+    n, speed = papers.size_of(kernel), papers.kernel(kernel)["gflops_max"]
+    return PrintedLevel(f"Best of {kernel} (at N = {n}, assumed)", speed, kernel, max, n, n)
 
 
 BUS = papers.host("dgemm_transfer_model")
@@ -192,17 +191,6 @@ CHARTS = {
 }
 
 
-@cache
-def stored() -> dict[str, dict[str, list[list[float]]]]:
-    """Return the stored curves: by chart and name, rows of x, y and the share by which y may be
-    off.
-    """
-    curves: dict[str, dict[str, list[list[float]]]] = json.loads(
-        read_packaged("draw/published.json")
-    )
-    return curves
-
-
 def published(name: str) -> Player:
     """Draw a plot of a paper: the model's curves, with bars for their error, and the printed
     numbers.
@@ -255,7 +243,8 @@ def published(name: str) -> Player:
         dash = theme.DASHES[1 + n % 4]
         chart.line(ends, [level.y] * 2, number, line_dash=dash, line_width=1)
         said.append(f"{level.words}: published {level.y:g}{_beside(level, curves)}.")
-    caption = " ".join([*said, plot.miss])
+    modeled = {str(papers.conditions(name)) for name in plot.series if name in papers.kernels()}
+    caption = " ".join([*said, *(f"{words.capitalize()}." for words in modeled), plot.miss])
     return sheet.player([caption], [*lines, *said], step=plot.x, seconds=1)
 
 
@@ -274,5 +263,5 @@ def _beside(level: PrintedLevel, curves: Mapping[str, Curve]) -> str:
     if not level.series:
         return ""
     inside = (y for x, y in curves[level.series].items() if level.least <= x <= level.most)
-    since = f" (from N = {level.least:g} on)" if level.least else ""
+    since = f" (from N = {level.least:g} on)" if level.extreme is min else ""
     return f", modeled {level.extreme(inside):.0f}{since}"

@@ -4,6 +4,7 @@ the one before; and the line that made the difference. Side steps are left out.
 
 from collections.abc import Iterator, Mapping
 
+from cypresskit.devices import CHIP_ALONE
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits, change_between
 from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
@@ -34,7 +35,7 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
     speeds = f"{before.gflops:,.0f} Gflop/s"
     if len(bars) > 1:
         speeds = f"{bars[0].gflops:,.0f} to {speeds} in {quantity(judged, 'edit')}"
-    sentence = f"{speeds}: {100 * before.gflops / PAPER:.0f} % of the record of 2010, {PAPER:,}"
+    sentence = f"{speeds}, {CHIP_ALONE.name}. The record of 2010, as published: {PAPER:,}"
     side = ", ".join(step.name for step in STEPS.values() if not step.climbs)
     return Climb(sentence, bars, note=f"Side steps ({side}) aren't part of it.")
 

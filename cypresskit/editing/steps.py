@@ -41,7 +41,7 @@ EMPTY = {"four_outputs_tn": _OUTPUTS, "four_outputs_nn": replace(_OUTPUTS, trans
 
 @dataclass(frozen=True)
 class Targets:
-    """The targets of a step, in Gflop/s."""
+    """The targets of a step, in Gflop/s: of the chip alone, but for the published one."""
 
     minimum: float  # a correct kernel this fast passes the step
     reference: float  # of the reference kernel
@@ -79,7 +79,7 @@ class Step:
 
     @property
     def targets(self) -> Targets:
-        """The three targets, in the digits of a shown speed."""
+        """The three targets, in the digits of a shown speed. Two are the chip alone's."""
         gflops = FIGURES[Timed(self.reference, self.n)].gflops
         record = float(published_kernel(self.published)["gflops_max"])
         return Targets(*map(shown_speed, (self.share * gflops, gflops, record)))

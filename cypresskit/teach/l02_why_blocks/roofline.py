@@ -22,7 +22,7 @@ WORD = 4  # bytes
 
 def roofline(reports: Iterable[Report] = (), name: str = "") -> Player:
     """Draw the roof of each memory: Gflop/s over b, for blocks of b x b. Below are the kernels of
-    ``reports``, as a line with this ``name``, or else published ones, as measured.
+    ``reports``, the chip alone, as a line with this ``name``, or else published ones, as measured.
 
     A block of other sides is drawn at their harmonic mean, as it needs as many words per flop.
     """

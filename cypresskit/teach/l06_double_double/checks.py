@@ -23,7 +23,7 @@ from cypresskit.tables import listed
 from cypresskit.teach.check import Verdict, call_answer, exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.kernels import kernel_exercise
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing.as_published import simulate_published
 
 #: Gflop/s of double-double products on one core of a current processor
 CORE_GFLOPS = {"plain loops": 0.25, "the same loops in vectors": 2.3}
@@ -124,12 +124,11 @@ def measured_table() -> str:
     ]
     for name in KERNEL_NAMES:
         row = published.kernel(name)
-        options = published.conditions(name).options
-        report = simulate(name, row["n_at_max"], **options)
+        report = simulate_published(name)
         off = 100 * (report.gflops / row["gflops_max"] - 1)
         speeds = f"{row['gflops_max']:17} {report.gflops:10.1f} ({off:+5.1f} %)"
         rows.append(f"{name:19} {speeds} {row['gprs']:21} {report.registers:10}")
-    rows.append(published.AS_MEASURED)
+    rows.append(str(published.conditions("dgemm_tn")))
     card = published.kernel("ddgemm_tn_fma")["gflops_max"]
     cores = {"then, mpack": published.host("cpu_baselines")["mpack_dd_gflops"]}
     cores |= {f"now, {words}": speed for words, speed in CORE_GFLOPS.items()}

@@ -1,0 +1,218 @@
+"""Beside a published speed stands one modeled value: what its author timed.
+
+Two laws. By the sources: no function and no cell has a published speed beside a speed that is
+simulated in another way than by ``simulate_published``, unless it says that this is the chip
+alone's. By the texts: no output, picture or document has a published speed and, for that kernel and
+N, the speed of the chip alone.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import nbformat
+import pytest
+from conftest import ROOT
+
+import cypresskit as ck
+from cypresskit import published
+from cypresskit.devices import CHIP_ALONE
+from cypresskit.draw.published_charts import CHARTS
+from cypresskit.draw.stored_curves import stored_speeds
+from cypresskit.gains import FIGURES, Timed
+from tools import book
+
+FIELDS = {"gflops_max", "gflops_range"}
+SPEEDS = {
+    row["gflops_max"]: name for name, row in published.kernels().items() if "gflops_max" in row
+}
+LITERALS = {speed for speed in SPEEDS if speed > 100}
+SIMULATED = {"simulate", "report_at", "simulate_block", "simulate_blocks", "FIGURES", ".gflops"}
+AS_PUBLISHED = {"simulate_published", "stored_speeds", "timed"}
+CLOSE = 0.005  # the shares by which two speeds may differ and be one
+LABELS = CHIP_ALONE.name, "CHIP_ALONE"
+
+
+def words_of(tree: ast.AST) -> Iterator[object]:
+    """Yield the names, attributes, numbers and texts in a piece of code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            yield node.value
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield from (node.attr, f".{node.attr}")
+
+
+def is_published(word: object, names: set[str]) -> bool:
+    """Whether a word of code is a published speed, or one of the ``names`` that hold one."""
+    if isinstance(word, str):
+        written = {float(n.replace(",", "")) for n in re.findall(r"\b\d[\d,]*(?:\.\d+)?\b", word)}
+        return word in FIELDS | names or bool(written & LITERALS)
+    return isinstance(word, int | float) and (word in LITERALS or word / 1e9 in LITERALS)
+
+
+def mixes(tree: ast.AST, names: set[str]) -> bool:
+    """Whether code sets a published speed beside one that was timed in another way."""
+    words = list(words_of(tree))
+    calls = {word for word in words if isinstance(word, str)}
+    other = calls & (SIMULATED if not calls & AS_PUBLISHED else SIMULATED - {".gflops"})
+    return bool(other) and any(is_published(word, names) for word in words)
+
+
+def faults(source: str) -> list[str]:
+    """Return the functions of a module, or "" for its other code, that mix speeds unsaid."""
+    module = ast.parse(source)
+    functions = [n for n in ast.walk(module) if isinstance(n, ast.FunctionDef)]
+    outside = [n for n in module.body if not isinstance(n, ast.FunctionDef | ast.ClassDef)]
+    holders = {
+        target.id
+        for node in outside
+        if isinstance(node, ast.Assign) and any(is_published(w, set()) for w in words_of(node))
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    imported = {
+        a.asname or a.name for n in outside if isinstance(n, ast.ImportFrom) for a in n.names
+    }
+    holders |= imported & {"PAPER"}
+    found = []
+    for name, node in [(f.name, f) for f in functions] + [("", n) for n in outside]:
+        text = ast.get_source_segment(source, node) or ""
+        if mixes(node, holders) and not any(label in text for label in LABELS):
+            found.append(name)
+    return found
+
+
+def cell_faults(source: str) -> bool:
+    """Whether a lesson's cell mixes speeds unsaid."""
+    code = re.sub(r"(?m)^[%!].*$", "", source)
+    return mixes(ast.parse(code), set()) and not any(label in code for label in LABELS)
+
+
+@pytest.mark.parametrize("path", book.sources(ROOT / "notebooks"), ids=lambda path: path.stem)
+def test_no_cell_sets_a_published_speed_beside_the_chips(path):
+    cells = [cell.source for cell in book.read(path).cells if cell.cell_type == "code"]
+    assert [cell for cell in cells if cell_faults(cell)] == [], "use ck.simulate_published"
+
+
+def test_no_function_sets_a_published_speed_beside_the_chips():
+    found = {}
+    for folder in ("cypresskit", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if names := faults(path.read_text(encoding="utf-8")):
+                found[str(path.relative_to(ROOT))] = names
+    assert found == {}, "use simulate_published, or say that a speed is the chip alone's"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(2014, ck.simulate('sgemm_tn', 4352).gflops)",
+        "print(f'published: 2014; modeled: {ck.simulate(name, 4352).gflops}')",
+        "ck.draw.line_chart(speeds | {'paper': {4352: 2014}}, report.gflops)",
+        "row = published(name)\nprint(row['gflops_max'], simulate(name, n).gflops)",
+        "print(472e9 / ck.simulate('dgemm_tn', 1664).seconds)",
+        "print(f'record of 2010: 2,014', FIGURES[launch])",
+    ],
+)
+def test_a_planted_mixture_is_found(code):
+    assert cell_faults(code)
+    indented = code.replace("\n", "\n    ")
+    assert faults(f"def table():\n    {indented}\n") == ["table"]
+    assert not cell_faults(f"{code}\nprint('{CHIP_ALONE.name}')")
+
+
+def test_a_name_that_holds_a_published_speed_counts():
+    source = "PAPER = published('sgemm_tn')['gflops_max']\ndef f(report):\n    {}\n"
+    assert faults(source.format("return report.gflops / PAPER")) == ["f"]
+    assert faults(source.format("return simulate_published('sgemm_tn').gflops / PAPER")) == []
+
+
+# -- the texts
+
+
+@cache
+def alone(name: str) -> float:
+    """The speed of the chip alone at the N of a kernel's published speed."""
+    launch = Timed(name, published.size_of(name))
+    return FIGURES[launch].gflops if launch in FIGURES else ck.simulate(*launch).gflops
+
+
+def numbers(text: str) -> set[float]:
+    """The numbers in a text."""
+    found = re.findall(r"(?<![\w.,])\d+(?:,\d{3})*(?:\.\d+)?(?![\w]|[.,]\d)", text)
+    return {float(number.replace(",", "")) for number in found}
+
+
+def text_faults(text: str) -> list[str]:
+    """Return the kernels whose published speed stands beside the chip alone's."""
+    if CHIP_ALONE.name in text:
+        return []
+    there, found = numbers(text), []
+    for speed, name in SPEEDS.items():
+        if name not in ck.kernels or speed not in there or speed < 100:
+            continue
+        value, right = alone(name), stored_speeds(name)[published.size_of(name)]
+        written = {round(value, places) for places in (0, 1, 2)}
+        if abs(value / right - 1) > CLOSE and written & there:
+            found.append(name)
+    return found
+
+
+@pytest.mark.slow
+def test_no_document_has_the_chips_speed_beside_a_published_one():
+    paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/source/*.md")]
+    found = []
+    for path in paths:
+        for paragraph in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
+            found += [(path.name, name, paragraph) for name in text_faults(paragraph)]
+    assert found == []
+
+
+@pytest.mark.slow
+def test_no_output_has_the_chips_speed_beside_a_published_one():
+    found = []
+    for path in sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb")):
+        for cell in nbformat.read(path, as_version=4).cells:
+            for output in cell.get("outputs", ()):
+                data = output.get("data", {})
+                text = "\n".join([output.get("text", ""), data.get("text/plain", "")])
+                found += [(path.name, name) for name in text_faults(text)]
+    assert found == []
+
+
+def test_no_picture_has_the_chips_speed_beside_a_published_one():
+    assert text_faults(repr(ck.draw.climb())) == []
+    for name in CHARTS:  # curves have many speeds: only the sentences about published ones count
+        lines = [line for line in repr(ck.draw.published(name)).splitlines() if "published" in line]
+        assert [line for line in lines if text_faults(line)] == []
+
+
+@pytest.mark.slow
+def test_a_planted_text_is_found():
+    for name in ("sgemm_tn", "dgemm_tn"):
+        speed = published.kernel(name)["gflops_max"]
+        assert text_faults(f"| {name} | {speed:,} | {alone(name):,.0f} |") == [name]
+        right = stored_speeds(name)[published.size_of(name)]
+        assert text_faults(f"It reached {speed}, and the model gives {right:.0f}.") == []
+
+
+# -- the one value
+
+
+def test_the_value_is_timed_as_its_author_did():
+    report = ck.simulate_published("dgemm_tn", 512)
+    assert report == ck.simulate("dgemm_tn", 512, beta=1, system=ck.NAKASATO)
+    packed = ck.simulate_published("sgemm_packed4", count=4)
+    assert packed == ck.simulate("sgemm_packed", 512, count=4, system=ck.ASHRAF)
+    with pytest.raises(ValueError, match="without an N"):
+        ck.simulate_published("sgemm_tn_37")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in SPEEDS.values() if n in ck.kernels])
+def test_pictures_have_the_value_that_cells_print(name):
+    stored = stored_speeds(name)[published.size_of(name)]
+    assert ck.simulate_published(name).gflops == pytest.approx(stored, rel=5e-4)
