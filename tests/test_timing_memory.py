@@ -159,3 +159,18 @@ def test_a_buffer_sgemm_collapses_at_powers_of_two():
     assert 3 < spread / kept < 8
     cached = [simulate("sgemm_nn", n, m=512, k=n).gflops for n in (4096, 4160)]
     assert cached[0] > 0.8 * cached[1]  # textures are spread, and cached
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_accesses_that_request_the_same_take_the_same_clocks(seed):
+    """Each access of many, in any order and with any mask, takes the clocks that it takes alone."""
+    rng = np.random.default_rng(seed)
+    patterns = 4 * rng.integers(0, 2048, (4, 2, 64))
+    masks = rng.random((3, 64)) < [[0.5], [1.0], [0.0]]
+    addresses = patterns[rng.integers(0, 4, 60)]
+    active = masks[rng.integers(0, 3, 60)]
+
+    together = access_clocks(addresses, HD5870, active)
+
+    alone = [access_clocks(a[None], HD5870, on[None])[0] for a, on in zip(addresses, active)]
+    assert together.tolist() == alone

@@ -4,6 +4,10 @@ The LDS serves a wavefront's access in groups of work-items: on Cypress 16 per c
 to two words. A bank delivers one word per clock, to all work-items that request this word. A group
 takes as many clocks as different words are requested from its busiest bank (APP guide 4.7): at
 worst 64 for each word per work-item.
+
+Wavefronts that request the same are counted once: most kernels address the LDS by a work-item's
+place in its workgroup, so thousands of accesses have some patterns. Without it, tracing
+``sgemm_nn_reduce4`` at 2048 takes three times as long.
 """
 
 import numpy as np
@@ -33,8 +37,18 @@ def access_clocks(
     -------
     Clocks per access; 0 without active work-items.
     """
-    accesses, words, items = addresses.shape
+    accesses, _, items = addresses.shape
     on = np.ones((accesses, items), bool) if active is None else active
+    requests = [row.tobytes() + lanes.tobytes() for row, lanes in zip(addresses, on)]
+    number = {request: n for n, request in enumerate(dict.fromkeys(requests))}
+    pattern = np.array([number[request] for request in requests], np.int64)
+    first = np.unique(pattern, return_index=True)[1]
+    return _count(addresses[first], device, on[first])[pattern]
+
+
+def _count(addresses: np.ndarray, device: Device, on: np.ndarray) -> np.ndarray:
+    """Return the clocks of each access."""
+    accesses, words, items = addresses.shape
     clocks = np.zeros(accesses, np.int64)
     word = addresses.astype(np.int64) >> WORD_SHIFT
     rule = np.array(device.lds_bank or range(device.lds_banks), np.int64)
