@@ -10,7 +10,6 @@ Where to begin:
 - ``ck.assemble``, ``ck.launch``, ``ck.check``: run your own programs, and find their errors.
 - ``ck.load_kernel``, ``ck.verify``: launch your own kernels, and verify that they are correct.
   ``ck.compare``: compare any product with numpy's.
-- ``ck.today.simulate(kernel, grid, threads, a, b, c)``: simulate a CUDA kernel on an NVIDIA H200.
 - ``ck.draw``: pictures that play.
 """
 
@@ -87,7 +86,6 @@ _LATER = {
     "simulate": "timing.simulate",
     "simulate_published": "timing.as_published",
     "teach": ".teach",
-    "today": ".today",
     "trace_element": "diagnosis.element_trace",
     "verify": "diagnosis.verification",
     "what_if": "timing.limits",
@@ -99,7 +97,6 @@ if TYPE_CHECKING:
     from cypresskit import draw as draw
     from cypresskit import host as host
     from cypresskit import teach as teach
-    from cypresskit import today as today
     from cypresskit.compiler import CompileError
     from cypresskit.diagnosis.element_trace import trace_element
     from cypresskit.diagnosis.verification import verify

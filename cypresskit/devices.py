@@ -45,10 +45,7 @@ def check_precision(precision: object) -> None:
 def check_device(device: object) -> None:
     """Raise ``TypeError`` unless ``device`` is a ``Device``."""
     if not isinstance(device, Device):
-        raise TypeError(
-            f"device is a board that runs IL, such as ck.HD5870, not {device!r}: a kernel in CUDA"
-            " is timed with ck.today.simulate"
-        )
+        raise TypeError(f"device is a board, such as ck.HD5870, not {device!r}")
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,6 @@ def _number(unit: str, source: str, default: Any, calibrated: str = "", **allowe
     return field(default=default, metadata=metadata | {"allowed": Range(**allowed)})
 
 
-_amount = _number
 _count = partial(_number, least=1)
 _positive = partial(_number, above=0)
 _power = partial(_number, least=1, power=True)
@@ -192,76 +188,22 @@ def check_numbers(board: Any) -> None:
         object.__setattr__(board, f.name, plain(value))
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The names of a chip's parts, in its vendor's terms."""
-
-    engine: str = "SIMD engine"
-    wavefront: str = "wavefront"
-    alu: str = "ALU"
-    fetch_unit: str = "texture unit"
-    fetches: str = "TEX"
-    registers: str = "{} of {} registers per wavefront"
-
-
-class Board:
-    """What the timing engine reads of a chip: a ``Device``, or a ``CudaGpu``. The fields are
-    described there. Left out: what only the compiler and the trace of IL read.
-    """
-
-    name: str
-    terms: Terms
-    clock_ghz: float
-    simd_engines: int
-    register_pool: int
-    bundle_clocks: int
-    alu_latency_clocks: int
-    clause_switch_clocks: int
-    clause_overhead_clocks: int
-    line_bytes: int
-    l1_bytes: int
-    l1_ways: int
-    l1_clocks: int
-    l2_bytes: int
-    l2_ways: int
-    l2_clocks: int
-    l2_slice_bytes_clock: float
-    has_own_alus: bool
-    memory_gb_s: float
-    memory_channels: int
-    memory_banks: int
-    channel_bytes: int
-    dram_clocks: int
-    dram_row_bytes: int
-    dram_row_clocks: int
-    dram_lines: int
-    dram_efficiency: float
-
-    @property
-    def dram_bytes_clock(self) -> float:
-        """Peak of one memory channel, bytes per core clock."""
-        return self.memory_gb_s / self.clock_ghz / self.memory_channels
-
-
 @dataclass(frozen=True, kw_only=True)
-class Device(Board):
+class Device:
     """A chip with its board's memory, for the compiler and the timing model.
 
     The defaults are the numbers of an HD 5870.
     """
 
-    terms = Terms()
     wavefront = WAVEFRONT
     #: Single-precision multiply-adds per thread processor and clock, in slots x, y, z, w and t.
     processing_elements = 5
-    has_own_alus = False  # whether a wavefront slot always runs on the same of several ALUs
-    dram_lines = 1  # cache lines that memory sends at once; a power of two
 
     # From the data sheet
     name: str
     simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20, most=MOST)
     thread_processors: int = _count("per SIMD engine", "Table 1", 16)
-    double_fmas: int = _amount(
+    double_fmas: int = _number(
         "double multiply-adds per thread processor and clock, 0 on a chip without doubles",
         "ISA 4, Table 1's peak",
         1,
@@ -272,14 +214,14 @@ class Device(Board):
     memory_channels: int = _power("32-bit GDDR5 channels", "APP table D.4", 8, most=MOST)
     memory_bytes: int = _count("bytes", "Table 1", 1 << 30)
     chips: int = _count("chips on the board; every other number is of one chip", "APP table D.4", 1)
-    lds_bytes: int = _amount("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
-    l1_bytes: int = _amount(
+    lds_bytes: int = _number("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
+    l1_bytes: int = _number(
         "bytes of texture cache per SIMD engine; 0 for none",
         "Table 1, APP table D.4",
         8 << 10,
         most=1 << 24,
     )
-    l2_bytes: int = _amount(
+    l2_bytes: int = _number(
         "bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10, most=1 << 30
     )
     # Threads
@@ -290,7 +232,7 @@ class Device(Board):
         "registers of all wavefronts on an engine", "Nakasato, equation 2; AMD: 248", 256
     )
     gpr_limit: int = _count("registers per work-item", "ISA 2.4", 128)
-    clause_temporaries: int = _amount(
+    clause_temporaries: int = _number(
         "registers T0-T3, alive within a clause", "ISA 2.4", 4, most=4
     )
     # Instruction stream
@@ -328,22 +270,22 @@ class Device(Board):
     l2_slice_bytes_clock: float = _positive(
         "bytes per clock and slice; each memory channel has one", "APP 4.9", 64.0
     )
-    l1_clocks: int = _amount(
+    l1_clocks: int = _number(
         "clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred"
     )
-    l2_clocks: int = _amount(
+    l2_clocks: int = _number(
         "clocks from fetch to data, L2 hit", "none", 160, "assumed: between L1 and DRAM"
     )
-    dram_clocks: int = _amount(
+    dram_clocks: int = _number(
         "clocks from fetch to data, DRAM",
         "APP 4.11.1: 300 to 600",
         320,
         "the paper's 25 against 37 registers",
     )
-    clause_switch_clocks: int = _amount(
+    clause_switch_clocks: int = _number(
         "clocks between a wavefront's clauses", "APP 4.14, 4.15.3: about 40", 40
     )
-    clause_overhead_clocks: int = _amount(
+    clause_overhead_clocks: int = _number(
         "clocks that the ALU needs to start a clause",
         "none",
         7,
@@ -357,13 +299,13 @@ class Device(Board):
     dram_row_bytes: int = _power(
         "bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit"
     )
-    dram_row_clocks: int = _amount(
+    dram_row_clocks: int = _number(
         "clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5"
     )
     dram_efficiency: float = _share(
         "share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84
     )
-    store_clocks: int = _amount("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
+    store_clocks: int = _number("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
     # LDS
     lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32, most=MOST)
     lds_items_clock: int = _count(
@@ -429,6 +371,11 @@ class Device(Board):
 
     def _repr_html_(self) -> str:
         return table(("", "value", "unit", "source"), _numbers(self), self.name)
+
+    @property
+    def dram_bytes_clock(self) -> float:
+        """Peak of one memory channel, bytes per core clock."""
+        return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     @property
     def register_bytes(self) -> int:
@@ -567,7 +514,7 @@ class System:
     """
 
     name: str
-    launch_overhead_us: float = _amount(
+    launch_overhead_us: float = _number(
         "microseconds from the request of a launch to its first wavefront, and from its last to"
         " the program that waits",
         "none",

@@ -26,7 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 project, release = "cypresskit", cypresskit.__version__
 author = copyright = "The cypresskit developers"
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "notebooks/[0-9]*.ipynb", "notebooks/README.md"]
+include_patterns = ["*.md", "docs/*.md", "notebooks/*.ipynb", "notebooks/README.md"]
 exclude_patterns = [
     ".*",
     "build",
@@ -62,6 +62,7 @@ CONTENTS = """
 :caption: Lessons
 :glob:
 notebooks/[0-9]*
+notebooks/glossary
 docs/views
 ```
 ```{toctree}

@@ -7,6 +7,7 @@ import re
 import symtable
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -68,9 +69,32 @@ def test_every_notebook_has_a_source():
     names = {path.stem for path in SOURCES}
     assert (
         names
-        == {path.stem for path in BOOK.glob("*.ipynb")}
+        == {path.stem for path in BOOK.glob("[0-9]*.ipynb")}
         == {p.stem for p in BOOK.glob("solutions/*.ipynb")}
     )
+
+
+GLOSSARY = re.compile(r"\]\(([^)]*glossary\.\w+[^)]*)\)")  # a link to it
+LINKING = [
+    path for folder in ("", "docs", "notebooks/source") for path in (ROOT / folder).glob("*.md")
+]
+
+
+def test_the_glossary_is_the_words_of_contributing():
+    assert bare(book.glossary()) == bare(saved(Path("glossary.md"))), AGAIN
+
+
+@each_lesson
+def test_a_lesson_links_to_the_glossary(path):
+    """It stands beside the lessons wherever they are copied."""
+    assert "glossary.ipynb" in GLOSSARY.findall(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", LINKING, ids=lambda path: path.name)
+def test_links_to_the_glossary_lead_to_it(path):
+    folder = BOOK if path.parent.name == "source" else path.parent  # where it is read
+    for link in GLOSSARY.findall(path.read_text(encoding="utf-8")):
+        assert (folder / link).resolve() == BOOK / "glossary.ipynb", link
 
 
 @each_lesson

@@ -21,7 +21,6 @@ from cypresskit.devices import (
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import simulate
-from cypresskit.today import gpus
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_a_board_takes_the_numbers_of_numpy_and_keeps_pythons():
     assert replace(XEON, cores=np.int64(6)).cores == 6
 
 
-BOARDS = [*DEVICES.values(), XEON, *(v for v in vars(gpus).values() if isinstance(v, gpus.CudaGpu))]
+BOARDS = [*DEVICES.values(), XEON]
 NUMBERS = [
     pytest.param(board, each, id=f"{board.name} {each.name}")
     for board in BOARDS

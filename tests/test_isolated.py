@@ -252,8 +252,7 @@ def test_what_an_answer_writes_appears_nowhere(capfd):
 @pytest.mark.few(6)
 @pytest.mark.parametrize(
     "check",
-    # lesson 14's needs numba's simulator, which numba is only asked for in a process of its own
-    [check for check in planted() if "l14" not in check.__module__],
+    planted(),
     ids=lambda check: f"{check.__module__.split('.')[-2]}-{check.__name__}",
 )
 def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, capsys):

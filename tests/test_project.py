@@ -323,8 +323,7 @@ def test_what_is_imported_is_declared(folder):
     """A package that only happens to be there, by hand or because another wants it, is a fault on
     the next machine.
     """
-    wanted = [EXTRAS["lab"], EXTRAS["gpu"] if folder != "tests" else []]
-    wanted += [] if folder == "cypresskit" else GROUPS.values()
+    wanted = [EXTRAS["lab"], *([] if folder == "cypresskit" else GROUPS.values())]
     modules = set()
     trees = [ast.parse(file.read_text()) for file in (ROOT / folder).rglob("*.py")]
     for node in (node for tree in trees for node in ast.walk(tree)):
@@ -335,18 +334,12 @@ def test_what_is_imported_is_declared(folder):
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
             modules.add(ast.literal_eval(node.args[0]))
     ours = {path.stem for path in (ROOT / "tests").iterdir()} | {"cypresskit", "tools"}
-    ours |= {"cypresskit_native", "_host", "stand_ins", "cuda_here"}  # in a browser
+    ours |= {"cypresskit_native", "_host", "stand_ins"}  # in a browser
     ours |= {"comm"}  # in a browser it comes with ipywidgets: tools/workbook
     foreign = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - ours
     declared = names(PROJECT["dependencies"]).union(*map(names, wanted))
     installed = distributions()
-    built = {
-        module: [name for name in declared if name.startswith(f"{module}-cuda")]
-        for module in foreign
-    }
-    found = {
-        module: names(installed.get(module) or built[module] or [module]) for module in foreign
-    }
+    found = {module: names(installed.get(module, [module])) for module in foreign}
     assert "numpy" in foreign
     assert not {module for module, names in found.items() if not names & declared}, (
         "not in pyproject.toml"

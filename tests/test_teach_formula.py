@@ -8,7 +8,17 @@ import pytest
 
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.formula import Formula, _is_equal, draw_case, formula_exercise
-from cypresskit.teach.l14_cuda_kernel import check_saves
+
+
+@formula_exercise(
+    [(400, 300, 50), (300, 400, 50), (500, 20, 200), (90, 90, 300)],
+    lambda first, second, work: {"the second load is still awaited": first},
+    "the work begins when both loads have arrived.",
+    " clocks",
+)
+def check_saves(first, second, work):
+    """Exercise 2: ``saves(first, second, work)``."""
+    return max(first, second) - second
 
 
 def test_numbers_match_if_they_agree_to_six_digits():

@@ -5,7 +5,6 @@ a reader writes stays.
 from pathlib import Path
 
 import nbformat
-import numpy as np
 import pytest
 from pages import LAUNCH, make_python_site, require
 from playwright.sync_api import Page
@@ -15,7 +14,6 @@ import cypresskit as ck
 from cypresskit.grading import course
 from tools import workbook
 from tools.bench_page.browser import TIMEOUT_MS, served
-from tools.workbook import cuda_here
 
 APP = "window.cypresskitApp"
 NOTEBOOK = f"{APP}.shell.currentWidget.content"
@@ -294,24 +292,3 @@ def test_the_start_page_says_what_a_browser_lacks(site, reader):
     reader.goto(f"{site}/?lesson=01")
     assert "can't run the workbook" in reader.locator("#problem").inner_text()
     assert "lesson=01" in reader.url
-
-
-def test_a_kernel_in_cuda_runs_without_numba_and_what_is_missing_is_named():
-    cuda = cuda_here
-
-    @cuda.jit
-    def kernel(a, b, c):
-        x, y = cuda.grid(2)
-        for k in range(a.shape[0]):
-            c[y, x] += a[k, y] * b[k, x]
-
-    a, b = (np.arange(3.0 * n).reshape(3, n) for n in (8, 12))
-    for threads in (4, 2), (1, 8), (12, 1):
-        c = np.zeros((8, 12))
-        kernel[(12 // threads[0], 8 // threads[1]), threads](a, b, c)
-        assert np.array_equal(c, a.T @ b)
-    for name in "shared", "syncthreads", "no_such":
-        with pytest.raises(AttributeError, match=f"no cuda.{name}: install"):
-            getattr(cuda, name)
-    with pytest.raises(RuntimeError, match=r"no cuda.to_device: install"):
-        cuda.to_device(a)

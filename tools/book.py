@@ -1,10 +1,10 @@
 """Make and run the lessons' notebooks: from one source per lesson, a student's and a solved one.
 
-``python -m tools.book notebooks [01 ...]`` does it; notebooks/README.md describes the sources. The
-outputs of the run are saved, except for those that differ each time: notices, and the cell
-that loads the players' scripts. Pictures get an image, which is seen where no script runs. Markdown
-cells can't be edited, since that would reveal folded solutions, and checks can't be deleted. A
-student's checks have no saved outputs.
+``python -m tools.book notebooks [01 ...]`` does it; notebooks/README.md describes the sources. It
+also makes the glossary, of the words in CONTRIBUTING.md. The outputs of the run are saved, except
+for those that differ each time: notices, and the cell that loads the players' scripts. Pictures get
+an image, which is seen where no script runs. Markdown cells can't be edited, since that would
+reveal folded solutions, and checks can't be deleted. A student's checks have no saved outputs.
 
 The metadata of a cell state its role in an exercise under the key ``METADATA_KEY``, for grading,
 handouts and the site: the number of the ``exercise``, and the ``part``, with further values:
@@ -50,8 +50,8 @@ WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # question, good sen
 ASKS = "**In one sentence:** "
 GOOD = "<details><summary>A good sentence</summary>\n\n{}\n\n</details>"
 # The beginning of a Markdown cell
-APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will do)")
-GLOSSARY = "<!-- glossary -->"
+APART = re.compile(r"\n(?=## |<!-- (?:why: |solution)|\*\*What you will do)")
+GLOSSARY = "glossary.ipynb"  # beside the lessons, which link to it
 IL_MINUTE = "<!-- il in a minute -->"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
@@ -88,9 +88,8 @@ def read(path: Path) -> NotebookNode:
         pieces += [_cell(cell.cell_type, part, tags) for part in parts]
     number = 0
     for cell in pieces:
-        for marker, make in ((GLOSSARY, _glossary), (IL_MINUTE, il_minute)):
-            if marker in cell.source:
-                cell.source = cell.source.replace(marker, make())
+        if IL_MINUTE in cell.source:
+            cell.source = cell.source.replace(IL_MINUTE, il_minute())
         title = TITLE.match(cell.source)
         if title and cell.cell_type == "markdown":
             number = int(title[1] or 0)
@@ -99,12 +98,12 @@ def read(path: Path) -> NotebookNode:
     return _notebook(pieces)
 
 
-def _glossary() -> str:
-    """Return the glossary of CONTRIBUTING.md, folded."""
+def glossary() -> NotebookNode:
+    """Return the notebook to which all lessons link: the words of CONTRIBUTING.md."""
     text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     words = WORDS.search(text)
     assert words, "CONTRIBUTING.md has lost its glossary"
-    return f"<details><summary>All words</summary>\n\n{words[1]}\n\n</details>"
+    return _notebook([_cell("markdown", f"# Glossary\n\n{words[1]}", {})])
 
 
 def il_minute() -> str:
@@ -329,6 +328,7 @@ def main(arguments: list[str] | None = None) -> int:
             target = place / f"{path.stem}.ipynb"
             write(notebook, target)
             print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+    write(glossary(), args.book / GLOSSARY)
     return 0
 
 

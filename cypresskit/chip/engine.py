@@ -24,13 +24,9 @@ from cypresskit.chip.units.sequencer import (
 )
 from cypresskit.chip.units.state import NEVER, make_chip, split_tally
 from cypresskit.chip.units.store_path import run_store_clause
-from cypresskit.chip.units.texture import (
-    clear_scoreboards,
-    run_texture_clause,
-    wait_for_data,
-)
-from cypresskit.chip.work import ALU, BARRIER, TEX, WAIT, WRITE, Packed
-from cypresskit.devices import Board
+from cypresskit.chip.units.texture import run_texture_clause
+from cypresskit.chip.work import ALU, BARRIER, TEX, WRITE, Packed
+from cypresskit.devices import Device
 
 MAX_CLAUSES = 1 << 62
 
@@ -75,7 +71,7 @@ class Outcome:
         return float((self.end - self.start).sum())
 
 
-def run(work: Packed, device: Board, slots: int) -> Outcome:
+def run(work: Packed, device: Device, slots: int) -> Outcome:
     """Simulate a launch.
 
     Parameters
@@ -134,9 +130,6 @@ def run_chip(chip, room, until):
             began, served, over = run_alu_clause(jobs, chip.alu, chip.lds, e, s, now)
         elif kind == WRITE:
             began, served, over = run_store_clause(jobs, chip.stores, chip.memory, e, s, now)
-        elif kind == WAIT:
-            kind = TEX  # logged as such: the wait for data
-            over = wait_for_data(jobs, texture, e, s, now)
         else:
             now, over = run_texture_clause(jobs, texture, chip.memory, e, s, now)
             began = texture.began[e, s]
@@ -150,12 +143,9 @@ def run_chip(chip, room, until):
                 log_clause(chip.log, s, jobs.wavefront[e, s], kind, began, over, shown)
             before = began - slots.came[e, s]
             chip.log.waited[clause] += before + over - served
-            now = slots.came[e, s] = over + (
-                chip.clause_switch_clocks + jobs.work.clauses[clause].pause
-            )
+            now = slots.came[e, s] = over + chip.clause_switch_clocks
             ended = next_clause(jobs, slots, groups, e, s, over)
         if ended:
-            clear_scoreboards(texture, e, s)
             retire(jobs, slots, groups)
             now = slots.ready[e, s]
         first = e * slots.ready.shape[1]

@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.chip.native import native
 from cypresskit.devices import Device
 
-ALU, TEX, WRITE, BARRIER, WAIT = range(5)
+ALU, TEX, WRITE, BARRIER = range(4)
 BANK_SHIFT = 4  # a bank of L1 delivers a word of 2**4 bytes per clock
 LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
@@ -31,7 +31,7 @@ def _row(*fields: str) -> np.dtype:
 
 # Rows of Packed's tables. A clause has the streams ``first`` to ``end``, and a segment has the
 # clauses ``first`` to ``end``. A stream's ``first`` is its first entry.
-CLAUSE = _row("kind", "bundles", "first", "end", "pause", "scoreboards")
+CLAUSE = _row("kind", "bundles", "first", "end")
 SEGMENT = _row("first", "end", "iterations")
 STREAM = _row("first", "phases", "step", "uncached")
 AMOUNT = _row("cost", "requests", "delivered")  # of an entry of a stream
@@ -91,8 +91,7 @@ class Clause:
     Attributes
     ----------
     kind
-        ALU, TEX, WRITE; BARRIER, at which the wavefronts of a workgroup wait for each other; or
-        WAIT, at which a warp waits for data (logged as TEX).
+        ALU, TEX, WRITE; or BARRIER, at which the wavefronts of a workgroup wait for each other.
     bundles
         The number of bundles of an ALU clause.
     streams
@@ -101,11 +100,6 @@ class Clause:
         The code that it comes from: ``Code.controls[control]``, from bundle ``first`` on.
     sources
         For each stream the index of its instruction in ``Program.body``.
-    pause
-        Clocks before the wavefront's next clause: a warp's wait for its own results.
-    scoreboards
-        A mask. A TEX clause sets these scoreboards until its data arrive, and the warp goes on; a
-        WAIT clause waits for them. 0 on Cypress, where a wavefront waits in TEX.
     """
 
     kind: int
@@ -114,8 +108,6 @@ class Clause:
     control: int = 0
     first: int = 0
     sources: tuple[int, ...] = ()
-    pause: int = 0
-    scoreboards: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +194,7 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
             for clause in body:
                 first = len(streams)
                 end = first + len(clause.streams)
-                row = clause.kind, clause.bundles, first, end, clause.pause, clause.scoreboards
-                clauses.append(row)
+                clauses.append((clause.kind, clause.bundles, first, end))
                 streams += clause.streams
         bounds.append(len(segments))
     numbers = np.concatenate([path.wavefronts for path in paths])

@@ -121,9 +121,9 @@ def find_lessons(folder: Path | None = None) -> list[Path]:
         return _lessons(folder)
     try:
         own.mkdir(parents=bool(folder), exist_ok=True)
-        for lesson in _lessons(source):
-            if not (own / lesson.name).exists():
-                copyfile(lesson, own / lesson.name)  # without its mode, which may be read-only
+        for notebook in source.glob("*.ipynb"):  # the lessons and their glossary
+            if not (own / notebook.name).exists():
+                copyfile(notebook, own / notebook.name)  # without its mode, which may be read-only
     except OSError as error:
         raise CommandError(f"can't copy the lessons to {own}: {error.strerror or error}") from None
     return _lessons(own)

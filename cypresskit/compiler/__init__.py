@@ -57,7 +57,7 @@ def compile(program: Program, device: Device = HD5870) -> Code:
         If the kernel needs more registers, LDS or doubles than the chip has, or has a loop without
         an exit. The message names the IL line.
     TypeError
-        If ``device`` isn't a board that runs IL.
+        If ``device`` isn't a board.
     """
     check_device(device)
     code = _compiled(program, Target.of(device), program.name, program.lines)

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.devices import Board
+from cypresskit.devices import Device
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, require_nonempty
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
-from cypresskit.timing.report import ChipReport, Event
+from cypresskit.timing.report import Event
 
 FRAMES = 150
 MAX_CLOCK = 1 << 53  # up to which every whole number is a float
@@ -46,7 +46,7 @@ class Activity(NamedTuple):
 
 ACTIVITIES = (
     Activity("ALU", "start", "end", "computes", "alu", 11),
-    Activity("TEX", "start", "served", "is in the {unit}", "texture", 11),
+    Activity("TEX", "start", "served", "is in the texture unit", "texture", 11),
     Activity("TEX", "served", "end", "waits for data", "soft", 2),
     Activity("WRITE", "start", "end", "stores", "c", 11),
 )
@@ -63,7 +63,7 @@ ALU_STATES = {
 }
 
 
-def count_full_speed_wavefronts(device: Board) -> int:
+def count_full_speed_wavefronts(device: Device) -> int:
     """Return how many wavefronts must compute at once for the engine's full speed: at most four."""
     return min(device.alu_latency_clocks // device.bundle_clocks, len(ALU_STATES) - 1)
 
@@ -98,16 +98,15 @@ class _Layout:
 
 
 def wavefronts(
-    *reports: ChipReport | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
+    *reports: Report | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
 ) -> Player:
-    """Draw the wavefronts of one SIMD engine, for one or more launches, one above the other. Of a
-    launch in CUDA, draw the warps of a multiprocessor.
+    """Draw the wavefronts of one SIMD engine, for one or more launches, one above the other.
 
     Parameters
     ----------
     reports
-        Reports of ``ck.simulate`` or ``ck.today.simulate``, or kernels in IL, which are simulated.
-        By default "sgemm_tn" (25 registers) and "sgemm_tn_37".
+        Reports of ``ck.simulate``, or kernels, which are simulated. By default "sgemm_tn" (25
+        registers) and "sgemm_tn_37".
     n
         The size for which kernels are simulated.
     window
@@ -127,21 +126,19 @@ def wavefronts(
         simulate(report, n) if isinstance(report, Source) else report
         for report in reports or ("sgemm_tn", "sgemm_tn_37")
     ]
-    drawn = require_nonempty(given, "pass reports of simulate, or names of kernels", ChipReport)
+    drawn = require_nonempty(given, "pass reports of simulate, or names of kernels", Report)
     for report in drawn:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
 
     device = drawn[0].device
     names = " and ".join(r.kernel for r in drawn)
-    terms = device.terms
-    sheet = Sheet(f"{terms.wavefront.capitalize()}s of a {terms.engine}: {names}")
+    sheet = Sheet(f"Wavefronts of a SIMD engine: {names}")
     clocks = np.linspace(*window, FRAMES + 1)
     most = max(report.active_wavefronts for report in drawn)
     height = HEAD + ROW * most
     label = "; ".join(
-        f"{r.kernel}: {r.active_wavefronts} {terms.wavefront} slots, the {terms.alu} and the"
-        f" {terms.fetch_unit}"
+        f"{r.kernel}: {r.active_wavefronts} wavefront slots, the ALU and the texture unit"
         for r in drawn
     )
     sheet.stage(label, WIDTH, len(drawn) * height)
@@ -149,16 +146,16 @@ def wavefronts(
         layout = _Layout(number * height, report.active_wavefronts, most)
         _draw_report(sheet, report, number, layout, clocks)
 
-    heights = f"half height: only one {terms.wavefront}, half speed"
+    heights = "half height: only one wavefront, half speed"
     at_full_speed = count_full_speed_wavefronts(device)
     if at_full_speed != 2:
-        heights = f"full height: {at_full_speed} {terms.wavefront}s, full speed"
+        heights = f"full height: {at_full_speed} wavefronts, full speed"
     legend = sheet.legend(
         (f"computes ({heights})", "alu", "box"),
         ("stores", "c", "box"),
-        (f"in the {terms.fetch_unit}", "texture", "box"),
+        ("in the texture unit", "texture", "box"),
         ("data in flight", "soft", "solid"),
-        (f"{terms.alu} idle", "wait", "box"),
+        ("ALU idle", "wait", "box"),
         ("not yet", "faint", "box"),
     )
     captions = _write_captions(drawn, clocks)
@@ -166,7 +163,7 @@ def wavefronts(
     return sheet.player(captions, below=[legend], step="Clock", opens=FRAMES // 4)
 
 
-def _write_captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
+def _write_captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
     """Return a caption for each clock: what each report's wavefronts do then. The last caption
     counts iterations.
     """
@@ -199,14 +196,14 @@ def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.nda
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
 
-def find_iteration_ends(report: ChipReport) -> np.ndarray:
+def find_iteration_ends(report: Report) -> np.ndarray:
     """Return the clocks at which wavefronts of SIMD engine 0 finished an iteration of the main
     loop.
 
     An iteration is counted when its longest ALU clause ends. The result is empty for programs that
     aren't GEMM kernels, or that wait for the LDS in that clause.
     """
-    if not isinstance(report, Report) or report.gemm_kernel is None:
+    if report.gemm_kernel is None:
         return np.zeros(0)
     loop = compile(report.gemm_kernel.program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
@@ -220,7 +217,7 @@ def find_iteration_ends(report: ChipReport) -> np.ndarray:
     return np.sort(ends)[::per_iteration]
 
 
-def find_pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
+def find_pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
     """Yield (wavefront, end of a clause, clock from which it could continue, start of its next
     clause).
 
@@ -236,7 +233,7 @@ def find_pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]
         ended[event.wavefront] = event.end
 
 
-def _describe_clocks(report: ChipReport, clocks: np.ndarray) -> list[str]:
+def _describe_clocks(report: Report, clocks: np.ndarray) -> list[str]:
     """Return what the wavefronts of the engine do at each of the ``clocks``, as text."""
 
     def count(spans: Iterable[Window]) -> np.ndarray:
@@ -249,10 +246,8 @@ def _describe_clocks(report: ChipReport, clocks: np.ndarray) -> list[str]:
     fetching = count((e.start, e.end) for e in events if e.kind == "TEX")
     waiting = count((ready, start) for _, _, ready, start in between)
     switching = count((end, ready) for _, end, ready, _ in between)
-    has_clauses = report.device.clause_switch_clocks > 0
     return [
-        f"{a} compute, {b} wait for data, {c} wait for a unit"
-        + has_clauses * f", {d} switch clauses"
+        f"{a} compute, {b} wait for data, {c} wait for a unit, {d} switch clauses"
         for a, b, c, d in zip(computing, fetching, waiting, switching)
     ]
 
@@ -264,14 +259,13 @@ def clock_axis(clocks: np.ndarray) -> TimeAxis:
 
 
 def _draw_report(
-    sheet: Sheet, report: ChipReport, number: int, layout: _Layout, clocks: np.ndarray
+    sheet: Sheet, report: Report, number: int, layout: _Layout, clocks: np.ndarray
 ) -> None:
     """Draw the rows and tracks of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks)
-    terms = report.device.terms
-    registers = terms.registers.format(report.registers, report.device.register_pool)
-    slots = f"{report.active_wavefronts} {terms.wavefront} slots"
+    registers = f"{report.registers} of {report.device.register_pool} registers per wavefront"
+    slots = f"{report.active_wavefronts} wavefront slots"
     title = f"{report.kernel}: {registers}, {slots}"
     sheet.text(LEFT, layout.title, title, bold=True, size=14)
     numbers = [str(slot) for slot in range(layout.slots)]
@@ -290,7 +284,7 @@ def _draw_report(
 
 def _draw_activity(
     sheet: Sheet,
-    report: ChipReport,
+    report: Report,
     activity: Activity,
     named: tuple[str, int],
     y: np.ndarray,
@@ -315,14 +309,12 @@ def _draw_activity(
     start, end = np.array([span(event) for event in events]).T
     slot = np.array([event.slot for event in events], int)
     bars = Bars(np.clip(start, *window), np.clip(end, *window), y[slot], activity.height)
-    terms = report.device.terms
-    doing = activity.words.format(unit=terms.fetch_unit)
     words = [
-        f"{terms.wavefront} {event.wavefront} {doing}: clocks {begin:.0f} to {finish:.0f}"
+        f"wavefront {event.wavefront} {activity.words}: clocks {begin:.0f} to {finish:.0f}"
         for event, begin, finish in zip(events, start, end)
     ]
     sheet.progress_bars(
-        f"{doing} {name}",
+        f"{activity.words} {name}",
         bars,
         axis,
         future="faint",
@@ -332,19 +324,15 @@ def _draw_activity(
     )
 
 
-def _draw_totals(
-    sheet: Sheet, report: ChipReport, name: str, layout: _Layout, axis: TimeAxis
-) -> None:
+def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis: TimeAxis) -> None:
     """Draw the tracks of both units, how busy they have been so far, and the finished
     iterations.
     """
     clocks = axis.moments
     window = float(clocks[0]), float(clocks[-1])
-    terms = report.device.terms
     alu = layout.track
     texture = alu + 20
-    units = [terms.alu, terms.fetches]
-    sheet.text(LEFT - 8, [alu, texture], units, align="right", bold=True, size=11)
+    sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True, size=11)
 
     def draw_track(count: np.ndarray, words: str, n: int, bars: Bars, color: str) -> np.ndarray:
         """Draw when ``n`` wavefronts use a unit. Return their share of the time so far, in
@@ -379,7 +367,7 @@ def _draw_totals(
         )
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
     count = count_overlaps(serves, window, 1)
-    words = f"the {terms.fetch_unit} is busy"
+    words = "the texture unit is busy"
     serving = draw_track(count, words, 1, Bars(0, 0, texture, 12), "texture")
 
     # n of the `most` wavefronts give n / most of the ALU's speed.
@@ -406,7 +394,7 @@ def _draw_totals(
         sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 
 
-def _describe_wavefronts(report: ChipReport, window: Window) -> dict[int, str]:
+def _describe_wavefronts(report: Report, window: Window) -> dict[int, str]:
     """Return a sentence for each wavefront: how it spends the clocks of the window."""
     spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
@@ -422,11 +410,10 @@ def _describe_wavefronts(report: ChipReport, window: Window) -> dict[int, str]:
         spend(wavefront, "waits for a unit", ready, start)
 
     stories = {}
-    name = report.device.terms.wavefront.capitalize()
     for wavefront, clocks_of in spent.items():
         parts = [f"{doing} for {clocks:.0f}" for doing, clocks in clocks_of.items()]
         stories[wavefront] = (
-            f"**{name} {wavefront}** of {report.kernel} in these"
+            f"**Wavefront {wavefront}** of {report.kernel} in these"
             f" {window[1] - window[0]:.0f} clocks: {', '.join(parts)}."
         )
     return stories

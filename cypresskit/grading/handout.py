@@ -1,4 +1,4 @@
-"""Write lessons for students: without solutions and broken links."""
+"""Write lessons for students, with the glossary: without solutions and broken links."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 from cypresskit.files.atomic import save_file
 from cypresskit.grading import course
 
+GLOSSARY = "glossary.ipynb"
 LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./docs/)?([^)#]*\.(?:ipynb|md))(?:#[^)]*)?\)")
 
 
@@ -36,14 +37,15 @@ def hand_out(lessons: Sequence[Path], target: Path) -> None:
 def make_handouts(lessons: Sequence[Path]) -> dict[str, str]:
     """Return the contents of the files to hand out, by name, in JupyterLab's format."""
     texts = {}
-    names = {lesson.name for lesson in lessons}
+    notebooks = [*lessons, course.lessons_folder() / GLOSSARY]
+    names = {notebook.name for notebook in notebooks}
 
     def linked(match: re.Match) -> str:
         words, file = match.groups()
         return match[0] if file in names else words
 
-    for lesson in lessons:
-        notebook = json.loads(lesson.read_text(encoding="utf-8"))
+    for path in notebooks:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
         notebook["cells"] = [
             cell
             for cell in notebook["cells"]
@@ -53,7 +55,7 @@ def make_handouts(lessons: Sequence[Path]) -> dict[str, str]:
             if cell["cell_type"] == "markdown":
                 cell["source"] = LINK.sub(linked, "".join(cell["source"]))
         text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False)
-        texts[lesson.name] = f"{text}\n"
+        texts[path.name] = f"{text}\n"
     return texts
 
 

@@ -47,9 +47,8 @@ class Fault:
 
 
 def point_at_column(text: str, column: int) -> str:
-    """Return the part of a source line around ``column``, and a line with a caret below it; "" for
-    a
-        blank line.
+    """Return the part of a source line around ``column``, and a line with a caret below it. Return
+    "" for a blank line.
     """
     start = max(0, column - 1 - WIDTH // 2)
     shown = text[start : start + WIDTH]

@@ -7,8 +7,7 @@ reports and ignored by comparisons, so a program that is printed and assembled a
 first.
 
 ``Program.instructions`` holds what the text says. In ``Program.body``, calls of macros are
-expanded, operations without a counterpart on the chip are replaced by their parts (``macros``), and
-declarations are removed. The body is what is compiled and run.
+expanded (``macros``), and declarations are removed. The body is what is compiled and run.
 """
 
 import re

@@ -12,7 +12,7 @@ import numpy as np
 
 from cypresskit.chip.engine import Outcome
 from cypresskit.chip.units.l2 import l2_clocks
-from cypresskit.devices import Board
+from cypresskit.devices import Device
 
 MAX_INTERVALS = 64  # of ``Use``
 MIN_INTERVAL_CLOCKS = 500
@@ -42,8 +42,8 @@ class Use:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChipTime:
-    """How long a launch takes on a chip, and what the chip does meanwhile.
+class LaunchTime:
+    """How long a launch takes, and what the chip does meanwhile.
 
     Attributes
     ----------
@@ -65,22 +65,8 @@ class ChipTime:
         waits for a row and sends nothing.
     events
         Rows of ``Report.timeline``, as in ``engine.Outcome``.
-    """
-
-    clocks: float
-    bound: str
-    busy: Mapping[str, float]
-    events: np.ndarray = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchTime(ChipTime):
-    """The time of a launch of a kernel in IL.
-
-    Attributes
-    ----------
     simulated
-        The share of clauses that were simulated. The rest is extrapolated.
+        The share of wavefronts that were simulated. The rest is extrapolated.
     hits
         "L1": the share of hits among the lines that quads request from it. "L2": among the lines
         that L1 requests. Reads of ``g[]`` bypass both.
@@ -95,6 +81,10 @@ class LaunchTime(ChipTime):
         (``sampling.stated_error``).
     """
 
+    clocks: float
+    bound: str
+    busy: Mapping[str, float]
+    events: np.ndarray = field(repr=False, compare=False)
     simulated: float
     hits: Mapping[str, float]
     bytes: Mapping[str, float]
@@ -102,8 +92,8 @@ class LaunchTime(ChipTime):
     error: float
 
 
-def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> dict[str, float]:
-    """Return ``ChipTime.busy``, given the sums of counters."""
+def busy_shares(counts: Mapping[str, float], clocks: float, device: Device) -> dict[str, float]:
+    """Return ``LaunchTime.busy``, given the sums of counters."""
     engines = clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
     channel_clocks = clocks * device.memory_channels
@@ -113,9 +103,9 @@ def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> di
     return busy
 
 
-def bytes_moved(counts: Mapping[str, float], device: Board) -> dict[str, float]:
-    """Return ``ChipTime.bytes``, given the sums of counters."""
-    read = device.dram_lines * (counts["l2_misses"] + counts["l2_bypasses"])
+def bytes_moved(counts: Mapping[str, float], device: Device) -> dict[str, float]:
+    """Return ``LaunchTime.bytes``, given the sums of counters."""
+    read = counts["l2_misses"] + counts["l2_bypasses"]
     lines = {"L2": counts["l2_requests"], "DRAM": read, "written": counts["written"]}
     return {"L1": counts["delivered"]} | {
         level: count * device.line_bytes for level, count in lines.items()
@@ -123,7 +113,7 @@ def bytes_moved(counts: Mapping[str, float], device: Board) -> dict[str, float]:
 
 
 def hit_rates(counts: Mapping[str, float]) -> dict[str, float]:
-    """Return ``ChipTime.hits``; 0 for a cache from which nothing was requested."""
+    """Return ``LaunchTime.hits``; 0 for a cache from which nothing was requested."""
     rates = {}
     for level in ("l1", "l2"):
         requests = counts[f"{level}_requests"]
@@ -137,22 +127,19 @@ def bound(
     occupied: float,
     rounds: float,
     channels: Sequence[tuple[float, float]] = (),
-    wavefront: str = "wavefront",
 ) -> str:
-    """Return the bottleneck of a launch, as in ``ChipTime.bound``.
+    """Return the bottleneck of a launch, as in ``LaunchTime.bound``.
 
     Parameters
     ----------
     busy
-        ``ChipTime.busy``.
+        ``LaunchTime.busy``.
     occupied
         The share of occupied wavefront slots, averaged over the time.
     rounds
         How many times the wavefronts fill the slots.
     channels
         For each DRAM channel the shares of the time in which it sends, and waits for a row.
-    wavefront
-        The chip's term for a wavefront.
     """
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY_SHARE:
@@ -168,10 +155,10 @@ def bound(
             return f"DRAM rows of channel {busiest}"
     if occupied >= OCCUPIED_SHARE:
         return "latency"
-    return "tail" if rounds >= 1 else f"too few {wavefront}s"
+    return "tail" if rounds >= 1 else "too few wavefronts"
 
 
-def use_of(outcome: Outcome, device: Board) -> Use:
+def use_of(outcome: Outcome, device: Device) -> Use:
     """Return how busy each part of the chip was in a simulation, interval by interval."""
     noted = np.append(True, outcome.progress[1:] > 0)
     # A clause's start is noted when it is over, so clocks may decrease.

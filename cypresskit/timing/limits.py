@@ -17,7 +17,7 @@ from typing import Any
 from cypresskit.devices import Device
 from cypresskit.tables import aligned
 from cypresskit.threads import map_in_threads
-from cypresskit.timing.report import ChipReport, Report, cached_in_report
+from cypresskit.timing.report import Report, cached_in_report
 from cypresskit.timing.simulate import report_on
 
 NO_CONFLICTS: dict[str, Any] = {  # no two words share a bank
@@ -64,7 +64,7 @@ class WhatIf:
         The limits from the chip's peak down to what the launch reaches.
     """
 
-    report: ChipReport
+    report: Report
     steps: tuple[Limit, ...]
 
     def __iter__(self) -> Iterator[Limit]:

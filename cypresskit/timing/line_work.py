@@ -2,7 +2,7 @@
 the chip.
 
 The account balances. Summed over all lines, clocks are what the units are busy for
-(``ChipTime.busy``, which has no store path): those of a bundle are divided equally among its
+(``LaunchTime.busy``, which has no store path): those of a bundle are divided equally among its
 operations; a fetch has the clocks of the texture unit, bank conflicts included; an LDS operation
 those of the LDS; a store those of the store path.
 """

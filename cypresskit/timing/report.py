@@ -8,12 +8,12 @@ from inspect import signature
 from typing import Any, TypeVar
 
 from cypresskit.chip.work import KINDS
-from cypresskit.devices import Board, Device
+from cypresskit.devices import Device
 from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing import result_cache
-from cypresskit.timing.launch_time import ChipTime, LaunchTime
+from cypresskit.timing.launch_time import LaunchTime
 from cypresskit.timing.line_work import LineWork, launch_line_work
 from cypresskit.timing.timed_launch import TimedLaunch
 
@@ -45,10 +45,9 @@ class Event:
     served: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChipReport(ChipTime):
-    """How long a launch takes on a chip, and its speed: what reports on kernels in IL (``Report``)
-    and in CUDA have in common.
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Report(LaunchTime):
+    """A simulated launch: its time (``LaunchTime``), its speed, and what was launched.
 
     Attributes
     ----------
@@ -62,31 +61,28 @@ class ChipReport(ChipTime):
         Registers per work-item.
     active_wavefronts
         Wavefronts that share a SIMD engine.
+    wavefronts
+        Wavefronts of the launch.
+    size
+        (m, n, k) of a GEMM kernel; None for another program.
+    launch
+        What was timed. ``report_on(replace(launch, device=board))`` times it on another board.
+    explanations
+        What ``line_costs`` and ``what_if`` have found, once they were called.
     """
 
     kernel: str
-    device: Board
+    device: Device
     flops: float
     peak_gflops: float
     registers: int
     active_wavefronts: int
-
-    @property
-    def uncertainty(self) -> str:
-        """What follows a speed or a time that may be off: " ± 3 %"."""
-        return ""
-
-    @property
-    def speed(self) -> str:
-        """The speed in 10^9 flop/s as text, with its error if it has one: "2,073 ± 3 %"."""
-        digits = 0 if self.uncertainty and self.gflops >= 100 else 1
-        return f"{self.gflops:,.{digits}f}{self.uncertainty}"
-
-    @cached_property
-    def timeline(self) -> tuple[Event, ...]:
-        """The events of SIMD engine 0."""
-        rows = self.events.tolist()
-        return tuple(Event(int(row[0]), int(row[1]), KINDS[int(row[2])], *row[3:]) for row in rows)
+    wavefronts: int
+    size: tuple[int, int, int] | None
+    launch: TimedLaunch = field(repr=False, compare=False)
+    explanations: dict[str, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def seconds(self) -> float:
@@ -95,8 +91,8 @@ class ChipReport(ChipTime):
 
     @property
     def launch_overhead_us(self) -> float:
-        """The launch overhead in microseconds."""
-        raise NotImplementedError
+        """The launch overhead of the system, in microseconds; 0 if none was given."""
+        return self.launch.system.launch_overhead_us
 
     @property
     def gflops(self) -> float:
@@ -108,56 +104,29 @@ class ChipReport(ChipTime):
         """The speed in percent of the device's peak in the kernel's precision."""
         return 100 * self.gflops / self.peak_gflops
 
-    def _repr_html_(self) -> str:
-        first, *more = str(self).splitlines()
-        return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
-
-    def __repr__(self) -> str:
-        speed = f"{self.speed} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
-        head = f"{self._launch_words} on {self.device.name}: {speed}bound by {self.bound}"
-        return "\n  ".join([head, *self._rows()])
-
-    def _rows(self) -> list[str]:
-        """Return the lines below the first."""
-        raise NotImplementedError
+    @property
+    def speed(self) -> str:
+        """The speed in 10^9 flop/s as text, with its error if it has one: "2,073 ± 3 %"."""
+        digits = 0 if self.uncertainty and self.gflops >= 100 else 1
+        return f"{self.gflops:,.{digits}f}{self.uncertainty}"
 
     @property
-    def _launch_words(self) -> str:
-        return self.kernel
-
-
-def _percents(shares: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items())
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Report(ChipReport, LaunchTime):
-    """A simulated launch of a kernel in IL: its time (``LaunchTime``), and what was launched.
-
-    Attributes
-    ----------
-    wavefronts
-        Wavefronts of the launch.
-    size
-        (m, n, k) of a GEMM kernel; None for another program.
-    launch
-        What was timed. ``report_on(replace(launch, device=board))`` times it on another board.
-    explanations
-        What ``line_costs`` and ``what_if`` have found, once they were called.
-    """
-
-    device: Device
-    wavefronts: int
-    size: tuple[int, int, int] | None
-    launch: TimedLaunch = field(repr=False, compare=False)
-    explanations: dict[str, Any] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    def uncertainty(self) -> str:
+        """What follows a speed or a time that may be off: " ± 3 %", rounded up."""
+        percent = math.ceil(100 * self.error - ROUNDING)
+        return f" ± {percent} %" if percent else ""
 
     @property
-    def launch_overhead_us(self) -> float:
-        """The launch overhead of the system, in microseconds; 0 if none was given."""
-        return self.launch.system.launch_overhead_us
+    def gemm_kernel(self) -> Kernel | None:
+        """The GEMM kernel that was launched; None for another program."""
+        kernel = self.launch.kernel
+        return kernel if isinstance(kernel, Kernel) else None
+
+    @cached_property
+    def timeline(self) -> tuple[Event, ...]:
+        """The events of SIMD engine 0."""
+        rows = self.events.tolist()
+        return tuple(Event(int(row[0]), int(row[1]), KINDS[int(row[2])], *row[3:]) for row in rows)
 
     @cached_property
     def lines(self) -> tuple[LineWork, ...]:
@@ -168,47 +137,37 @@ class Report(ChipReport, LaunchTime):
         find = partial(launch_line_work, self.launch, whole)
         return result_cache.load_or_compute("lines", self.launch, find)
 
-    @property
-    def gemm_kernel(self) -> Kernel | None:
-        """The GEMM kernel that was launched; None for another program."""
-        kernel = self.launch.kernel
-        return kernel if isinstance(kernel, Kernel) else None
-
-    @property
-    def uncertainty(self) -> str:
-        """What follows a speed or a time that may be off: " ± 3 %", rounded up."""
-        percent = math.ceil(100 * self.error - ROUNDING)
-        return f" ± {percent} %" if percent else ""
-
-    @property
-    def _launch_words(self) -> str:
+    def __repr__(self) -> str:
         size = "" if self.size is None else " " + " x ".join(map(str, self.size))
-        return f"{self.kernel}{size}"
+        speed = f"{self.speed} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
+        first = f"{self.kernel}{size} on {self.device.name}: {speed}bound by {self.bound}"
+        return "\n  ".join([first, *self._rows()])
 
     def _rows(self) -> list[str]:
         """Return the lines below the first."""
-        sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
         launch = " with launch" if self.launch_overhead_us else ""
+        sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
+        megabytes = (f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items())
         return [
             f"{self.clocks:,.0f}{self.uncertainty} clocks, {self.seconds * 1e3:.3f} ms{launch}",
             f"{quantity(self.wavefronts, 'wavefront')}{sampled if self.simulated < 1 else ''};"
             f" {self.active_wavefronts} per SIMD engine, {quantity(self.registers, 'register')}",
-            *self._unit_rows(),
-        ]
-
-    def _unit_rows(self) -> list[str]:
-        """Return what the chip's units did."""
-        megabytes = (f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items())
-        return [
             f"busy {_percents(self.busy)}",
             f"hits {_percents(self.hits)}",
             f"MB   {', '.join(megabytes)}",
         ]
 
+    def _repr_html_(self) -> str:
+        first, *more = str(self).splitlines()
+        return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
+
+
+def _percents(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items())
+
 
 def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
-    """Decorate a function that explains a report on an IL kernel: cache what it returns in the
-    report. A report on a kernel in CUDA has line costs of its own, and no ``what_if``. Raise
+    """Decorate a function that explains a report: cache what it returns in the report. It raises
     ``TypeError`` for anything else.
     """
 
@@ -216,9 +175,6 @@ def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
     def explained(report: object, **options: Any) -> T:
         name = explain.__name__
         check_options(name, options, signature(explain).parameters)
-        if isinstance(report, ChipReport) and hasattr(type(report), name):
-            own: T = getattr(report, name)  # a report on a kernel in CUDA explains itself
-            return own
         if not isinstance(report, Report):
             raise TypeError(
                 f"{name} takes a report: ck.{name}(ck.simulate(...)), not {shorten(report)}"

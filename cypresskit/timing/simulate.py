@@ -60,7 +60,7 @@ def simulate(
     count
         The number of products in one launch, for a packed kernel.
     exact
-        Whether all iterations of all wavefronts are simulated. By default, a long launch is
+        Whether all wavefronts are simulated. By default, a long launch is
         simulated in part, and its report states by how much it may be off: ``Report.error``, a
         bound for the worst of thousands of launches; most are off by far less. A launch that takes
         at most about ten seconds is simulated whole if its error would be above 3 %, and any launch

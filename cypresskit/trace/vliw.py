@@ -3,7 +3,7 @@ hardware.
 
 Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are
 modeled one to one, so this runs the schedule and the allocation themselves. A register that was
-never written holds ``Words.poison``. Left out: time, and the order in which wavefronts run.
+never written holds ``words.poison``. Left out: time, and the order in which wavefronts run.
 
 A ``Processor`` steps from one control-flow instruction to the next. Its arithmetic (``words``) and
 its ``memory`` are parameters: the trace passes ``SymbolicWords``, which track what came from

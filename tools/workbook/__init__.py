@@ -25,13 +25,13 @@ import nbformat
 from cypresskit.cli import cmd_lab
 from cypresskit.timing import result_cache
 from tools import bench_page
-from tools.book import execute
+from tools.book import GLOSSARY, execute
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NAME = "cypresskit-kernel"  # of the extension
 EXTENSIONS = "@jupyter-widgets/jupyterlab-manager", "anywidget", NAME
-MODULES = "kernel_python.py", "cuda_here.py"
+MODULE = "kernel_python.py"
 MAX_BYTES = 60_000_000  # of the folder
 #: Packages of this environment that the lessons need besides those in the page ``bench/``.
 PACKAGES = """
@@ -76,7 +76,7 @@ def launches(ran: Sequence[Path]) -> list[Path]:
 
 def packages() -> dict[str, str]:
     """Return the text files of the packages, by name."""
-    files = {name: (HERE / name).read_text(encoding="utf-8") for name in MODULES}
+    files = {MODULE: (HERE / MODULE).read_text(encoding="utf-8")}
     for name in PACKAGES:
         held = importlib.metadata.distribution(name)
         for file in held.files or []:
@@ -130,9 +130,9 @@ def build_lite(folder: Path) -> None:
         contents = Path(empty, "contents")
         contents.mkdir()
         # JupyterLite would show a text that is a list of lines with commas.
-        for lesson in lessons():
-            notebook = nbformat.read(lesson, 4)
-            nbformat.write(notebook, contents / lesson.name, split_lines=False)
+        for path in (*lessons(), ROOT / "notebooks" / GLOSSARY):
+            notebook = nbformat.read(path, 4)
+            nbformat.write(notebook, contents / path.name, split_lines=False)
         shutil.copy(settings, Path(empty, "overrides.json"))
         command = [sys.executable, "-m", "jupyterlite_core", "build", "--contents", str(contents)]
         command += ["--output-dir", str(folder.absolute()), "--apps", "lab", "--no-sourcemaps"]

@@ -195,18 +195,12 @@ import ipywidgets  # noqa: E402
 
 ipywidgets.register_comm_target()
 
-import cuda_here  # noqa: E402
-
 import cypresskit.draw  # noqa: E402
 import cypresskit.editing.steps  # noqa: E402
 import cypresskit.editing.workbench  # noqa: E402
 import cypresskit.teach  # noqa: E402, F401
 from cypresskit.isolated import here  # noqa: E402
 from cypresskit.timing import result_cache  # noqa: E402
-
-for missing in ("numba", "numba.core", "numba.extending"):  # lesson 14 imports it
-    lenient(missing)
-vars(sys.modules["numba"]).update(cuda=cuda_here, config=SimpleNamespace(ENABLE_CUDASIM=True))
 
 here.IS_USED = True  # an answer to an exercise runs in this process: Stop ends it
 

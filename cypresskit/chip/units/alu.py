@@ -3,8 +3,7 @@
 A bundle occupies the ALU for ``bundle_clocks`` (4), and its result is ready after
 ``latency_clocks`` (8). Two wavefronts therefore keep the ALU busy; one alone leaves it idle half of
 the time. A clause has an overhead of ``overhead_clocks``. The LDS serves clauses one after another,
-and a clause lasts at least until the LDS has served it. On CUDA GPUs, a slot always runs on the
-same of four. Not modeled: what happens within a clause.
+and a clause lasts at least until the LDS has served it. Not modeled: what happens within a clause.
 """
 
 from cypresskit.chip.native import part
@@ -17,12 +16,9 @@ def run_alu_clause(jobs, alu, lds, e, s, now):
     and when it is over.
     """
     position = 0
-    if alu.is_own > 0:
-        position = s % alu.free.shape[1]
-    else:
-        for other in range(1, alu.free.shape[1]):
-            if alu.free[e, other] < alu.free[e, position]:
-                position = other
+    for other in range(1, alu.free.shape[1]):
+        if alu.free[e, other] < alu.free[e, position]:
+            position = other
     begin = max(now, alu.free[e, position])
     bundles = jobs.work.clauses[jobs.clause[e, s]].bundles
     lds_done = lds_done_clock(jobs, lds, e, s, begin + alu.overhead_clocks)

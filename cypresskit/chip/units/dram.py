@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cypresskit.chip.native import native, part
 from cypresskit.chip.units.cache import fold
-from cypresskit.devices import Board
+from cypresskit.devices import Device
 
 GLOBAL = 1 << 34  # first line number of global memory: lines from here on are not folded
 
@@ -77,14 +77,12 @@ def send_pending(memory, clock, channel):
         memory.channel_free[channel] = clock if memory.pending[channel] == 0 else free + sent
 
 
-def address_bits(device: Board) -> AddressBits:
+def address_bits(device: Device) -> AddressBits:
     """Return the address bits of a device's memory."""
     sizes = (device.line_bytes, device.channel_bytes, device.memory_channels, device.memory_banks)
     return AddressBits(*(size.bit_length() - 1 for size in (*sizes, device.dram_row_bytes)))
 
 
-def line_clocks(device: Board) -> float:
-    """Return for how many clocks a channel sends what DRAM sends at once: one line, or several."""
-    return (
-        device.dram_lines * device.line_bytes / (device.dram_bytes_clock * device.dram_efficiency)
-    )
+def line_clocks(device: Device) -> float:
+    """Return for how many clocks a channel sends a line."""
+    return device.line_bytes / (device.dram_bytes_clock * device.dram_efficiency)

@@ -1,14 +1,13 @@
 """L2: slices that all SIMD engines share; what they miss is read from DRAM.
 
 A slice delivers one line per ``slice_line_clocks``. Each memory channel has a slice for its
-addresses. Lines that DRAM sends together are one entry. Lines of global memory take a slice's
-clocks, too, but aren't cached.
+addresses. Lines of global memory take a slice's clocks, too, but aren't cached.
 """
 
 from cypresskit.chip.native import part
 from cypresskit.chip.units.cache import find, fold
 from cypresskit.chip.units.dram import GLOBAL, dram_location, read_dram
-from cypresskit.devices import Board
+from cypresskit.devices import Device
 
 
 @part
@@ -25,9 +24,8 @@ def read_l2(memory, line, clock):
         memory.l2_bypasses[channel] += 1
     spot = -1
     age = memory.accesses[0]
-    tag = line >> memory.entry_bits
     if l2.size > 0 and in_texture:
-        spot = find(l2.line, l2.used, fold(tag, l2.bits) * l2.ways, l2.ways, tag, age)
+        spot = find(l2.line, l2.used, fold(line, l2.bits) * l2.ways, l2.ways, line, age)
     if spot >= 0:
         return max(begin + memory.l2_clocks, l2.ready[spot])
     if in_texture:
@@ -35,11 +33,11 @@ def read_l2(memory, line, clock):
     arrival = memory.dram_clocks + read_dram(memory, begin, channel, bank, row)
     if l2.size > 0 and in_texture:
         spot = -1 - spot
-        l2.line[spot], l2.used[spot], l2.ready[spot] = tag, age, arrival
+        l2.line[spot], l2.used[spot], l2.ready[spot] = line, age, arrival
     return arrival
 
 
-def l2_clocks(counts, device: Board):
+def l2_clocks(counts, device: Device):
     """Return for how many clocks lines occupied their slices, cached or not, by their counters."""
     lines = counts["l2_requests"] + counts["l2_bypasses"]
     return lines * device.line_bytes / device.l2_slice_bytes_clock

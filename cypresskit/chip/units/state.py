@@ -13,12 +13,11 @@ from cypresskit.chip.native import LANES
 from cypresskit.chip.units.cache import empty
 from cypresskit.chip.units.dram import AddressBits, address_bits, line_clocks
 from cypresskit.chip.work import Packed
-from cypresskit.devices import Board
+from cypresskit.devices import Device
 
 NEVER = 1e300
 LOGGED_CLAUSES = 4096
 SNAPSHOTS = 1024  # of progress
-SCOREBOARDS = 7  # of a warp: six, and one for stores to shared memory
 
 Floats = NewType("Floats", np.ndarray)  # float64
 Integers = NewType("Integers", np.ndarray)  # int64
@@ -67,7 +66,6 @@ class Alu(NamedTuple):
     bundle_clocks: float
     latency_clocks: float
     overhead_clocks: float
-    is_own: float  # 1 if a slot always runs on the same of several
 
 
 class Lds(NamedTuple):
@@ -98,7 +96,6 @@ class Texture(NamedTuple):
     fetch: Integers  # [e, s]: the next fetch of the clause; -1 outside of a TEX clause
     began: Floats  # [e, s]: when the clause began
     data: Floats  # [e, s]: when the data of its fetches so far arrive
-    cleared: Floats  # [e, s, scoreboard]: when the data of all loads that set it have arrived
     data_free: Floats  # [e]: when the last fetch's data have been delivered
     l1: Tags
     l1_clocks: float
@@ -120,7 +117,6 @@ class MemorySystem(NamedTuple):
 
     accesses: Integers  # lines requested so far: the caches' clock
     l2: Tags
-    entry_bits: int  # logarithm of the lines that DRAM sends, and L2 caches, together
     address_bits: AddressBits
     slice_free: Floats  # [slice]
     channel_free: Floats  # [channel]
@@ -188,7 +184,7 @@ def blank(kind: type, shape, **given) -> Any:
     return kind(**values)
 
 
-def make_chip(work: Packed, device: Board, slots: int) -> Chip:
+def make_chip(work: Packed, device: Device, slots: int) -> Chip:
     """Return a chip at clock 0, with ``slots`` wavefront slots per SIMD engine, all empty."""
     engines = device.simd_engines
     places = engines, -(-slots // LANES) * LANES
@@ -221,7 +217,6 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             bundle_clocks=device.bundle_clocks,
             latency_clocks=device.alu_latency_clocks,
             overhead_clocks=device.clause_overhead_clocks,
-            is_own=device.has_own_alus,
         ),
         lds=blank(Lds, engines, busy=counters["lds"]),
         texture=blank(
@@ -230,7 +225,6 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             owner=np.full(engines, -1),
             fetch=np.full(places, -1),
             **dict.fromkeys(("queue", "began", "data"), places),
-            cleared=(*places, SCOREBOARDS),
             l1=make_tags(sets, device.l1_ways, engines),
             l1_clocks=device.l1_clocks,
             busy=counters["texture"],
@@ -251,18 +245,17 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
     )
 
 
-def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
+def make_memory(device: Device, counters: dict[str, np.ndarray]) -> MemorySystem:
     """Return an empty L2 and idle DRAM."""
     channels = device.memory_channels
     banks = (channels, device.memory_banks)
     bits = address_bits(device)
-    sets = device.l2_bytes // (device.line_bytes * device.dram_lines) // device.l2_ways
+    sets = device.l2_bytes // device.line_bytes // device.l2_ways
     return blank(
         MemorySystem,
         channels,
         accesses=1,
         l2=make_tags(sets, device.l2_ways),
-        entry_bits=device.dram_lines.bit_length() - 1,
         address_bits=bits,
         bank_free=banks,
         bank_row=np.full(banks, -1),
@@ -284,14 +277,14 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
     return blank(Tags, len(line), size=sets * places, ways=places, bits=bits, line=line, used=used)
 
 
-def split_tally(done: np.ndarray, device: Board) -> dict[str, np.ndarray]:
+def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
     """Return views of the units' counters in ``Tally.all``, or in rows of copies of it, by name."""
     sizes = _counter_sizes(device)
     ends = np.cumsum([*sizes.values()])
     return dict(zip(sizes, np.split(done, ends[:-1], axis=-1)))
 
 
-def _counter_sizes(device: Board) -> dict[str, int]:
+def _counter_sizes(device: Device) -> dict[str, int]:
     """Return how many units have each counter."""
     of_engines = "alu", "texture", "lds", "l1_requests", "l1_misses", "delivered"
     return {

@@ -2,17 +2,15 @@
 
 It runs one TEX clause at once, first come, first served. A quad takes as many clocks as its busiest
 bank has different words requested. A line that is in L1 arrives after ``l1_clocks``; other lines
-come through L2. Data return in order on Cypress, where the wavefront continues with the last. On
-CUDA GPUs, whose clauses have scoreboards, a hit is assumed not to wait for another warp's miss:
-data return as they arrive; the warp goes on, and waits for them in a clause of its own. Global
-memory bypasses both caches. Not modeled: a limit on misses in flight.
+come through L2. Data return in order, and the wavefront continues with the last. Global memory
+bypasses both caches. Not modeled: a limit on misses in flight.
 """
 
 from cypresskit.chip.native import part
 from cypresskit.chip.units.cache import find, fold
 from cypresskit.chip.units.l2 import read_l2
 from cypresskit.chip.units.sequencer import stream_entry
-from cypresskit.chip.units.state import NEVER, SCOREBOARDS
+from cypresskit.chip.units.state import NEVER
 
 
 @part
@@ -40,36 +38,13 @@ def run_texture_clause(jobs, texture, memory, e, s, now):
         accessed = accessed or accesses
         arrival = fetch(jobs.work, texture, memory, e, stream, entry, moved, now)
         cost = jobs.work.amounts[entry].cost
-        if clause.scoreboards == 0:
-            arrival = texture.data_free[e] = max(arrival, texture.data_free[e] + cost)
+        arrival = texture.data_free[e] = max(arrival, texture.data_free[e] + cost)
         texture.data[e, s] = max(texture.data[e, s], arrival)
         texture.fetch[e, s] += 1
         now += cost
     texture.fetch[e, s] = -1
     release(texture, e, now)
-    if clause.scoreboards == 0:
-        return now, texture.data[e, s]
-    for n in range(SCOREBOARDS):
-        if clause.scoreboards >> n & 1:
-            texture.cleared[e, s, n] = max(texture.cleared[e, s, n], texture.data[e, s])
-    return now, now
-
-
-@part
-def clear_scoreboards(texture, e, s):
-    """Clear the scoreboards of a slot whose wavefront has ended, with loads in flight."""
-    for n in range(SCOREBOARDS):
-        texture.cleared[e, s, n] = 0.0
-
-
-@part
-def wait_for_data(jobs, texture, e, s, now):
-    """Return the clock at which the scoreboards of slot ``s``'s clause are clear."""
-    clause = jobs.work.clauses[jobs.clause[e, s]]
-    for n in range(SCOREBOARDS):
-        if clause.scoreboards >> n & 1:
-            now = max(now, texture.cleared[e, s, n])
-    return now
+    return now, texture.data[e, s]
 
 
 @part

@@ -1,1 +1,0 @@
-"""Lesson 14, a kernel in CUDA, and its speed: its checks and helpers."""
