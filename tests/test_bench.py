@@ -8,8 +8,8 @@ import pytest
 
 from tools import bench
 
-#: Those that start no browser and no lesson.
-QUICK = [name for name in bench.ROWS if not name.startswith(("page", "lesson", "costs"))]
+#: Those that start no browser.
+QUICK = [name for name in bench.ROWS if not name.startswith(("page", "costs"))]
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_a_row_can_be_timed(name):
 
 
 def test_the_page_and_all_lessons_have_rows():
-    assert sum(name.startswith("lesson") for name in bench.ROWS) == 15
+    assert len(bench.LESSONS) == len(list(bench.ROOT.glob("notebooks/source/*.md"))) > 12
     for prepared, timed in bench.ROWS.values():
         compile(f"{prepared}\n{timed}", "row", "exec")
 
@@ -35,3 +35,20 @@ def test_a_row_is_printed_with_its_time_and_an_unknown_one_is_refused(capfd):
     assert "loop of ten million iterations" in capfd.readouterr().out
     assert bench.main(["clocks"]) == 1
     assert "No row begins with clocks" in capfd.readouterr().out
+
+
+@pytest.mark.notebook
+@pytest.mark.slow
+def test_a_lesson_is_timed_with_and_without_results(monkeypatch, capfd):
+    states = []
+
+    def seconds(lesson, caches):
+        states.append(len(list(caches.rglob("launch-*"))))
+        (caches / "cypresskit/launch-of-the-lesson.bin").write_bytes(b"")
+        return 2.0, 1.0
+
+    monkeypatch.setattr(bench, "seconds", seconds)
+    assert bench.main(["lesson 00", "lesson 01"]) == 0
+    assert states == [0, 1, 0, 1]
+    printed = capfd.readouterr().out
+    assert printed.count("caches empty: 2.0 s, a cell 1.0 s; results at hand: 2.0 s") == 2

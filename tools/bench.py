@@ -3,12 +3,20 @@ whose names begin so.
 
 ``python -m timeit`` runs each row's statement three times in a new process, and prints the fastest
 run's seconds. Compare times of one machine only: the first two rows tell how fast it is.
+
+The rows of lessons are seconds of processor time, of the whole solved lesson and of its longest
+cell but the first, which imports the package: with empty caches, as a new reader has them, and
+with the results of launches at hand. Compiled machine code is there in both.
 """
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from tools import book
 
@@ -44,6 +52,7 @@ PAGE = """
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from tools import bench_page
 from tools.bench_page import browser
 stack = ExitStack()
@@ -86,29 +95,91 @@ ROWS = {
         PAGE,
         "browser.open_bench(chromium.new_context().new_page(), address)",
     ),
-    **{
-        f"lesson {path.stem[:2]}, solved": (
-            f"from pathlib import Path; from tools import book; path = Path({str(path)!r})",
-            "book.execute(book.solved(book.read(path)))",
-        )
-        for path in book.sources(ROOT / "notebooks")
-    },
 }
+LESSONS = {f"lesson {path.stem[:2]}": path for path in book.sources(ROOT / "notebooks")}
+COMPILED = "import cypresskit as ck; ck.simulate('sgemm_64x64_lds', 64); ck.verify('sgemm_tn')"
+
+
+@contextmanager
+def code_alone() -> Iterator[Path]:
+    """A folder for caches with compiled machine code and no results."""
+    with TemporaryDirectory() as folder:
+        settings = os.environ | {"XDG_CACHE_HOME": folder, "CYPRESSKIT_KEEP": "1"}
+        subprocess.run([sys.executable, "-c", COMPILED], env=settings, check=True)
+        forget_results(Path(folder))
+        yield Path(folder)
+
+
+def forget_results(folder: Path) -> None:
+    """Delete the results of launches."""
+    for file in folder.rglob("launch-*"):
+        file.unlink()
+
+
+def seconds(lesson: Path, caches: Path) -> tuple[float, float]:
+    """Run a solved lesson, and return the seconds of processor time of all cells, and of the
+    longest but the first.
+    """
+    from nbclient import NotebookClient
+
+    notebook = book.solved(book.read(lesson))
+    settings = os.environ | {"XDG_CACHE_HOME": str(caches), "CYPRESSKIT_KEEP": "1"}
+    with TemporaryDirectory() as folder:
+        resources = {"metadata": {"path": folder}}
+        client = NotebookClient(notebook, timeout=None, kernel_name="python3", resources=resources)
+        each = []
+        with client.setup_kernel(env=settings, stderr=subprocess.DEVNULL):
+            provisioner: Any = client.km and client.km.provisioner
+            process = provisioner.process.pid
+            used = processor_seconds(process)
+            for number, cell in enumerate(notebook.cells):
+                if cell.cell_type == "code":
+                    client.execute_cell(cell, number)
+                    before, used = used, processor_seconds(process)
+                    each.append(used - before)
+    return sum(each), max(each[1:])
+
+
+def processor_seconds(number: int) -> float:
+    """Return the seconds of processor time of a process and its children, past and present."""
+    from psutil import NoSuchProcess, Process  # type: ignore[import-untyped]
+
+    process = Process(number)
+    total = sum(process.cpu_times()[:4])
+    for child in process.children(recursive=True):
+        with suppress(NoSuchProcess):
+            total += sum(child.cpu_times()[:2])
+    return float(total)
+
+
+def time_lessons(names: list[str]) -> None:
+    """Print the row of each of these lessons."""
+    with code_alone() as caches:
+        for name in names:
+            print(f"{name:36}", end=" ", flush=True)
+            forget_results(caches)
+            for state in ("caches empty", "results at hand"):
+                whole, longest = seconds(LESSONS[name], caches)
+                print(f"{state}: {whole:.1f} s, a cell {longest:.1f} s", end="; ", flush=True)
+            print()
 
 
 def main(beginnings: list[str]) -> int:
     """Time the rows whose names begin so, by default all. Return the command's exit status."""
-    chosen = [name for name in ROWS if not beginnings or name.startswith(tuple(beginnings))]
+    names = [*ROWS, *LESSONS]
+    chosen = [name for name in names if not beginnings or name.startswith(tuple(beginnings))]
     if not chosen:
-        print(f"No row begins with {' or '.join(beginnings)}. There are:", *ROWS, sep="\n")
+        print(f"No row begins with {' or '.join(beginnings)}. There are:", *names, sep="\n")
         return 1
     settings = os.environ | {"OPENBLAS_NUM_THREADS": "1", "CYPRESSKIT_KEEP": "0"}
-    for name in chosen:
+    for name in filter(ROWS.get, chosen):
         print(f"{name:36}", end=" ", flush=True)
         command = [sys.executable, "-m", "timeit", "-n", "1", "-r", "3", "-u", "sec", "-s"]
         done = subprocess.run([*command, *ROWS[name]], cwd=ROOT, env=settings)
         if done.returncode:
             return 1
+    if lessons := [name for name in chosen if name in LESSONS]:
+        time_lessons(lessons)
     return 0
 
 
