@@ -10,6 +10,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from random_edits import edited, random_edits
 
@@ -214,8 +215,9 @@ UNITS = ("ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows")
 IDLE = dict.fromkeys(UNITS, 0.1)
 BOUNDS = {
     **{unit: bound(IDLE | {unit: 0.9}, 0.5, 2.0) for unit in UNITS},
-    "DRAM channel": bound(IDLE, 0.5, 2.0, [(0.1, 0.1), (0.9, 0.1)]),
-    "DRAM rows of channel": bound(IDLE, 0.5, 2.0, [(0.1, 0.1), (0.4, 0.5)]),
+    "DRAM channel": bound(IDLE, 0.5, 2.0, np.array([[[0.1, 0.9]], [[0.1, 0.1]]])),
+    "DRAM channels": bound(IDLE, 0.5, 2.0, np.array([[[0, 0.9], [0.9, 0]], np.zeros((2, 2))])),
+    "DRAM rows of channel": bound(IDLE, 0.5, 2.0, np.array([[[0.1, 0.4]], [[0.1, 0.5]]])),
     "latency": bound(IDLE, 1.0, 2.0),
     "tail": bound(IDLE, 0.5, 2.0),
     "too few wavefronts": bound(IDLE, 0.5, 0.5),

@@ -218,11 +218,19 @@ def test_report_and_limits_agree_on_too_few_wavefronts(engines):
     assert ck.what_if(report)["empty wavefront slots"].lesson == ("08" if engines > 4 else "00")
 
 
-def test_a_channel_that_is_busy_while_others_wait_is_named():
+def bound_by_channels(*intervals):
+    """The bound of a launch whose channels, in each interval, send and wait for rows so much."""
     busy = {"ALU": 0.2, "DRAM": 0.5, "DRAM rows": 0.1}
-    assert bound(busy, 0.9, 2, [(0.4, 0.1), (0.99, 0.0)]) == "DRAM channel 1"
-    assert bound(busy, 0.9, 2, [(0.5, 0.45), (0.6, 0.0)]) == "DRAM rows of channel 0"
-    assert bound(busy, 0.9, 2, [(0.5, 0.1), (0.6, 0.1)]) == "latency"
+    return bound(busy, 0.9, 2, np.moveaxis(np.array(intervals), 2, 0))
+
+
+def test_a_channel_that_is_busy_while_others_wait_is_named():
+    assert bound_by_channels([(0.4, 0.1), (0.99, 0.0)]) == "DRAM channel 1"
+    assert bound_by_channels([(0.5, 0.45), (0.6, 0.0)]) == "DRAM rows of channel 0"
+    assert bound_by_channels([(0.5, 0.1), (0.6, 0.1)]) == "latency"
+    assert bound_by_channels([(0.9, 0.1), (0, 0)], [(0, 0), (0.9, 0.1)]) == "DRAM channels in turn"
+    rows = bound_by_channels([(0.5, 0.5), (0, 0)], [(0, 0), (0.5, 0.5)])
+    assert rows == "DRAM rows of channels in turn"
     text = """il_cs_2_0
     dcl_num_thread_per_group 64
     dcl_literal l0, 7, 0, 0, 0
@@ -234,6 +242,23 @@ def test_a_channel_that_is_busy_while_others_wait_is_named():
     report = simulate(LaunchShape(program, (64 * 200, 1, 1)))
     assert report.bound in ("DRAM channel 0", "DRAM rows of channel 0"), report
     assert report.busy["DRAM"] < 0.2
+
+
+@pytest.mark.parametrize("n", [512, 1000])
+@pytest.mark.parametrize("kernel", ["dgemm_nn_buffer", "dgemm_tn_buffer", "sgemm_nn_buffer"])
+def test_of_dram_and_its_rows_the_one_is_named_that_costs_more(kernel, n):
+    """Kernels that read A without a cache, some from all channels and some from one after
+    another.
+    """
+    without = {"DRAM": {"memory_gb_s": 1e5}, "DRAM rows": {"dram_row_clocks": 0}}
+    gains = {
+        name: simulate(kernel, n, k=128, device=replace(HD5870, **change)).gflops
+        for name, change in without.items()
+    }
+    named = simulate(kernel, n, k=128).bound
+    assert named.startswith("DRAM"), named
+    costs_more = max(gains, key=gains.get)
+    assert named.startswith("DRAM rows") == (costs_more == "DRAM rows"), (named, gains)
 
 
 @pytest.mark.parametrize("name", [*SIX[:2], *SIX[3:5]])

@@ -40,7 +40,7 @@ TERMS = 40  # of an element of C, that are shown
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
 #: What would help, by how ``Report.bound`` begins. The first entry with which it begins counts:
-#: "DRAM rows" comes before "DRAM".
+#: "DRAM" comes last of its kind.
 HELP = {
     "ALU": "Fewer bundles per iteration would help: fill them better, or do less besides"
     " multiply-adds.",
@@ -48,6 +48,7 @@ HELP = {
     "LDS": "Fewer LDS accesses would help, or fewer bank conflicts.",
     "L2": "Fewer L1 misses would help.",
     "DRAM rows": "More accesses to rows of memory that are already open would help.",
+    "DRAM channel": "Accesses that are spread over the channels of the memory would help.",
     "DRAM": "Reading fewer bytes from memory would help.",
     "latency": "More wavefronts would help if they fill the last round; so would longer clauses,"
     " with fewer waits between them.",

@@ -4,8 +4,7 @@ A launch's time doesn't depend on the name of its kernel, nor on its number of f
 adds these. The functions here derive a time's figures from the counters of a simulation.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,9 +14,11 @@ from cypresskit.chip.units.l2 import l2_clocks
 from cypresskit.devices import Device
 
 MAX_INTERVALS = 64  # of ``Use``
+MAX_MOMENTS = 256  # in which it is asked which channel is the busiest
 MIN_INTERVAL_CLOCKS = 500
 CONVERGED_ERROR = 0.03  # the largest relative error of a time that counts as converged
 BUSY_SHARE = 0.8  # a unit that is busy for at least this share of the time is the bottleneck
+ROWS_SHARE = 1 / 3  # from here on, DRAM that is busy is bound by its rows
 OCCUPIED_SHARE = 0.6  # below this share of occupied wavefront slots, there are too few wavefronts
 
 
@@ -53,9 +54,10 @@ class LaunchTime:
         The bottleneck.
 
         - "ALU", "texture", "LDS", "L2" or "DRAM": these units are busy at least 80 % of the time.
-        - "DRAM channel 3": this channel is, while others wait. "DRAM rows of channel 3": it is, if
-          waiting for rows counts as busy.
-        - "DRAM rows": all channels are, if waiting for rows counts as busy.
+        - "DRAM rows": all channels are busy, if waiting for rows counts as such, and they wait for
+          at least a third of that time. "DRAM": they wait for less.
+        - "DRAM channel 3": this channel is busy, while others wait. "DRAM channels in turn": at any
+          moment one of them is, but not always the same. "DRAM rows of ...": as above.
         - "latency": no unit is as busy, though at least 60 % of the wavefront slots were occupied.
         - "too few wavefronts": the launch has fewer wavefronts than the chip has slots.
         - "tail": it has as many or more, but slots are empty while its last wavefronts end.
@@ -126,7 +128,7 @@ def bound(
     busy: Mapping[str, float],
     occupied: float,
     rounds: float,
-    channels: Sequence[tuple[float, float]] = (),
+    channels: np.ndarray | None = None,
 ) -> str:
     """Return the bottleneck of a launch, as in ``LaunchTime.bound``.
 
@@ -139,37 +141,62 @@ def bound(
     rounds
         How many times the wavefronts fill the slots.
     channels
-        For each DRAM channel the shares of the time in which it sends, and waits for a row.
+        The shares of an interval in which a DRAM channel sends, and waits for a row: of shape
+        (2, intervals, channels).
     """
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY_SHARE:
         return unit
-    if busy.get("DRAM", 0) + busy.get("DRAM rows", 0) >= BUSY_SHARE:
-        return "DRAM rows"
-    if channels:
-        busiest = max(range(len(channels)), key=lambda n: math.fsum(channels[n]))
-        sending, waiting = channels[busiest]
-        if sending >= BUSY_SHARE:
-            return f"DRAM channel {busiest}"
-        if sending + waiting >= BUSY_SHARE:
-            return f"DRAM rows of channel {busiest}"
+    sending, waiting = busy.get("DRAM", 0), busy.get("DRAM rows", 0)
+    if sending + waiting >= BUSY_SHARE:
+        return _dram(sending, waiting)
+    if channels is not None:
+        work = channels.sum(axis=0)
+        busiest = int(work.mean(axis=0).argmax())
+        in_turn = work.argmax(axis=1)
+        for name, number in ((f"channel {busiest}", busiest), ("channels in turn", in_turn)):
+            sending, waiting = channels[:, np.arange(len(work)), number].mean(axis=1)
+            if sending + waiting >= BUSY_SHARE:
+                return f"{_dram(sending, waiting).replace('rows', 'rows of')} {name}"
     if occupied >= OCCUPIED_SHARE:
         return "latency"
     return "tail" if rounds >= 1 else "too few wavefronts"
 
 
-def use_of(outcome: Outcome, device: Device) -> Use:
-    """Return how busy each part of the chip was in a simulation, interval by interval."""
+def _dram(sending: float, waiting: float) -> str:
+    """Return what DRAM that is busy is bound by: rows that open, or the bytes themselves. Without
+    rows, its time is what it sends. Without bytes it is more than what it waits: while one bank
+    sends, the rows of others open.
+    """
+    return "DRAM rows" if waiting >= ROWS_SHARE * (sending + waiting) else "DRAM"
+
+
+def _in_intervals(outcome: Outcome, most: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Return the bounds of at most so many equal intervals, and the counters of each by name."""
     noted = np.append(True, outcome.progress[1:] > 0)
     # A clause's start is noted when it is over, so clocks may decrease.
     clock = np.maximum.accumulate([*outcome.progress[noted], outcome.end_clock])
     at = np.append(np.flatnonzero(noted), len(noted))
-    count = int(np.clip(outcome.end_clock / MIN_INTERVAL_CLOCKS, 1, MAX_INTERVALS))
+    count = int(np.clip(outcome.end_clock / MIN_INTERVAL_CLOCKS, 1, most))
     bounds = np.linspace(0, outcome.end_clock, count + 1)
     did = {
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
         for name, done in outcome.done.items()
     }
+    return bounds, did
+
+
+def use_of_channels(outcome: Outcome) -> np.ndarray:
+    """Return the shares of an interval in which a DRAM channel sends, and waits for a row: of shape
+    (2, intervals, channels).
+    """
+    bounds, did = _in_intervals(outcome, MAX_MOMENTS)
+    return _served(np.array([did["dram"], did["dram_rows"]]) / bounds[1])
+
+
+def use_of(outcome: Outcome, device: Device) -> Use:
+    """Return how busy each part of the chip was in a simulation, interval by interval."""
+    bounds, did = _in_intervals(outcome, MAX_INTERVALS)
     works = {unit: [did[unit.lower()]] for unit in ("ALU", "texture")}
     works["L2"] = [l2_clocks(did, device)]
     works["DRAM"] = [did["dram"], did["dram_rows"]]  # a channel either sends or waits for a row

@@ -31,6 +31,7 @@ from cypresskit.timing.launch_time import (
     bytes_moved,
     hit_rates,
     use_of,
+    use_of_channels,
 )
 from cypresskit.timing.line_work import products_made
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
@@ -124,7 +125,6 @@ def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> Launc
     busy_units = busy_shares(counts, clocks, device)
     active = launch.active_wavefronts
     occupied = outcome.resident_clocks / (outcome.end_clock * device.simd_engines * active)
-    sends, waits = (outcome.done[what][-1] / part / clocks for what in ("dram", "dram_rows"))
     return LaunchTime(
         clocks=clocks,
         error=error,
@@ -133,7 +133,7 @@ def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> Launc
             busy_units,
             occupied,
             launch.wavefronts / launch.round_size,
-            list(zip(sends.tolist(), waits.tolist())),
+            use_of_channels(outcome),
         ),
         busy=busy_units,
         hits=hit_rates(counts),
