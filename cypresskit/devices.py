@@ -535,7 +535,7 @@ NAKASATO = System(
 ASHRAF = System(
     name="Ashraf's, which his slides don't describe",
     launch_overhead_us=225.0,
-    fitted_to="packed products, from 450 Gflop/s at N = 512; APP gives 225 as the most",
+    fitted_to="the most that APP gives; Ashraf's packed products need 132 to 326",
 )
 
 

@@ -1,6 +1,7 @@
 """Every causal sentence of a lesson has an experiment: a run without that cause alone.
 
-Causal are the sentences with one of ``WORDS``, and all questions that begin with "Why", with their
+Causal are the sentences with one of ``WORDS``, those that explain a number by a number ("so",
+"thus", a colon: ``explains_a_number``), and all questions that begin with "Why", with their
 answers. For each of them ``causes.toml`` has an entry, whose ``says`` is a part of it, of one of
 four kinds:
 
@@ -31,9 +32,12 @@ from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.compiler import compile
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.host.rates import kernel_rate
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l05_texture_cache import checks as texture_cache
+from cypresskit.teach.l06_double_double import checks as double_double
+from cypresskit.today import figures
 from tools import book
 
 WORDS = re.compile(
@@ -42,6 +46,21 @@ WORDS = re.compile(
     r"|\b(?:that|this|which) is why\b|\bsince\b(?! \d{4}| then|:)",
     re.IGNORECASE,
 )
+#: What leads from a number to the one that it explains.
+LEADS = re.compile(
+    r"\b(?:so|thus|therefore|hence|consequently)\b"
+    r"(?! (?:much|many|far|that|few|long|called|as|on)\b)"
+    r"|(?<=[\w)*`$%]):(?= )",
+    re.IGNORECASE,
+)
+DIGITS = re.compile(r"(?<![\w`.\[])\d(?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)")
+COUNTED = re.compile(
+    rf"{DIGITS.pattern}|\b(?:half|third|quarter|fifth|twice|double|one|two|three|four|five|six|seven|eight"
+    r"|nine|ten|eleven|twelve|sixteen|twenty)\b",
+    re.IGNORECASE,
+)
+#: Colons that introduce: a heading's, a table's, a question's, a source's.
+INTRODUCES = re.compile(r"^(?:#|\||\*\*Predict|- \*[\d.]+\*:)|\(measured: \[")
 GUESSES = re.compile(r"(?i)\b(?:guess|assum|infer|perhaps|suspect|may be|might be|probabl)")
 TABLE = tomllib.loads((ROOT / "tests/causes.toml").read_text(encoding="utf-8"))
 SOURCES = book.sources(ROOT / "notebooks")
@@ -59,11 +78,26 @@ def claims(text: str) -> Iterator[tuple[str, str]]:
     plain = re.sub(r"(?s)```.*?```", "", book.WHY.sub("", text))
     for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*|] ?|\d+\. ))", plain):
         paragraph = " ".join(block.split())
+        before = ""
         for sentence in re.split(r"(?<=[.?!])[*)]*\s+(?=[*(`$\"A-Z])", paragraph):
             if re.search(r"\b[Ww]hy\b[^.]*\?", sentence):
                 yield paragraph, paragraph
-            elif WORDS.search(sentence):
+            elif WORDS.search(sentence) or explains_a_number(sentence, before):
                 yield sentence, paragraph
+            before = sentence
+
+
+def explains_a_number(sentence: str, before: str) -> bool:
+    """Whether a sentence leads from a number, in it or in the sentence ``before``, to another."""
+    if INTRODUCES.search(sentence):
+        return False
+    for lead in LEADS.finditer(sentence):
+        start = sentence[: lead.start()]
+        given = start if start.strip(" *(") else before
+        counted = DIGITS if lead[0] == ":" else COUNTED
+        if counted.search(given) and counted.search(sentence[lead.end() :]):
+            return True
+    return False
 
 
 def unexplained(text: str, entries: list[dict]) -> list[str]:
@@ -269,6 +303,54 @@ def share_correct(first: str) -> float:
     return float(count_correct_share(replace(kernel, text=text)))
 
 
+def texel_words(name: str) -> int:
+    """The numbers of a matrix that a fetch brings."""
+    return (
+        statistics(name).fetch_bytes // statistics(name).fetches // BYTES[_kernel(name).precision]
+    )
+
+
+def fetches_of(name: str) -> int:
+    """The fetches of an iteration."""
+    return statistics(name).fetches
+
+
+def statistics(name: str):
+    """The kernel statistics of a kernel of the catalog or of a lesson."""
+    return ck.kernel_stats(_kernel(name))
+
+
+def _kernel(name: str) -> ck.Kernel:
+    return reference_kernel(name)
+
+
+@cache
+def products_cost_more(**changes) -> float:
+    """By how much a line of products costs more than a fetch in lesson 03, as a share of all."""
+    report = ck.simulate("sgemm_tn", 1280, device=replace(ck.HD5870, **changes))
+    costs = {line.work.line: line.cost for line in ck.line_costs(report).lines}
+    text = dict(enumerate(ck.kernels["sgemm_tn"].text.splitlines(), 1))
+    product = next(n for n in costs if "mad r10, r2.x, r4, r10" in text[n])
+    fetch = next(n for n in costs if "sample_resource(0)" in text[n])
+    return costs[product] - costs[fetch]
+
+
+def busiest(pitch: int, threads: int) -> int:
+    """The words of the busiest of 32 banks, for threads that are ``pitch`` words apart."""
+    banks = [pitch * thread % 32 for thread in range(threads)]
+    return max(map(banks.count, banks))
+
+
+def alu_clauses(name: str) -> int:
+    """The ALU clauses of an iteration."""
+    return sum(bool(control.bundles) for control in compile(_kernel(name).program).main_loop)
+
+
+def barriers(name: str) -> int:
+    """The barriers in a kernel's source."""
+    return ck.kernels[name].text.count("fence_threads")
+
+
 def words_per_product(name: str) -> float:
     """The words that a whole kernel of lessons 02 and 12 fetches per product."""
     kernel = reference_kernel(name)
@@ -283,6 +365,8 @@ KNOWN = {
     "ck": ck,
     "kernel_rate": kernel_rate,
     "texture_cache": texture_cache,
+    "double_double": double_double,
+    "figures": figures,
     "ROUNDS": {"m": 3840, "n": 1024, "k": 128},
     "FULL": {"n": 1280, "k": 256},
     "LONG": {"m": 3840, "n": 1024, "k": 1024},
@@ -339,8 +423,29 @@ def test_without_its_cause_the_effect_goes(lesson, entry):
         "| NN | slow, because of its quads |",
         "<!-- why: Why is it slow? It waits for data. -->",
         "The loss is caused by bank conflicts.",
+        "It has 8 fetches, so it takes 128 clocks.",
+        "It has 8 fetches of 16 clocks. So it takes 128.",
+        "With 37 registers it is slower: 6 wavefronts, 1428 Gflop/s.",
+        "- An engine has 256 registers; thus ten wavefronts fit.",
+        "Half of it is lost, and therefore the speed is 45.",
     ],
 )
 def test_a_new_causal_sentence_is_noticed(sentence):
     text = f"# A lesson\n\nIt runs.\n\n{sentence}\n\nNVIDIA has done so since 2006.\n"
     assert len(unexplained(text, [])) == 1
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "## Exercise 1: 4 x 4",
+        "| 8 fetches | 128 clocks: 16 each |",
+        "**Predict first:** how many of 8 remain?",
+        "It takes 19 times as long (measured: [lesson 13](13.ipynb)).",
+        "It has 8 fetches, and so many of 64 work-items wait.",
+        "Its words are in banks 0, 1, 2 and so on, up to 31.",
+        "Write `r0: 4`, then `l1: 5`.",
+    ],
+)
+def test_what_introduces_is_no_cause(sentence):
+    assert unexplained(f"# A lesson\n\nIt runs.\n\n{sentence}\n", []) == []

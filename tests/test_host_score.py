@@ -9,7 +9,7 @@ import pytest
 
 from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import Machine, adapt_cpu_share, five_stage, four_stage
-from cypresskit.timing import simulate
+from cypresskit.timing import simulate, simulate_published
 
 pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 
@@ -45,13 +45,13 @@ def test_the_documents_host_parameters_move_what_it_says():
 
 
 def test_the_documents_cause_of_that_miss_is_the_models():
-    for clocks, *shown in (map(float, row) for row in cells("clause clocks")[:1]):
+    for clocks, *shown in (map(float, row) for row in cells("clause clocks")[:-1]):
         chip, board = (
             replace(device, clause_overhead_clocks=int(clocks)) for device in (HD5970, HD5870)
         )
         unit, nakasato = (
             simulate("dgemm_tn", 2048, k=1536, device=chip),
-            simulate("dgemm_tn", 1664, device=board),
+            simulate_published("dgemm_tn", device=board),
         )
         made = (
             unit.gflops / chip.double_gflops,

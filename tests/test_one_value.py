@@ -9,6 +9,7 @@ N, the speed of the chip alone.
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import nbformat
@@ -31,6 +32,7 @@ LITERALS = {speed for speed in SPEEDS if speed > 100}
 SIMULATED = {"simulate", "report_at", "simulate_block", "simulate_blocks", "FIGURES", ".gflops"}
 AS_PUBLISHED = {"simulate_published", "stored_speeds", "timed"}
 CLOSE = 0.005  # the shares by which two speeds may differ and be one
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 LABELS = CHIP_ALONE.name, "CHIP_ALONE"
 
 
@@ -216,3 +218,44 @@ def test_the_value_is_timed_as_its_author_did():
 def test_pictures_have_the_value_that_cells_print(name):
     stored = stored_speeds(name)[published.size_of(name)]
     assert ck.simulate_published(name).gflops == pytest.approx(stored, rel=5e-4)
+
+
+# -- what the README claims
+
+
+def left_out() -> dict[str, list[str]]:
+    """The rows of docs/model.md's table of fits that leave a top speed out, by kernel."""
+    text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    table = text.split("<!-- leave one out -->")[1].split("<!-- end of leave one out -->")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
+    return {name: row for name, *row in rows}
+
+
+def test_the_readme_says_what_comes_out_without_an_input():
+    said = re.search(r"within 5 %: (\d+) Gflop/s for the record's (\d+)", README)
+    *_, speed, predicted, _, _, _ = left_out()["sgemm_tn"]
+    assert said and said.groups() == (predicted, speed)
+    assert all(abs(float(row[4]) - 1) < 0.05 for row in left_out().values())
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+@pytest.mark.parametrize("name", left_out())
+def test_what_comes_out_is_what_the_model_gives_with_these_rates(name):
+    overhead, memory, _, predicted, *_ = map(float, left_out()[name])
+    board = replace(ck.HD5870, clause_overhead_clocks=int(overhead), dram_clocks=int(memory))
+    assert ck.simulate_published(name, device=board).gflops == pytest.approx(predicted, rel=1e-3)
+
+
+def test_ashrafs_launch_is_between_what_his_two_speeds_need():
+    """What a launch of packed products would have to cost, in microseconds."""
+    row = published.kernel("sgemm_packed4")
+    needed = []
+    for count, gflops in zip((4, 1), reversed(row["gflops_range"])):
+        chip = ck.simulate("sgemm_packed", row["n"], count=count)
+        needed.append(round(1e6 * (chip.flops / gflops / 1e9 - chip.seconds)))
+    least, most = needed
+    assert least < ck.ASHRAF.launch_overhead_us < most
+    assert f"need {least} to {most}" in ck.ASHRAF.fitted_to
+    measured = (ROOT / "docs/measured.md").read_text(encoding="utf-8")
+    assert f"between {least}, which his" in measured and f"and {most}, which his" in measured

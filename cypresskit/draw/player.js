@@ -220,7 +220,8 @@ class Player {
     } else if (CALM.matches) {
       this.show(this.frame + 1)
     } else {
-      if (this.over) this.show(this.opening, {quiet: true})
+      // A picture that opens at its end begins at its first frame.
+      if (this.over) this.show(this.opening < this.last ? this.opening : this.first, {quiet: true})
       this.start()
     }
   }
@@ -344,7 +345,7 @@ class Player {
         if (spec.listing.current[k] === line) runs.push(k)
       if (runs.length) this.go(runs.find((k) => k > this.frame) ?? runs[0])
     })
-    // On the site, lessons are pages in a folder beside the pictures'.
+    // A documentation site has lessons as pages, not as notebooks: links lead there.
     const follow = (event) => {
       const link = event.composedPath().find((node) => node.localName === "a")
       if (link && /\/(notebooks|pictures)\/\w+\.html$/.test(location.pathname))

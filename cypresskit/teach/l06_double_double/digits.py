@@ -79,7 +79,7 @@ def digits(a, b, element: tuple[int, int]) -> Player:
         ("a digit of the error", FILLS[ERROR_DIGIT], "box"),
         ("no bits for this digit", "soft", "pale"),
     )
-    return sheet.player(captions, lines, step="Product", below=[legend])
+    return sheet.player(captions, lines, step="Product", opens=len(exact) - 1, below=[legend])
 
 
 def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[str, np.ndarray]:
