@@ -14,7 +14,7 @@ from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
+from cypresskit.editing.steps import FIRST, STEPS, reference_kernel, starter_text
 from cypresskit.gains import FIGURES, IDEAS, LAUNCHES, REFERENCE, Timed, idea_of
 from cypresskit.timing import simulate
 from tools import stored_figures
@@ -169,3 +169,14 @@ def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_pa
     assert isinstance(bench.climb, Climb)
     saved = own_climb(edits).to_svg(on_paper=True)
     assert "var(" not in saved and "1,988" in saved and REFERENCE == STEPS["12"].n
+
+
+@pytest.mark.parametrize(
+    "step", [step for step in STEPS.values() if not step.climbs], ids=lambda step: step.name
+)
+def test_a_climb_of_side_steps_alone_says_which_are_saved(make, step):
+    """None that is saved is said to be lost."""
+    histories: dict = {}
+    make(histories, step.name, f"{step.starter}; mine\n", step.targets.minimum)
+    said = own_climb(histories).sentence
+    assert said == (f"Step {step.name} is saved. It is a side step: the climb begins with {FIRST}.")

@@ -1,17 +1,20 @@
 """A reader who is stuck is shown one more line; the history and the notebook say so."""
 
+import json
+import random
 import re
 import time
 
 import pytest
 
 import cypresskit as ck
+from cypresskit.editing import step_files, workbench
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import Edit
+from cypresskit.editing.edit_history import SHOWN, Edit
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.step_files import SHOWN, STUCK_SECONDS, STUCK_TRIES, next_line, stuck_in
-from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.editing.step_files import STUCK_SECONDS, STUCK_TRIES, next_line, stuck_in
+from cypresskit.editing.steps import MIME, STEPS, reference_kernel
 from cypresskit.il.cursor import bare_line
 
 STEP = STEPS["01a"]
@@ -72,6 +75,16 @@ def test_each_press_shows_a_further_line_until_there_is_none(tmp_path, name):
     assert heard[-1]["end"] == "Your kernel has all lines of our solution: look at their order."
 
 
+@pytest.mark.parametrize("note", ["", "step own from its beginning"])
+def test_each_shown_line_counts_wherever_the_text_comes_from(tmp_path, note):
+    step = STEPS["own"]
+    talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
+    talk.edits.add(Edit(0, talk.text, right=False, note=note))
+    for _ in range(3):
+        talk.hear({"type": "line"}, heard.append)
+    assert sum(edit.note == SHOWN for edit in talk.edits) == len(heard[-1]["lines"]) == 3
+
+
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
 def test_the_shown_lines_lead_to_a_correct_kernel(name):
     """Each is put where the last comment asks for lines."""
@@ -90,3 +103,100 @@ def test_the_shown_lines_lead_to_a_correct_kernel(name):
 def test_other_steps_show_nothing():
     edits = [Edit(n, "x", right=False, time=1.0) for n in range(9)]
     assert stuck_in(edits, STEPS["contest"]) is None and stuck_in(edits, STEP) == 0.0
+
+
+# -- what the button promises
+
+
+class Reader:
+    """A reader of a step: presses, edits, opens the notebook again, here or in another folder."""
+
+    def __init__(self, folder, step, monkeypatch) -> None:
+        self.folder, self.step, self.monkeypatch = folder, step, monkeypatch
+        self.notebook = folder / "lesson.ipynb"
+        self.bundle: dict = {}
+        self.shown = 0  # presses after which the page had one more line
+        monkeypatch.setenv("JPY_SESSION_NAME", str(self.notebook))
+        monkeypatch.setattr("IPython.display.display", self.display)
+        self.open()
+
+    def display(self, bundle, **_) -> "Reader":
+        self.bundle = bundle
+        return self
+
+    def update(self, bundle, raw) -> None:
+        self.bundle = bundle
+
+    def open(self) -> None:
+        for talk in workbench._conversations.values():  # those of a Python that has ended
+            talk.close()
+            talk.listeners.clear()
+        workbench._conversations.clear()
+        self.monkeypatch.chdir(self.folder)
+        self.bench = ck.workbench(step=self.step)
+        self.talk = self.bench._conversation
+        self.talk.supervisor.start = lambda *_: AnswerHere(lambda *_: None)
+        self.talk._answer_text = lambda: None
+        self.bench._hand_in()
+
+    def press(self) -> None:
+        heard: list[dict] = []
+        self.talk.hear({"type": "line"}, heard.append)
+        self.shown += sum(m["type"] == "line" and not m["end"] for m in heard)
+
+    def edit(self, text: str, judged: bool, right: bool = False) -> None:
+        self.talk.begin(f"a-{random.random()}", text)
+        if judged:
+            card = {"bundles_per_iteration": 1, "gprs": 2, "wavefronts": 3}
+            clocks = {"gflops": 9.0 * right, "size": [self.talk.step.n] * 3, "bound": "ALU"}
+            verdict = {"right": right}
+            self.talk.answers = {"code": {"card": card}, "verdict": verdict, "clocks": clocks}
+            self.talk._add_judged()
+
+    def begin_anew(self) -> None:
+        self.talk.hear({"type": "restart"})
+
+    def recall(self, number: int) -> None:
+        self.talk.hear({"type": "recall", "entry": number})
+
+    def save(self) -> None:
+        outputs = [{"output_type": "display_data", "data": self.bundle}]
+        self.notebook.write_text(json.dumps({"cells": [{"outputs": outputs}]}))
+
+    def move(self, folder) -> None:
+        self.save()
+        folder.mkdir()
+        self.notebook = self.notebook.rename(folder / "lesson.ipynb")
+        self.monkeypatch.setenv("JPY_SESSION_NAME", str(self.notebook))
+        self.folder = folder
+        self.open()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_history_and_the_notebook_say_how_many_lines_were_shown(seed, tmp_path, monkeypatch):
+    """The law of the button: after any presses, edits, restarts and moves of the notebook."""
+    chance = random.Random(f"{seed} {random.random()}")  # `--new` draws others
+    monkeypatch.setattr(step_files, "STUCK_TRIES", 1)
+    monkeypatch.setattr(step_files, "STUCK_SECONDS", 0)
+    step = chance.choice([name for name, step in STEPS.items() if step.solution[3:]])
+    reader = Reader(tmp_path, step, monkeypatch)
+    starter = STEPS[step].starter
+    texts = [starter, *(f"{starter}; {n}\n{line}\n" for n, line in enumerate(STEPS[step].solution))]
+    for number in range(30):
+        act = chance.choice(["press"] * 4 + ["edit"] * 3 + ["again", "anew", "recall", "move"])
+        if act == "press":
+            reader.press()
+        elif act == "edit":
+            reader.edit(chance.choice(texts), chance.random() < 0.7, chance.random() < 0.1)
+        elif act == "again":
+            reader.save()
+            reader.open()
+        elif act == "anew":
+            reader.begin_anew()
+        elif act == "recall":
+            reader.recall(chance.randrange(1, 9))
+        elif chance.random() < 0.4:
+            reader.move(tmp_path / f"{number}")
+        told = reader.bundle.get(MIME, {}).get("lines_shown", 0)
+        assert sum(edit.note == SHOWN for edit in reader.bench.history) == told == reader.shown
+    reader.talk.close()

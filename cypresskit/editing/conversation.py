@@ -16,7 +16,7 @@ from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
-from cypresskit.editing.edit_history import Edit
+from cypresskit.editing.edit_history import SHOWN, Edit
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
@@ -25,10 +25,10 @@ from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.step_files import (
     BROUGHT,
     REPLACED,
-    SHOWN,
     histories,
     next_line,
     saved_edit,
+    shown_lines,
     stuck_in,
 )
 from cypresskit.editing.steps import STEPS
@@ -79,7 +79,6 @@ class Conversation:
         self.listeners: list[Callable[[], None]] = []  # called when the history has changed
         self.text = file.read()
         self.edit = "file-0"
-        self.shown: list[str] = []  # lines of the solution that a stuck reader was shown
         #: Where the text comes from, unless it was typed.
         self.note = "" if self.edits.known(self.text) else OPENED
         self.answers: dict[str, Message] = {}
@@ -207,14 +206,15 @@ class Conversation:
         """Show a reader who is stuck one more line of the solution. The history says so."""
         if self.step is None or stuck_in(self.edits, self.step) != 0.0:
             return
-        line = next_line("\n".join([self.text, *self.shown]), self.step)
+        self._read_history()
+        line = next_line("\n".join([self.text, *shown_lines(self.edits, self.step)]), self.step)
         if line:
-            self.shown.append(line)
             edit = self.edits.known(self.text) or Edit(0, self.text)
             self._add(replace(edit, note=SHOWN, time=0.0))
         lacks = next_line(self.text, self.step)
         end = "" if line else ALL_SHOWN if lacks else ALL_TYPED
-        self.say({"type": "line", "lines": [*self.shown], "end": end}, page)
+        lines = [*filter(None, shown_lines(self.edits, self.step))]
+        self.say({"type": "line", "lines": lines, "end": end}, page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))

@@ -30,6 +30,7 @@ COUNTED = "bundle", "register", "wavefront"
 PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 LETTERS = 48  # characters of a line that is quoted
 LINKED = "came with a link"  # note on the text of another reader
+SHOWN = "one more line was shown"  # note on a text at which the reader was stuck
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,8 @@ class Edits(Sequence[Edit]):
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
         isn't known to be correct; or if it was typed, and judged alike too short a time ago to be
-        read. Raises ``OSError`` if the file can't be written; the edit is then written with the
-        next one.
+        read. Where a line was ``SHOWN``, nothing is replaced: each counts. Raises ``OSError`` if
+        the file can't be written; the edit is then written with the next one.
         """
         self.news()
         rows = [*self.rows]
@@ -120,7 +121,8 @@ class Edits(Sequence[Edit]):
         now = round(edit.time or time.time(), 1)
         are_typed = not (last.note or edit.note)
         is_unread = last.judgement == edit.judgement and now - last.time < BURST
-        if last.text == edit.text and not last.right:
+        is_shown = SHOWN in (last.note, edit.note)
+        if last.text == edit.text and not last.right and not is_shown:
             edit = replace(edit, note=last.note or edit.note)
             rows.pop()
         elif are_typed and is_unread and rows:

@@ -6,11 +6,12 @@ history, and marked nowhere. The given text is no edit of the reader's.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from time import time
 
-from cypresskit.editing.edit_history import Edit, Edits, history_path
+from cypresskit.editing.edit_history import SHOWN, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import whole_letters
 from cypresskit.editing.steps import STEPS, Step, saved_texts
 from cypresskit.files.atomic import save_file
@@ -20,7 +21,6 @@ from cypresskit.kernels.own import read_text
 CLIMB = "climb"  # the folder
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
 REPLACED = "replaced by another text"  # note on a text that no longer counts
-SHOWN = "one more line was shown"  # note on a text at which the reader was stuck
 STUCK_TRIES, STUCK_SECONDS = 5, 180  # without a correct kernel, until one more line can be shown
 
 
@@ -36,9 +36,10 @@ def saved_edit(edits: Edits, step: Step) -> Edit | None:
 
 def submitted_edit(edits: Edits, step: Step) -> Edit | None:
     """Return the edit that is submitted for a step: the saved one; until there is one, the last
-    that was checked or brought back; or None.
+    that was checked or brought back, or at which a line was shown; or None.
     """
-    judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note == BROUGHT)
+    notes = BROUGHT, SHOWN
+    judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note in notes)
     return saved_edit(edits, step) or next(judged, None)
 
 
@@ -56,6 +57,17 @@ def next_line(text: str, step: Step) -> str:
     """Return the first line of a step's solution that a text lacks, or "" if it has all."""
     has = {*map(bare_line, text.splitlines())}
     return next((line for line in step.solution if line not in has), "")
+
+
+def shown_lines(edits: Edits, step: Step) -> list[str]:
+    """Return the lines of a step's solution that its reader was shown, one for each edit that says
+    so: the first that its text and the lines before it lack.
+    """
+    lines: list[str] = []
+    for edit in edits:
+        if edit.note == SHOWN:
+            lines.append(next_line("\n".join([edit.text, *lines]), step))
+    return lines
 
 
 def begin_step(path: Path, step: Step) -> None:
@@ -94,6 +106,10 @@ def bring_back(path: Path, step: Step) -> None:
         place = path if name == step.name else path.with_name(STEPS[name].file)
         edits = Edits(history_path(place))
         text = whole_letters(held.text)
+        told = min(held.lines_shown, len(STEPS[name].solution))
+        with suppress(OSError):
+            for _ in range(told - len(shown_lines(edits, STEPS[name]))):
+                edits.add(replace(edits.known(text) or Edit(0, text), note=SHOWN, time=0.0))
         counts = saved_edit(edits, STEPS[name]) if held.kept else submitted_edit(edits, STEPS[name])
         if counts is not None or edits.known(text):
             continue

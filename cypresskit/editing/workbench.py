@@ -11,13 +11,12 @@ from cypresskit.draw.climb_picture import Climb
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.dynamic_answers import judged_kernel
-from cypresskit.editing.edit_history import Edit, Edits
+from cypresskit.editing.edit_history import SHOWN, Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.step_files import (
     BROUGHT,
     CLIMB,
-    SHOWN,
     begin_step,
     bring_back,
     histories,
