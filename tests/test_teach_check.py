@@ -276,3 +276,10 @@ def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
     score = contest.judge(contest.generate_kernel(4, 4, 1), n=256)
     contest._judge.cache_clear()
     assert score.verdict.is_broken and "internal error 17" in score.verdict.message
+
+
+def test_the_limit_of_a_cell_that_does_not_end_is_told(monkeypatch):
+    monkeypatch.setattr(shell, "MAKING", answer.CallLimits(1.5, 2_000))
+    source = AnswerSource(["half = 1\nwhile True:\n    pass"], "half")
+    verdict = shell.exercise(lambda half: None, "half")(source)
+    assert "`the cell of half` had not ended after 1.5 s" in verdict.message

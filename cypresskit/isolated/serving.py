@@ -16,6 +16,7 @@ the notebook's (``here``):
 """
 
 import ast
+import asyncio
 import builtins
 import importlib
 import linecache
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from functools import partial
+from inspect import CO_COROUTINE
 from io import TextIOBase
 from pathlib import Path
 from traceback import walk_tb
@@ -36,6 +38,7 @@ from cypresskit.isolated.plain import decode, encode
 
 PACKAGE = Path(__file__).parents[1]
 MAX_LINES, MAX_CHARACTERS = 20, 4_000  # of an answer's output
+AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # a notebook's cell may await
 CELL = "<cell "  # begins the file name of a student's code
 MAX_ERROR = 2_000  # characters of an error's message
 
@@ -83,6 +86,7 @@ class Server:
         self.send = send
         self.output = FirstLines(lambda text: self.send({"print": text}))
         self.answer: Any = None
+        self.loop = asyncio.Runner()  # of cells that await
 
     def handle(self, message: dict) -> None:
         """Do what a message says, and send the outcome."""
@@ -106,7 +110,8 @@ class Server:
         ``binding``, the first lines of statements that mustn't fail: they set names it needs.
         """
         names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
-        names["display"] = print_values  # a notebook has it without an import
+        # A notebook has these without an import.
+        names |= {"display": print_values, "get_ipython": RefusedMagics}
         for number, cell in enumerate(cells, 1):
             file = f"{CELL}{number}>"
             source = cell["source"]
@@ -126,7 +131,11 @@ class Server:
         """Run a cell, statement by statement. One that isn't ``binding`` may fail."""
         for statement in tree.body:
             try:
-                exec(compile(ast.Module([statement], []), file, "exec"), names)
+                code = compile(ast.Module([statement], []), file, "exec", AWAITS)
+                if code.co_flags & CO_COROUTINE:
+                    self.loop.run(eval(code, names))
+                else:
+                    exec(code, names)
             except MemoryError:
                 raise
             except Exception as error:
@@ -220,6 +229,19 @@ def place_of(error: BaseException) -> tuple[int, str]:
         return 0, ""
     line = [number for file, number in ran if file == own][-1]
     return line, linecache.getline(own, line).strip()
+
+
+class RefusedMagics:
+    """What ``get_ipython()`` returns while an answer is judged."""
+
+    def run_line_magic(self, name: str, *_: Any) -> None:
+        raise RuntimeError(f"`%{name}` isn't run while an answer is judged")
+
+    def run_cell_magic(self, name: str, *_: Any) -> None:
+        self.run_line_magic(f"%{name}")
+
+    def getoutput(self, command: str) -> None:
+        raise RuntimeError(f"`!{command}` isn't run while an answer is judged")
 
 
 def print_values(*values: Any, **_: Any) -> None:

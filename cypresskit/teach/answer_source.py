@@ -23,7 +23,7 @@ class AnswerSource(NamedTuple):
 
     def needed_cells(self) -> list[Cell]:
         """Return the cells that the answer needs. None of them sets it if it isn't set at all."""
-        cells = [bindings.strip_magics(cell) for cell in self.cells]
+        cells = [bindings.read_cell(cell) for cell in self.cells]
         numbers = bindings.find_needed_cells(cells, self.name)
         needed = bindings.find_dependencies([cells[number] for number in numbers], self.name)
         return [
@@ -99,7 +99,7 @@ def find_source(answer: Any, name: str) -> AnswerSource:
     cells = _run_cells(shell)
     known = [key for key, value in shell.user_ns.items() if value is answer]
     for key in sorted(known, key=name.__ne__):
-        if any(bindings.is_set_in(bindings.strip_magics(cell), key) for cell in cells):
+        if any(bindings.is_set_in(bindings.read_cell(cell), key) for cell in cells):
             return AnswerSource(cells, key)
     raise ValueError("no cell of this notebook sets it")
 

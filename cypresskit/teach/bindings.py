@@ -1,6 +1,7 @@
 """Which cell sets which name: the statements of cells, and the names that they set and use.
 
-Cells are text. One that isn't valid Python seems to set what a line of it begins with.
+Cells are text, which IPython reads (``read_cell``). One that isn't Python even so seems to set what
+a line of it begins with.
 """
 
 import ast
@@ -9,6 +10,18 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from symtable import SymbolTable, symtable
+from typing import NamedTuple
+
+#: Magics that run code in the notebook, and the patterns of their options.
+OPTIONS = {
+    "time": r"(--no-raise-error\s+)*",
+    "prun": r"(-[rq]\s+|-[DlsT]\s*\S+\s+)*",
+    "capture": r".*",
+}
+AUTOMAGIC = re.compile(r"\s*(time|prun) +[^=!><\s].*\s*")  # a cell of one line, without its %
+#: What IPython may have to replace. It reads the whole cell again for each.
+ESCAPED = re.compile(r"^\s*[%!?,;/]|= *[%!]|\?\s*$", re.M)
+MAX_READING = 1_000_000  # characters times replacements: a second or two
 
 
 @lru_cache(maxsize=4096)
@@ -20,13 +33,91 @@ def parse_cell(cell: str) -> ast.Module | None:
         return None
 
 
-def strip_magics(cell: str) -> str:
-    """Return a cell without the lines that only IPython understands, such as ``%timeit`` and
-    ``!ls``.
+@lru_cache(maxsize=4096)
+def read_cell(cell: str) -> str:
+    """Return the Python that a cell runs, as IPython reads it, in the same lines.
+
+    In place of ``%time``, ``%prun``, ``%%time``, ``%%prun`` and ``%%capture`` stands the code that
+    they run. Other magics and system commands do nothing: they are ``None`` or, if a name gets
+    their value, the call of ``get_ipython()`` that IPython makes, which is refused when it runs.
     """
-    if parse_cell(cell):
+    if parse_cell(cell) or len(cell) * len(ESCAPED.findall(cell)) > MAX_READING:
         return cell
-    return re.sub(r"^( *)(\w+ *= *)?[%!].*", r"\1\2None", cell, flags=re.M)
+    try:
+        return _read(cell)
+    except Exception:  # whatever IPython raises on what isn't a cell
+        return cell
+
+
+def _read(cell: str) -> str:
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    cell = re.sub("\r\n?", "\n", cell)
+    if AUTOMAGIC.fullmatch(cell):
+        cell = f"%{cell.strip()}"
+    text = cell if parse_cell(cell) else TransformerManager().transform_cell(cell)
+    lines = text.split("\n")
+    nodes = [*ast.walk(parse_cell(text) or ast.Module([], []))]
+    for node in nodes:
+        if isinstance(node, ast.Expr | ast.Assign) and (magic := find_magic(node.value)):
+            line = lines[node.lineno - 1].encode()
+            code = _replacement(magic, is_value=isinstance(node, ast.Assign))
+            if code is not None:  # a magic ends its line
+                lines[node.lineno - 1] = line[: node.value.col_offset].decode() + code
+    blank = 0 if cell == text else len(cell) - len(cell.lstrip("\n"))
+    return "\n" * blank + "\n".join(lines)
+
+
+class Magic(NamedTuple):
+    """A magic, or a system command, whose ``name`` is ``!``."""
+
+    name: str
+    line: str  #: what follows the name
+    body: str | None = None  #: of a cell's magic
+
+
+def find_magic(call: ast.AST) -> Magic | None:
+    """Return the magic that a call of ``get_ipython()`` stands for, or None."""
+    if not isinstance(call, ast.Call) or not ast.unparse(call.func).startswith("get_ipython()."):
+        return None
+    values = [str(each.value) for each in call.args if isinstance(each, ast.Constant)]
+    if len(values) == 1:
+        return Magic("!", *values)
+    return Magic(*values) if 2 <= len(values) <= 3 else None
+
+
+def _replacement(magic: Magic, is_value: bool) -> str | None:
+    """Return the code in place of a magic's call; None if the call stays."""
+    name, line, body = magic
+    if name not in OPTIONS:
+        return None if is_value or body is not None else "None"
+    options = re.match(OPTIONS[name], f"{line} ")
+    code = line[options.end() :] if options else line
+    if body is None:
+        tree = parse_cell(code := _read(code))
+        if tree and is_value and [type(each) for each in tree.body] == [ast.Expr]:
+            return ast.unparse(tree)
+        return code if tree and not is_value else None
+    if name == "capture":
+        output = next((word for word in line.split() if word[0] != "-"), "")
+        code = f"{output} = get_ipython().run_line_magic('capture', '')" if output else ""
+    elif name == "time" and code.strip():
+        return None
+    return f"{code}\n{_read(body)}"
+
+
+def find_refused_magic(cells: Sequence[str], name: str) -> str:
+    """Return the magic of the last cell that would set a name but isn't run, such as "%%bash", or
+    that runs a file, "%run"; or "".
+    """
+    for cell in reversed(cells):
+        for node in ast.walk(parse_cell(read_cell(cell)) or ast.Module([], [])):
+            magic = find_magic(node)
+            if magic and magic.body is not None and is_set_in(read_cell(magic.body), name):
+                return f"%%{magic.name}"
+        if found := re.search(r"^ *(%(run|load|store|pylab))\b", cell, re.M):
+            return found[1]
+    return ""
 
 
 def find_bound_names(statement: ast.stmt) -> set[str]:
@@ -59,7 +150,7 @@ def is_set_in(cell: str, name: str) -> bool:
 
 def find_last_setting(cells: Sequence[str], name: str) -> str:
     """Return the last cell that sets a name, or ""."""
-    return next((cell for cell in reversed(cells) if is_set_in(strip_magics(cell), name)), "")
+    return next((cell for cell in reversed(cells) if is_set_in(read_cell(cell), name)), "")
 
 
 def find_setting_lines(cell: str, names: set[str]) -> list[int]:

@@ -28,6 +28,7 @@ from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
 from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.plain import Items, decode, encode, is_below_limit
 from cypresskit.isolated.serving import PACKAGE, error_text
+from cypresskit.teach import bindings
 from cypresskit.teach.answer_source import (
     AnswerSource,
     find_all_names,
@@ -144,7 +145,7 @@ def call_answer(
             f"{call} stops with {str(error).rstrip('.')}{_line(error)}.", hint
         ) from None
     except NoResult as lost:
-        raise CheckStopped(*explain_no_result(call, lost)) from None
+        raise CheckStopped(*explain_no_result(call, lost, SECONDS)) from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(STOPPED.format(call)) from None  # no further call is tried
     except UNUSABLE_ERRORS as error:
@@ -153,13 +154,13 @@ def call_answer(
         raise CheckStopped(f"{call} returns {what}.", hint) from None
 
 
-def explain_no_result(call: str, lost: NoResult) -> tuple[str, str]:
-    """Return (message, hint) on a ``call`` that gave no result."""
+def explain_no_result(call: str, lost: NoResult, seconds: float) -> tuple[str, str]:
+    """Return (message, hint) on a ``call`` that gave no result within ``seconds``."""
     *_, last = ["", *str(lost).splitlines()]
     ended = f" ({signal.Signals(lost.signal).name})" if lost.signal > 0 else ""
     return {
         "time": (
-            f"`{call}` had not ended after {SECONDS:g} s: does its loop end?",
+            f"`{call}` had not ended after {seconds:g} s: does its loop end?",
             LOOP_HINT,
         ),
         "memory": (
@@ -282,7 +283,10 @@ def _open_answer(source: AnswerSource, stack: ExitStack) -> Answer:
     """Return the answer that a source makes, in a bare process, which ends with ``stack``."""
     name = source.name
     cells = source.needed_cells()
-    missing = f"There is no {name}.", f"a cell has to set {name}."
+    hint = f"a cell has to set {name}."
+    if magic := bindings.find_refused_magic(source.cells, name):
+        hint = f"`{magic}` isn't run when an answer is judged: {hint}"
+    missing = f"There is no {name}.", hint
     require(any(cell.sets for cell in cells), *missing)
     page = _Shown()
     answer = Answer(
@@ -299,13 +303,14 @@ def _open_answer(source: AnswerSource, stack: ExitStack) -> Answer:
         require(refused.sets is not None, *missing)
         where = f"The cell of {name}" if refused.sets else f"A cell that {name} needs"
         is_absent = "NameError" in str(refused) or "ModuleNotFoundError" in str(refused)
-        hint = NEEDED_CELLS_HINT if is_absent else f"line {refused.line} of that cell."
+        more = NEEDED_CELLS_HINT if not magic else hint
+        hint = more if is_absent else f"line {refused.line} of that cell."
         raise CheckStopped(f"{where} {refused}.", hint) from None
     except Raised as error:
         message = f"The answer could not be judged: {error}."
         raise CheckStopped(message, NEEDED_CELLS_HINT) from None
     except NoResult as lost:
-        message, hint = explain_no_result(f"the cell of {name}", lost)
+        message, hint = explain_no_result(f"the cell of {name}", lost, MAKING.seconds)
         raise CheckStopped(f"The answer could not be judged: {message}", hint) from None
     except OSError as error:
         raise CheckStopped(
