@@ -50,6 +50,7 @@ __all__ = [
     "Recorder",
     "Recording",
     "System",
+    "Table",
     "assemble",
     "check",
     "compare",
@@ -63,6 +64,7 @@ __all__ = [
     "load_kernel",
     "simulate",
     "simulate_published",
+    "table",
     "trace_element",
     "verify",
     "what_if",
@@ -74,6 +76,7 @@ __all__ = [
 _LATER = {
     "CompileError": "compiler",
     "LaunchConventionError": "kernels.statement",
+    "Table": "lesson_table",
     "kernel_stats": "kernels.compiled",
     "check": "machine.checks",
     "compare": "kernels.comparison",
@@ -85,6 +88,7 @@ _LATER = {
     "line_costs": "timing.costs",
     "simulate": "timing.simulate",
     "simulate_published": "timing.as_published",
+    "table": "lesson_table",
     "teach": ".teach",
     "trace_element": "diagnosis.element_trace",
     "verify": "diagnosis.verification",
@@ -107,6 +111,7 @@ if TYPE_CHECKING:
     from cypresskit.kernels.compiled import kernel_stats
     from cypresskit.kernels.own import load_kernel
     from cypresskit.kernels.statement import LaunchConventionError
+    from cypresskit.lesson_table import Table, table
     from cypresskit.machine.checks import check
     from cypresskit.timing.as_published import simulate_published
     from cypresskit.timing.costs import line_costs

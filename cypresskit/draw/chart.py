@@ -1,46 +1,56 @@
-"""A chart: a figure with Bokeh's axes, grid, scales and legend, and lines on it.
+"""Static charts as SVG: a model is a line with a band, a published number a ring with its number
+beside it, a limit a thin line, a kernel a dot.
 
-The coordinates are data values. The borders around the axes are fixed, so that charts side by side
-are aligned.
+There is no legend: what a mark is stands beside it, in its color, and no two texts overlap. Each
+chart is drawn twice, for a page's column and for a phone. A page shows the SVG as an image, which
+every viewer does; where scripts may run, the image becomes a part of the page: then pointing at a
+mark, Tab and arrow keys tell its value.
 """
 
-from collections.abc import Sequence
+import base64
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from bokeh.core.property.vectorization import Value
-from bokeh.models import (
-    FixedTicker,
-    GlyphRenderer,
-    Grid,
-    HoverTool,
-    Legend,
-    LegendItem,
-    Line,
-    LinearAxis,
-    LinearScale,
-    LogScale,
-    Range1d,
-    Scatter,
-    Segment,
-)
 from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
-from cypresskit.draw.sheet import Sheet, choose_ticks
+from cypresskit.draw.display import Displayable
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.tables import elided
 
-WIDTH = 1100  # pixels of a chart that fills a picture
-# Borders around the axes, in pixels: the left one holds the labels of y, the bottom one those of x.
-LEFT, RIGHT, TOP, BOTTOM = 62, 12, 14, 46
-AXIS = WIDTH - LEFT - RIGHT  # pixels of the axis of x
-TEXT = "12px"
+WIDE, NARROW = 860, 380  # pixels: the widths for which a chart is drawn
+HEAD, FOOT, EDGE = 26, 38, 8  # pixels above and below the axes, and at the sides
+GAP = 15  # pixels from one line of text to the next
+LONGEST = 34  # letters of a label
+COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
+CSS = theme.minify(read_packaged("draw/chart.css"))
+#: Puts the drawings, for a column and for a phone, in the place of their image.
+INLINE = (
+    "const p=this.parentNode;p.outerHTML=[this.src,p.firstChild.srcset]"
+    ".map(one=>atob(one.split(',')[1])).join('')"
+)
+#: Arrow keys go along a curve's points.
+KEYS = (
+    "const g=event.target,by={ArrowLeft:-1,ArrowRight:1}[event.key],all=[...g.children];"
+    "if(by&&g.dataset.curve){event.preventDefault();const at=all.findIndex(p=>p.matches('.now'));"
+    "all[at]?.classList.remove('now');"
+    "all[Math.max(0,Math.min(all.length-1,at+by))].classList.add('now')}"
+)
+#: Draws the result over a guess.
+REVEAL = "this.hidden=true;this.closest('.ck-chart').dataset.drawn=''"
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+Place = tuple[str, float, float]  # the anchor of a text, and its distance to the right and down
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The range and the labels of an axis."""
+    """The range and the ticks of an axis. ``title`` is its unit."""
 
     title: str
     low: float
@@ -53,158 +63,504 @@ class Scale:
         ticks = self.ticks or choose_ticks(self.low, self.high, 5.01)
         return [float(tick) for tick in ticks if self.low <= tick <= self.high]
 
+    def share(self, value: ArrayLike) -> np.ndarray:
+        """Return where a value is on the axis, from 0 at its low end to 1 at its high end."""
+        low, at, high = (np.log(v) if self.log else v for v in (self.low, value, self.high))
+        return (np.asarray(at, float) - low) / (high - low)
 
-class Chart:
-    """Axes on a new figure of a sheet.
+
+def choose_ticks(start: float, end: float, most: float = 12) -> list[float]:
+    """Return round numbers between two numbers, in fewer than ``most`` steps of 1, 2 or 5 times
+    10^n.
+    """
+    steps = (factor * 10.0**power for power in range(-9, 12) for factor in (1, 2, 5))
+    step = next(step for step in steps if (end - start) / step < most)
+    first = int(np.ceil(start / step - 1e-6))
+    last = int(np.floor(end / step + 1e-6))
+    return [number * step for number in range(first, last + 1)]
+
+
+def number_text(value: float) -> str:
+    """Return a number with a comma at thousands and no digit too many."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def spread(wanted: Sequence[float], gap: float, room: float) -> np.ndarray:
+    """Return places from 0 to ``room`` that are at least ``gap`` apart, in the order of ``wanted``,
+    and as near to it as possible, by least squares.
+    """
+    order = np.argsort(wanted, kind="stable")
+    steps = gap * np.arange(len(order))
+    runs: list[list[float]] = []  # neighbors that touch: the places that they want
+    for place in np.asarray(wanted, float)[order] - steps:
+        runs.append([place])
+        while len(runs) > 1 and np.mean(runs[-2]) >= np.mean(runs[-1]):
+            runs[-2:] = [runs[-2] + runs[-1]]
+    kept = [np.mean(run) for run in runs for _ in run]
+    places = np.empty(len(order))
+    places[order] = np.clip(kept, 0, max(0, room - gap * (len(order) - 1))) + steps
+    return places
+
+
+class Canvas:
+    """A drawing at one width: shapes, marks that tell something, and texts that don't overlap.
 
     Parameters
     ----------
-    sheet
-        The picture that gets the figure.
+    width, height
+        Pixels.
+    """
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self.is_narrow = width < WIDE
+        self._shapes: list[str] = []
+        self._texts: list[str] = []
+        self._marks: list[str] = []  # in front of all
+        self._taken: list[Box] = []  # by texts
+        self._drawn: list[tuple[float, float]] = []  # points of lines, which texts avoid if possible
+
+    def add(self, tag: str, stroke: str = "", fill: str = "", name: str = "", **how: Any) -> None:
+        """Add a shape. Colors are those of ``theme``; ``name`` says what it shows."""
+        self._shapes.append(_element(tag, stroke, fill, data_name=name, **how))
+
+    def write(
+        self, x: float, y: float, text: str, color: str = "ink", anchor: str = "start", **how: Any
+    ) -> None:
+        """Write text with its middle at the height ``y``."""
+        self._taken.append(_box(x, y, text, anchor))
+        self._texts.append(_text(x, y, text, color, anchor, **how))
+
+    def place(self, x: float, y: float, text: str, color: str, **how: Any) -> None:
+        """Write text near a point, where no other text is: above it, beside it or below it."""
+        near = [("middle", 0, -GAP), ("start", 11, 0), ("end", -11, 0), ("middle", 0, GAP)]
+        near += [("start", 8, -12), ("start", 8, 12), ("end", -8, -12), ("end", -8, 12)]
+        self._write_free(x, y, [*near, *_further("start", 11), *_further("end", -11)], text, color, **how)
+
+    def _write_free(
+        self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
+    ) -> None:
+        """Write text at the first of some places where no text is and no line, or else few."""
+        found = []
+        for number, (anchor, right, down) in enumerate(places):
+            box = _box(x + right, y + down, text, anchor)
+            if self._is_free(box):
+                found.append((self._crossings(box) + number / 4, number))
+                if number >= found[0][1] + 24:
+                    break
+        anchor, right, down = places[min(found, default=(0, 0))[1]]
+        self.write(x + right, y + down, text, color, anchor, **how)
+
+    def _crossings(self, box: Box) -> int:
+        """Return how many points of lines are in a box."""
+        left, top, right, bottom = box
+        return sum(left < x < right and top < y < bottom for x, y in self._drawn)
+
+    def _is_free(self, box: Box) -> bool:
+        """Whether a box is inside of the drawing, and no text is in it."""
+        left, top, right, bottom = box
+        return (left >= 0 and right <= self.width and top >= 0 and bottom <= self.height) and all(
+            left >= other[2] or other[0] >= right or top >= other[3] or other[1] >= bottom
+            for other in self._taken
+        )
+
+    def mark(self, name: str, words: str, x: float, y: float, color: str, **how: Any) -> None:
+        """Add a dot or a ring, which shows ``words`` when it is pointed at or has the focus."""
+        self.part(name, words, x, y, _element("circle", color, cx=x, cy=y, **how), color)
+
+    def part(self, name: str, words: str, x: float, y: float, shape: str, color: str) -> None:
+        """Add a shape that shows ``words`` beside a point, when it is pointed at or has the
+        focus.
+        """
+        inside = shape + self._said(x, y, words, color)
+        self._marks.append(_element("g", inside=inside, class_="point", **_told(name, words)))
+
+    def curve_marks(
+        self, name: str, words: Sequence[str], x: np.ndarray, y: np.ndarray, color: str
+    ) -> None:
+        """Add the points of a curve, which are seen when they are pointed at. Tab leads to the
+        curve, arrow keys along it.
+        """
+        spots = [
+            _element("g", inside=f"{dot}{self._said(at, up, said, color)}", class_="point")
+            for at, up, said in zip(x, y, words, strict=True)
+            for dot in [_element("circle", color, color, cx=at, cy=up, r=7, class_="spot")]
+        ]
+        told = _told(name, "; ".join(words))
+        self._marks.append(_element("g", inside="".join(spots), data_curve=1, **told))
+
+    def _said(self, x: float, y: float, words: str, color: str) -> str:
+        """Return the words of a mark, above it or below it."""
+        words = elided(words, int((self.width - 16) / theme.LETTER))
+        wide = theme.LETTER * len(words)
+        left = min(max(float(x) - wide / 2, 4), self.width - 4 - wide)
+        up = y - 19 if y > 40 else y + 19
+        return _text(left, up, words, color, "start", class_="words")
+
+    def svg(self) -> str:
+        """Return the drawing's elements."""
+        return "".join((*self._shapes, *self._texts, *self._marks))
+
+
+class Axes(Canvas):
+    """A drawing with an axis of x and one of y.
+
+    Parameters
+    ----------
+    width, height
+        Pixels: of the drawing, and of its axis of y.
     across, up
-        The axes of x and y.
-    label
-        The figure's name for screen readers.
-    height
-        Pixels of the axes.
-    legend
-        The names of the lines, in the order in which they are drawn.
+        The scales of x and y.
+    ends
+        The labels at lines' ends. On a phone they are inside of the axes.
+    has_grid
+        Whether there are lines at the ticks of y.
     """
 
     def __init__(
         self,
-        sheet: Sheet,
+        width: float,
         across: Scale,
         up: Scale,
+        ends: Sequence[str] = (),
         *,
-        label: str,
-        height: float,
-        legend: Sequence[str],
+        height: float = 280,
+        has_grid: bool = True,
     ) -> None:
-        self.sheet = sheet
-        self._names = [_cut_text(theme.make_readable(name)) for name in legend]
-        columns = self._columns()
-        below = BOTTOM + theme.ENTRY * -(-len(self._names) // columns)
-        self.figure = sheet.framed(
-            label,
-            (WIDTH, TOP + height + below),
-            x_range=Range1d(across.low, across.high),
-            y_range=Range1d(up.low, up.high),
-            x_scale=LogScale() if across.log else LinearScale(),
-            y_scale=LogScale() if up.log else LinearScale(),
-            min_border_left=LEFT,
-            min_border_right=RIGHT,
-            min_border_top=TOP,
-            min_border_bottom=below,
-        )
-        self._add_axis(across, 0, "below")
-        self._add_axis(up, 1, "left")
-        self._legend = self._add_legend(columns)
+        self.high = max(height if width == WIDE else 240, GAP * (len(ends) + 1))
+        super().__init__(width, HEAD + self.high + FOOT)
+        self.across, self.up = across, up
+        longest = max((min(len(end), LONGEST) for end in ends), default=0)
+        beside = 0 if self.is_narrow else longest * theme.LETTER + 10 * bool(ends)
+        self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
+        self.right = width - EDGE - beside
+        self.foot = HEAD + self.high
+        self._ends: list[tuple[float, str, str]] = []
+        self._rings: list[_Ring] = []
+        self._draw_axes(has_grid)
 
-    def _columns(self) -> int:
-        """Return the number of legend entries per row."""
-        longest = theme.KEY + theme.LETTER * max(map(len, self._names))
-        return max(1, min(len(self._names), int(AXIS // longest)))
+    def _draw_axes(self, has_grid: bool) -> None:
+        for tick in self.up.numbers():
+            y = self.y(tick)
+            if has_grid or tick == self.up.low:
+                line = f"M{self.left:.1f} {y:.1f}H{self.right:.1f}"
+                self.add("path", "line", d=line, opacity=0.5)
+            self.write(self.left - 8, y, number_text(tick), "soft", "end")
+        until = 0.0
+        for tick in self.across.numbers():
+            x, text = float(self.x(tick)), number_text(tick)
+            half = theme.LETTER * len(text) / 2
+            if x - half > until:
+                self.write(x, self.foot + 13, text, "soft", "middle")
+                until = x + half + 6
+        self.write(0, 8, self.up.title, "soft")
+        self.write(self.right, self.foot + 30, self.across.title, "soft", "end")
 
-    def _add_axis(self, scale: Scale, dimension: int, place: str) -> None:
-        """Add an axis and its grid lines."""
-        ticks = scale.numbers()
-        ticker = FixedTicker(ticks=ticks)
-        axis = LinearAxis(
-            ticker=ticker,
-            axis_label=_cut_text(theme.make_readable(scale.title)),
-            axis_label_text_font_size=TEXT,
-            axis_label_text_font_style="normal",
-            major_label_overrides={tick: f"{tick:g}" for tick in ticks},
-            major_label_text_font_size=TEXT,
-            major_tick_line_color=None,
-        )
-        grid = Grid(dimension=dimension, ticker=ticker, grid_line_alpha=0.4)
-        self.sheet.paint(
-            axis,
-            axis_line_color="soft",
-            axis_label_text_color="soft",
-            major_label_text_color="ink",
-        )
-        self.sheet.paint(grid, grid_line_color="line")
-        self.figure.add_layout(axis, place)
-        self.figure.add_layout(grid)
+    def x(self, value: ArrayLike) -> np.ndarray:
+        """Return the pixels of values of x."""
+        return self.left + (self.right - self.left) * self.across.share(value)
 
-    def _add_legend(self, columns: int) -> Legend:
-        legend = Legend(
-            ncols=columns,
-            orientation="horizontal",
-            location="bottom_left",
-            label_text_font_size=TEXT,
-            background_fill_color=None,
-            border_line_color=None,
-            spacing=14,
-            padding=0,
-            margin=0,
-        )
-        self.sheet.paint(legend, label_text_color="ink")
-        self.figure.add_layout(legend, "below")
-        return legend
+    def y(self, value: ArrayLike) -> np.ndarray:
+        """Return the pixels of values of y."""
+        return self.foot - self.high * self.up.share(value)
 
-    def line(self, x: ArrayLike, y: ArrayLike, number: int, **look) -> None:
-        """Draw a line without points. ``number`` selects its color."""
-        self._enter(self._draw_line(np.asarray(x, float), np.asarray(y, float), number, **look))
+    def _path(self, x: ArrayLike, y: ArrayLike) -> str:
+        return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(self.x(x), self.y(y)))
+
+    def line(self, name: str, x: ArrayLike, y: ArrayLike, color: str, **look: Any) -> None:
+        """Draw a line without points."""
+        self.add("path", color, name=name, d=self._path(x, y), **look)
+        for (a, b), (c, d) in pairwise(zip(self.x(x), self.y(y))):
+            steps = np.linspace(0, 1, 2 + int(np.hypot(c - a, d - b) / 6))
+            self._drawn += [(a + (c - a) * step, b + (d - b) * step) for step in steps]
+
+    def level(self, name: str, x: tuple[float, float], y: float, color: str, text: str) -> None:
+        """Draw a printed number or a limit: a dashed line from one x to another, with a label."""
+        self.line(name, x, (y, y), color, stroke_dasharray="6 5")
+        self.end(y, text, color)
+
+    def band(self, name: str, x: ArrayLike, low: ArrayLike, high: ArrayLike, color: str) -> None:
+        """Draw by how much a curve may be off."""
+        there, back = self._path(x, low), self._path(np.flip(x), np.flip(high))
+        self.add("path", "", f"{color} 0.18", name, d=f"{there}L{back[1:]}z")
 
     def curve(
         self,
         name: str,
         x: ArrayLike,
         y: ArrayLike,
-        number: int,
+        color: str,
         words: Sequence[str],
         *,
-        alpha: float = 1.0,
-        size: int = 0,
+        is_result: bool = False,
+        **look: Any,
     ) -> None:
-        """Draw a line with points that show ``words`` on hover.
+        """Draw a curve. A ``result`` is drawn when the reader asks for it."""
+        if is_result:
+            look |= {"class_": "result", "pathLength": 1}
+        self.line(name, x, y, color, **{"stroke_width": 2.5} | look)
+        self.curve_marks(name, words, self.x(x), self.y(y), color)
 
-        If ``y`` has shape (frames, points), it follows the frames. ``number`` selects color, dash
-        and marker. Points of number 0 are filled; others are hollow, and larger for a larger
-        number, so that none hides another. With a ``size`` in pixels they are hollow, too.
+    def dot(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
+        """Draw a dot with a label near it."""
+        self.mark(name, words, self.x(x), self.y(y), color, fill=color, r=4.5)
+        if text:
+            self.place(self.x(x), self.y(y), text, color)
+
+    def ring(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
+        """Draw a published point: a ring with its number, or another text, near it."""
+        left, down = float(self.x(x)), float(self.y(y))
+        self.mark(name, words, left, down, color, fill="page", r=5.5, stroke_width=3)
+        self._rings.append(_Ring(left, down, text or number_text(y), color))
+
+    def end(self, y: float, text: str, color: str) -> None:
+        """Add a label for a line that ends at the right, at the height of ``y``."""
+        self._ends.append((float(self.y(y)), text, color))
+
+    def along(self, x: Sequence[float], y: Sequence[float], text: str, color: str) -> None:
+        """Write the name of a line from one point to another along it, at its beginning."""
+        (left, right), (low, high) = self.x(x), self.y(y)
+        turn = np.arctan2(high - low, right - left)
+        for letter in range(0, len(text), 2):  # where it is, for what is placed later
+            away = 14 + theme.LETTER * letter
+            place = left + away * np.cos(turn), low + away * np.sin(turn) - 10
+            self._taken.append(_box(*place, text[:2], "start"))
+        place = f"translate({left + 14:.1f} {low:.1f}) rotate({np.degrees(turn):.1f})"
+        self._texts.append(_text(0, -10, text, color, "start", transform=place))
+
+    def svg(self) -> str:
+        """Return the drawing's elements."""
+        self._write_ends()
+        self._write_rings()
+        return super().svg()
+
+    def _write_ends(self) -> None:
+        """Write the labels at lines' ends, apart from each other."""
+        if self.is_narrow:
+            places = [("end", 0, s * n) for n in range(9, int(self.high), 3) for s in (-1, 1)]
+            for y, text, color in sorted(self._ends):
+                self._write_free(self.right, y, places, text, color, class_="end")
+            return
+        wanted = [self.foot - y for y, *_ in self._ends]
+        for up, (_, text, color) in zip(spread(wanted, GAP, self.high), self._ends):
+            self.write(self.right + 10, self.foot - up, text, color, class_="end")
+
+    def _write_rings(self) -> None:
+        """Write the rings' numbers. Rings at one place have a bracket, and their numbers beside
+        it.
         """
-        columns: dict[str, Any] = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
-        source = self.sheet.source(f"points {name}", **columns, words=list(words))
-        line = self._draw_line("x", "y", number, source=source, line_alpha=alpha)
-        shape = theme.SHAPES[number % len(theme.SHAPES)]
-        look: dict = {
-            "marker": shape,
-            "size": size or 8 + 3 * number,
-            "line_width": 2,
-            "fill_color": None,
-        }
-        points = self.sheet.glyph(Scatter, "x", "y", source=source, **look)
-        color = theme.LINES[number % len(theme.LINES)]
-        fill = {} if size or number else {"fill_color": color}
-        self.sheet.paint(points, line_color=color, **fill)
-        self.figure.add_tools(HoverTool(renderers=[points], tooltips="@words"))
-        self._enter(line, points)
-
-    def bars(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, number: int) -> None:
-        """Draw vertical bars from ``low`` to ``high``: by how much the points of a curve may be
-        off.
-        """
-        across = np.asarray(x, float)
-        ends = across, np.asarray(low, float), across, np.asarray(high, float)
-        bars = self.sheet.glyph(Segment, *ends, line_width=5, line_alpha=0.35)
-        self.sheet.paint(bars, line_color=theme.LINES[number % len(theme.LINES)])
-
-    def _draw_line(self, x, y, number: int, **look) -> GlyphRenderer:
-        dash = theme.DASHES[number % len(theme.DASHES)]
-        style: dict = {"line_width": 2, "line_dash": dash} | look
-        line = self.sheet.glyph(Line, x, y, **style)
-        return self.sheet.paint(line, line_color=theme.LINES[number % len(theme.LINES)])
-
-    def _enter(self, *drawn: GlyphRenderer) -> None:
-        """Add a line to the legend, under the next of its names."""
-        label = Value(self._names[len(self._legend.items)])
-        self._legend.items.append(LegendItem(label=label, renderers=list(drawn)))
+        for rings in _groups(self._rings):
+            if len(rings) == 1:
+                self.place(rings[0].x, rings[0].y, rings[0].text, rings[0].color, class_="bold")
+                continue
+            longest = max(len(ring.text) for ring in rings)
+            side = 1 if rings[0].x + 21 + theme.LETTER * longest < self.width else -1
+            x, top, foot = rings[0].x + 11 * side, rings[0].y - 6, rings[-1].y + 6
+            self.add("path", "soft", d=f"M{x:.1f} {top:.1f}h{4 * side}V{foot:.1f}h{-4 * side}")
+            anchor = "start" if side > 0 else "end"
+            places = spread([ring.y for ring in rings], GAP, self.height)
+            for ring, y in zip(rings, places):
+                self.write(x + 10 * side, y, ring.text, ring.color, anchor, class_="bold")
 
 
-def _cut_text(text: str) -> str:
-    """Cut a text to about the axis of x."""
-    return elided(text, int((AXIS - theme.KEY) // theme.LETTER))
+@dataclass(frozen=True)
+class _Ring:
+    """Where a ring is, in pixels, and what is written beside it."""
+
+    x: float
+    y: float
+    text: str
+    color: str
+
+
+def _groups(rings: Sequence[_Ring]) -> Iterator[list[_Ring]]:
+    """Yield the rings, those at one place together, from top to bottom."""
+    group: list[_Ring] = []
+    for ring in sorted(rings, key=lambda ring: (round(ring.x), ring.y)):
+        if group and (abs(ring.x - group[-1].x) > 8 or ring.y - group[-1].y > 2 * GAP):
+            yield group
+            group = []
+        group.append(ring)
+    if group:
+        yield group
+
+
+def paint_shares(
+    width: float, bars: Mapping[str, Mapping[str, float]], colors: Callable[[str], str]
+) -> Canvas:
+    """Draw parts of a whole, in percent, as bars with the parts' names inside, those first that are
+    the largest in sum. What is left of a hundred is gray.
+    """
+    is_narrow = width < WIDE
+    left, row = (0, 50) if is_narrow else (150, 34)
+    canvas = Canvas(width, 22 + row * len(bars))
+    sizes: Counter[str] = Counter()
+    for shares in bars.values():
+        sizes.update(shares)
+    for number, (bar, shares) in enumerate(bars.items()):
+        y, x = 34 + row * number, float(left)
+        place = (0, y - 22, bar, "ink", "start") if is_narrow else (left - 8, y, bar, "ink", "end")
+        canvas.write(*place)
+        rest = {"": 100 - sum(shares.values())}
+        for part in sorted(shares | rest, key=lambda part: -sizes[part]):
+            share = (shares | rest)[part]
+            wide = (width - left) * share / 100
+            place = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
+            shape = _element("rect", "page", colors(part), **place)
+            texts = f"{part} {share:.0f} %".strip(), f"{share:.0f} %", f"{share:.0f}"
+            fits = [text for text in texts if len(text) * theme.LETTER + 8 < wide]
+            if fits:
+                shape += _text(x + 6, y, fits[0], "ink", "start", class_="on")
+            words = f"{bar}, {part or 'the rest'}: {share:.1f} %"
+            canvas.part(f"{bar}: {part}", words, x + min(wide / 2, 40), y, shape, "ink")
+            x += wide
+    return canvas
+
+
+class Chart(Displayable):
+    """A picture that stands still.
+
+    Parameters
+    ----------
+    finding
+        What it shows, as a sentence.
+    paint
+        Draws it at a width in pixels.
+    about
+        What is drawn, in which unit and under which conditions.
+    lines
+        The values, as text.
+    note
+        What else there is to say, below.
+    guess
+        Whether a reader's guess is drawn: the finding, and all that has to do with the result, then
+        appear when the reader asks for them.
+    """
+
+    plays, headed = False, True
+
+    def __init__(
+        self,
+        finding: str,
+        paint: Callable[[float], Canvas],
+        *,
+        about: str = "",
+        lines: Sequence[str] = (),
+        note: str = "",
+        guess: bool = False,
+    ) -> None:
+        self.title = theme.make_readable(finding)
+        self.about, self.note, self.guess = about, note, guess
+        self.lines = [theme.make_readable(line) for line in lines]
+        self.paint = paint
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [self.title, self.about, *self.lines, self.note]))
+
+    def to_svg(self, width: float = WIDE, *, is_whole: bool = False) -> str:
+        """Return the drawing as SVG with its style sheet; if it is whole, with its sentence."""
+        canvas = self.paint(width)
+        drawn, head = canvas.svg(), 56 if is_whole else 0
+        if is_whole:
+            drawn += _text(0, 10 - head, self.title, "ink", "start", class_="head")
+            drawn += _text(0, 34 - head, self.about, "soft", "start")
+        size = f"0 {-head} {width:g} {canvas.height + head:.0f}"
+        kind = "narrow" if canvas.is_narrow else "wide"
+        svg = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" class="ck-chart {kind}"'
+            f' role="group" aria-label="{theme.escape_html(self.title)}"'
+            f' onkeydown="{theme.escape_html(KEYS)}">'
+            f"<style>{theme.definitions(drawn)}{CSS}</style>{drawn}</svg>"
+        )
+        return svg.encode("ascii", "xmlcharrefreplace").decode()
+
+    def to_paper(self) -> str:
+        """Return the whole picture as SVG for other programs, which know no variables: on white."""
+        svg = self.to_svg(is_whole=True)
+        svg = re.sub(r"<style>.*</style>", f"<style>{PAPER_CSS}</style>", svg)
+        return re.sub(r"var\(--ck-(\w+)\)", lambda name: theme.TOKENS[name[1]][0], svg)
+
+    def to_html(self) -> str:
+        wide, narrow = self.to_svg(), self.to_svg(NARROW)
+        if self.guess:
+            button = f'<button onclick="{REVEAL}">Draw the result</button>'
+            shown = f"<p>{button}</p>{wide}{narrow}"
+        else:
+            high = wide.split('"', 4)[3].split()[3]  # of its viewBox
+            shown = (
+                f'<picture><source media="(max-width: 640px)" srcset="{data_url(narrow)}">'
+                f'<img src="{data_url(wide)}" alt="{theme.escape_html(repr(self))}"'
+                f' width="{WIDE}" style="max-width: 100%; aspect-ratio: {WIDE} / {high};'
+                f' height: auto" onload="{theme.escape_html(INLINE)}"></picture>'
+            )
+        return (
+            f'<div class="ck-chart"{" data-guess" * self.guess}>'
+            f'<div class="finding" style="font-size: 18px; font-weight: 600">'
+            f"{theme.escape_html(self.title)}</div>{_paragraph(self.about)}{shown}"
+            f"{_paragraph(self.note)}</div>"
+        )
+
+
+PAPER_CSS = (
+    "svg{background:#fff;font:12px Helvetica,Arial,sans-serif}.words{display:none}"
+    ".bold,.head{font-weight:600}.head{font-size:18px}"
+)
+
+
+def _further(anchor: str, right: float) -> list[Place]:
+    """Return places further up and down."""
+    return [(anchor, right, side * n) for n in range(8, 240, 8) for side in (-1, 1)]
+
+
+def _paragraph(text: str) -> str:
+    """Return a text below a chart's sentence or below the chart; "" if there is none."""
+    words = theme.escape_html(text)
+    return text and f'<div style="max-width: 640px; margin: 2px 0 6px; font-size: 13px">{words}</div>'
+
+
+def data_url(svg: str) -> str:
+    """Return a data URL of an SVG."""
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
+
+
+def _box(x: float, y: float, text: str, anchor: str) -> Box:
+    """Return the box of a text with its middle at the height ``y``."""
+    wide = theme.LETTER * len(text)
+    left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
+    return left, float(y) - GAP / 2, left + wide, float(y) + GAP / 2
+
+
+def _text(x: float, y: float, text: str, color: str, anchor: str, **how: Any) -> str:
+    if anchor != "start":
+        how["text_anchor"] = anchor
+    words = theme.escape_html(elided(text, 3 * LONGEST))
+    return _element("text", "", color, words, x=x, y=y + 4, **how)
+
+
+def _told(name: str, words: str) -> dict[str, Any]:
+    """Return the attributes of something that can have the focus, and tells its words."""
+    keys = {"tabindex": 0, "data_lm_suppress_shortcuts": "true"}
+    return {"data_name": name, "role": "img", "aria_label": words, **keys}
+
+
+def _element(tag: str, stroke: str = "", fill: str = "", inside: str = "", **how: Any) -> str:
+    """Return an SVG element. Empty attributes are left out; ``_`` stands for ``-``."""
+    paint = {}
+    if tag != "g":
+        for kind, tint in ((("stroke", stroke), ("fill", fill))):
+            color, _, alpha = tint.partition(" ")
+            paint |= {kind: f"var(--ck-{color})" if color else "none", f"{kind}-opacity": alpha}
+        if tag == "text":
+            del paint["stroke"]
+    written = (
+        (name.rstrip("_").replace("_", "-"), f"{value:.1f}" if _is_float(value) else value)
+        for name, value in (paint | how).items()
+    )
+    attributes = "".join(
+        f' {name}="{theme.escape_html(value)}"' for name, value in written if value != ""
+    )
+    return f"<{tag}{attributes}>{inside}</{tag}>" if inside else f"<{tag}{attributes}/>"
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float | np.floating | np.ndarray)

@@ -1,58 +1,40 @@
 """The climb: the speed that each idea of the course gains or loses (``gains``).
 
-Each step is a bar on a logarithmic scale of Gflop/s, on which equal lengths are equal factors. The
-last step is at the top. Below the climb are other ideas, each compared with the kernel that it
-starts from. A reader's climb shows the kernels that workbenches have saved
+Each step is a dot on a logarithmic scale of Gflop/s, on which equal distances are equal factors. A
+staircase joins them; the last step is at the top. Below are other ideas, each joined to the kernel
+that it starts from. A reader's climb shows the kernels that workbenches have saved
 (``editing.own_climb``).
-
-The picture is an SVG in the reader's fonts. A browser converts it to PNG.
 """
 
-import base64
-import re
-from collections.abc import Iterator, Sequence
-from html import escape
-from math import log
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cypresskit.devices import CHIP_ALONE, HD5870
 from cypresskit.draw import theme
-from cypresskit.draw.display import Displayable
+from cypresskit.draw.chart import NARROW, Canvas, Chart, Scale, data_url
 from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.gains import FIGURES, IDEAS, Idea
 from cypresskit.published import kernel as published
-from cypresskit.tables import elided
 
-WIDTH, LEFT, PEAK_WIDTH = 1040, 64, 960  # pixels: width, left end of bars, length of the peak's bar
-TOP, ROW_HEIGHT, BAR_HEIGHT = 74, 34, 10  # pixels: y of the first row, heights of rows and bars
-DETAILS_LEFT = 300  # pixels: where a step's details start
-MAX_DETAILS = 115  # letters
-MIN_GFLOPS = 10  # Gflop/s at the left end of the bars
+TOP = 52  # pixels: y of the first row
 GRID_GFLOPS = (30, 100, 300, 1000)  # Gflop/s of the grid lines
 PEAK = HD5870.peak_gflops("single")
 PAPER = published("sgemm_tn")["gflops_max"]
+SCALE = Scale("Gflop/s", 20, PEAK, True, GRID_GFLOPS)
 #: The record has its own conditions, so its modeled value isn't the climb's.
 RECORD = (
-    f"Bars: {CHIP_ALONE.name}. The record as published, with launches and the reading of C:"
-    f" {PAPER:,} measured, {stored_speeds('sgemm_tn')[published('sgemm_tn')['n_at_max']]:,.0f}"
-    " modeled."
+    f"record of 2010: {PAPER:,} measured,"
+    f" {stored_speeds('sgemm_tn')[published('sgemm_tn')['n_at_max']]:,.0f} modeled"
 )
-STYLE = (
-    "text{font:12px sans-serif;fill:var(--ink)}.head{font-size:20px;font-weight:600}"
-    ".speed{font-size:15px;font-weight:600;text-anchor:end}.name{font-weight:600}"
-    ".soft{fill:var(--soft)}.end{fill:var(--soft);text-anchor:end}svg{background:none}"
-)
-#: The script that saves a PNG: twice the size, without a frame, on the page's background.
+NOTE = f"Dots: {CHIP_ALONE.name}. The record as published, with launches and the reading of C."
+#: The script that saves a PNG: twice the size, on white.
 RASTER = (
-    "const i=this.closest('div').querySelector('img');const c=document.createElement('canvas');"
-    "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;const g=c.getContext('2d');"
-    "for(let e=i;e;e=e.parentElement){const p=getComputedStyle(e).backgroundColor;"
-    "if(!/, 0\\)|transparent/.test(p)){g.fillStyle=p;g.fillRect(0,0,c.width,c.height);break}}"
-    "g.drawImage(i,0,0,c.width,c.height);const a=document.createElement('a');"
-    "a.href=c.toDataURL('image/png');a.download='climb.png';a.click()"
+    "const i=new Image();i.onload=()=>{const c=document.createElement('canvas');"
+    "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;"
+    "c.getContext('2d').drawImage(i,0,0,c.width,c.height);const a=document.createElement('a');"
+    "a.href=c.toDataURL('image/png');a.download='climb.png';a.click()};"
+    "i.src=this.previousElementSibling.href"
 )
-
-
 LINK = (
     "border: 0; padding: 0; background: none; font: inherit; color: inherit;"
     " text-decoration: underline; cursor: pointer"
@@ -69,6 +51,15 @@ class Bar(NamedTuple):
     ceiling: float = 0.0  #: the speed if the busiest unit never paused
     is_framed: bool = False
 
+    @property
+    def words(self) -> str:
+        """The speed, and how it compares with that of the kernel that the idea starts from."""
+        if not self.before:
+            return f"{self.gflops:,.0f}"
+        factor = max(self.gflops / self.before, self.before / self.gflops)
+        how = "slower" if self.gflops < self.before else "as fast"
+        return f"{self.gflops:,.0f}, {factor:.3g} times {how}"
+
 
 def climb(lesson: int | None = None) -> "Climb":
     """Draw the course's climb.
@@ -83,8 +74,12 @@ def climb(lesson: int | None = None) -> "Climb":
     now = last if lesson is None else min(lesson, last)
     shown = [idea for idea in IDEAS if idea.is_step or idea.lesson <= now]
     bars = [(idea.is_step, _bar(idea, now, lesson is not None)) for idea in shown]
+    known = [bar.gflops for is_step, bar in bars if is_step and bar.gflops]
+    finding = f"{known[0]:,.0f} to {known[-1]:,.0f} Gflop/s: what each idea is worth"
+    if len(known) == 1:
+        finding = f"The climb begins at {known[0]:,.0f} Gflop/s"
     return Climb(
-        "What each idea is worth",
+        finding,
         [bar for is_step, bar in bars if is_step],
         [bar for is_step, bar in bars if not is_step],
     )
@@ -123,133 +118,112 @@ def _compare(idea: Idea) -> str:
     return f": {times} {idea.before.kernel}{size}, {old:,.0f}{causes}"
 
 
-class Climb(Displayable):
+class Climb(Chart):
     """A picture of a climb: a title (``sentence``), ``bars`` for its steps, and below them bars for
-    other ideas (``beside``). A ``note`` ends the sentences below the title.
+    other ideas (``beside``). A ``note`` is below the picture.
     """
-
-    plays = False
 
     def __init__(
         self, sentence: str, bars: Sequence[Bar], beside: Sequence[Bar] = (), note: str = ""
     ) -> None:
-        self.sentence = self.title = sentence
-        self.note = note
-        self.bars = tuple(bars)
-        self.beside = tuple(beside)
-
-    def to_svg(self, *, on_paper: bool = False) -> str:
-        """Return the picture as SVG without a background.
-
-        Its text is light on dark pages. ``on_paper`` gives it a white background, for other
-        programs.
-        """
-        foot = TOP + ROW_HEIGHT * len(self.bars)
-        height = foot + 20
-        rows = list(zip(self.bars[::-1], range(TOP, foot, ROW_HEIGHT)))
-        heads = []
-        if self.beside:
-            heads.append(_text(LEFT, foot + 34, "Other ideas, and the kernels they start from", ""))
-            beside = foot + 44
-            height = beside + ROW_HEIGHT * len(self.beside) + 20
-            rows += zip(self.beside, range(beside, height, ROW_HEIGHT))
-        about = "Simulated Gflop/s on AMD's Cypress (2009), logarithmic."
-        if any(bar.name[:2].isdigit() for bar in self.bars):
-            about += " A number in front: the lesson."
-        about += " Pale: the kernel it starts from. Red: slower."
+        self.sentence, self.bars, self.beside = sentence, tuple(bars), tuple(beside)
+        rows = [bar for bar in (*self.bars[::-1], *self.beside) if bar.gflops]
+        about = "Simulated Gflop/s on AMD's Cypress (2009), on a logarithmic scale."
         if any(bar.ceiling for bar in self.bars):
-            about += " Thin line: limit of the busiest unit."
-        about += f" {self.note}".rstrip()
-        parts = [
-            *([_box(0, 0, WIDTH, height, "var(--page)")] if on_paper else []),
-            _text(8, 28, self.sentence, "head"),
-            _text(8, 48, about, "soft"),
-            *(_draw_scale(height - 16) if rows else ()),
-            *heads,
-            *(part for bar, y in rows for part in _draw_row(bar, y)),
-        ]
-        light, dark = (
-            ";".join(f"--{name}:{pair[n]}" for name, pair in theme.TOKENS.items()) for n in (0, 1)
+            about += " Small ticks: the limit of the busiest unit."
+        if any(bar.name[:2].isdigit() for bar in self.bars):
+            about += " In front: the lesson."
+        super().__init__(
+            sentence,
+            self._paint,
+            about=about if bars else "",
+            lines=[f"{bar.gflops:7,.0f}  {bar.name}: {bar.details}" for bar in rows],
+            note=f"{note} {NOTE}".strip() if rows else note,
         )
-        both = f"svg{{{light}}}@media(prefers-color-scheme:dark){{svg{{{dark}}}}}"
-        look = "" if on_paper else f"{both}svg{{background:var(--page)}}"
-        title = theme.escape_html(self.sentence)
-        picture = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}"'
-            f' width="{WIDTH}" height="{height:g}" font-family="sans-serif" font-size="14"'
-            f' role="img"><title>{title}</title><style>{look}{STYLE}</style>{"".join(parts)}</svg>'
-        )
-        if not on_paper:  # programs other than browsers know no CSS variables
-            return picture
-        return re.sub(r"var\(--(\w+)\)", lambda name: theme.TOKENS[name[1]][0], picture)
 
-    def __repr__(self) -> str:
-        bars = (*self.bars[::-1], *self.beside)
-        rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.details}" for bar in bars if bar.gflops]
-        return "\n".join([self.sentence, *rows, *([RECORD] if rows else [])])
+    def _paint(self, width: float) -> Canvas:
+        is_narrow = width == NARROW
+        row, left = (40, 8) if is_narrow else (26, 190)
+        steps = [(bar, TOP + row * n) for n, bar in enumerate(self.bars[::-1])]
+        below = TOP + row * len(steps) + 34 * bool(self.beside)
+        others = [(bar, below + row * n) for n, bar in enumerate(self.beside)]
+        foot = below + row * len(others)
+        canvas = Canvas(width, foot + 20 if self.bars else 1)
+        rows = _Rows(canvas, left, width - 200 if not is_narrow else width - 70, row)
+        if not self.bars:
+            return canvas
+        rows.draw_scale(foot)
+        stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1] if bar.gflops]
+        if stairs:
+            path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in stairs[1:])
+            first = f"M{stairs[0][0]:.1f} {stairs[0][1]:.1f}"
+            canvas.add("path", "c", name="stairs", d=first + path, stroke_width=2)
+        if others:
+            head = "Other ideas, from the kernel that each starts from"
+            canvas.write(0, below - row / 2 - 12, head, class_="bold")
+        for bar, y in steps:
+            rows.draw(bar, y, is_step=True)
+        for bar, y in others:
+            rows.draw(bar, y, is_step=False)
+        return canvas
 
     def to_html(self) -> str:
         """Return the picture for a page, with buttons that save it as SVG and PNG."""
         return (
-            f'<div><img src="{_data_url(self.to_svg())}" alt="{escape(repr(self))}"'
-            f' style="max-width: 100%"><p><a style="{LINK}" download="climb.svg"'
-            f' href="{_data_url(self.to_svg(on_paper=True))}">Save as SVG</a> &nbsp;'
-            f'<button style="{LINK}" onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
+            f'<div>{super().to_html()}<p><a style="{LINK}" download="climb.svg"'
+            f' href="{data_url(self.to_paper())}">Save as SVG</a> &nbsp;'
+            f'<button style="{LINK}" onclick="{theme.escape_html(RASTER)}">Save as PNG</button>'
+            "</p></div>"
         )
 
 
-def _text(x: float, y: float, text: str, kind: str) -> str:
-    """Return a line of text that starts at a point, as SVG. ``kind`` is its CSS class, or ""."""
-    kinds = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:g}" y="{y:g}"{kinds} xml:space="preserve">{theme.escape_html(text)}</text>'
+class _Rows:
+    """Draws rows between two x of a canvas, where the scale of Gflop/s begins and ends."""
 
+    def __init__(self, canvas: Canvas, left: float, right: float, high: float) -> None:
+        self.canvas, self.left, self.right, self.high = canvas, left, right, high
 
-def _box(x: float, y: float, width: float, height: float, fill: str, **more: object) -> str:
-    """Return a rectangle by its upper left corner, as SVG. ``more`` are further attributes."""
-    size = f'width="{round(width, 1):g}" height="{round(height, 1):g}" fill="{fill}"'
-    attributes = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
-    return f'<rect x="{round(x, 1):g}" y="{round(y, 1):g}" {size}{attributes}/>'
+    def x(self, gflops: float) -> float:
+        return self.left + (self.right - self.left) * max(0.0, float(SCALE.share(gflops)))
 
+    def draw_scale(self, foot: float) -> None:
+        """Draw the grid lines, the published speed and the chip's peak."""
+        marks = [(gflops, "line", 0.5) for gflops in GRID_GFLOPS]
+        for gflops, color, alpha in (*marks, (PEAK, "soft", 0.8), (PAPER, "wait", 0.8)):
+            line = f"M{self.x(gflops):.1f} {TOP - 22}V{foot - 8:.1f}"
+            self.canvas.add("path", color, name=f"level {gflops:g}", d=line, opacity=alpha)
+        for gflops in GRID_GFLOPS:
+            self.canvas.write(self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle")
+        self.canvas.write(self.x(PAPER), TOP - 34, RECORD, "soft", "end")
+        peak = f"peak {PEAK:,.0f}"
+        self.canvas.write(self.x(PEAK), foot + 4, peak, "soft", "start")
 
-def _data_url(picture: str) -> str:
-    """Return a data URL of an SVG."""
-    return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
-
-
-def _bar_length(gflops: float) -> float:
-    """Return the length of a bar in pixels."""
-    return PEAK_WIDTH * log(max(gflops, MIN_GFLOPS) / MIN_GFLOPS) / log(PEAK / MIN_GFLOPS)
-
-
-def _draw_scale(foot: float) -> Iterator[str]:
-    """Yield the grid lines down to ``foot``, the published speed and the chip's peak."""
-    yield _text(LEFT, foot + 12, RECORD, "soft")
-    marks = [(gflops, f"{gflops:,}") for gflops in GRID_GFLOPS]
-    ends = (PAPER, f"record of 2010: {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
-    for gflops, words in (*marks, *ends):
-        x = LEFT + _bar_length(gflops)
-        yield _text(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
-        color = "var(--wait)" if gflops == PAPER else "var(--line)"
-        yield _box(x, TOP - 2, 1, foot - TOP + 2, color, fill_opacity=0.6)
-
-
-def _draw_row(bar: Bar, y: float) -> Iterator[str]:
-    """Yield a row at ``y``. The idea's gain is solid, its loss red."""
-    if bar.is_framed:
-        yield _box(2, y + 1, WIDTH - 4, ROW_HEIGHT - 3, "none", stroke="var(--ink)", stroke_width=2)
-    yield _text(LEFT, y + 14, bar.name, "name" if bar.gflops else "soft")
-    if not bar.gflops:
-        return
-    yield _text(LEFT - 8, y + 24, f"{bar.gflops:,.0f}", "speed")
-    yield _text(DETAILS_LEFT, y + 14, elided(bar.details, MAX_DETAILS), "soft")
-    reaches, starts, ceiling = map(_bar_length, (bar.gflops, bar.before, bar.ceiling))
-    low = sorted((reaches, starts))
-    top = y + 19
-    yield _box(LEFT, top, low[0], BAR_HEIGHT, "var(--c)", fill_opacity=0.4)
-    is_faster = reaches > starts
-    color = "var(--c)" if is_faster else "var(--wait)"
-    opacity = 1 if is_faster else 0.35
-    yield _box(LEFT + low[0], top, low[1] - low[0], BAR_HEIGHT, color, fill_opacity=opacity)
-    if bar.ceiling:
-        yield _box(LEFT + reaches, top + BAR_HEIGHT / 2, max(ceiling - reaches, 0), 1, "var(--ink)")
-        yield _box(LEFT + ceiling, top - 2, 2, BAR_HEIGHT + 4, "var(--ink)")
+    def draw(self, bar: Bar, y: float, *, is_step: bool) -> None:
+        """Draw a dot, its limit, and unless it is a step, what it starts from."""
+        canvas, is_narrow = self.canvas, self.canvas.is_narrow
+        if bar.is_framed:
+            frame = {"x": 1, "y": y - self.high + 14, "width": canvas.width - 2, "rx": 4}
+            canvas.add("rect", "ink", height=self.high - 2, stroke_width=1.5, **frame)
+        name_y = y - 16 if is_narrow else y
+        look = {"class_": "bold"} if bar.gflops else {}
+        canvas.write(6, name_y, bar.name, "ink" if bar.gflops else "soft", **look)
+        if not bar.gflops:
+            return
+        x, start = self.x(bar.gflops), self.x(bar.before) if bar.before else 0.0
+        color = "wait" if bar.gflops < bar.before else "c"
+        if bar.ceiling:
+            limit = f"M{self.x(bar.ceiling):.1f} {y - 5:.1f}v10"
+            canvas.add("path", "soft", name=f"limit {bar.name}", d=limit)
+        if start and not is_step:
+            canvas.add("path", color, d=f"M{start:.1f} {y:.1f}H{x:.1f}", stroke_width=2)
+            canvas.add("circle", color, "page", f"start {bar.name}", cx=start, cy=y, r=4)
+        words = f"{bar.gflops:,.0f}: {bar.details}"
+        canvas.mark(bar.name, words, x, y, color, fill=color, r=5)
+        room = theme.LETTER * len(bar.words) + 12
+        if is_step and x - room > (0 if is_narrow else self.left - 60):
+            canvas.write(x - 12, y, bar.words, anchor="end")
+        else:
+            right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
+            fits = right + room < canvas.width
+            place = (right, "start") if fits else (min(x, start or x) - 12, "end")
+            canvas.write(place[0], y, bar.words, anchor=place[1])

@@ -10,6 +10,7 @@ JavaScript module. In the delivered lessons an image takes the text's place (``t
 import base64
 import json
 import zlib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -17,6 +18,7 @@ from string import Template
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.files.atomic import save_file
+from cypresskit.il.errors import shorten
 
 #: The scripts that all pictures share, each after those that it imports from.
 MODULES = (
@@ -86,6 +88,7 @@ class Displayable:
 
     title: str
     plays = True  #: whether its HTML needs scripts
+    headed = False  #: whether it shows its own title
 
     def to_html(self) -> str:
         """Return the picture as an HTML element."""
@@ -106,6 +109,7 @@ class Displayable:
         """
         return PAGE.substitute(
             title=theme.escape_html(self.title),
+            hidden="hidden" * self.headed,
             look=read_packaged("draw/look.css"),
             scripts=scripts,
             player=self.to_html(),
@@ -135,3 +139,20 @@ class Displayable:
             raise ValueError(f"{path.name}: pictures are saved as .html")
         save_file(path, self.page(f"<script>{scripts()}</script>" if self.plays else ""))
         return path
+
+
+def require_nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
+    """Return ``things`` as a list.
+
+    Error messages end with ``what``: what to pass. Raises ``ValueError`` if the list is empty, and
+    ``TypeError`` if an item isn't of a ``kind``.
+    """
+    parts = (
+        list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
+    )
+    if not parts:
+        raise ValueError(f"there is nothing to draw: {what}")
+    for part in parts:
+        if not isinstance(part, kind):
+            raise TypeError(f"{shorten(part)} can't be drawn: {what}")
+    return parts

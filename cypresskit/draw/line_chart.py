@@ -4,16 +4,14 @@ The values are the caller's: measured, simulated or published. A line may be a s
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-import numpy as np
-
-from cypresskit.draw.chart import Chart, Scale
-from cypresskit.draw.player import Player
+from cypresskit.draw.chart import COLORS, Axes, Chart, Scale, choose_ticks, number_text
+from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.predict import Prediction
-from cypresskit.draw.sheet import Sheet, require_nonempty
 
 Curve = Mapping[float, float]
-GUESS = 5  # the series number whose color, dash and marker every guess has
+GUESS = "your guess"
 
 
 def line_chart(
@@ -24,24 +22,24 @@ def line_chart(
     guess: Prediction | None = None,
     log: str = "",
     title: str = "",
-) -> Player:
+) -> Chart:
     """Draw a line from x to y for each name in ``series``.
 
-    If there is a guess, it is shown first, and playing draws the results over it, from the smallest
-    x to the largest. Without a guess the picture is static.
+    If there is a guess, it is shown first; a button draws the results over it, from the left to the
+    right. Lines beyond the fourth are gray.
 
     Parameters
     ----------
     series
         For each name, a dict from x to y.
     x, y
-        The titles of the axes.
+        The units of the axes.
     guess
         A prediction (``ck.draw.predict``) of a curve.
     log
         The logarithmic axes: "x", "y" or "xy".
     title
-        By default "y against x".
+        What the chart shows, as a sentence. By default "y against x".
 
     Raises
     ------
@@ -58,65 +56,64 @@ def line_chart(
         set(require_nonempty((place for curve in series.values() for place in curve), wanted))
     )
     own = (guess.value if guess else None) or {}
-    heights = [height for curve in (*series.values(), own) for height in curve.values()]
+    drawn = dict(series) | ({GUESS: own} if own else {})
+    heights = [height for curve in drawn.values() for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
-
-    sheet = Sheet(title or f"{y} against {x}")
     across, up = scale_across(x, places, "x" in log), scale_up(y, heights, "y" in log)
-    names = [*series, *(["your guess"] if own else [])]
-    chart = Chart(sheet, across, up, label=sheet.title, height=280, legend=names)
+    colors = dict(zip(series, (*COLORS, *["soft"] * len(series))))
 
-    frames = [-np.inf, *places] if own else [places[-1]]
-    captions = [_say(series, x, frame) for frame in frames]
-    lines = []
-    for number, (name, curve) in enumerate(series.items()):
-        xs = sorted(curve)
-        values = np.array([curve[place] for place in xs], float)
-        words = [f"{name}: {value_text(value)} at {place:g}" for place, value in zip(xs, values)]
-        so_far = np.where(np.array(xs) <= np.array(frames)[:, np.newaxis], values, np.nan)
-        chart.curve(name, xs, so_far, number, words)
-        lines.append(f"{name}: " + ", ".join(f"{p:g}: {value_text(v)}" for p, v in zip(xs, values)))
+    def paint(width: float) -> Axes:
+        axes = Axes(width, across, up, list(drawn))
+        for name, curve in drawn.items():
+            xs = sorted(curve)
+            values = [curve[place] for place in xs]
+            color = colors.get(name, "soft") if name != GUESS else "soft"
+            words = [f"{name}: {number_text(v)} at {number_text(at)}" for at, v in zip(xs, values)]
+            if len(xs) == 1:
+                axes.dot(name, xs[0], values[0], color, words[0])
+            else:
+                axes.curve(name, xs, values, color, words, is_result=bool(own) and name != GUESS)
+            axes.end(values[-1], name, color)
+        return axes
 
-    if own:
-        words = [f"your guess: {value_text(height)} at {place:g}" for place, height in own.items()]
-        chart.curve("your guess", [*own], [*own.values()], GUESS, words, alpha=0.5)
-    return sheet.player(captions, lines, step=x.capitalize(), seconds=6)
-
-
-def scale_across(title: str, places: Sequence[float], log: bool = False) -> Scale:
-    """Return the axis of x, with margins; if linear, no labels almost meet."""
-    if log:
-        return Scale(title, 0.8 * places[0], 1.25 * places[-1], True, places)
-    first = min(0, places[0])
-    room = 0.03 * (places[-1] - first) or 1.0
-    labels = places[:1]
-    for place in places[1:]:
-        if place - labels[-1] > room:
-            labels = [*labels, place]
-    return Scale(title, first - room, places[-1] + room, ticks=labels)
-
-
-def scale_up(title: str, heights: Sequence[float], log: bool = False) -> Scale:
-    """Return the axis of y. A linear axis includes 0."""
-    if not log:
-        least, most = min(0, *heights), max(0, *heights)
-        most = 1 if least == most else most
-        return Scale(title, 1.03 * least - 0.03 * most, 1.12 * most - 0.12 * least)
-    low = min(height for height in heights if height > 0) / 2
-    top = 2 * max(heights)
-    steps = (1, 2, 5) if top < 1000 * low else (1,)
-    ticks = [step * 10.0**power for power in range(-9, 10) for step in steps]
-    return Scale(title, low, top, True, ticks)
-
-
-def _say(series: Mapping[str, Curve], x: str, at: float) -> str:
-    if at == -np.inf:
-        return "This is your guess. Press Play to draw the result over it."
-    return f"{x} = {at:g}: " + ", ".join(
-        f"{name} {value_text(curve[at])}" for name, curve in series.items() if at in curve
+    rows = [
+        f"{name}: " + ", ".join(f"{at:g}: {number_text(curve[at])}" for at in sorted(curve))
+        for name, curve in series.items()
+    ]
+    return Chart(
+        title or f"{y} against {x}",
+        paint,
+        about="Gray: your guess." if own else "",
+        lines=rows,
+        guess=bool(own),
     )
 
 
-def value_text(value: float) -> str:
-    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def scale_across(title: str, places: Sequence[float], log: bool = False) -> Scale:
+    """Return the axis of x: from 0 or the first place to the last."""
+    if log:
+        some = places[:: -(-len(places) // 8)]
+        return Scale(title, 0.9 * places[0], 1.03 * places[-1], True, some)
+    first, last = min(0, places[0]), places[-1]
+    last += (last == first) * 1.0
+    few = [at for at in places if len(places) < 7]
+    apart = all(b - a > (last - first) / 12 for a, b in pairwise(few))
+    ticks = few if few and apart else choose_ticks(first, last, 7)
+    return Scale(title, first, last + 0.01 * (last - first), ticks=ticks)
+
+
+def scale_up(title: str, heights: Sequence[float], log: bool = False) -> Scale:
+    """Return the axis of y, from a tick to a tick. A linear axis includes 0."""
+    if log:
+        low, top = min(height for height in heights if height > 0) / 1.5, 1.5 * max(heights)
+        steps = (1, 2, 5) if top < 100 * low else (1,) if top > 1000 * low else (1, 3)
+        ticks = [step * 10.0**power for power in range(-9, 10) for step in steps]
+        return Scale(title, low, top, True, ticks)
+    least, most = min(0, *heights), max(0, *heights)
+    most = 1 if least == most else most
+    ticks = choose_ticks(least, most, 5.01)
+    step = ticks[1] - ticks[0]
+    low = ticks[0] - step * (least < ticks[0])
+    high = ticks[-1] + step * (most > ticks[-1] + 0.25 * step)
+    return Scale(title, low, max(high, most), ticks=sorted({low, *ticks, high}))

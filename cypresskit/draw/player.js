@@ -389,7 +389,7 @@ class Player {
         const [name, alpha = "1"] = token.split(" ")
         probe.style.color = `var(--ck-${name})`
         const {color} = getComputedStyle(probe)
-        colors.set(token, color.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`))
+        colors.set(token, color.replace(/^rgba?\(([^,]+,[^,]+,[^,)]+).*\)$/, (all, rgb) => (alpha === "1" ? all : `rgba(${rgb}, ${alpha})`)))
       }
       return colors.get(token)
     }

@@ -1,25 +1,26 @@
 """Charts of the papers' plots: the model's curves, and every number that the texts print.
 
 The plots themselves are pictures, so their points aren't known. What a text prints about them is
-drawn: a ring if its x is printed, else a line across. The model's curves simulate what each author
-timed (``published.conditions``). They are stored in ``published.json`` by
-``python -m tools.stored_figures``, which simulates them by ``tools/curves.py``.
+drawn: a ring with its number if its x is printed, else a thin line across, labeled at its end. The
+model's curves simulate what each author timed (``published.conditions``). They are stored in
+``published.json`` by ``python -m tools.stored_figures``, which simulates them by
+``tools/curves.py``.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from cypresskit import published as papers
 from cypresskit.devices import HD5870
-from cypresskit.draw import theme
-from cypresskit.draw.chart import Chart
-from cypresskit.draw.line_chart import Curve, scale_across, scale_up, value_text
-from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.chart import COLORS, Axes, Chart, number_text, paint_shares
+from cypresskit.draw.line_chart import Curve, scale_across, scale_up
 from cypresskit.draw.stored_curves import stored
+
+Rows = Mapping[str, Sequence[Sequence[float]]]  # of each curve: x, y, the share y may be off
 
 
 @dataclass(frozen=True)
@@ -53,23 +54,28 @@ class PublishedChart:
 
     Attributes
     ----------
-    title
-        The heading, with the source.
-    x, y
-        The titles of the axes.
+    finding
+        What it shows. "{name at 256}" is the model's value of a curve there; "{name}" is it at
+        the point that is printed about it, or else its highest.
+    source
+        The plot.
+    miss
+        Where model and paper differ, and why.
     series
-        Names of stored curves, as ``tools/curves.py`` has them.
+        By the name of a stored curve (``tools/curves.py``): its label.
     points
         By the name of a curve: the printed point (x, y) about it.
     levels
         Printed numbers without an x.
-    miss
-        Where model and paper differ, and why.
+    x, y
+        The units of the axes. If y is "%", the curves are shares of a whole, and their labels name
+        a bar and a part, as in "four stages: mult".
     """
 
-    title: str
+    finding: str
+    source: str
     miss: str
-    series: tuple[str, ...]
+    series: Mapping[str, str]
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     levels: tuple[PrintedLevel, ...] = ()
     x: str = "N"
@@ -88,15 +94,13 @@ def _lowest(kernel: str) -> PrintedLevel:
     percent = row["efficiency_pct_range"][0]
     speed = percent / 100 * HD5870.peak_gflops(row["precision"])
     least = row["range_from_n"]
-    return PrintedLevel(
-        f"Lowest of {kernel} ({percent} % of peak)", round(speed), kernel, min, least
-    )
+    return PrintedLevel("lowest printed", round(speed), kernel, min, least)
 
 
 def _best(kernel: str) -> PrintedLevel:
     """Return the best printed speed, whose N isn't printed but assumed."""
     n, speed = papers.size_of(kernel), papers.kernel(kernel)["gflops_max"]
-    return PrintedLevel(f"Best of {kernel} (at N = {n}, assumed)", speed, kernel, max, n, n)
+    return PrintedLevel("best printed", speed, kernel, max, n, n)
 
 
 BUS = papers.host("dgemm_transfer_model")
@@ -109,90 +113,119 @@ FLUCTUATES = (
 NO_NUMBERS = "The text prints no number of this plot, so only the model is drawn."
 CHARTS = {
     "nakasato_4": PublishedChart(
-        "Nakasato's figure 4: SGEMM with 25 and 37 registers",
+        "With 25 registers SGEMM reaches {sgemm_tn:,.0f} Gflop/s, with 37 at most {sgemm_tn_37:,.0f}",
+        "Nakasato's figure 4",
         FLUCTUATES,
-        ("sgemm_tn", "sgemm_tn_37"),
+        {"sgemm_tn": "25 registers", "sgemm_tn_37": "37 registers"},
         {"sgemm_tn": _peak("sgemm_tn")},
         (_lowest("sgemm_tn"),),
     ),
     "nakasato_5": PublishedChart(
-        "Nakasato's figure 5: DGEMM, TN and NN",
+        "NN is held by one bank: {dgemm_nn:.0f} of {dgemm_tn:.0f} Gflop/s",
+        "Nakasato's figure 5, DGEMM",
         FLUCTUATES,
-        ("dgemm_tn", "dgemm_nn", "dgemm_tn with transfers"),
+        {"dgemm_tn": "TN", "dgemm_nn": "NN", "dgemm_tn with transfers": "TN with transfers"},
         {name: _peak(name) for name in ("dgemm_tn", "dgemm_nn")},
         (
             _lowest("dgemm_tn"),
             _lowest("dgemm_nn"),
-            PrintedLevel("GotoBLAS2 on four cores", CPU["gotoblas2_dgemm_gflops"]),
+            PrintedLevel("GotoBLAS2, four cores", CPU["gotoblas2_dgemm_gflops"]),
             PrintedLevel("MAGMA on Fermi", CPU["magma_fermi_dgemm_gflops"]),
         ),
     ),
     "nakasato_7": PublishedChart(
-        "Nakasato's figure 7: DGEMM with transfers, and his formula",
+        "With transfers DGEMM reaches {dgemm_tn with transfers:.0f} Gflop/s in the model, and"
+        f" {BUS['io_gflops_max']} in the paper",
+        "Nakasato's figure 7, DGEMM with transfers",
         "The formula takes one speed of the kernel for all N, the model the speed at each N. At"
         " large N both are above the 200 that the text names as the most. For 10 GB/s he expects"
         " about 300 or more from N = 2048 on.",
-        ("dgemm_tn with transfers", "formula, 3 GB/s", "formula, 10 GB/s"),
+        {
+            "dgemm_tn with transfers": "model, 3 GB/s",
+            "formula, 3 GB/s": "his formula, 3 GB/s",
+            "formula, 10 GB/s": "his formula, 10 GB/s",
+        },
         {"formula, 10 GB/s": (2048, 300)},
-        (PrintedLevel("Most with transfers", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
+        (PrintedLevel("most measured", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
     ),
     "nakasato_dd": PublishedChart(
+        "Fused multiply-adds give {ddgemm_tn_fma:.1f} Gflop/s in place of {ddgemm_tn_nofma:.1f}",
         "Nakasato's double-double kernels",
         "Both are bound by arithmetic. The text says that the speed is reached from N = 512 on.",
-        ("ddgemm_tn_fma", "ddgemm_tn_nofma"),
+        {"ddgemm_tn_fma": "with FMA", "ddgemm_tn_nofma": "without FMA"},
         {name: _peak(name) for name in ("ddgemm_tn_fma", "ddgemm_tn_nofma")},
     ),
     "ashraf_sgemm": PublishedChart(
-        "Ashraf's plot: the 64 x 64 kernels",
+        "Through the LDS: {sgemm_64x64_lds:,.0f} in place of {sgemm_64x64:,.0f} Gflop/s",
+        "Ashraf's plot of the 64 x 64 kernels",
         "The slides print the best speeds without their N.",
-        ("sgemm_64x64", "sgemm_64x64_lds"),
+        {"sgemm_64x64": "without the LDS", "sgemm_64x64_lds": "through the LDS"},
         levels=(_best("sgemm_64x64"), _best("sgemm_64x64_lds")),
     ),
     "ashraf_sgemv": PublishedChart(
-        "Ashraf's plot: matrix times vector",
+        "A matrix times a vector: {sgemv_n_reduce2:.0f} Gflop/s with a helper, {sgemv_n:.0f} without",
+        "Ashraf's plot of matrix times vector",
         NO_NUMBERS,
-        ("sgemv_n", "sgemv_n_reduce2", "sgemv_n_reduce4"),
+        {
+            "sgemv_n": "no helper",
+            "sgemv_n_reduce2": "one helper",
+            "sgemv_n_reduce4": "three helpers",
+        },
     ),
     "ashraf_reduction": PublishedChart(
-        "Ashraf's plot: SGEMM with reduction",
+        "At N = 256 three helpers give {sgemm_nn_reduce4 at 256:,.0f} Gflop/s, none {sgemm_nn at 256:,.0f}",
+        "Ashraf's plot of SGEMM with reduction",
         NO_NUMBERS,
-        ("sgemm_nn", "sgemm_nn_reduce2", "sgemm_nn_reduce4"),
+        {
+            "sgemm_nn": "no helper",
+            "sgemm_nn_reduce2": "one helper",
+            "sgemm_nn_reduce4": "three helpers",
+        },
     ),
     "ashraf_packed": PublishedChart(
+        "Sixteen products in a launch reach {sgemm_packed4:,.0f} Gflop/s",
         "Ashraf's packed products, N = 512",
         "The slides don't say what makes the difference between 450 and 1340, nor how long a launch"
         " takes. The model's overhead was fitted to this range.",
-        ("sgemm_packed4",),
+        {"sgemm_packed4": "model"},
         levels=(
-            PrintedLevel("Lowest", PACKED[0], "sgemm_packed4", min, most=4),
-            PrintedLevel("Highest", PACKED[1], "sgemm_packed4", max, most=4),
+            PrintedLevel("lowest printed", PACKED[0], "sgemm_packed4", min, most=4),
+            PrintedLevel("highest printed", PACKED[1], "sgemm_packed4", max, most=4),
         ),
         x="products in a launch",
     ),
     "matsumoto": PublishedChart(
-        "Matsumoto's figures 1 and 2: products larger than the card",
+        "With overlap {overlap:.0f} Gflop/s at most, without {no overlap:.0f}",
+        "Matsumoto's figures 1 and 2, products larger than the card",
         NO_NUMBERS + " It names the block of 1792, to whose multiples the upper curves belong.",
-        ("overlap", "no overlap", "padded to 1792", "padded to multiples of 128"),
+        {
+            "overlap": "with overlap",
+            "no overlap": "without overlap",
+            "padded to 1792": "padded to 1792",
+            "padded to multiples of 128": "padded to 128",
+        },
     ),
     "li_stages": PublishedChart(
-        "Li's profile: the time of each stage",
+        "In four stages the kernel takes up to {mult of four stages:.0f} % of the time, in"
+        " five up to {mult1 of five:.0f} %",
+        "Li's profile",
         NO_NUMBERS + " The slide's heading says that the kernel is the bottleneck of four stages.",
-        (
-            "mult of four stages",
-            "store of four",
-            "mult1 of five",
-            "store1 of five",
-            "store2 of five",
-            "load2 of five",
-        ),
+        {
+            "mult of four stages": "four stages: mult",
+            "store of four": "four stages: store",
+            "mult1 of five": "five stages: mult1",
+            "store1 of five": "five stages: store1",
+            "store2 of five": "five stages: store2",
+            "load2 of five": "five stages: load2",
+        },
         x="k",
-        y="percent of the time of all stages",
+        y="%",
     ),
 }
 
 
-def published(name: str) -> Player:
-    """Draw a plot of a paper: the model's curves, with bars for their error, and the printed
+def published(name: str) -> Chart:
+    """Draw a plot of a paper: the model's curves, with bands for their error, and the printed
     numbers.
 
     Parameters
@@ -211,41 +244,84 @@ def published(name: str) -> Player:
     """
     if name not in CHARTS:
         raise ValueError(f"there is no chart {name!r}; there are {', '.join(CHARTS)}")
-    plot = CHARTS[name]
-    rows = stored()[name]
+    plot, rows = CHARTS[name], stored()[name]
     curves = {series: {x: y for x, y, _ in rows[series]} for series in plot.series}
-    places = sorted({x for curve in curves.values() for x in curve})
-    tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
-    heights = [0.0, *tops, *(level.y for level in plot.levels)]
-    sheet = Sheet(plot.title)
-    names = [f"{series}, modeled" for series in plot.series]
-    names += [f"{series}, published" for series in plot.points]
-    names += [f"{level.words}, published: {level.y:g}" for level in plot.levels]
-    across, up = scale_across(plot.x, places), scale_up(plot.y, heights)
-    chart = Chart(sheet, across, up, label=plot.title, height=300, legend=names)
+    values = {f"{s} at {x:g}": y for s, curve in curves.items() for x, y in curve.items()}
+    values |= {
+        series: curve[plot.points[series][0]] if series in plot.points else max(curve.values())
+        for series, curve in curves.items()
+    }
+    said = [
+        f"{series}: published {y:g} at {x:g}; {_compare(curves[series], x, y)}"
+        for series, (x, y) in plot.points.items()
+    ]
+    said += [
+        f"{level.series} {level.words}: {level.y:g}{_beside(level, curves)}.".lstrip()
+        for level in plot.levels
+    ]
+    told = [
+        f"{series}, modeled: " + ", ".join(f"{x:g}: {number_text(y)}" for x, y in curve.items())
+        for series, curve in curves.items()
+    ]
+    if plot.y == "%":
+        about = "Shares of the time of all stages, modeled; gray: the other loads and stores."
+        bars = _bars(plot, curves)
+        paint = partial(paint_shares, bars=bars, colors=_part_color)
+    else:
+        about = "Lines: the model." + " Rings and dashed lines: printed numbers." * bool(said)
+        if any(error for series in plot.series for *_, error in rows[series]):
+            about += " Bands: how far off a sampled launch may be."
+        paint = partial(_paint, plot=plot, rows=rows, curves=curves)
+    kernels = [name for name in plot.series if name in papers.kernels()]
+    timed = dict.fromkeys(f"M{str(papers.conditions(name))[1:]}." for name in kernels)
+    return Chart(
+        plot.finding.format_map(values),
+        paint,
+        about=f"{about} {plot.source}.",
+        lines=[*told, *said],
+        note=" ".join([*timed, plot.miss]),
+    )
 
-    lines = []
-    for number, series in enumerate(plot.series):
+
+def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, Curve]) -> Axes:
+    """Draw the curves of a plot, their bands, and the printed numbers."""
+    colors = dict(zip(plot.series, COLORS))
+    tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
+    across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
+    up = scale_up(plot.y, [0.0, *tops, *(level.y for level in plot.levels)])
+    labels = {level: f"{number_text(level.y)} {level.words}" for level in plot.levels}
+    axes = Axes(width, across, up, [*plot.series.values(), *labels.values()])
+    for level, label in labels.items():
+        ends = level.least if level.extreme is min else across.low, across.high
+        name = f"level {level.series} {level.words}"
+        axes.level(name, ends, level.y, colors.get(level.series, "soft"), label)
+    for series, label in plot.series.items():
         x, y, error = np.array(rows[series]).T
-        values = [f"{at:g}: {value_text(value)}" for at, value in curves[series].items()]
-        chart.bars(x, y * (1 - error), y * (1 + error), number)
-        chart.curve(names[number], x, y, number, [f"{series}, N and Gflop/s {v}" for v in values])
-        lines.append(f"{series}, modeled: {', '.join(values)}")
-    said = []
-    for series, (x, y) in plot.points.items():
-        number = plot.series.index(series)
-        words = f"{series}: published {y:g} at {x:g}"
-        chart.curve(f"{series}, published", [x], [y], number, [words], size=20)
-        said.append(f"{words}; {_compare(curves[series], x, y)}")
-    for n, level in enumerate(plot.levels):
-        number = plot.series.index(level.series) if level.series else len(plot.series)
-        ends = across.low, across.high
-        dash = theme.DASHES[1 + n % 4]
-        chart.line(ends, [level.y] * 2, number, line_dash=dash, line_width=1)
-        said.append(f"{level.words}: published {level.y:g}{_beside(level, curves)}.")
-    modeled = {str(papers.conditions(name)) for name in plot.series if name in papers.kernels()}
-    caption = " ".join([*said, *(f"{words.capitalize()}." for words in modeled), plot.miss])
-    return sheet.player([caption], [*lines, *said], step=plot.x, seconds=1)
+        if error.any():
+            axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), colors[series])
+        words = [f"{label}: {number_text(v)} at {number_text(at)}" for at, v in zip(x, y)]
+        axes.curve(series, x, y, colors[series], words)
+        axes.end(y[-1], label, colors[series])
+    for series, (at, value) in plot.points.items():
+        words = f"published {value:g} at {at:g}; {_compare(curves[series], at, value)}"
+        axes.ring(f"published {series}", at, value, colors[series], words)
+    return axes
+
+
+def _bars(plot: PublishedChart, curves: Mapping[str, Curve]) -> dict[str, dict[str, float]]:
+    """Return the shares of a plot, by bar and part."""
+    bars: dict[str, dict[str, float]] = {}
+    for series, label in plot.series.items():
+        bar, part = label.split(": ")
+        for x, y in curves[series].items():
+            bars.setdefault(f"{bar}, {plot.x} = {x:g}", {})[part] = y
+    return dict(sorted(bars.items(), key=lambda bar: bar[0].split(",")[0], reverse=True))
+
+
+def _part_color(part: str) -> str:
+    """Return the color of a stage, which is that of timelines."""
+    colors = {"mult": "alu 0.45", "store": "c 0.45", "load": "a 0.45"}
+    return next((color for kind, color in colors.items() if part.startswith(kind)), "faint")
 
 
 def _compare(curve: Curve, x: float, y: float) -> str:
@@ -263,5 +339,7 @@ def _beside(level: PrintedLevel, curves: Mapping[str, Curve]) -> str:
     if not level.series:
         return ""
     inside = (y for x, y in curves[level.series].items() if level.least <= x <= level.most)
-    since = f" (from N = {level.least:g} on)" if level.extreme is min else ""
-    return f", modeled {level.extreme(inside):.0f}{since}"
+    where = f" (from N = {level.least:g} on)" if level.extreme is min and level.least else ""
+    if level.least == level.most:
+        where = f" (at N = {level.least:g}, assumed)"
+    return f", modeled {level.extreme(inside):.0f}{where}"

@@ -32,7 +32,6 @@ from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Parts, Player, Settings, Track
-from cypresskit.il.errors import shorten
 
 #: The properties that give each glyph's position.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
@@ -522,31 +521,3 @@ class Sheet(Parts):
         told = list(lines) or [theme.unmarked(caption) for caption in captions[-1:]]
         text = "\n".join([self.title, *told])
         return Player(self, picture, list(captions), text, given)
-
-
-def choose_ticks(start: float, end: float, most: float = 12) -> list[float]:
-    """Return round numbers between two numbers, in fewer than ``most`` steps of 1, 2 or 5 times
-    10^n.
-    """
-    steps = (factor * 10.0**power for power in range(-9, 12) for factor in (1, 2, 5))
-    step = next(step for step in steps if (end - start) / step < most)
-    first = int(np.ceil(start / step - 1e-6))
-    last = int(np.floor(end / step + 1e-6))
-    return [number * step for number in range(first, last + 1)]
-
-
-def require_nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
-    """Return ``things`` as a list.
-
-    Error messages end with ``what``: what to pass. Raises ``ValueError`` if the list is empty, and
-    ``TypeError`` if an item isn't of a ``kind``.
-    """
-    parts = (
-        list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
-    )
-    if not parts:
-        raise ValueError(f"there is nothing to draw: {what}")
-    for part in parts:
-        if not isinstance(part, kind):
-            raise TypeError(f"{shorten(part)} can't be drawn: {what}")
-    return parts

@@ -16,24 +16,23 @@ from cypresskit.draw.scripts import read_packaged
 from cypresskit.tables import elided
 
 COLOR = r"(#\w+|rgba\([^)]*\))"
+LOOK = read_packaged("draw/look.css")
+#: For each variable, its first definition, as CSS; later ones are for high contrast.
+DEFINED = dict(re.findall(r"--ck-(\w+): (.*);", LOOK)[::-1])
 #: For each color: its value on light pages and on dark ones.
 TOKENS: dict[str, tuple[str, str]] = {}
 for _name, _light, _dark in re.findall(
-    rf"--ck-(\w+):.*?light-dark\({COLOR}, {COLOR}\)", read_packaged("draw/look.css")
+    rf"--ck-(\w+):.*?light-dark\({COLOR}, {COLOR}\)", LOOK
 ):
     TOKENS.setdefault(_name, (_light, _dark))  # later definitions are for high contrast
 # Colors of similar things (rows of a matrix, blocks, wavefronts), visible on light and dark pages.
 SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
-LINES = ("read", "wrote", "green", "purple", "yellow", "soft")  # for one series after another
-DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid")
-SHAPES = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus")
 # Tints of numbers, from the most negative through zero to the most positive.
 ALPHAS = (0.1, 0.18, 0.26, 0.34, 0.42)
 TINTS = [f"rgba(213,94,0,{alpha})" for alpha in ALPHAS[::-1]] + ["rgba(128,128,128,0.06)"]
 TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 
-# Pixels: the width of most letters at 12 px; in a legend, the sample beside a name, and a row.
-LETTER, KEY, ENTRY = 6.7, 40, 23
+LETTER = 6.7  # pixels: the width of most letters at 12 px
 
 PLOT_CSS = ":host { --background-color: transparent; }"
 # The height that a window leaves for a figure, below controls and captions. In an output frame that
@@ -81,6 +80,12 @@ def light(tint: str) -> str:
     name, _, alpha = tint.partition(" ")
     red, green, blue = (int(TOKENS[name][0][n : n + 2], 16) for n in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha or 1})"
+
+
+def definitions(drawn: str) -> str:
+    """Return the rule that defines the colors which a drawing uses, as look.css has them."""
+    used = {"ink", "page", *re.findall(r"var\(--ck-(\w+)\)", drawn)}
+    return f".ck-chart{{{''.join(f'--ck-{n}:{v};' for n, v in DEFINED.items() if n in used)}}}"
 
 
 def css(tint: str) -> str:

@@ -1,4 +1,4 @@
-"""The roofline of the HD 5870 in single precision, over the block's side, and kernels under it.
+"""The roofline of the HD 5870 in single precision, over flops per byte, and kernels under it.
 
 A b x b block in registers needs 1/b words of four bytes per flop (Nakasato, equation 1), so it
 works at b/4 flops for each byte fetched. Left out: other precisions.
@@ -8,37 +8,68 @@ from collections.abc import Iterable
 from statistics import harmonic_mean
 
 from cypresskit.devices import HD5870
-from cypresskit.draw.line_chart import line_chart
-from cypresskit.draw.player import Player
+from cypresskit.draw.chart import Axes, Chart, Scale
 from cypresskit.kernels import KERNELS
 from cypresskit.published import kernel as published
 from cypresskit.teach.l02_why_blocks.checks import memory_bandwidths
 from cypresskit.timing import Report
 
-BLOCKS = 1, 2, 4, 8, 10, 16  # b; from 10 on, the texture units suffice for the peak
 PUBLISHED = "sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"
 WORD = 4  # bytes
+ACROSS = Scale("flops for each byte fetched: b/4", 0.1, 8, True, (0.125, 0.25, 0.5, 1, 2, 4, 8))
+UP = Scale("Gflop/s", 30, 4000, True, (30, 100, 300, 1000, 3000))
 
 
-def roofline(reports: Iterable[Report] = (), name: str = "") -> Player:
-    """Draw the roof of each memory: Gflop/s over b, for blocks of b x b. Below are the kernels of
-    ``reports``, the chip alone, as a line with this ``name``, or else published ones, as measured.
+def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
+    """Draw the roof of each memory, named along its line, and below it the kernels of ``reports``
+    as dots, or else published ones as rings.
 
     A block of other sides is drawn at their harmonic mean, as it needs as many words per flop.
     """
-    lines: dict[str, dict[float, float]] = {
-        memory: {b: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}
-        for memory, rate in memory_bandwidths().items()
+    peak, rates = HD5870.single_gflops, memory_bandwidths()
+    dots = {
+        f"{r.gemm_kernel.block[0]} x {r.gemm_kernel.block[1]}": (
+            harmonic_mean(r.gemm_kernel.block) / WORD,
+            r.gflops,
+        )
+        for r in reports
+        if r.gemm_kernel
     }
-    points = {
-        harmonic_mean(report.gemm_kernel.block): report.gflops
-        for report in reports
-        if report.gemm_kernel
+    rings = {
+        kernel: (KERNELS[kernel].block[0] / WORD, published(kernel)["gflops_max"])
+        for kernel in (() if dots else PUBLISHED)
     }
-    if points:
-        lines[name] = points
-    for measured in () if points else PUBLISHED:
-        block = KERNELS[measured].block
-        lines[f"{measured}, measured"] = {block[0]: published(measured)["gflops_max"]}
-    title = "Roofline of the HD 5870, single precision"
-    return line_chart(lines, "b, for a block of b x b", "Gflop/s", title=title)
+    best, (at, speed) = max({**rings, **dots}.items(), key=lambda kernel: kernel[1][1])
+    share = 100 * speed / min(peak, HD5870.texture_gb_s * at)
+    finding = f"{best} reaches {share:.0f} % of what arithmetic and texture units allow"
+    how = "modeled" if dots else "measured"
+    told = {
+        kernel: f"{kernel}, {how}: {at:.3g} flops per byte, {speed:,.0f} Gflop/s"
+        for kernel, (at, speed) in {**rings, **dots}.items()
+    }
+
+    def paint(width: float) -> Axes:
+        axes = Axes(width, ACROSS, UP, has_grid=False, height=360)
+        for memory, rate in rates.items():
+            x = max(ACROSS.low, UP.low / rate), min(peak / rate, ACROSS.high)
+            y = rate * x[0], rate * x[1]
+            is_roof = memory == "texture units"  # nothing is above it
+            color, thick = ("ink", 3) if is_roof else ("soft", 1.5)
+            bend = [*x, ACROSS.high], [*y, min(peak, rate * ACROSS.high)]
+            axes.line(f"roof {memory}", *bend, color, stroke_width=thick)
+            axes.along(x, y, f"{memory}: {rate:,.0f} GB/s", color)
+        ends = axes.x(ACROSS.high), axes.y(peak) - 11
+        axes.write(*ends, f"arithmetic: {peak:,.0f} Gflop/s", "ink", "end")
+        for kernel, (at, speed) in rings.items():
+            axes.ring(kernel, at, speed, "c", told[kernel], f"{speed:,.0f} {kernel}")
+        for kernel, (at, speed) in dots.items():
+            axes.dot(kernel, at, speed, "c", told[kernel], f"{kernel}: {speed:,.0f}")
+        return axes
+
+    roofs = [
+        f"{memory}: {rate:,.0f} GB/s, {peak:,.0f} Gflop/s from {peak / rate:.3g} flops per byte"
+        for memory, rate in rates.items()
+    ]
+    about = f"{name or 'Three kernels as measured'}, HD 5870, single precision."
+    about += " Both axes are logarithmic."
+    return Chart(finding, paint, about=about, lines=[*roofs, *told.values()])
