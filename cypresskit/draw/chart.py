@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -118,7 +118,7 @@ class Canvas:
         self._texts: list[str] = []
         self._marks: list[str] = []  # in front of all
         self._taken: list[Box] = []  # by texts
-        self._drawn: list[tuple[float, float]] = []  # points of lines, which texts avoid if possible
+        self._drawn = np.empty((0, 2))  # points of lines, which texts avoid if possible
 
     def add(self, tag: str, stroke: str = "", fill: str = "", name: str = "", **how: Any) -> None:
         """Add a shape. Colors are those of ``theme``; ``name`` says what it shows."""
@@ -154,7 +154,8 @@ class Canvas:
     def _crossings(self, box: Box) -> int:
         """Return how many points of lines are in a box."""
         left, top, right, bottom = box
-        return sum(left < x < right and top < y < bottom for x, y in self._drawn)
+        x, y = self._drawn.T
+        return int(((left < x) & (x < right) & (top < y) & (y < bottom)).sum())
 
     def _is_free(self, box: Box) -> bool:
         """Whether a box is inside of the drawing, and no text is in it."""
@@ -176,7 +177,13 @@ class Canvas:
         self._marks.append(_element("g", inside=inside, class_="point", **_told(name, words)))
 
     def curve_marks(
-        self, name: str, words: Sequence[str], x: np.ndarray, y: np.ndarray, color: str
+        self,
+        name: str,
+        words: Sequence[str],
+        x: np.ndarray,
+        y: np.ndarray,
+        color: str,
+        class_: str = "",
     ) -> None:
         """Add the points of a curve, which are seen when they are pointed at. Tab leads to the
         curve, arrow keys along it.
@@ -187,7 +194,8 @@ class Canvas:
             for dot in [_element("circle", color, color, cx=at, cy=up, r=7, class_="spot")]
         ]
         told = _told(name, "; ".join(words))
-        self._marks.append(_element("g", inside="".join(spots), data_curve=1, **told))
+        told |= {"data_curve": 1, "class_": class_}
+        self._marks.append(_element("g", inside="".join(spots), **told))
 
     def _said(self, x: float, y: float, words: str, color: str) -> str:
         """Return the words of a mark, above it or below it."""
@@ -235,8 +243,8 @@ class Axes(Canvas):
         self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
-        self._ends: list[tuple[float, str, str]] = []
-        self._rings: list[_Ring] = []
+        self._ends: list[tuple[float, str, str, str]] = []
+        self._spots: list[_Spot] = []
         self._draw_axes(has_grid)
 
     def _draw_axes(self, has_grid: bool) -> None:
@@ -245,13 +253,13 @@ class Axes(Canvas):
             if has_grid or tick == self.up.low:
                 line = f"M{self.left:.1f} {y:.1f}H{self.right:.1f}"
                 self.add("path", "line", d=line, opacity=0.5)
-            self.write(self.left - 8, y, number_text(tick), "soft", "end")
+            self.write(self.left - 8, y, number_text(tick), "soft", "end", data_axis="y")
         until = 0.0
         for tick in self.across.numbers():
             x, text = float(self.x(tick)), number_text(tick)
             half = theme.LETTER * len(text) / 2
             if x - half > until:
-                self.write(x, self.foot + 13, text, "soft", "middle")
+                self.write(x, self.foot + 13, text, "soft", "middle", data_axis="x")
                 until = x + half + 6
         self.write(0, 8, self.up.title, "soft")
         self.write(self.right, self.foot + 30, self.across.title, "soft", "end")
@@ -270,9 +278,10 @@ class Axes(Canvas):
     def line(self, name: str, x: ArrayLike, y: ArrayLike, color: str, **look: Any) -> None:
         """Draw a line without points."""
         self.add("path", color, name=name, d=self._path(x, y), **look)
-        for (a, b), (c, d) in pairwise(zip(self.x(x), self.y(y))):
-            steps = np.linspace(0, 1, 2 + int(np.hypot(c - a, d - b) / 6))
-            self._drawn += [(a + (c - a) * step, b + (d - b) * step) for step in steps]
+        corners = np.stack([self.x(x), self.y(y)], axis=1)
+        for one, other in pairwise(corners):
+            steps = np.linspace(0, 1, 2 + int(np.hypot(*(other - one)) / 6))[:, np.newaxis]
+            self._drawn = np.concatenate([self._drawn, one + (other - one) * steps])
 
     def level(self, name: str, x: tuple[float, float], y: float, color: str, text: str) -> None:
         """Draw a printed number or a limit: a dashed line from one x to another, with a label."""
@@ -295,27 +304,30 @@ class Axes(Canvas):
         is_result: bool = False,
         **look: Any,
     ) -> None:
-        """Draw a curve. A ``result`` is drawn when the reader asks for it."""
+        """Draw a curve. A result is drawn when the reader asks for it."""
         if is_result:
             look |= {"class_": "result", "pathLength": 1}
         self.line(name, x, y, color, **{"stroke_width": 2.5} | look)
-        self.curve_marks(name, words, self.x(x), self.y(y), color)
+        later = "later" * is_result
+        self.curve_marks(name, words, self.x(x), self.y(y), color, later)
 
     def dot(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
         """Draw a dot with a label near it."""
-        self.mark(name, words, self.x(x), self.y(y), color, fill=color, r=4.5)
+        left, down = float(self.x(x)), float(self.y(y))
+        self.mark(name, words, left, down, color, fill=color, r=4.5)
         if text:
-            self.place(self.x(x), self.y(y), text, color)
+            self._spots.append(_Spot(left, down, text, color, ""))
 
     def ring(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
         """Draw a published point: a ring with its number, or another text, near it."""
         left, down = float(self.x(x)), float(self.y(y))
         self.mark(name, words, left, down, color, fill="page", r=5.5, stroke_width=3)
-        self._rings.append(_Ring(left, down, text or number_text(y), color))
+        self._spots.append(_Spot(left, down, text or number_text(y), color, "bold"))
 
-    def end(self, y: float, text: str, color: str) -> None:
+    def end(self, y: float, text: str, color: str, *, is_result: bool = False) -> None:
         """Add a label for a line that ends at the right, at the height of ``y``."""
-        self._ends.append((float(self.y(y)), text, color))
+        kind = "end later" if is_result else "end"
+        self._ends.append((float(self.y(y)), elided(text, LONGEST), color, kind))
 
     def along(self, x: Sequence[float], y: Sequence[float], text: str, color: str) -> None:
         """Write the name of a line from one point to another along it, at its beginning."""
@@ -324,63 +336,77 @@ class Axes(Canvas):
         for letter in range(0, len(text), 2):  # where it is, for what is placed later
             away = 14 + theme.LETTER * letter
             place = left + away * np.cos(turn), low + away * np.sin(turn) - 10
-            self._taken.append(_box(*place, text[:2], "start"))
+            left_, up, right_, down = _box(*place, text[:2], "start")
+            self._taken.append((left_, up + 2, right_, down - 2))
         place = f"translate({left + 14:.1f} {low:.1f}) rotate({np.degrees(turn):.1f})"
         self._texts.append(_text(0, -10, text, color, "start", transform=place))
 
     def svg(self) -> str:
         """Return the drawing's elements."""
         self._write_ends()
-        self._write_rings()
+        self._write_spots()
         return super().svg()
 
     def _write_ends(self) -> None:
         """Write the labels at lines' ends, apart from each other."""
         if self.is_narrow:
             places = [("end", 0, s * n) for n in range(9, int(self.high), 3) for s in (-1, 1)]
-            for y, text, color in sorted(self._ends):
-                self._write_free(self.right, y, places, text, color, class_="end")
+            for y, text, color, kind in sorted(self._ends):
+                self._write_free(self.right, y, places, text, color, class_=kind)
             return
         wanted = [self.foot - y for y, *_ in self._ends]
-        for up, (_, text, color) in zip(spread(wanted, GAP, self.high), self._ends):
-            self.write(self.right + 10, self.foot - up, text, color, class_="end")
+        for up, (_, text, color, kind) in zip(spread(wanted, GAP, self.high), self._ends):
+            self.write(self.right + 10, self.foot - up, text, color, class_=kind)
 
-    def _write_rings(self) -> None:
-        """Write the rings' numbers. Rings at one place have a bracket, and their numbers beside
-        it.
+    def _write_spots(self) -> None:
+        """Write the labels of rings and dots. Those at one place have a bracket, and their labels
+        beside it.
         """
-        for rings in _groups(self._rings):
-            if len(rings) == 1:
-                self.place(rings[0].x, rings[0].y, rings[0].text, rings[0].color, class_="bold")
-                continue
-            longest = max(len(ring.text) for ring in rings)
-            side = 1 if rings[0].x + 21 + theme.LETTER * longest < self.width else -1
-            x, top, foot = rings[0].x + 11 * side, rings[0].y - 6, rings[-1].y + 6
-            self.add("path", "soft", d=f"M{x:.1f} {top:.1f}h{4 * side}V{foot:.1f}h{-4 * side}")
+        groups = list(_groups(self._spots))
+        for spots in groups:
+            if len(spots) > 1:
+                self._write_bracket(spots)
+        for spots in groups:
+            if len(spots) == 1:
+                (spot,) = spots
+                self.place(spot.x, spot.y, spot.text, spot.color, class_=spot.kind)
+
+    def _write_bracket(self, spots: Sequence["_Spot"]) -> None:
+        """Draw a bracket, and the labels at the side, and as far up or down, where they fit."""
+        middle = spread([spot.y for spot in spots], GAP, self.height)
+        downs = sorted(range(-240, 241, 2), key=abs)
+        for down, side in product(downs, (1, -1)):
+            x = spots[0].x + 21 * side
             anchor = "start" if side > 0 else "end"
-            places = spread([ring.y for ring in rings], GAP, self.height)
-            for ring, y in zip(rings, places):
-                self.write(x + 10 * side, y, ring.text, ring.color, anchor, class_="bold")
+            boxes = [_box(x, y + down, spot.text, anchor) for spot, y in zip(spots, middle)]
+            if all(map(self._is_free, boxes)):
+                break
+        left = spots[0].x + 11 * side
+        top, foot = spots[0].y - 6, spots[-1].y + 6
+        self.add("path", "soft", d=f"M{left:.1f} {top:.1f}h{4 * side}V{foot:.1f}h{-4 * side}")
+        for spot, y in zip(spots, middle):
+            self.write(x, y + down, spot.text, spot.color, anchor, class_=spot.kind)
 
 
 @dataclass(frozen=True)
-class _Ring:
-    """Where a ring is, in pixels, and what is written beside it."""
+class _Spot:
+    """Where a ring or a dot is, in pixels, and what is written beside it."""
 
     x: float
     y: float
     text: str
     color: str
+    kind: str  #: the CSS class of its text
 
 
-def _groups(rings: Sequence[_Ring]) -> Iterator[list[_Ring]]:
-    """Yield the rings, those at one place together, from top to bottom."""
-    group: list[_Ring] = []
-    for ring in sorted(rings, key=lambda ring: (round(ring.x), ring.y)):
-        if group and (abs(ring.x - group[-1].x) > 8 or ring.y - group[-1].y > 2 * GAP):
+def _groups(spots: Sequence[_Spot]) -> Iterator[list[_Spot]]:
+    """Yield the spots, those at one place together, from top to bottom."""
+    group: list[_Spot] = []
+    for spot in sorted(spots, key=lambda spot: (round(spot.x), spot.y)):
+        if group and (abs(spot.x - group[0].x) > 8 or abs(spot.y - group[-1].y) > 2 * GAP):
             yield group
             group = []
-        group.append(ring)
+        group.append(spot)
     if group:
         yield group
 
@@ -468,7 +494,7 @@ class Chart(Displayable):
         kind = "narrow" if canvas.is_narrow else "wide"
         svg = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" class="ck-chart {kind}"'
-            f' role="group" aria-label="{theme.escape_html(self.title)}"'
+            f' role="group" aria-label="{theme.escape_html("" if self.guess else self.title)}"'
             f' onkeydown="{theme.escape_html(KEYS)}">'
             f"<style>{theme.definitions(drawn)}{CSS}</style>{drawn}</svg>"
         )
@@ -495,7 +521,7 @@ class Chart(Displayable):
             )
         return (
             f'<div class="ck-chart"{" data-guess" * self.guess}>'
-            f'<div class="finding" style="font-size: 18px; font-weight: 600">'
+            f'<div class="finding later" style="font-size: 18px; font-weight: 600">'
             f"{theme.escape_html(self.title)}</div>{_paragraph(self.about)}{shown}"
             f"{_paragraph(self.note)}</div>"
         )

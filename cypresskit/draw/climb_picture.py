@@ -193,7 +193,7 @@ class _Rows:
             line = f"M{self.x(gflops):.1f} {TOP - 22}V{foot - 8:.1f}"
             self.canvas.add("path", color, name=f"level {gflops:g}", d=line, opacity=alpha)
         for gflops in GRID_GFLOPS:
-            self.canvas.write(self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle")
+            self.canvas.write(self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x")
         self.canvas.write(self.x(PAPER), TOP - 34, RECORD, "soft", "end")
         peak = f"peak {PEAK:,.0f}"
         self.canvas.write(self.x(PEAK), foot + 4, peak, "soft", "start")

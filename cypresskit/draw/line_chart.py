@@ -69,12 +69,13 @@ def line_chart(
             xs = sorted(curve)
             values = [curve[place] for place in xs]
             color = colors.get(name, "soft") if name != GUESS else "soft"
+            is_result = bool(own) and name != GUESS
             words = [f"{name}: {number_text(v)} at {number_text(at)}" for at, v in zip(xs, values)]
             if len(xs) == 1:
                 axes.dot(name, xs[0], values[0], color, words[0])
             else:
-                axes.curve(name, xs, values, color, words, is_result=bool(own) and name != GUESS)
-            axes.end(values[-1], name, color)
+                axes.curve(name, xs, values, color, words, is_result=is_result)
+            axes.end(values[-1], name, color, is_result=is_result)
         return axes
 
     rows = [
@@ -84,7 +85,7 @@ def line_chart(
     return Chart(
         title or f"{y} against {x}",
         paint,
-        about="Gray: your guess." if own else "",
+        about="Gray is what you drew." if own else "",
         lines=rows,
         guess=bool(own),
     )
@@ -107,9 +108,12 @@ def scale_up(title: str, heights: Sequence[float], log: bool = False) -> Scale:
     """Return the axis of y, from a tick to a tick. A linear axis includes 0."""
     if log:
         low, top = min(height for height in heights if height > 0) / 1.5, 1.5 * max(heights)
-        steps = (1, 2, 5) if top < 100 * low else (1,) if top > 1000 * low else (1, 3)
-        ticks = [step * 10.0**power for power in range(-9, 10) for step in steps]
-        return Scale(title, low, top, True, ticks)
+        powers = [10.0**power for power in range(-9, 13)]
+        for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
+            scale = Scale(title, low, top, True, [s * power for power in powers for s in steps])
+            if len(scale.numbers()) >= 3:
+                break
+        return scale
     least, most = min(0, *heights), max(0, *heights)
     most = 1 if least == most else most
     ticks = choose_ticks(least, most, 5.01)

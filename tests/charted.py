@@ -1,0 +1,139 @@
+"""What a chart shows, read from its SVG alone: data, by the numbers beside its axes."""
+
+import re
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+
+from cypresskit.draw.chart import Chart
+
+LETTER = 6.7  # pixels: the width of most letters at 12 px
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Label(NamedTuple):
+    """A text, and the box that it takes: left, top, right, bottom."""
+
+    text: str
+    kind: str
+    box: tuple[float, float, float, float]
+
+    def meets(self, other: "Label") -> bool:
+        a, b = self.box, other.box
+        return a[0] < b[2] - 0.2 and b[0] < a[2] - 0.2 and a[1] < b[3] - 0.2 and b[1] < a[3] - 0.2
+
+
+class Mark(NamedTuple):
+    """A point: its pixels, and what pointing at it tells."""
+
+    x: float
+    y: float
+    words: str
+
+
+class Charted:
+    """A chart at one width.
+
+    Attributes
+    ----------
+    width, height
+        Pixels.
+    labels
+        All texts that are seen without pointing.
+    marks
+        Points by the name of their datum: dots, rings, and the points of curves.
+    lines
+        Pixels of lines, by name.
+    """
+
+    def __init__(self, chart: Chart, width: float, log: str = "") -> None:
+        self.log = log  # axes that may have but two ticks
+        root = ElementTree.fromstring(chart.to_svg(width))
+        self.width, self.height = map(float, root.attrib["viewBox"].split()[2:])
+        self.labels: list[Label] = []
+        self.marks: dict[str, list[Mark]] = {}
+        self.lines: dict[str, np.ndarray] = {}
+        self._ticks: dict[str, list[tuple[float, float]]] = {"x": [], "y": []}
+        self._fits: dict[str, tuple[np.ndarray, bool]] = {}
+        for element in root:
+            kind, name = element.tag.removeprefix(SVG), element.attrib.get("data-name", "")
+            if kind == "text":
+                self._read_text(element)
+            elif kind == "path" and name:
+                numbers = re.findall(r"-?[\d.]+", element.attrib["d"])
+                self.lines[name] = np.array(numbers, float).reshape(-1, 2)
+            elif kind == "g":
+                groups = [element] if element.attrib.get("class") == "point" else element
+                self.marks[name] = [_mark(group) for group in groups if len(group)]
+
+    def _read_text(self, element: ElementTree.Element) -> None:
+        about, text = element.attrib, element.text or ""
+        place = float(about["x"]), float(about["y"]) - 4
+        if turned := re.match(r"translate\((\S+) (\S+)\)", about.get("transform", "")):
+            return self._read_turned(text, about, *map(float, turned.groups()))
+        wide = LETTER * len(text)
+        left = place[0] - wide * {"middle": 0.5, "end": 1}.get(about.get("text-anchor", ""), 0)
+        box = left, place[1] - 7, left + wide, place[1] + 7
+        self.labels.append(Label(text, about.get("class", ""), box))
+        if axis := about.get("data-axis"):
+            self._ticks[axis].append((float(text.replace(",", "")), place[axis == "y"]))
+        return None
+
+    def _read_turned(self, text: str, about: dict[str, str], x: float, y: float) -> None:
+        """A text along a line: a box for each of its letters."""
+        turn = np.radians(float(re.findall(r"rotate\((\S+)\)", about["transform"])[0]))
+        for n, letter in enumerate(text):
+            a, b = n * LETTER, -10
+            left = x + a * np.cos(turn) - b * np.sin(turn)
+            down = y + a * np.sin(turn) + b * np.cos(turn)
+            box = left, down - 5, left + LETTER, down + 5
+            self.labels.append(Label(letter, "along", box))
+
+    def value(self, axis: str, pixels: float | np.ndarray) -> np.ndarray:
+        """The value at some pixels, by the ticks of an axis."""
+        if axis not in self._fits:
+            self._fits[axis] = self._fit(axis)
+        fit, is_straight = self._fits[axis]
+        found = np.polyval(fit, pixels)
+        return found if is_straight else np.exp(found)
+
+    def _fit(self, axis: str) -> tuple[np.ndarray, bool]:
+        """The line through the ticks, and whether it is one of values, not of their logarithms."""
+        values, places = map(np.array, zip(*self._ticks[axis]))
+        straight = np.polyfit(places, values, 1)
+        off = np.abs(np.polyval(straight, places) - values).max()
+        if axis not in self.log and off < np.ptp(values) / 400:
+            return straight, True
+        bent = np.polyfit(places, np.log(values), 1)
+        assert np.allclose(np.polyval(bent, places), np.log(values), atol=0.01), "even steps"
+        return bent, False
+
+    def step(self, axis: str, pixels: float) -> float:
+        """By how much a value changes over a third of a pixel: coordinates are rounded."""
+        return float(abs(self.value(axis, pixels + 0.16) - self.value(axis, pixels - 0.16)))
+
+    def assert_shown(self, name: str, x: float, y: float) -> None:
+        """Fail unless a mark of this name is where a datum is."""
+        off = []
+        for mark in self.marks[name]:
+            right, up = self.value("x", mark.x) - x, self.value("y", mark.y) - y
+            if abs(right) <= self.step("x", mark.x) and abs(up) <= self.step("y", mark.y):
+                return
+            off.append((float(right), float(up)))
+        raise AssertionError(f"{name} isn't at {x}, {y}, but off by {off[:3]}")
+
+    def overlaps(self) -> list[tuple[str, str]]:
+        """The pairs of texts that overlap."""
+        return [
+            (one.text, other.text)
+            for n, one in enumerate(self.labels)
+            for other in self.labels[n + 1 :]
+            if one.meets(other) and not one.kind == other.kind == "along"
+        ]
+
+
+def _mark(group: ElementTree.Element) -> Mark:
+    circle = next(part for part in group if part.tag == f"{SVG}circle")
+    words = next(part.text for part in group if part.attrib.get("class") == "words")
+    return Mark(float(circle.attrib["cx"]), float(circle.attrib["cy"]), words or "")

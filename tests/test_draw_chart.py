@@ -1,0 +1,208 @@
+"""Charts: each mark is where its datum is, each label beside its thing, and no text on another."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+from charted import Charted
+
+import cypresskit as ck
+from cypresskit import draw
+from cypresskit.draw.chart import NARROW, WIDE, Axes, Chart, Scale, spread
+from cypresskit.draw.line_chart import scale_up
+from cypresskit.draw.published_charts import CHARTS
+from cypresskit.draw.stored_curves import stored
+
+WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
+CURVES = [name for name, chart in CHARTS.items() if chart.y != "%"]
+
+
+def random_series(seed: int) -> dict[str, dict[float, float]]:
+    """Lines of any number, length and height, some of which end at one place."""
+    rng = random.Random(seed)
+    top = 10 ** rng.uniform(-2, 4)
+    places = sorted(rng.sample(range(1, 5000), rng.randint(2, 30)))
+    series = {}
+    for n in range(rng.randint(1, 6)):
+        xs = places if rng.random() < 0.7 else rng.sample(places, rng.randint(1, len(places)))
+        name = "".join(rng.choices("abcdefgh ijk", k=rng.randint(1, 30))).strip() + f" {n}"
+        series[name] = {x: top * rng.choice((rng.random(), 0.5, 1)) for x in xs}
+    return series
+
+
+# -- positions
+
+
+@WIDTHS
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
+    drawn = Charted(draw.published(name), width)
+    for series, rows in stored()[name].items():
+        assert len(drawn.marks[series]) == len(rows) == len(drawn.lines[series])
+        for (x, y, error), (left, down) in zip(rows, drawn.lines[series], strict=True):
+            drawn.assert_shown(series, x, y)
+            assert drawn.value("y", down) == pytest.approx(y, abs=drawn.step("y", down)), series
+            assert drawn.value("x", left) == pytest.approx(x, abs=drawn.step("x", left)), series
+            if error:
+                band = drawn.lines[f"band {series}"]
+                at = band[np.abs(band[:, 0] - left) < 0.06][:, 1]
+                ends = sorted(drawn.value("y", at))
+                assert ends == pytest.approx([y * (1 - error), y * (1 + error)], rel=0.01)
+    for series, (x, y) in CHARTS[name].points.items():
+        drawn.assert_shown(f"published {series}", x, y)
+    for level in CHARTS[name].levels:
+        for _, down in drawn.lines[f"level {level.series} {level.words}"]:
+            assert drawn.value("y", down) == pytest.approx(level.y, abs=drawn.step("y", down))
+
+
+@WIDTHS
+@pytest.mark.parametrize("log", ["", "x", "y", "xy"])
+@pytest.mark.parametrize("seed", range(8))
+def test_any_lines_are_where_their_numbers_are(seed, log, width):
+    """And each is named at its end, in the order of their ends; no text is on another."""
+    series = {n: {x: y + 1e-3 for x, y in curve.items()} for n, curve in random_series(seed).items()}
+    drawn = Charted(draw.line_chart(series, "x", "y", log=log), width, log)
+    for name, curve in series.items():
+        for x, y in curve.items():
+            drawn.assert_shown(name, x, y)
+    assert not drawn.overlaps()
+    ends = {label.text: label.box for label in drawn.labels if label.kind == "end"}
+    assert set(ends) == set(series)
+    middles = {name: (box[1] + box[3]) / 2 for name, box in ends.items()}
+    last = {name: max(marks, key=lambda mark: mark.x).y for name, marks in drawn.marks.items()}
+    if width == WIDE:
+        by_end = sorted(series, key=lambda name: (last[name], middles[name]))
+        assert by_end == sorted(series, key=middles.__getitem__)
+        assert all(abs(middles[name] - last[name]) <= 15 * len(series) for name in series)
+    else:
+        assert all(abs(middles[name] - last[name]) <= 30 * len(series) for name in series)
+
+
+@WIDTHS
+def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
+    """A block of b x b does b/4 flops for each byte; one of 4 x 8 as many as one of 16/3."""
+    reports = [ck.simulate("sgemm_tn_stream", 128), ck.simulate("sgemm_tn", 256)]
+    roofline = ck.teach.why_blocks.roofline
+    drawn = Charted(roofline(reports, "yours"), width)
+    drawn.assert_shown("4 x 8", 4 / 3, reports[0].gflops)
+    drawn.assert_shown("8 x 8", 2, reports[1].gflops)
+    for roof, rate in (("texture units", 1088.0), ("L2 cache", 435.2), ("memory", 153.6)):
+        for left, down in drawn.lines[f"roof {roof}"]:
+            limit = min(2720.0, rate * drawn.value("x", left))
+            assert drawn.value("y", down) == pytest.approx(limit, rel=0.02), roof
+    published = Charted(roofline(), width)
+    for kernel in ("sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"):
+        published.assert_shown(kernel, 2, ck.published.kernel(kernel)["gflops_max"])
+    for chart in (drawn, published):
+        assert not chart.overlaps()
+
+
+@WIDTHS
+def test_parts_of_a_whole_are_as_wide_as_their_shares(width):
+    svg = draw.published("li_stages").to_svg(width)
+    whole = width if width == NARROW else width - 150
+    assert svg.count("<rect") == 3 * (2 + 1) + 3 * (4 + 1), "each stage, and the rest"
+    for series, rows in stored()["li_stages"].items():
+        for x, y, _ in rows:
+            kind = "five" if "five" in series else "four"
+            part = series.split(" of ")[0]
+            name = f"{kind} stages, k = {x:g}: {part}"
+            _, shape = svg.split(f'data-name="{name}"')
+            assert f"{part}: {y:.1f} %" in shape
+            long = float(re.search(r' width="([\d.]+)"', shape)[1])
+            assert long == pytest.approx(y / 100 * whole, abs=0.06), name
+
+
+# -- labels
+
+
+@WIDTHS
+@pytest.mark.parametrize("seed", range(20))
+def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another(seed, width):
+    """Anywhere on the axes, also at one place."""
+    rng = random.Random(seed)
+    across, up = Scale("N", 1, 1000, rng.random() < 0.5), Scale("Gflop/s", 1, 900)
+    near = [(rng.uniform(5, 990), rng.uniform(5, 890)) for _ in range(2)]
+    rings = [(x * rng.uniform(0.999, 1), y * rng.uniform(0.9, 1)) for x, y in near * 2]
+    dots = [(rng.uniform(1, 1000), rng.uniform(1, 900)) for _ in range(3)]
+
+    def paint(at: float) -> Axes:
+        axes = Axes(at, across, up, ["one line", "another"])
+        for n, (x, y) in enumerate(rings):
+            axes.ring(f"ring {n}", x, y, "read", "said", f"r{n}: {y:.0f}")
+        for n, (x, y) in enumerate(dots):
+            axes.dot(f"dot {n}", x, y, "c", "said", f"d{n}: {y:.0f}")
+        for name, y in (("one line", 400), ("another", 401)):
+            axes.line(name, (1, 1000), (y, y), "soft")
+            axes.end(y, name, "soft")
+        return axes
+
+    drawn = Charted(Chart("A finding", paint), width)
+    assert not drawn.overlaps()
+    for kind, points in (("ring", rings), ("dot", dots)):
+        for n, (x, y) in enumerate(points):
+            drawn.assert_shown(f"{kind} {n}", x, y)
+            (mark,) = drawn.marks[f"{kind} {n}"]
+            (label,) = (one for one in drawn.labels if one.text == f"{kind[0]}{n}: {y:.0f}")
+            left, top, right, bottom = label.box
+            assert max(left - mark.x, mark.x - right, 0) < 45, label
+            assert max(top - mark.y, mark.y - bottom, 0) < 90, label
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_labels_that_are_spread_are_apart_in_order_and_as_near_as_can_be(seed):
+    rng = np.random.default_rng(seed)
+    wanted = rng.uniform(-20, 320, rng.integers(0, 12))
+    places = spread(wanted, 15, 300)
+    assert (np.diff(np.sort(places)) > 14.999).all()
+    assert (np.argsort(places, kind="stable") == np.argsort(wanted, kind="stable")).all()
+    assert ((places >= 0) & (places <= 300)).all()
+    for n in range(len(wanted)):
+        for by in (-0.5, 0.5):
+            other = places.copy()
+            other[n] += by
+            is_allowed = (np.diff(np.sort(other)) >= 14.999).all() and 0 <= other[n] <= 300
+            nearer = ((other - wanted) ** 2).sum() < ((places - wanted) ** 2).sum() - 1e-6
+            assert not (is_allowed and nearer), "it could be nearer"
+
+
+@pytest.mark.parametrize("heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0), (5e-7, 1e9)])
+def test_an_axis_holds_its_heights_and_at_most_seven_ticks(heights):
+    scale = scale_up("y", heights)
+    assert scale.low <= min(heights) and max(heights) <= scale.high
+    assert 2 <= len(scale.numbers()) <= 7
+    assert "nan" not in draw.line_chart({"a": dict(enumerate(heights))}, "x", "y").to_svg()
+
+
+# -- what a reader may do with them
+
+
+def test_a_chart_says_nothing_of_the_result_until_a_guess_is_answered():
+    """Neither its sentence nor labels nor a listener's names; the style sheet hides them."""
+    guess = draw.Prediction("?", (), (1, 2), 10, "")
+    guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
+    chart = draw.line_chart({"speed": {1: 7, 2: 8}}, "b", "Gflop/s", guess=guess, title="It is 8")
+    html = chart.to_html()
+    assert "data-guess" in html and "<img" not in html, "it is a part of the page at once"
+    assert "your guess: 4 at 2" in html
+    named = html.split("aria-label=")[1:]
+    assert not any("It is 8" in name.split(">")[0] for name in named)
+    rule = "[data-guess]:not([data-drawn]) .later"
+    assert rule in html
+    assert "guess" not in repr(chart), "the text form is the same for all"
+
+
+def test_a_chart_is_the_same_each_time_and_its_image_needs_nothing_else():
+    """nbval compares them; a forge or a page without trust shows the image."""
+    name = "nakasato_5"
+    html = draw.published(name).to_html()
+    assert html == draw.published(name).to_html()
+    assert "<script" not in html and html.count("data:image/svg+xml;base64,") == 2
+    svg = draw.published(name).to_svg()
+    assert svg.isascii() and "NaN" not in svg and "http" not in svg.replace("w3.org", "").split("xmlns")[0]
+
+
+def test_a_chart_for_other_programs_has_no_variables():
+    svg = draw.climb().to_paper()
+    assert "var(" not in svg and draw.climb().title in svg
