@@ -89,10 +89,8 @@ VIEWS = {
     "bundles": lambda: draw.bundles("sgemm_tn"),
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
-    "roofline": ck.teach.why_blocks.roofline,
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
-    "line_chart": lambda: draw.line_chart({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
     "block_race": lambda: ck.teach.register_block.block_race(
         ck.teach.register_block.block_runs((1, 2, 8))
     ),

@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
-from bokeh.models import HoverTool, Legend, Plot, Text
+from bokeh.models import HoverTool, Text
 
 from cypresskit.devices import DEVICES
+from cypresskit.draw.chart import NARROW, WIDE, Chart
 from cypresskit.draw.player import Player
 from cypresskit.kernels import KERNELS
 
@@ -67,27 +69,30 @@ def values_of(text: str) -> list[float]:
 # -- all texts of a player
 
 
-def apparatus(figure: Plot, frame: int) -> Iterator[Said]:
-    """What a chart's axes and legend say, but for the ticks, each of which says where it stands."""
-    for part in (*figure.below, *figure.left):
-        if isinstance(part, Legend):
-            yield from (Said(item.label.value, frame, "legend") for item in part.items)
-            continue
-        yield Said(part.axis_label, frame, "axis")
-        for place in part.ticker.ticks:
-            assert np.isclose(value(part.major_label_overrides[place]), place, rtol=1e-5)
+def said_by_chart(chart: Chart) -> Iterator[Said]:
+    """Every text of a chart: its sentences, what is drawn, and what pointing tells; but for the
+    numbers beside its axes (``charted``).
+    """
+    yield from (Said(text, 0, "words") for text in repr(chart).splitlines())
+    for width in (WIDE, NARROW):
+        for element in ElementTree.fromstring(chart.to_svg(width)).iter():
+            if element.tag.endswith("}text") and "data-axis" not in element.attrib:
+                yield Said(element.text or "", 0, "drawn")
+            yield Said(element.attrib.get("aria-label", ""), 0, "told")
 
 
-def said(player: Player, frame: int) -> Iterator[Said]:
+def said(player: Player | Chart, frame: int) -> Iterator[Said]:
     """Every text of a player at a frame: its caption, what clicks and pointing tell, and all words
     that are drawn.
     """
+    if isinstance(player, Chart):
+        yield from said_by_chart(player)
+        return
     yield Said(player.captions[frame], frame, "caption")
     for key, words in player.about.items():
         told = words if isinstance(words, str) else [w for begin, w in words if begin <= frame][-1]
         yield Said(told, frame, "about", key)
     for figure in player.figures:
-        yield from apparatus(figure, frame)
         tips = {r: t.tooltips for t in figure.select(HoverTool) for r in t.renderers}
         for renderer in figure.renderers:
             data = shown(player, renderer.data_source, frame)
@@ -117,8 +122,10 @@ def shown(player: Player, source, frame: int) -> dict:
     return data
 
 
-def moments(player: Player) -> list[int]:
+def moments(player: Player | Chart) -> list[int]:
     """The first, the middle and the last frame of each scene."""
+    if isinstance(player, Chart):
+        return [0]
     first, found = 0, []
     for _, count in player.scenes:
         found += [first, first + count // 2, first + count - 1]
@@ -215,7 +222,7 @@ def assert_true(texts: Iterable[Said], things: Iterable[Thing], now: Now = lambd
     assert not passed, "\n".join([f"{len(passed)} lies pass:", *passed[:12]])
 
 
-def assert_held(player: Player, things: Iterable[Thing], now: Now, frames=()) -> None:
+def assert_held(player: Player | Chart, things: Iterable[Thing], now: Now, frames=()) -> None:
     """Fail if a picture says, at some frames, what the things that it was given don't."""
     texts = (say for frame in frames or moments(player) for say in said(player, frame))
     assert_true(texts, things, now)

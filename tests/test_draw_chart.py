@@ -61,7 +61,9 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
 @pytest.mark.parametrize("seed", range(8))
 def test_any_lines_are_where_their_numbers_are(seed, log, width):
     """And each is named at its end, in the order of their ends; no text is on another."""
-    series = {n: {x: y + 1e-3 for x, y in curve.items()} for n, curve in random_series(seed).items()}
+    series = {
+        n: {x: y + 1e-3 for x, y in curve.items()} for n, curve in random_series(seed).items()
+    }
     drawn = Charted(draw.line_chart(series, "x", "y", log=log), width, log)
     for name, curve in series.items():
         for x, y in curve.items():
@@ -167,7 +169,9 @@ def test_labels_that_are_spread_are_apart_in_order_and_as_near_as_can_be(seed):
             assert not (is_allowed and nearer), "it could be nearer"
 
 
-@pytest.mark.parametrize("heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0), (5e-7, 1e9)])
+@pytest.mark.parametrize(
+    "heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0), (5e-7, 1e9)]
+)
 def test_an_axis_holds_its_heights_and_at_most_seven_ticks(heights):
     scale = scale_up("y", heights)
     assert scale.low <= min(heights) and max(heights) <= scale.high
@@ -200,7 +204,11 @@ def test_a_chart_is_the_same_each_time_and_its_image_needs_nothing_else():
     assert html == draw.published(name).to_html()
     assert "<script" not in html and html.count("data:image/svg+xml;base64,") == 2
     svg = draw.published(name).to_svg()
-    assert svg.isascii() and "NaN" not in svg and "http" not in svg.replace("w3.org", "").split("xmlns")[0]
+    assert (
+        svg.isascii()
+        and "NaN" not in svg
+        and "http" not in svg.replace("w3.org", "").split("xmlns")[0]
+    )
 
 
 def test_a_chart_for_other_programs_has_no_variables():

@@ -12,7 +12,7 @@ STEPS = {
     "import cypresskit as ck; ck.draw; ck.teach": "",
     "ck.teach.lds.check_place": "",
     "ck.draw.climb": "",
-    "ck.draw.line_chart": "bokeh",
+    "ck.draw.line_chart": "",
     "ck.draw.chip": "bokeh cypresskit.draw.chip",
 }
 LOADED = "import sys; print(*(m for m in ('bokeh', 'cypresskit.draw.chip') if m in sys.modules))"

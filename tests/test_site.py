@@ -116,7 +116,7 @@ def test_the_first_page_fits_a_phone(site, page):
     assert not axe_finds(page)
 
 
-@pytest.mark.parametrize("name", ["register_block", "roofline"])
+@pytest.mark.parametrize("name", ["register_block", "texture_fetch"])
 def test_a_picture_wider_than_a_phone_says_so(site, page, name):
     """The page doesn't scroll sideways; a picture that does has a sign, until it is swiped. Letters
     keep their size.

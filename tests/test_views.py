@@ -5,7 +5,7 @@ import numpy as np
 import pages
 import pytest
 from conftest import JS, READY, ROOT
-from pages import VIEWS, at, view
+from pages import at, view
 
 from cypresskit import draw
 from tools import gallery
@@ -185,6 +185,5 @@ def test_an_untrusted_lesson_shows_images(lab, page):
 # -- one type scale, and one kind of button
 
 
-#: A player, a journey, a toy and a chart: the others are drawn by the same functions.
+#: A player, a journey and a toy: the others are drawn by the same functions.
 KINDS = {name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch")}
-KINDS["line_chart"] = VIEWS["line_chart"]

@@ -25,6 +25,7 @@ PACKAGE = TOP / "cypresskit"
 #: The packages and top modules. Each may import itself and those before it.
 LAYERS = (
     "tables",
+    "lesson_table",
     "files",
     "session",
     "threads",

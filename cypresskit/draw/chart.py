@@ -63,10 +63,13 @@ class Scale:
         ticks = self.ticks or choose_ticks(self.low, self.high, 5.01)
         return [float(tick) for tick in ticks if self.low <= tick <= self.high]
 
-    def share(self, value: ArrayLike) -> np.ndarray:
-        """Return where a value is on the axis, from 0 at its low end to 1 at its high end."""
-        low, at, high = (np.log(v) if self.log else v for v in (self.low, value, self.high))
-        return (np.asarray(at, float) - low) / (high - low)
+    def share(self, value: ArrayLike) -> Any:
+        """Return where values are on the axis, from 0 at its low end to 1 at its high end."""
+        ends = np.array([self.low, self.high])
+        at = np.asarray(value, float)
+        if self.log:
+            ends, at = np.log(ends), np.log(at)
+        return (at - ends[0]) / (ends[1] - ends[0])
 
 
 def choose_ticks(start: float, end: float, most: float = 12) -> list[float]:
@@ -135,7 +138,9 @@ class Canvas:
         """Write text near a point, where no other text is: above it, beside it or below it."""
         near = [("middle", 0, -GAP), ("start", 11, 0), ("end", -11, 0), ("middle", 0, GAP)]
         near += [("start", 8, -12), ("start", 8, 12), ("end", -8, -12), ("end", -8, 12)]
-        self._write_free(x, y, [*near, *_further("start", 11), *_further("end", -11)], text, color, **how)
+        self._write_free(
+            x, y, [*near, *_further("start", 11), *_further("end", -11)], text, color, **how
+        )
 
     def _write_free(
         self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
@@ -264,11 +269,11 @@ class Axes(Canvas):
         self.write(0, 8, self.up.title, "soft")
         self.write(self.right, self.foot + 30, self.across.title, "soft", "end")
 
-    def x(self, value: ArrayLike) -> np.ndarray:
+    def x(self, value: ArrayLike) -> Any:
         """Return the pixels of values of x."""
         return self.left + (self.right - self.left) * self.across.share(value)
 
-    def y(self, value: ArrayLike) -> np.ndarray:
+    def y(self, value: ArrayLike) -> Any:
         """Return the pixels of values of y."""
         return self.foot - self.high * self.up.share(value)
 
@@ -335,9 +340,9 @@ class Axes(Canvas):
         turn = np.arctan2(high - low, right - left)
         for letter in range(0, len(text), 2):  # where it is, for what is placed later
             away = 14 + theme.LETTER * letter
-            place = left + away * np.cos(turn), low + away * np.sin(turn) - 10
-            left_, up, right_, down = _box(*place, text[:2], "start")
-            self._taken.append((left_, up + 2, right_, down - 2))
+            middle = left + away * np.cos(turn), low + away * np.sin(turn) - 10
+            one, up, other, down = _box(*middle, text[:2], "start")
+            self._taken.append((one, up + 2, other, down - 2))
         place = f"translate({left + 14:.1f} {low:.1f}) rotate({np.degrees(turn):.1f})"
         self._texts.append(_text(0, -10, text, color, "start", transform=place))
 
@@ -425,13 +430,15 @@ def paint_shares(
         sizes.update(shares)
     for number, (bar, shares) in enumerate(bars.items()):
         y, x = 34 + row * number, float(left)
-        place = (0, y - 22, bar, "ink", "start") if is_narrow else (left - 8, y, bar, "ink", "end")
-        canvas.write(*place)
-        rest = {"": 100 - sum(shares.values())}
-        for part in sorted(shares | rest, key=lambda part: -sizes[part]):
-            share = (shares | rest)[part]
+        if is_narrow:
+            canvas.write(0, y - 22, bar)
+        else:
+            canvas.write(left - 8, y, bar, anchor="end")
+        whole = {**shares, "": 100 - sum(shares.values())}
+        for part in sorted(whole, key=lambda part: -sizes[part]):
+            share = whole[part]
             wide = (width - left) * share / 100
-            place = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
+            place: dict[str, Any] = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
             shape = _element("rect", "page", colors(part), **place)
             texts = f"{part} {share:.0f} %".strip(), f"{share:.0f} %", f"{share:.0f}"
             fits = [text for text in texts if len(text) * theme.LETTER + 8 < wide]
@@ -541,7 +548,9 @@ def _further(anchor: str, right: float) -> list[Place]:
 def _paragraph(text: str) -> str:
     """Return a text below a chart's sentence or below the chart; "" if there is none."""
     words = theme.escape_html(text)
-    return text and f'<div style="max-width: 640px; margin: 2px 0 6px; font-size: 13px">{words}</div>'
+    return (
+        text and f'<div style="max-width: 640px; margin: 2px 0 6px; font-size: 13px">{words}</div>'
+    )
 
 
 def data_url(svg: str) -> str:
@@ -571,13 +580,12 @@ def _told(name: str, words: str) -> dict[str, Any]:
 
 def _element(tag: str, stroke: str = "", fill: str = "", inside: str = "", **how: Any) -> str:
     """Return an SVG element. Empty attributes are left out; ``_`` stands for ``-``."""
-    paint = {}
-    if tag != "g":
-        for kind, tint in ((("stroke", stroke), ("fill", fill))):
-            color, _, alpha = tint.partition(" ")
-            paint |= {kind: f"var(--ck-{color})" if color else "none", f"{kind}-opacity": alpha}
-        if tag == "text":
-            del paint["stroke"]
+    paint: dict[str, Any] = {}
+    for kind, tint in () if tag == "g" else (("stroke", stroke), ("fill", fill)):
+        color, _, alpha = tint.partition(" ")
+        paint |= {kind: f"var(--ck-{color})" if color else "none", f"{kind}-opacity": alpha}
+    if tag == "text":
+        del paint["stroke"]
     written = (
         (name.rstrip("_").replace("_", "-"), f"{value:.1f}" if _is_float(value) else value)
         for name, value in (paint | how).items()

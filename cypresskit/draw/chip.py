@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cypresskit.draw.chip_scene import ENGINE_KEYS, FRAMES, HIDDEN, ChipLayout, Scene
-from cypresskit.draw.player import Player
 from cypresskit.draw.display import require_nonempty
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing import Report, simulate

@@ -193,7 +193,9 @@ class _Rows:
             line = f"M{self.x(gflops):.1f} {TOP - 22}V{foot - 8:.1f}"
             self.canvas.add("path", color, name=f"level {gflops:g}", d=line, opacity=alpha)
         for gflops in GRID_GFLOPS:
-            self.canvas.write(self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x")
+            self.canvas.write(
+                self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x"
+            )
         self.canvas.write(self.x(PAPER), TOP - 34, RECORD, "soft", "end")
         peak = f"peak {PEAK:,.0f}"
         self.canvas.write(self.x(PEAK), foot + 4, peak, "soft", "start")
@@ -202,8 +204,8 @@ class _Rows:
         """Draw a dot, its limit, and unless it is a step, what it starts from."""
         canvas, is_narrow = self.canvas, self.canvas.is_narrow
         if bar.is_framed:
-            frame = {"x": 1, "y": y - self.high + 14, "width": canvas.width - 2, "rx": 4}
-            canvas.add("rect", "ink", height=self.high - 2, stroke_width=1.5, **frame)
+            edge = f"M1 {y - self.high + 14:.1f}h{canvas.width - 2}v{self.high - 2}H1z"
+            canvas.add("path", "ink", d=edge, stroke_width=1.5)
         name_y = y - 16 if is_narrow else y
         look = {"class_": "bold"} if bar.gflops else {}
         canvas.write(6, name_y, bar.name, "ink" if bar.gflops else "soft", **look)

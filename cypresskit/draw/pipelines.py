@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import Player
 from cypresskit.draw.chart import choose_ticks
 from cypresskit.draw.display import require_nonempty
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
 from cypresskit.host import Span, Task, Timeline
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit import published as papers
 from cypresskit.devices import HD5870
-from cypresskit.draw.chart import COLORS, Axes, Chart, number_text, paint_shares
+from cypresskit.draw.chart import COLORS, Axes, Canvas, Chart, number_text, paint_shares
 from cypresskit.draw.line_chart import Curve, scale_across, scale_up
 from cypresskit.draw.stored_curves import stored
 
@@ -113,7 +113,8 @@ FLUCTUATES = (
 NO_NUMBERS = "The text prints no number of this plot, so only the model is drawn."
 CHARTS = {
     "nakasato_4": PublishedChart(
-        "With 25 registers SGEMM reaches {sgemm_tn:,.0f} Gflop/s, with 37 at most {sgemm_tn_37:,.0f}",
+        "With 25 registers SGEMM reaches {sgemm_tn:,.0f} Gflop/s, with 37 at most"
+        " {sgemm_tn_37:,.0f}",
         "Nakasato's figure 4",
         FLUCTUATES,
         {"sgemm_tn": "25 registers", "sgemm_tn_37": "37 registers"},
@@ -163,7 +164,8 @@ CHARTS = {
         levels=(_best("sgemm_64x64"), _best("sgemm_64x64_lds")),
     ),
     "ashraf_sgemv": PublishedChart(
-        "A matrix times a vector: {sgemv_n_reduce2:.0f} Gflop/s with a helper, {sgemv_n:.0f} without",
+        "A matrix times a vector: {sgemv_n_reduce2:.0f} Gflop/s with a helper, {sgemv_n:.0f}"
+        " without",
         "Ashraf's plot of matrix times vector",
         NO_NUMBERS,
         {
@@ -173,7 +175,8 @@ CHARTS = {
         },
     ),
     "ashraf_reduction": PublishedChart(
-        "At N = 256 three helpers give {sgemm_nn_reduce4 at 256:,.0f} Gflop/s, none {sgemm_nn at 256:,.0f}",
+        "At N = 256 three helpers give {sgemm_nn_reduce4 at 256:,.0f} Gflop/s, none"
+        " {sgemm_nn at 256:,.0f}",
         "Ashraf's plot of SGEMM with reduction",
         NO_NUMBERS,
         {
@@ -266,7 +269,7 @@ def published(name: str) -> Chart:
     if plot.y == "%":
         about = "Shares of the time of all stages, modeled; gray: the other loads and stores."
         bars = _bars(plot, curves)
-        paint = partial(paint_shares, bars=bars, colors=_part_color)
+        paint: Callable[[float], Canvas] = partial(paint_shares, bars=bars, colors=_part_color)
     else:
         about = "Lines: the model." + " Rings and dashed lines: printed numbers." * bool(said)
         if any(error for series in plot.series for *_, error in rows[series]):
@@ -303,8 +306,8 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
         axes.curve(series, x, y, colors[series], words)
         axes.end(y[-1], label, colors[series])
     for series, (at, value) in plot.points.items():
-        words = f"published {value:g} at {at:g}; {_compare(curves[series], at, value)}"
-        axes.ring(f"published {series}", at, value, colors[series], words)
+        told = f"published {value:g} at {at:g}; {_compare(curves[series], at, value)}"
+        axes.ring(f"published {series}", at, value, colors[series], told)
     return axes
 
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import Device
-from cypresskit.draw.player import Player
 from cypresskit.draw.display import require_nonempty
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.own import Source

@@ -12,8 +12,8 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.block import find_block
-from cypresskit.draw.player import Player
 from cypresskit.draw.display import require_nonempty
+from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.machine.record import Recording
 
