@@ -122,7 +122,10 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     with everything that can be pointed at or chosen.
     """
     stage.put(hostile.PICTURES[view](hostile.TEXT).to_html())
-    stage.wait_for_function(SHOWN)
+    if view == "line_chart":
+        stage.locator("svg.wide").wait_for()
+    else:
+        stage.wait_for_function(SHOWN)
     for key in ("ArrowDown", "End"):
         stage.keyboard.press(key)
     assert not stage.evaluate(BECAME)

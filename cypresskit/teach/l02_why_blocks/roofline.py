@@ -7,7 +7,7 @@ works at b/4 flops for each byte fetched. Left out: other precisions.
 from collections.abc import Iterable
 from statistics import harmonic_mean
 
-from cypresskit.devices import HD5870
+from cypresskit.devices import CHIP_ALONE, HD5870
 from cypresskit.draw.chart import Axes, Chart, Scale
 from cypresskit.kernels import KERNELS
 from cypresskit.published import kernel as published
@@ -70,6 +70,7 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
         f"{memory}: {rate:,.0f} GB/s, {peak:,.0f} Gflop/s from {peak / rate:.3g} flops per byte"
         for memory, rate in rates.items()
     ]
-    about = f"{name or 'Three kernels as measured'}, HD 5870, single precision."
+    drawn = f"{name}, {CHIP_ALONE.name}" if dots else "Three kernels as measured"
+    about = f"{drawn}, HD 5870, single precision."
     about += " Both axes are logarithmic."
     return Chart(finding, paint, about=about, lines=[*roofs, *told.values()])
