@@ -81,6 +81,7 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     "bundles": lambda text: draw.bundles(compile(commented(text))),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
+    "product": lambda text: draw.product(called(text), 64),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
     "line_chart": line_chart,
     "block_race": lambda text: ck.teach.register_block.block_race(

@@ -6,6 +6,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit import draw
+from cypresskit.draw.chart import Chart
 
 
 def one_frame(view):
@@ -18,6 +19,7 @@ VIEWS = {
     "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
     "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
     "lds_transpose": ("sgemm_64x64_lds", one_frame(ck.teach.lds.lds_transpose)),
+    "product": ("dgemm_tn", lambda kernel: draw.product(kernel, 64)),
     "split_k": ("sgemv_n_reduce2", one_frame(ck.teach.small.split_k)),
     "register_block": ("dgemm_nn", one_frame(draw.register_block)),
     "texture_fetch": ("sgemm_tt", one_frame(ck.draw.texture_fetch)),
@@ -28,6 +30,8 @@ VIEWS = {
 def told(picture) -> str:
     """What a picture says, and what of it changes from frame to frame."""
     levels = getattr(picture, "levels", ())
+    if isinstance(picture, Chart):
+        return f"{picture!r} {picture.to_svg()}"
     players = [level.player for level in levels] or [picture]
     shown = [(p.captions, p.about, [t.frames.tolist() for t in p.tracks]) for p in players]
     return f"{picture!r} {shown}"

@@ -15,6 +15,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from cypresskit import draw, host, teach
+from cypresskit.draw.chart import Chart
 from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.editing.steps import STEPS
@@ -46,6 +47,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
         "A product with reduction: four work-items for each block",
         teach.small.split_k,
     ),
+    "product": ("A product's errors, folded by the block", draw.product),
     "published": ("A paper's plot, and the model's", lambda: draw.published("nakasato_4")),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
@@ -93,12 +95,16 @@ def write_pages(folder: Path) -> str:
     scripts = '<script src="../_static/players.js" async></script>'
     links = '<a href="../docs/views.html">More pictures</a>'
     made = [make() for _, make in VIEWS.values()]
-    images = stills.take([shown.to_html() for shown in made])
+    images = stills.take([shown.to_html() for shown in made if shown.plays])
     cards = []
-    for (name, (title, _)), shown, image in zip(VIEWS.items(), made, images):
+    for (name, (title, _)), shown in zip(VIEWS.items(), made):
         (folder / f"{name}.html").write_text(shown.page(scripts, links), encoding="utf-8")
-        (folder / f"{name}.webp").write_bytes(image)
-        still = f'<img src="../pictures/{name}.webp" alt="" loading="lazy">'
+        if isinstance(shown, Chart):
+            image, drawn = folder / f"{name}.svg", shown.to_svg().encode()
+        else:
+            image, drawn = folder / f"{name}.webp", next(images)
+        image.write_bytes(drawn)
+        still = f'<img src="../pictures/{image.name}" alt="" loading="lazy">'
         cards.append(f'<a href="../pictures/{name}.html">{still}{escape(title)}</a>')
     return f'<div class="stills">{"".join(cards)}</div>'
 

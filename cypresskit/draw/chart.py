@@ -10,7 +10,7 @@ mark, Tab and arrow keys tell its value.
 import base64
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -34,10 +34,10 @@ INLINE = (
     "const p=this.parentNode;p.outerHTML=[this.src,p.firstChild.srcset]"
     ".map(one=>atob(one.split(',')[1])).join('')"
 )
-#: Arrow keys go along a curve's points.
+#: Arrow keys go from one mark of a group to the next.
 KEYS = (
     "const g=event.target,by={ArrowLeft:-1,ArrowRight:1}[event.key],all=[...g.children];"
-    "if(by&&g.dataset.curve){event.preventDefault();const at=all.findIndex(p=>p.matches('.now'));"
+    "if(by&&g.dataset.group){event.preventDefault();const at=all.findIndex(p=>p.matches('.now'));"
     "all[at]?.classList.remove('now');"
     "all[Math.max(0,Math.min(all.length-1,at+by))].classList.add('now')}"
 )
@@ -125,14 +125,14 @@ class Canvas:
 
     def add(self, tag: str, stroke: str = "", fill: str = "", name: str = "", **how: Any) -> None:
         """Add a shape. Colors are those of ``theme``; ``name`` says what it shows."""
-        self._shapes.append(_element(tag, stroke, fill, data_name=name, **how))
+        self._shapes.append(element(tag, stroke, fill, data_name=name, **how))
 
     def write(
         self, x: float, y: float, text: str, color: str = "ink", anchor: str = "start", **how: Any
     ) -> None:
         """Write text with its middle at the height ``y``."""
         self._taken.append(_box(x, y, text, anchor))
-        self._texts.append(_text(x, y, text, color, anchor, **how))
+        self._texts.append(text_element(x, y, text, color, anchor, **how))
 
     def place(self, x: float, y: float, text: str, color: str, **how: Any) -> None:
         """Write text near a point, where no other text is: above it, beside it or below it."""
@@ -172,35 +172,32 @@ class Canvas:
 
     def mark(self, name: str, words: str, x: float, y: float, color: str, **how: Any) -> None:
         """Add a dot or a ring, which shows ``words`` when it is pointed at or has the focus."""
-        self.part(name, words, x, y, _element("circle", color, cx=x, cy=y, **how), color)
+        self.part(name, words, x, y, element("circle", color, cx=x, cy=y, **how), color)
 
     def part(self, name: str, words: str, x: float, y: float, shape: str, color: str) -> None:
         """Add a shape that shows ``words`` beside a point, when it is pointed at or has the
         focus.
         """
         inside = shape + self._said(x, y, words, color)
-        self._marks.append(_element("g", inside=inside, class_="point", **_told(name, words)))
+        self._marks.append(element("g", inside=inside, class_="point", **_told(name, words)))
 
-    def curve_marks(
+    def group(
         self,
         name: str,
-        words: Sequence[str],
-        x: np.ndarray,
-        y: np.ndarray,
+        parts: Iterable[tuple[str, float, float, str]],
         color: str,
         class_: str = "",
     ) -> None:
-        """Add the points of a curve, which are seen when they are pointed at. Tab leads to the
-        curve, arrow keys along it.
+        """Add shapes with words, each as (words, x, y, shape). Tab leads to the group, arrow keys
+        from one to the next.
         """
-        spots = [
-            _element("g", inside=f"{dot}{self._said(at, up, said, color)}", class_="point")
-            for at, up, said in zip(x, y, words, strict=True)
-            for dot in [_element("circle", color, color, cx=at, cy=up, r=7, class_="spot")]
-        ]
-        told = _told(name, "; ".join(words))
-        told |= {"data_curve": 1, "class_": class_}
-        self._marks.append(_element("g", inside="".join(spots), **told))
+        parts = list(parts)
+        inside = "".join(
+            element("g", inside=shape + self._said(x, y, words, color), class_="point")
+            for words, x, y, shape in parts
+        )
+        told = _told(name, "; ".join(words for words, *_ in parts))
+        self._marks.append(element("g", inside=inside, data_group=1, class_=class_, **told))
 
     def _said(self, x: float, y: float, words: str, color: str) -> str:
         """Return the words of a mark, above it or below it."""
@@ -208,7 +205,7 @@ class Canvas:
         wide = theme.LETTER * len(words)
         left = min(max(float(x) - wide / 2, 4), self.width - 4 - wide)
         up = y - 19 if y > 40 else y + 19
-        return _text(left, up, words, color, "start", class_="words")
+        return text_element(left, up, words, color, "start", class_="words")
 
     def svg(self) -> str:
         """Return the drawing's elements."""
@@ -314,7 +311,11 @@ class Axes(Canvas):
             look |= {"class_": "result", "pathLength": 1}
         self.line(name, x, y, color, **{"stroke_width": 2.5} | look)
         later = "later" * is_result
-        self.curve_marks(name, words, self.x(x), self.y(y), color, later)
+        spots = [
+            (said, at, up, element("circle", color, color, cx=at, cy=up, r=7, class_="spot"))
+            for said, at, up in zip(words, self.x(x), self.y(y), strict=True)
+        ]
+        self.group(name, spots, color, later)
 
     def dot(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
         """Draw a dot with a label near it."""
@@ -344,7 +345,7 @@ class Axes(Canvas):
             one, up, other, down = _box(*middle, text[:2], "start")
             self._taken.append((one, up + 2, other, down - 2))
         place = f"translate({left + 14:.1f} {low:.1f}) rotate({np.degrees(turn):.1f})"
-        self._texts.append(_text(0, -10, text, color, "start", transform=place))
+        self._texts.append(text_element(0, -10, text, color, "start", transform=place))
 
     def svg(self) -> str:
         """Return the drawing's elements."""
@@ -439,11 +440,11 @@ def paint_shares(
             share = whole[part]
             wide = (width - left) * share / 100
             place: dict[str, Any] = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
-            shape = _element("rect", "page", colors(part), **place)
+            shape = element("rect", "page", colors(part), **place)
             texts = f"{part} {share:.0f} %".strip(), f"{share:.0f} %", f"{share:.0f}"
             fits = [text for text in texts if len(text) * theme.LETTER + 8 < wide]
             if fits:
-                shape += _text(x + 6, y, fits[0], "ink", "start", class_="on")
+                shape += text_element(x + 6, y, fits[0], "ink", "start", class_="on")
             words = f"{bar}, {part or 'the rest'}: {share:.1f} %"
             canvas.part(f"{bar}: {part}", words, x + min(wide / 2, 40), y, shape, "ink")
             x += wide
@@ -495,8 +496,8 @@ class Chart(Displayable):
         canvas = self.paint(width)
         drawn, head = canvas.svg(), 56 if is_whole else 0
         if is_whole:
-            drawn += _text(0, 10 - head, self.title, "ink", "start", class_="head")
-            drawn += _text(0, 34 - head, self.about, "soft", "start")
+            drawn += text_element(0, 10 - head, self.title, "ink", "start", class_="head")
+            drawn += text_element(0, 34 - head, self.about, "soft", "start")
         size = f"0 {-head} {width:g} {canvas.height + head:.0f}"
         kind = "narrow" if canvas.is_narrow else "wide"
         svg = (
@@ -565,11 +566,11 @@ def _box(x: float, y: float, text: str, anchor: str) -> Box:
     return left, float(y) - GAP / 2, left + wide, float(y) + GAP / 2
 
 
-def _text(x: float, y: float, text: str, color: str, anchor: str, **how: Any) -> str:
+def text_element(x: float, y: float, text: str, color: str, anchor: str, **how: Any) -> str:
     if anchor != "start":
         how["text_anchor"] = anchor
     words = theme.escape_html(elided(text, 3 * LONGEST))
-    return _element("text", "", color, words, x=x, y=y + 4, **how)
+    return element("text", "", color, words, x=x, y=y + 4, **how)
 
 
 def _told(name: str, words: str) -> dict[str, Any]:
@@ -578,7 +579,7 @@ def _told(name: str, words: str) -> dict[str, Any]:
     return {"data_name": name, "role": "img", "aria_label": words, **keys}
 
 
-def _element(tag: str, stroke: str = "", fill: str = "", inside: str = "", **how: Any) -> str:
+def element(tag: str, stroke: str = "", fill: str = "", inside: str = "", **how: Any) -> str:
     """Return an SVG element. Empty attributes are left out; ``_`` stands for ``-``."""
     paint: dict[str, Any] = {}
     for kind, tint in () if tag == "g" else (("stroke", stroke), ("fill", fill)):

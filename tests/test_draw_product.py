@@ -1,0 +1,123 @@
+"""A product's errors: each is that of an element, and a place is crossed out if it is wrong."""
+
+import re
+from fractions import Fraction
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit import draw
+from cypresskit.draw.chart import NARROW, WIDE
+from cypresskit.draw.product import CLASSES, added_in_pairs, exact_errors
+
+KERNELS = ["sgemm_tn", "sgemm_64x64_lds", "dgemm_nn", "dgemm_tn_stream_2x8", "sgemm_naive"]
+
+
+def own(name: str, old: str, new: str, tmp_path):
+    """A kernel of the catalog with a line changed."""
+    text = ck.kernels[name].text
+    assert old in text
+    (path := tmp_path / "own.il").write_text(text.replace(old, new, 1))
+    return ck.load_kernel(path, like=name)
+
+
+def parts(chart, width: float) -> list[tuple[str, list]]:
+    """The words of each mark, and its shapes."""
+    groups = ElementTree.fromstring(chart.to_svg(width)).iter("{http://www.w3.org/2000/svg}g")
+    return [
+        (next(part.text for part in group if part.attrib.get("class") == "words"), [*group])
+        for group in groups
+        if group.attrib.get("class") == "point"
+    ]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("seed", range(4))
+def test_errors_are_exact(dtype, seed):
+    """As by fractions, also of numbers of very different size."""
+    rng = np.random.default_rng(seed)
+    m, n, k = rng.integers(1, 7, 3)
+    a = (rng.standard_normal((m, k)) * 10.0 ** rng.integers(-8, 8, (m, 1))).astype(dtype)
+    b = (rng.standard_normal((k, n)) * 10.0 ** rng.integers(-8, 8, (1, n))).astype(dtype)
+    for c in (a @ b, added_in_pairs(a, b), np.zeros((m, n), dtype)):
+        errors = exact_errors(c, a, b)
+        for i, j in np.ndindex(m, n):
+            terms = (Fraction(float(a[i, t])) * Fraction(float(b[t, j])) for t in range(k))
+            true = abs(Fraction(float(c[i, j])) - sum(terms))
+            size = float(np.abs(a[i]) @ np.abs(b[:, j]))
+            assert abs(errors[i, j] - float(true)) <= 1e-12 * float(true) + 1e-28 * size
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_correct_kernel_has_no_wrong_place(name):
+    chart = draw.product(name, 64)
+    assert chart.title == "All 4,096 elements of C equal numpy's within rounding"
+    rows, columns = ck.kernels[name].block
+    places = [words for words, _ in parts(chart, WIDE) if words.startswith("row ")]
+    assert len(places) == rows * columns and not any("wrong" in words for words in places)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("sgemm_tn", "mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10"),
+        ("sgemm_tn", "mad r14, r2.z, r4, r14", "mad r14, r2.z, r4.yyzw, r14"),
+    ],
+)
+def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, width, tmp_path):
+    """By an independent comparison; each at its row and column."""
+    kernel, n = own(name, old, new, tmp_path), 64
+    chart = draw.product(kernel, n, seed=3)
+    a, b = np.random.default_rng(3).standard_normal((2, n, n)).astype(np.float32)
+    wrong = ~np.isclose(ck.gemm(a, b, kernel=kernel), a.astype(float) @ b, rtol=0, atol=1e-3)
+    rows, columns = kernel.block
+    expected = {(int(i) % rows, int(j) % columns) for i, j in zip(*np.nonzero(wrong))}
+    crossed, lefts, tops = set(), {}, {}
+    for words, shapes in parts(chart, width):
+        if place := re.match(r"row (\d+), column (\d+)", words):
+            row, column = map(int, place.groups())
+            lefts[row, column] = float(shapes[0].attrib["x"])
+            tops[row, column] = float(shapes[0].attrib["y"])
+            if any(shape.tag.endswith("path") for shape in shapes):
+                crossed.add((row, column))
+                assert "wrong" in words
+    assert crossed == expected and expected
+    assert len(lefts) == rows * columns
+    side = lefts[0, 1] - lefts[0, 0]
+    for row, column in lefts:
+        assert lefts[row, column] == pytest.approx(lefts[0, 0] + side * column, abs=0.2)
+        assert tops[row, column] == pytest.approx(tops[0, 0] + side * row, abs=0.2)
+    assert f"{wrong.sum():,} of 4,096 elements of C are wrong" in chart.title
+    assert f"all in {len(expected)} of {rows * columns} places" in chart.title
+
+
+def test_bars_are_as_long_as_the_shares_of_elements():
+    chart, n = draw.product("sgemm_tn", 64), 64
+    a, b = np.random.default_rng(1).standard_normal((2, n, n)).astype(np.float32)
+    unit = np.spacing(np.float32(8))
+    longs = {}
+    for whose, c in (("this kernel", ck.gemm(a, b)), ("in pairs", added_in_pairs(a, b))):
+        units = np.abs(c - a.astype(float) @ b) / unit
+        low = 0.0
+        for end, name in (*((end, f"up to {end}") for end in CLASSES), (np.inf, "more")):
+            longs[f"{whose}: {name}"] = float(((units > low) & (units <= end)).mean())
+            low = end
+        longs[f"{whose}: up to 1"] += float((units == 0).mean())
+    assert sum(longs.values()) == pytest.approx(2)
+    drawn = {
+        w: float(s[0].attrib["width"]) for w, s in parts(chart, WIDE) if ": " in w and "%" in w
+    }
+    drawn = {words.rpartition(":")[0]: long for words, long in drawn.items() if "row" not in words}
+    scale = max(drawn.values()) / max(longs.values())
+    for name, share in longs.items():
+        assert drawn[name] == pytest.approx(max(1.0, scale * share), abs=0.2), name
+
+
+def test_what_it_cannot_draw_is_refused():
+    with pytest.raises(ValueError, match="isn't a multiple of the block's sides, 8 x 8"):
+        draw.product("sgemm_tn", 100)
+    with pytest.raises(ValueError, match="isn't a kernel in single or double precision"):
+        draw.product("ddgemm_tn_fma", 64)
