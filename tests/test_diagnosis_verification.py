@@ -9,7 +9,10 @@ from conftest import SIX
 from faults import plant
 
 import cypresskit as ck
+from cypresskit.diagnosis import at_size
 from cypresskit.kernels.products import make_product
+from cypresskit.machine import engines
+from cypresskit.machine.launch import prepare
 
 TEXT = ck.kernels["sgemm_tn"].text
 
@@ -92,7 +95,9 @@ def test_a_kernel_that_stores_nothing_where_beta_is_0_is_wrong(name):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_product_is_compared_element_by_element(seed):
-    """The kernels' own are within their bounds; one bit more is noticed, and one bound more."""
+    """In units of the last place of a typical element, beside numpy's own error; one bit more is
+    noticed, and one bound more.
+    """
     rng = np.random.default_rng(seed)
     m, n, k = rng.integers(1, 40, 3)
     dtype = rng.choice([np.float32, np.float64])
@@ -102,15 +107,22 @@ def test_a_product_is_compared_element_by_element(seed):
     result = ck.gemm(a, b, c, **scalars)
     found = ck.compare(result, a, b, c, **scalars)
     assert found and found.elements == m * n and found.largest_error <= found.bound
-    assert re.fullmatch(
-        rf"{m * n:,} elements (?:are within|equal numpy's, to the last).*", str(found)
-    )
-    place = rng.integers(m), rng.integers(n)
     exact = scalars["alpha"] * (a.astype(float) @ b) + scalars["beta"] * c
+    unit = np.spacing(dtype(np.sqrt(np.mean(exact**2))))
+    errors = [np.abs(result - exact).max() / unit]
+    if dtype == np.float32:
+        own = dtype(scalars["alpha"]) * (a @ b) + dtype(scalars["beta"]) * c
+        errors.append(np.abs(own - exact).max() / unit)
+    said = str(found)
+    assert said.startswith(f"All {m * n:,} elements equal numpy's within rounding: largest ")
+    shown = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", said.partition(":")[2])]
+    assert shown == pytest.approx(errors, abs=0.5) and ("own" in said) == (dtype == np.float32)
+    place = rng.integers(m), rng.integers(n)
     size = abs(scalars["alpha"]) * (np.abs(a).astype(float) @ np.abs(b)) + np.abs(beta * c)
     result[place] = exact[place] + 1.1 * (k + 4) * np.finfo(dtype).eps * size[place]
     wrong = ck.compare(result, a, b, c, **scalars)
     assert not wrong and wrong.beyond == 1 and str(wrong).startswith(f"1 of {m * n:,} elements")
+    assert wrong.at == place
     result[place] = np.nan
     assert ck.compare(result, a, b, c, **scalars).beyond == 1
     whole = np.rint(4 * a), np.rint(4 * b)
@@ -120,6 +132,170 @@ def test_a_product_is_compared_element_by_element(seed):
     assert "last bit" not in str(ck.compare(product, *whole))
     with pytest.raises(ValueError, match="the result has shape"):
         ck.compare(product[:, :, None], *whole)
+
+
+LITERAL = "dcl_literal l9, {}\ndcl_literal l0,"
+#: Kernels that are correct at small sizes only: a literal, a line, and what stands in its place.
+SMALL_ONLY = {
+    "k up to 64": (
+        "64.0, 0.0, 0.0, 0.0",
+        "ge r1.x, r0.z, cb0[0].z",
+        "min r1.y, cb0[0].z, l9.x\nge r1.x, r0.z, r1.y",
+    ),
+    "rows modulo 64": ("63, 0, 0, 0", "ftoi r1.x, r1.x", "ftoi r1.x, r1.x\niand r1.x, r1.x, l9.x"),
+}
+
+
+@pytest.mark.parametrize("like", ["sgemm_tn", "sgemm_tn_37"])
+@pytest.mark.parametrize("fault", ["k up to 64", "rows modulo 64"])
+@pytest.mark.parametrize("size", [300, 2048, (520, 300, 1000)])
+def test_a_kernel_that_is_correct_at_small_sizes_only_is_incorrect_at_a_given_one(
+    like, fault, size
+):
+    literal, line, cure = SMALL_ONLY[fault]
+    text = ck.kernels[like].text
+    text = text.replace("dcl_literal l0,", LITERAL.format(literal), 1).replace(line, cure, 1)
+    kernel = mine(like, text)
+    assert ck.verify(kernel)
+    found = ck.verify(kernel, size=size)
+    assert not found and found.at_size.fault in str(found)
+    said = re.search(r"C\[(\d+), (\d+)\]: (\S+) in place of (\S+)\.", found.error)
+    assert float(said[3]) != float(said[4])
+    assert ck.verify(like, size=size)
+
+
+def test_a_kernel_that_stores_too_little_of_a_larger_product_is_incorrect():
+    """Also where only a part of the launch runs, so that most of C isn't stored anyway."""
+    text = TEXT.replace("dcl_literal l0,", LITERAL.format("64.0, 0.0, 0.0, 0.0"), 1)
+    text = text.replace("endloop", "endloop\nlt r90.x, vWinCoord0.y, l9.x\nif_logicalnz r90.x", 1)
+    kernel = mine("sgemm_tn", text.replace("endmain", "endif\nendmain", 1))
+    assert ck.verify(kernel, size=512)
+    found = ck.verify(kernel, size=2048)
+    assert not found and "a part of the launch stores" in found.error
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("name", ck.kernels)
+@pytest.mark.parametrize("engine", [True, False])
+def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatch):
+    monkeypatch.setattr(at_size, "HAS_LLVM", engine)
+    monkeypatch.setattr(engines, "HAS_LLVM", engine)
+    kernel = ck.kernels[name]
+    rng = random.Random(name)
+    m, n, k = rng.randint(1, 1000), rng.randint(1, 1000), rng.randint(1, 40)
+    monkeypatch.setattr(at_size, "WHOLE", rng.choice([0, 1 << 27]))
+    n = 1 if kernel.is_vector else n
+    found = ck.verify(kernel, size=(m, n, k)).at_size
+    assert found.size == kernel.convention.padded(m, n, k) and not found.fault
+    if engine and at_size.WHOLE:
+        assert found.elements.elements == found.size[0] * found.size[1]
+    else:
+        assert 0 < found.elements.elements <= at_size.COMPARED
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "512", (1, 2), (1, 2, 0)])
+def test_a_size_that_is_none_is_refused(size):
+    with pytest.raises(ValueError, match="size is m = n = k, or"):
+        ck.verify("sgemm_tn", size=size)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", SIX)
+def test_some_batches_of_a_launch_store_what_the_whole_launch_stores_there(name, seed):
+    """By both engines, bit for bit; and all batches, all of it."""
+    kernel = ck.kernels[name]
+    rng = np.random.default_rng(seed)
+    rows, columns = kernel.convention.multiple
+    size = rows * int(rng.integers(9, 20)), columns * int(rng.integers(9, 20)), kernel.k_step
+    size = size[0], 1 if kernel.is_vector else min(size[1], 512), size[2]
+    given = make_product(kernel, size)
+    whole, before = prepared(given), prepared(given)
+    engines.run(whole)
+    count = whole.shape.batches
+    some = rng.choice(count, min(count, 3), replace=False)
+    compiled, interpreted = prepared(given), prepared(given)
+    engines.run_batches(compiled, some.tolist())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "HAS_LLVM", False)
+        engines.run_batches(interpreted, some.tolist())
+    for one, other, new, old in zip(*map(stored, (compiled, interpreted, whole, before))):
+        assert np.array_equal(one, other)
+        assert ((one == new) | (one == old)).all()
+    engines.run_batches(compiled, [n for n in range(count) if n not in some])
+    assert all(map(np.array_equal, stored(compiled), stored(whole)))
+
+
+def prepared(given):
+    return prepare(given.kernel.program, **given.arguments())
+
+
+def stored(launch):
+    """Global memory and all outputs, as words."""
+    return [launch.memory, *(output.words for output in launch.outputs.values())]
+
+
+PREFETCHES = """il_ps_2_0  ; product: TN, 4 x 4, k 1
+dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
+dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_resource_id(1)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+dcl_cb cb0[5]
+dcl_literal l0, 0.0, 1.0, 4.0, 0.5
+sub r0.xy, vWinCoord0.yx, l0.w
+mov r0.z, l0.x
+mov r10, l0.x
+mov r11, l0.x
+mov r12, l0.x
+mov r13, l0.x
+sample_resource(0)_sampler(0) r2, r0.xz00
+sample_resource(1)_sampler(1) r3, r0.yz00
+whileloop
+    breakc_relop(ge) r0.z, cb0[0].z
+    sample_resource(0)_sampler(0)_aoffimmi(0,1,0) r4, r0.xz00
+    sample_resource(1)_sampler(1)_aoffimmi(0,1,0) r5, r0.yz00
+    mad r10, r2.x, r3, r10
+    mad r11, r2.y, r3, r11
+    mad r12, r2.z, r3, r12
+    mad r13, r2.w, r3, r13
+    mov r2, r4
+    mov r3, r5
+    add r0.z, r0.z, l0.y
+endloop
+mul r1.x, r0.x, l0.z
+ftoi r1.x, r1.x
+ftoi r1.y, r0.y
+imad r1.x, r1.x, cb0[0].w, r1.y
+mov g[r1.x], r10
+iadd r1.x, r1.x, cb0[0].w
+mov g[r1.x], r11
+iadd r1.x, r1.x, cb0[0].w
+mov g[r1.x], r12
+iadd r1.x, r1.x, cb0[0].w
+mov g[r1.x], r13
+end
+"""
+
+
+def test_a_kernel_that_fetches_ahead_is_correct_with_a_remark():
+    found = ck.verify(PREFETCHES)
+    assert (
+        found and not found.findings and {each.kind for each in found.remarks} == {"fetch outside"}
+    )
+    said = str(found)
+    assert "Lines 17 and 18 read outside of an array and get 0" in said and "`min`" in said
+    assert "It doesn't read alpha and beta." in said
+    late = PREFETCHES.replace(
+        "(0,1,0) r4", "(0,2,0) r4"
+    )  # now it is wrong, and the fetch tells why
+    found = ck.verify(late)
+    assert not found and found.wrong and "fetch outside" in {each.kind for each in found.findings}
+
+
+def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():
+    text = ck.kernels["sgemm_64x64_lds"].text.replace("fence_threads_lds", "")
+    found = ck.verify(ck.load_kernel(text))
+    first, *_ = str(found).splitlines()
+    assert not found and found.wrong is None
+    assert first.startswith("mine may be incorrect: at ") and "equals numpy's, but" in first
 
 
 @pytest.mark.parametrize("end", (1, 4, 8))

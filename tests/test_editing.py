@@ -88,6 +88,50 @@ def verdict(text, like="sgemm_tn"):
     return seen.kernel, dynamic_answers.verdict_answer(seen, seen.wrong)
 
 
+SCALES = {name: step for name, step in STEPS.items() if step.scales}
+ALPHA = re.compile(r"^\s*d?mul (\S+), \1, cb0\[[012]\]\.?x?y?\n", re.MULTILINE)
+OLD_C = re.compile(r"^\s*if_logicalnz cb0\[4\]\.x\n(.*\n)+?\s*endif\n", re.MULTILINE)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("step", SCALES.values(), ids=lambda step: step.name)
+@pytest.mark.parametrize(
+    ("lost", "unread"),
+    [((ALPHA,), "alpha"), ((OLD_C,), "beta"), ((ALPHA, OLD_C), "alpha and beta")],
+)
+def test_a_step_asks_for_the_lines_for_alpha_and_the_old_c(step, lost, unread):
+    """Elsewhere such a kernel is correct, and the verdict says what it doesn't read."""
+    kernel = reference_kernel(step.like)
+    text = re.sub(" +;.*", "", kernel.text)
+    for pattern in lost:
+        text, count = pattern.subn("", text)
+        assert count
+    seen = dynamic_answers.judged_kernel(text, "my.il", step.like)
+    assert seen and f"It doesn't read {unread}." in str(seen)
+    assert dynamic_answers.verdict_answer(seen, None)["message"].endswith(f"read {unread}.")
+    job = {"text": text, "name": step.file, "like": step.like, "n": 256, "step": step.name}
+    heard = []
+    AnswerHere(heard.append).ask(job | {"edit": 1, "parts": ["verdict", "clocks"]})
+    found = {said["part"]: said for said in heard if said["type"] == "answer"}
+    assert not found["verdict"]["right"] and "is incorrect" in found["verdict"]["message"]
+    assert "gflops" not in found["clocks"]
+
+
+@pytest.mark.parametrize("n", [512, 2048])
+def test_the_verdict_beside_a_speed_is_on_c_of_that_size(n):
+    job = {"name": "mine.il", "like": "sgemm_tn", "n": n, "edit": 1, "parts": ["verdict", "clocks"]}
+    few = "dcl_literal l9, 256.0, 0.0, 0.0, 0.0\ndcl_literal l0,"
+    text = TEXT.replace("dcl_literal l0,", few, 1)
+    for line, is_right in (("cb0[0].z", True), ("l9.x", False)):
+        heard = []
+        test = f"min r1.y, cb0[0].z, {line}\nge r1.x, r0.z, r1.y"
+        AnswerHere(heard.append).ask(job | {"text": text.replace("ge r1.x, r0.z, cb0[0].z", test)})
+        verdict, *clocks = (said for said in heard if said["type"] == "answer")
+        assert verdict["right"] == is_right
+        assert f"at {n} x {n}, k = {n}" in verdict["message"].lower()
+        assert clocks[0].get("gflops", 0) > 0 if is_right else "gflops" not in clocks[0]
+
+
 def test_a_right_kernel_is_right_and_timed_as_by_simulate():
     mine, answer = verdict(TEXT)
     assert answer["right"] and not answer["findings"]

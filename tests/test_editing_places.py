@@ -37,7 +37,7 @@ STORE = "    lds_store_id(0) r3.x, r4.x\n"
 def judged(step: str, text: str):
     """What verifies a step's text, and the trace of its incorrect element."""
     chosen = STEPS[step]
-    seen = judged_kernel(text, chosen.file, chosen.like, old_c=chosen.old_c)
+    seen = judged_kernel(text, chosen.file, chosen.like, scales=chosen.scales)
     return seen, trace_wrong(seen)
 
 

@@ -40,7 +40,7 @@ each_notebook = pytest.mark.parametrize(
 )
 BEGIN = "get_ipython().reset(); import os; os.chdir({!r}); del os"
 #: Each line of a lesson that says what a comparison with numpy found.
-COMPARED = re.compile(r"[\d,]+ elements (?:equal numpy's, to the last bit|are within their bounds)")
+COMPARED = re.compile(r"[\d,]+ elements equal numpy's(?:, to the last bit| within rounding)")
 #: Notes, cell by cell, which of the catalog's kernels are launched: at the engines' own doors.
 COUNT = """
 def _count_launches():

@@ -1,8 +1,8 @@
 """Verify that a kernel multiplies correctly, and find the first incorrect element if it doesn't.
 
 The kernel runs at small sizes under all checks (``ck.check``), on random integers whose sums are
-exact. Then it runs without checks at larger sizes, with other numbers of iterations. A limit on
-instructions ends infinite loops.
+exact. Then it runs without checks at larger sizes, with other numbers of iterations, and perhaps at
+the size at which it is timed (``at_size``). A limit on instructions ends infinite loops.
 """
 
 from dataclasses import dataclass, replace
@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cypresskit.devices import is_whole
+from cypresskit.diagnosis.at_size import SizedComparison, compare_at
 from cypresskit.il import Program
 from cypresskit.il.dataflow import components, uses
+from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
 from cypresskit.kernels.convention import BYTES, MATRICES
@@ -27,7 +30,7 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.machine.checks.findings import column
-from cypresskit.tables import ranged
+from cypresskit.tables import named_lines, ranged
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
@@ -38,7 +41,9 @@ OLD_C = 2  # its resource, if C is written to output streams
 ARRAYS = {"o": "output", "resource": "texture"}  # by their kind
 LAUNCHED = "How it is launched follows from line 1, or from the kernel that it is launched like."
 NONE = Findings()
-NOTHING = ProductComparison(0, 0, 0, 0.0, 0.0)
+NOTHING = ProductComparison(0, 0)
+REMARKED = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
+Side = int | Size
 
 
 class WrongElement(NamedTuple):
@@ -70,12 +75,16 @@ class Verification:
         The first incorrect element there, and the number of incorrect elements.
     findings
         The findings of ``ck.check``.
+    remarks
+        Those that leave C as it is: reads outside of an array, which give 0.
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result, expected
         The C that was computed (None if the run ended early), and the correct one.
     comparison
         The elements at all ``sizes``, compared with numpy's.
+    at_size
+        C at the size that was given, or None.
     alpha, beta
         The scalars of the products.
     """
@@ -87,11 +96,13 @@ class Verification:
     wrong: WrongElement | None = None
     wrong_count: int = 0
     findings: Findings = NONE
+    remarks: Findings = NONE
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
     expected: np.ndarray | None = None
     comparison: ProductComparison = NOTHING
+    at_size: SizedComparison | None = None
     alpha: float = 1.0
     beta: float = 0.0
 
@@ -121,14 +132,40 @@ class Verification:
             cure = f"change `{rows} x {columns}` there"
         return f"A work-item stores {stored} elements of C, but {stated} {rows} x {columns}: {cure}"
 
+    @property
+    def unread(self) -> str:
+        """Which of alpha and beta a correct kernel doesn't read; "" if it reads both."""
+        read = zip(("alpha", "beta"), _factors_read(self.kernel.program), strict=True)
+        return " and ".join(name for name, is_read in read if self.right and not is_read)
+
+    @property
+    def asides(self) -> list[str]:
+        """What a verdict on a correct C adds: the scalars that have no effect, and remarks."""
+        said = [f"It doesn't read {self.unread}."] if self.unread else []
+        if self.remarks:
+            lines = sorted({line for found in self.remarks for line in (found.line, *found.also)})
+            read = named_lines(lines, "read").capitalize()
+            said.append(
+                f"{read} outside of an array and"
+                f" {'gets' if len(lines) == 1 else 'get'} 0, which isn't in C: `min` would limit"
+                " the coordinate."
+            )
+        return said
+
     def __str__(self) -> str:
         if self.right:
-            unread = _unread_scalars(self.kernel.program)
-            without = f"; it doesn't read {unread}" if unread else ""
-            return f"{self.kernel.name} is correct at {self.at}: {self.comparison}{without}."
+            first = f"{self.kernel.name} is correct at {self.at}: {self.comparison}."
+            return "\n".join([first, *[f"{self.at_size}."] * bool(self.at_size), *self.asides])
+        if self.at_size:
+            return f"{self.kernel.name} is incorrect. {self.error}"
         assert self.size is not None
         m, n, k = self.size
         lines = [f"{self.kernel.name} is incorrect at {m} x {n}, k = {k}."]
+        if self.result is not None and self.wrong is None:
+            lines = [
+                f"{self.kernel.name} may be incorrect: at {m} x {n}, k = {k} every element of C"
+                " equals numpy's, but:"
+            ]
         if self.wrong is not None:
             where = f"{self.wrong_count:,} of {m * n:,} elements are incorrect"
             scalars = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
@@ -142,7 +179,11 @@ class Verification:
 
 
 def verify(
-    kernel: Source, *, alpha: float | None = None, beta: float | None = None
+    kernel: Source,
+    *,
+    alpha: float | None = None,
+    beta: float | None = None,
+    size: Side | None = None,
 ) -> Verification:
     """Verify that a kernel multiplies correctly, under all checks.
 
@@ -155,6 +196,10 @@ def verify(
         that doesn't read them. A kernel that reads the old C is verified with a beta of -1, also if
         it doesn't read beta. The last product has a beta of 0, unless another is given. The
         matrices hold integers from -4 to 4.
+    size
+        Also compare C at this size: m = n = k (with a vector, m = k), or (m, n, k). Its matrices
+        hold random floats. All elements are compared up to 512 x 512 x 512; in larger products 512,
+        of four tiles or workgroups, in a quarter of a second. In a browser k is at most 256 there.
 
     Returns
     -------
@@ -175,16 +220,19 @@ def verify(
     >>> ck.verify("sgemm_tn")
     sgemm_tn is correct at 8 x 16, 16 x 8, 16 x 24 and 24 x 16, k from 4 to 10: 1,024 elements \
 equal numpy's, to the last bit.
+    >>> print(ck.verify("sgemm_tn", size=2048).at_size)  # doctest: +ELLIPSIS
+    At 2048 x 2048, k = 2048: All 512 elements equal numpy's within rounding: largest error ...
     """
     known = resolve(kernel)
     last_beta = 0.0 if beta is None else beta
     alpha, beta = factors(known, alpha, beta)
     passed: list[Size] = []
+    remarks = NONE
     compared = NOTHING
     *sizes, last = _sizes(known)
-    scalars = [(size, beta) for size in sizes] + [(last, last_beta)]
-    for size, factor in scalars:
-        given = make_product(known, size, alpha, factor)
+    scalars = [(small, beta) for small in sizes] + [(last, last_beta)]
+    for small, factor in scalars:
+        given = make_product(known, small, alpha, factor)
         is_checked = len(passed) < SMALL or factor != beta  # other branches may run
         comparison = None if is_checked else _compared(given)
         if not comparison:
@@ -192,18 +240,28 @@ equal numpy's, to the last bit.
             if not outcome:
                 return outcome
             comparison = outcome.comparison
+            remarks = remarks or outcome.remarks
         compared += comparison
-        passed.append(size)
-    return Verification(known, True, tuple(passed), comparison=compared, alpha=alpha, beta=beta)
+        passed.append(small)
+    found = Verification(
+        known, True, tuple(passed), remarks=remarks, comparison=compared, alpha=alpha, beta=beta
+    )
+    if size is None:
+        return found
+    at_size = compare_at(known, _whole_size(known, size), alpha or 1.0, beta)
+    found = replace(found, at_size=at_size)
+    if not at_size.fault:
+        return found
+    return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
 
 
-def is_right_at(kernel: Kernel, k: int) -> bool:
-    """Return whether 1 x 2 blocks of C are correct with ``k`` values of k, or as many as make whole
-    iterations. It takes up to two seconds for some thousand.
-    """
-    m, n, step = blocks(kernel, 1, 2, 1)
-    alpha, beta = factors(kernel, None, None)
-    return bool(_compared(make_product(kernel, (m, n, -(-k // step) * step), alpha, beta)))
+def _whole_size(kernel: Kernel, size: Side) -> Size:
+    """Return a given size as (m, n, k)."""
+    sizes = size if isinstance(size, tuple) else (size, 1 if kernel.is_vector else size, size)
+    if len(sizes) != 3 or not all(is_whole(side) and side > 0 for side in sizes):
+        raise ValueError(f"size is m = n = k, or (m, n, k), of at least 1; found {shorten(size)}")
+    m, n, k = map(int, sizes)
+    return m, n, k
 
 
 def _compared(given: Product) -> ProductComparison | None:
@@ -279,12 +337,6 @@ def _factors_read(program: Program) -> tuple[bool, bool]:
     return bool(read & alpha), bool(read & beta)
 
 
-def _unread_scalars(program: Program) -> str:
-    """Return which of alpha and beta a program doesn't read; "" if it reads both."""
-    names = ("alpha", "beta")
-    return " and ".join(n for n, r in zip(names, _factors_read(program), strict=True) if not r)
-
-
 def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     """Run a product under all checks."""
     kernel = given.kernel
@@ -313,8 +365,8 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     result = given.result(arguments)
     bad = given.wrong(result)
     verification = replace(verification, result=result, comparison=given.compare(result))
-    if not findings and not bad.any():
-        return replace(verification, right=True)
+    if not bad.any() and all(finding.kind in REMARKED for finding in findings):
+        return replace(verification, right=True, findings=NONE, remarks=findings)
     if not bad.any():
         return verification
     place = tuple(int(n) for n in np.argwhere(bad)[0])

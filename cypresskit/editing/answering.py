@@ -48,9 +48,11 @@ class Case:
     @cached_property
     def seen(self) -> Verification:
         """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does."""
-        job, step = self.job, self.step
-        old_c = step is not None and step.old_c
-        return dynamic_answers.judged_kernel(job["text"], job["name"], job.get("like"), old_c)
+        job = self.job
+        scales = self.step is not None and self.step.scales
+        return dynamic_answers.judged_kernel(
+            job["text"], job["name"], job.get("like"), job["n"], scales
+        )
 
     @cached_property
     def fault(self) -> Note | None:

@@ -61,16 +61,17 @@ UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeErr
 
 @lru_cache(maxsize=8)
 def judged_kernel(
-    text: str, name: str, like: str | None = None, old_c: bool = False
+    text: str, name: str, like: str | None = None, n: int | None = None, scales: bool = False
 ) -> Verification:
-    """Return whether a text is correct, with its kernel; with ``old_c``, also with beta times the
-    old C.
+    """Return whether a text is correct, with its kernel: also at ``n``, where it is timed; and with
+    alpha and beta, if the kernel ``scales``.
 
     It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises.
     """
     launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
-    seen = verify(load_kernel(text, like=launched_like, name=kernel_name(name)))
-    return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
+    kernel = load_kernel(text, like=launched_like, name=kernel_name(name))
+    seen = verify(kernel, size=n)
+    return verify(kernel, alpha=2.0, beta=-1.0) if scales and seen.unread else seen
 
 
 def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
@@ -81,7 +82,8 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     """
     findings = [_finding_row(finding) for finding in _shown(seen)[:FINDINGS]]
     if seen.error:
-        findings.append({"kind": "launch", "line": seen.error_line, "message": seen.error})
+        kind = "answer" if seen.at_size else "launch"
+        findings.append({"kind": kind, "line": seen.error_line, "message": seen.error})
     if wrong is not None:
         findings.append({"kind": "answer", "message": f"{wrong}."})
     if seen.launch_hint:
@@ -103,7 +105,11 @@ def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.is_vector else "C"
     if seen.right:
-        return f"{result} is correct. Tested sizes: {seen.at}."
+        sizes = seen.at
+        if seen.at_size:
+            m, n, k = seen.at_size.size
+            sizes += f"; {seen.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"
+        return " ".join([f"{result} is correct. Tested sizes: {sizes}.", *seen.asides])
     if seen.launch_hint:
         return seen.launch_hint
     if wrong is not None:
@@ -138,7 +144,7 @@ def replay_answer(
     ``right``, a ``note``, its ``line``, and the ``lines`` that changed it; or a ``problem``, why
     there are no terms.
     """
-    if small is not None and not (seen.right or small.wrong):
+    if small is not None and not (seen.right or seen.at_size or small.wrong):
         small = None
     of = small.given if small else seen
     row, column = place

@@ -16,6 +16,7 @@ from operator import not_
 from pathlib import Path
 from typing import NamedTuple
 
+from cypresskit.diagnosis.verification import factors
 from cypresskit.files.received import read_plain
 from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
 from cypresskit.il.parser import MAX_TEXT
@@ -66,7 +67,6 @@ class Step:
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     whole: bool = False  # whether the whole launch is simulated, if its blocks are large
-    old_c: bool = False  # whether the kernel must add beta times the old C
     solution: tuple[str, ...] = ()  # lines, one of which is shown to a reader who is stuck
     reorders: bool = False  # our solution: the step before's, its products by their texel of B
     leads: bool = False  # whether a sentence says what an incomplete kernel doesn't do yet
@@ -76,6 +76,11 @@ class Step:
     def file(self) -> str:
         """The name of the reader's file for this step."""
         return f"{self.name}.il"
+
+    @property
+    def scales(self) -> bool:
+        """Whether its kernel must multiply by alpha and add beta times the old C, as ``like``."""
+        return factors(reference_kernel(self.like), None, None) != (1.0, 0.0)
 
     @property
     def targets(self) -> Targets:

@@ -1,8 +1,8 @@
 """Compare a product with numpy's: how many elements are equal to the last bit, how far off the
-others are, and how far off rounding alone could make them.
+others are, how far off numpy's own are, and how far off rounding alone could make them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,37 +19,57 @@ class ProductComparison:
         off by more than their bound.
     largest_error, bound
         The largest error, and the bound of that element.
+    at
+        The place of that element.
+    unit
+        A unit of the last place of a typical element: of the root of the mean square.
+    numpys_error
+        The largest error of numpy's product in single precision. That in double precision is what
+        elements are compared with: None.
     """
 
     elements: int
     equal: int
-    beyond: int
-    largest_error: float
-    bound: float
+    beyond: int = 0
+    largest_error: float = 0.0
+    bound: float = 0.0
+    at: tuple[int, ...] = ()
+    unit: float = 1.0
+    numpys_error: float | None = None
 
     def __bool__(self) -> bool:
         return self.beyond == 0
 
     def __str__(self) -> str:
-        error = f"largest error {self.largest_error:.1e}, bound {self.bound:.1e}"
         if self.beyond:
-            return f"{self.beyond:,} of {self.elements:,} elements are beyond their bounds: {error}"
+            return (
+                f"{self.beyond:,} of {self.elements:,} elements differ from numpy's by more than"
+                f" rounding can cause: {self.largest_error:.1e} in place of at most"
+                f" {self.bound:.1e}"
+            )
         if self.equal == self.elements:
             return f"{self.elements:,} elements equal numpy's, to the last bit"
-        return f"{self.elements:,} elements are within their bounds: {error}"
+        found = f"{self._units(self.largest_error)} units of the last place"
+        kind, own = "difference", ""
+        if self.numpys_error is not None:
+            kind, own = "error", f", numpy's own {self._units(self.numpys_error)}"
+        equal = f"All {self.elements:,} elements equal numpy's within rounding"
+        return f"{equal}: largest {kind} {found}{own}"
 
     __repr__ = __str__
 
+    def _units(self, error: float) -> str:
+        units = error / self.unit
+        return f"{units:,.0f}" if units >= 10 else f"{units:.1f}"
+
     def __add__(self, other: "ProductComparison") -> "ProductComparison":
-        """Return both comparisons as one."""
+        """Return both comparisons as one; its error is the larger one."""
         worse = max(self, other, key=lambda one: one.largest_error)
-        return ProductComparison(
-            self.elements + other.elements,
-            self.equal + other.equal,
-            self.beyond + other.beyond,
-            worse.largest_error,
-            worse.bound,
-        )
+        counts = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("elements", "equal", "beyond")
+        }
+        return replace(worse, **counts)
 
 
 def compare(
@@ -75,9 +95,10 @@ def compare(
     Returns
     -------
     ProductComparison
-        Print it. The bound of an element is the largest error that rounding can cause in whatever
-        order the k products are added: k + 4 times the spacing of numbers (``eps``) times
-        abs(alpha) abs(a) abs(b) + abs(beta c).
+        Print it. Errors are differences from numpy's product in double precision. The bound of an
+        element is the largest error that rounding can cause in whatever order the k products are
+        added: k + 4 times the spacing of numbers (``eps``) times abs(alpha) abs(a) abs(b) +
+        abs(beta c). Most errors are far smaller, so numpy's own error is there, too.
 
     Raises
     ------
@@ -95,20 +116,35 @@ def compare(
     if result.shape != exact.shape:
         raise ValueError(f"the result has shape {result.shape}, the product has {exact.shape}")
     if not exact.size:
-        return ProductComparison(0, 0, 0, 0.0, 0.0)
-    with np.errstate(all="ignore"):
-        errors = np.abs(result - exact)
-        equal = result == exact.astype(result.dtype)
-    errors = np.where(np.isnan(errors), np.inf, errors)
+        return ProductComparison(0, 0)
+    errors = _errors(result, exact)
+    equal = int((result == exact.astype(result.dtype)).sum())
     bounds = rounding_bounds(left, right, old, alpha, beta, result.dtype)
     worst = errors.argmax()
+    typical = np.sqrt(np.mean(exact**2))
+    single = None
+    if result.dtype == np.float32 and equal < exact.size:
+        with np.errstate(all="ignore"):
+            x, y, z = (matrix.astype(np.float32) for matrix in (left, right, old))
+            own = np.float32(alpha) * (x @ y) + np.float32(beta) * z
+        single = float(_errors(own, exact).max())
     return ProductComparison(
         exact.size,
-        int(equal.sum()),
+        equal,
         int((errors > bounds).sum()),
         float(errors.flat[worst]),
         float(bounds.flat[worst]),
+        tuple(map(int, np.unravel_index(worst, exact.shape))),
+        float(np.spacing(result.dtype.type(typical))),
+        single,
     )
+
+
+def _errors(result: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Return the errors of all elements; infinite where there is no number."""
+    with np.errstate(all="ignore"):
+        errors = np.abs(result - exact)
+    return np.where(np.isnan(errors), np.inf, errors)
 
 
 def rounding_bounds(

@@ -154,9 +154,11 @@ def pad_matrices(stack: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     ndarray
         (count * rows, columns[, 2]).
     """
-    result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), stack.dtype)
     rows, columns = stack.shape[1:3]
-    result[:, :rows, :columns] = stack
+    result = stack
+    if (rows, columns) != shape:
+        result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), stack.dtype)
+        result[:, :rows, :columns] = stack
     return result.reshape(len(stack) * shape[0], *result.shape[2:])
 
 

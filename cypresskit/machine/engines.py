@@ -96,6 +96,17 @@ def launch(
     return result
 
 
+def run_batches(launch: Launch, batches: Sequence[int]) -> None:
+    """Run some ``LaunchShape.batches`` of a checked launch. Raises ``KernelError``."""
+    if HAS_LLVM and compiled.run(launch, batches):
+        return
+    items = launch.shape.items_of(np.array(batches))
+    part = launch.part(items)
+    interpreter.run(part)
+    for n, output in part.outputs.items():
+        launch.outputs[n].words.reshape(-1, output.texel // 4)[items] = output.words[0]
+
+
 def run(launch: Launch) -> LaunchCounters:
     """Run a checked launch with the compiled engine, or with the interpreter if that declines or
     there is no LLVM.

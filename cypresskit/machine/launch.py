@@ -96,6 +96,24 @@ class Launch:
         """The workgroup of each work-item; in pixel mode, a number for each."""
         return np.arange(self.shape.items) // self.shape.group_items
 
+    def part(self, items: np.ndarray) -> "Launch":
+        """Return the launch of some work-items: of whole workgroups. It shares the memory; its
+        outputs are one row, with a texel for each.
+        """
+        outputs = {
+            n: replace(
+                old,
+                width=len(items),
+                height=1,
+                words=old.words.reshape(1, -1, old.texel // 4)[:, items],
+            )
+            for n, old in self.outputs.items()
+        }
+        shape = replace(self.shape, domain=(len(items), 1, 1), outputs=outputs)
+        part = replace(self, shape=shape, outputs=outputs)
+        vars(part)["ids"] = input_registers(self.shape, *coordinates(self.shape, items))
+        return part
+
     def write_back(
         self,
         outputs: Arrays | None,

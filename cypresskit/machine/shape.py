@@ -125,6 +125,17 @@ class LaunchShape:
             return -(-self.domain[0] // TILE) * -(-self.domain[1] // TILE)
         return self.group_count * self.group_wavefronts
 
+    @property
+    def batches(self) -> int:
+        """The number of tiles of 8 x 8 pixels, or of workgroups."""
+        return self.wavefronts if self.pixels else self.group_count
+
+    def items_of(self, batches: np.ndarray) -> np.ndarray:
+        """Return the numbers of the work-items in some tiles, or in some workgroups."""
+        per = 1 if self.pixels else self.group_wavefronts
+        first, second, exist = lanes(self, (batches[:, np.newaxis] * per + np.arange(per)).ravel())
+        return number(self, first[exist], second[exist])
+
     def place(self, item: int) -> Any:
         """Return the place of work-item number ``item``: (x, y) in a pixel domain, its number in a
         compute domain.

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
-from cypresskit.diagnosis.verification import Verification, is_right_at
+from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.dynamic_answers import judged_kernel, what_helps
 from cypresskit.editing.step_files import saved_edit
@@ -85,15 +85,12 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
 
 def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program) -> Verdict:
     """Return the verdict on a step's text that assembles."""
-    seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
+    seen = judged_kernel(text, step.file, step.like, step.n, step.scales)
     if seen.launch_hint:
         return Verdict(False, f"{seen.launch_hint}.", "say in line 1 what a work-item computes.")
     if not seen.right:
         return explain_wrong_product(seen, step.starter)
     mine = seen.kernel
-    if not is_right_at(mine, step.n):
-        message = f"C is incorrect with {step.n:,} values of k, at which it is timed."
-        return Verdict(False, message, "at small sizes it is correct: what does the loop test?")
     report = simulate(mine, step.n)
     gflops = report.gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
@@ -110,6 +107,10 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     found = judge_findings(seen.findings)
     if found and not _is_wrong_address(seen.findings[0]):
         return found
+    if seen.at_size:
+        return Verdict(
+            False, seen.error, "what depends on the size, on k, or on the row or column of C?"
+        )
     trace = trace_wrong(seen)
     notes = lead_to_fault(find_changed_fault(seen, known, trace), trace, known)
     if found:

@@ -82,10 +82,12 @@ def compiled(program: Any, host: HostProcessor) -> jit.NativeCode:
     return jit.NativeCode(translation, call, None)
 
 
-def run_compiled(launch: Any) -> Any:
-    """Run a launch on compiled code; None if there is none, so the interpreter runs it."""
+def run_compiled(launch: Any, batches: Any = None) -> Any:
+    """Run a launch, or some batches of it, on compiled code; None if there is none, so the
+    interpreter runs it.
+    """
     try:
-        return execute.run(launch, HOST)
+        return execute.run(launch, batches, HOST)
     except LookupError:
         return None
 

@@ -75,10 +75,10 @@ def guarded(flush: str) -> Iterator[None]:
         yield
 
 
-def _run(run, flush: str, launch: Launch) -> LaunchCounters | None:
+def _run(run, flush: str, launch: Launch, batches=None) -> LaunchCounters | None:
     """Call ``run`` with guarded copies of a launch's arrays, and copy the results back."""
     if not launch.shape.items:
-        return run(launch)
+        return run(launch, batches)
     outputs = {
         n: replace(surface, words=guarded_copy(surface.words, flush))
         for n, surface in launch.outputs.items()
@@ -93,7 +93,7 @@ def _run(run, flush: str, launch: Launch) -> LaunchCounters | None:
     object.__setattr__(shape, "constants", constants)  # a new shape would copy them once more
     between = replace(launch, shape=shape, textures=textures, outputs=outputs, memory=memory)
     try:
-        return run(between)
+        return run(between, batches)
     finally:
         for n, surface in launch.outputs.items():
             surface.words[...] = outputs[n].words

@@ -10,6 +10,7 @@
 - ``processor``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 
-def run(launch: "Launch") -> "LaunchCounters | None":
-    """Run a checked launch. Return None if the interpreter has to."""
+def run(launch: "Launch", batches: Iterable[int] | None = None) -> "LaunchCounters | None":
+    """Run a checked launch, or some ``LaunchShape.batches``. Return None if the interpreter has
+    to.
+    """
     # Loaded with the first launch: a process that imports the package may never run a kernel.
     from cypresskit.machine.compiled import execute
 
-    return execute.run(launch)
+    return execute.run(launch, batches)

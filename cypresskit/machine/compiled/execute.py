@@ -4,6 +4,7 @@ Compiled code returns every few milliseconds, between two batches, so that Ctrl-
 runs on the calling thread alone: a core is fast enough for what is run here.
 """
 
+from collections.abc import Iterable
 from ctypes import addressof, c_char
 from functools import partial
 
@@ -29,8 +30,11 @@ SLICE = 2_000_000  # instructions after which compiled code returns: a milliseco
 NO_BYTES = c_char * 0
 
 
-def run(launch: Launch, host: HostProcessor | None = None) -> LaunchCounters | None:
-    """Run a checked launch, on code that is compiled for ``host``, by default this computer.
+def run(
+    launch: Launch, batches: Iterable[int] | None = None, host: HostProcessor | None = None
+) -> LaunchCounters | None:
+    """Run a checked launch, or some batches of it, on code that is compiled for ``host``, by
+    default this computer.
 
     Returns
     -------
@@ -47,7 +51,7 @@ def run(launch: Launch, host: HostProcessor | None = None) -> LaunchCounters | N
     kernel = compiled(launch.program, host or this_host())
     saved = launch.memory.copy() if kernel.translation.reads_global else None
     native = _NativeLaunch(launch, kernel)
-    native.run()
+    native.run(batches)
     if native.status != DONE and saved is not None:
         launch.memory[...] = saved
     if native.status == DIVERGED:
@@ -81,8 +85,8 @@ def _texels(texture: Surface) -> np.ndarray:
     if words == 4 and is_aligned:
         return texture.words
     texels = aligned(TEXEL * height * width).view(np.uint32).reshape(height, width, 4)
+    texels[...] = (0, 0, 0, ONE * texture.single)  # whole ones are written faster
     texels[..., :words] = texture.words
-    texels[..., words:] = (0, 0, 0, ONE * texture.single)[words:]
     return texels
 
 
@@ -97,11 +101,10 @@ class _NativeLaunch:
         self.status = DONE
         shape = launch.shape
         width, height, _ = shape.domain
-        across, down = -(-width // TILE), -(-height // TILE)
-        self.batches = across * down if shape.pixels else shape.group_count
+        self.batches = shape.batches
         literals = np.array(kernel.translation.literals, np.uint32)
         arrays: dict[str, np.ndarray] = {"literals": literals, "global": launch.memory}
-        values = {"width": width, "height": height, "groups_x": across}
+        values = {"width": width, "height": height, "groups_x": -(-width // TILE)}
         values["global_bytes"] = launch.memory.nbytes
         values["limit"] = min(launch.max_instructions, 1 << 62)  # in a work-item's loop
         for n, texture in launch.textures.items():
@@ -125,9 +128,10 @@ class _NativeLaunch:
         self.report = memory[report:]
         self.call = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
-    def run(self) -> None:
-        """Run batches until none is left or one failed."""
-        done = 0
-        while done < self.batches and not self.status:
-            self.status = self.call(SLICE, done, self.batches)
-            done = int(self.report[NEXT])
+    def run(self, batches: Iterable[int] | None) -> None:
+        """Run some batches, or all, until none is left or one failed."""
+        ranges = [(0, self.batches)] if batches is None else [(n, n + 1) for n in batches]
+        for done, end in ranges:
+            while done < end and not self.status:
+                self.status = self.call(SLICE, done, end)
+                done = int(self.report[NEXT])
