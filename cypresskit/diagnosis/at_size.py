@@ -6,6 +6,7 @@ which elements it should be.
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare
 from cypresskit.kernels.products import Size
 from cypresskit.machine import KernelError
-from cypresskit.machine.engines import run_batches
+from cypresskit.machine.engines import run, run_batches
 from cypresskit.machine.launch import prepare
 
 WHOLE = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
@@ -52,61 +53,60 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)
     shapes = *how.stored(m, n, k), (m, n)
     a, b, c = (np.resize(row, shape) for row, shape in zip(values, shapes, strict=True))
-    is_pair = kernel.precision == "double-double"
-    given = [np.stack([x, np.zeros_like(x)], -1) if is_pair else x for x in (a, b, c)]
-    arguments = kernel.arguments(*given, alpha, beta)
-    memory = arguments.get("global_memory")
-    if memory is not None and not beta:  # nothing in it is a number yet
-        memory.reshape(-1)[: m * n * (1 + is_pair)] = np.nan
-
-    def computed() -> np.ndarray:
-        result = kernel.result(arguments, m, n).reshape(m, n, -1)
-        return np.ascontiguousarray(result[..., 0])
-
-    for output in arguments.get("outputs", {}).values():
-        output[...] = np.nan
-    before = computed()
+    arguments = _arguments(kernel, a, b, c, alpha, beta)
+    before = _result(kernel, arguments, m, n)
     launch = prepare(kernel.program, **arguments, max_instructions=kernel.max_instructions(k))
     last = launch.shape.batches - 1
-    batches = np.arange(last + 1)
-    if not is_whole:
-        batches = np.unique([0, last, *rng.integers(0, last, BATCHES - 2)])
+    batches = np.unique([0, last, *rng.integers(0, last + 1, BATCHES - 2)])
     try:
-        run_batches(launch, batches)
-    except (KernelError, ValueError) as error:
-        return SizedComparison(size, ProductComparison(0, 0), str(error))
-    launch.write_back(arguments.get("outputs"), memory)
-    after = computed()
-    bits = np.dtype(f"i{kernel.dtype.itemsize}")
-    rows, columns = np.nonzero(before.view(bits) != after.view(bits))
-    blocks = len(launch.shape.items_of(batches)) * prod(kernel.block) // how.parts
+        run(launch) if is_whole else run_batches(launch, batches.tolist())
+    except KernelError as error:
+        what = str(error).splitlines()[-1].strip()
+        return SizedComparison(size, ProductComparison(0, 0), what)
+    launch.write_back(arguments.get("outputs"), arguments.get("global_memory"))
+    result = _result(kernel, arguments, m, n)
     left, right = how.operands(a, b)
     if is_whole:
-        found = compare(after, left, right, c, alpha=alpha, beta=beta)
+        found = compare(result, left, right, c, alpha=alpha, beta=beta)
         row, column = found.at
-    elif len(rows) < blocks:
-        stored = (
-            f"of the {blocks:,} elements of its blocks, a part of the launch stores {len(rows):,}"
-        )
-        return SizedComparison(size, ProductComparison(0, 0), stored)
     else:
+        bits = np.dtype(f"i{kernel.dtype.itemsize}")
+        rows, columns = np.nonzero(before.view(bits) != result.view(bits))
+        wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // how.parts
+        if len(rows) < wanted:
+            what = f"a part of the launch stores {len(rows):,} of its {wanted:,} elements"
+            return SizedComparison(size, ProductComparison(0, 0), what)
         some = rng.permutation(len(rows))[:COMPARED]
         rows, columns = rows[some], columns[some]
-        found = compare(
-            after[rows, columns][:, None, None],
-            left[rows][:, None],
-            right[:, columns].T[:, :, None],
-            c[rows, columns][:, None, None],
-            alpha=alpha,
-            beta=beta,
+        # A product of a row and a column for each
+        products = (left[rows][:, None], right[:, columns].T[:, :, None])
+        elements, old = (x[rows, columns][:, None, None] for x in (result, c))
+        found = compare(elements, *products, old, alpha=alpha, beta=beta)
+        row, column = (int(place[found.at[0]]) for place in (rows, columns))
+    what = ""
+    if not found:
+        exact = alpha * (left[row].astype(float) @ right[:, column]) + beta * float(c[row, column])
+        what = (
+            f"{found.beyond:,} of {found.elements:,} elements are incorrect, such as C[{row},"
+            f" {column}]: {result[row, column]:.9g} in place of {exact:.9g}"
         )
-        row, column = rows[found.at[0]], columns[found.at[0]]
-    if found:
-        return SizedComparison(size, found)
-    expected = alpha * (left[row].astype(float) @ right[:, column]) + beta * float(c[row, column])
-    return SizedComparison(
-        size,
-        found,
-        f"{found.beyond:,} of {found.elements:,} elements are incorrect, such as C[{row},"
-        f" {column}]: {after[row, column]:.9g} in place of {expected:.9g}",
-    )
+    return SizedComparison(size, found, what)
+
+
+def _arguments(
+    kernel: Kernel, a: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, beta: float
+) -> dict[str, Any]:
+    """Return a launch's arguments. What results replace is NaN, unless it is read."""
+    if kernel.precision == "double-double":
+        a, b, c = (np.stack([x, np.zeros_like(x)], axis=-1) for x in (a, b, c))
+    arguments = kernel.arguments(a, b, c, alpha, beta)
+    for output in arguments.get("outputs", {}).values():
+        output[...] = np.nan
+    if "global_memory" in arguments and not beta:
+        arguments["global_memory"].reshape(-1)[: c.size] = np.nan
+    return arguments
+
+
+def _result(kernel: Kernel, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
+    """Return C, (m, n); of double-doubles the high parts."""
+    return np.ascontiguousarray(kernel.result(arguments, m, n).reshape(m, n, -1)[..., 0])
