@@ -427,6 +427,17 @@ def test_a_product_in_another_register_is_named_with_it():
     assert overwrites in trace.notes[0]
 
 
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn", "sgemm_64x64"])
+@pytest.mark.parametrize("letter", "yzw")
+def test_a_sum_that_adds_to_another_component_is_overwritten(name, letter):
+    """It reads the register that it writes, but not the component: nothing is kept."""
+    text = ck.kernels[name].text
+    line = re.search(r"^ *mad (r\d0)(\.x)?, \S+, \S+, \1\b(\.x)?", text, re.MULTILINE)[0]
+    kernel = changed(name, (line, re.sub(r"(r\d0)(\.x)?$", rf"\1.{letter}", line)))
+    said = " ".join(ck.trace_element(kernel, 0, 0).notes)
+    assert "overwrites" in said and "cancels" not in said
+
+
 @pytest.mark.parametrize(("row", "column"), [(8, 0), (0, 16), (-1, 0)])
 def test_an_element_that_is_not_there_is_rejected(row, column):
     with pytest.raises(ValueError, match="C is 8 x 16: it has no element"):

@@ -801,7 +801,7 @@ class _Judge:
         for later in range(step + 1, len(sliced.steps)):
             i = sliced.instruction(later)
             writes = (register, component) in defines(i)
-            keeps = any((s.register.kind, s.register.index) == ("r", register) for s in i.sources)
+            keeps = (register, component) in keys(uses(self.kernel.program, i))
             if writes and not keeps:
                 again = "the next iteration" if i.line == line else f"line {i.line}"
                 if i.line == line and i.op.name in ("mul", "dmul"):

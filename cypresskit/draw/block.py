@@ -164,7 +164,8 @@ def find_block(recording: Recording) -> Block:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add accumulates products of"
             " elements of two textures. Double-doubles, matrices in g[] and a single value of k"
-            " can't be drawn."
+            " can't be drawn. ck.draw.bundles draws any kernel, and ck.trace_element shows an"
+            " element's terms."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}

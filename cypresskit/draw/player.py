@@ -58,7 +58,7 @@ class Track:
     frames: np.ndarray  #: (frames, cells) of float32, float64, int32, uint8 or uint16
     text: str = ""  #: a second column, which gets the numbers as text
     prefix: str = ""  #: if given, whole numbers are written after it, and negative ones are blank
-    names: Sequence[str] = ()  #: if given, each number is replaced by a name
+    names: Sequence[str] = ()  #: if given, each number is replaced by a name, a negative by ""
     moves: bool = False  #: whether values glide between frames, except from or to NaN
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Track:
     def text_of(self, value: float) -> str:
         """Return a number as the player writes it."""
         if self.names:
-            return self.names[int(value)]
+            return self.names[int(value)] if value >= 0 else ""
         if not self.prefix:
             return format_short(value)
         return f"{self.prefix}{value}" if value >= 0 else ""

@@ -21,6 +21,11 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchC
     observers
         Observers of the launch.
     """
+    if kernel.is_vector and n > 1:
+        raise ValueError(
+            f"{kernel.name} multiplies a matrix by a vector: this picture shows products of two"
+            " matrices. ck.draw.bundles and ck.draw.wavefronts draw any kernel."
+        )
     given = make_product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
     return launch(kernel.program, **given.arguments(), observers=observers)
 
