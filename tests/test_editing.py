@@ -372,6 +372,9 @@ def test_a_product_that_is_done_in_part_is_not_timed(name):
     with pytest.raises(ValueError, match="leaves out products") as error:
         dynamic_answers.report_at(mine, 1024)
     assert "flops, or" not in str(error.value)
+    assert ck.simulate(mine.shape(256, 256, 256)).clocks  # as a launch of any program
+    with pytest.raises(ValueError, match="leaves out products"):
+        ck.simulate(mine, 256)
 
 
 @pytest.mark.parametrize(

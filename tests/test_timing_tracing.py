@@ -177,6 +177,48 @@ def test_accesses_that_meet_in_some_iterations_are_run_iteration_by_iteration(
     check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
 
 
+#: How the places in a loop take turns, by their number.
+TURNS = {
+    2: "ixor r12.x, r12.x, l2.z",
+    3: "mov r13, r12\nmov r12.xyz, r13.yzx",
+    4: "mov r13, r12\nmov r12, r13.yzwx",
+}
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("places", TURNS)
+@pytest.mark.parametrize("bits", [0, 1, 3])
+@pytest.mark.parametrize("count", [1, 37, 64, 119])
+def test_iterations_that_take_turns_are_joined_together(places, bits, count, monkeypatch):
+    """As with several buffers in the LDS. Work-items leave early by some bits of their column."""
+    of = shapes(
+        f"""
+        dcl_literal l2, 1, {count}, 512, {bits}
+        dcl_literal l3, 0, 512, 96, 40
+        ftoi r11.x, vWinCoord0.x
+        iand r11.x, r11.x, l2.w
+        isub r11.x, l2.y, r11.x
+        mov r10.x, l1.x
+        mov r12, l3
+        mov r3, l0.w
+        whileloop
+            ige r1.x, r10.x, r11.x
+            break_logicalnz r1.x
+            mov r2, g[r12.x]
+            add r3, r3, r2
+            {TURNS[places]}
+            iadd r10.x, r10.x, l2.x
+        endloop
+        mov g[2000], r3
+        """,
+        domain=(32, 16),
+    )
+    check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
+    if count > 100:
+        monkeypatch.undo()
+        assert max(times for path in paths(of) for _, times in path.segments) > count // places // 2
+
+
 # Of a loop in which r0.x counts from 0 by 1, or by 2^24: what comes before the fetch, and after it
 BITS = "iand r1.y, r0.x, {0}\nif_logicalz r1.y\n{1} r2, r0.00\n{1} r2, r0.00\nendif"
 LEAVE = "ige r1.x, r0.x, l2.y\nbreak_logicalnz r1.x\n"

@@ -78,6 +78,8 @@ class LaunchTime:
         are stored.
     use
         What each part of the chip did during the simulated time.
+    products
+        The most products of two numbers that it makes (``line_work.products_made``).
     error
         The share by which ``clocks`` may be off; 0 if all was simulated
         (``sampling.stated_error``).
@@ -91,6 +93,7 @@ class LaunchTime:
     hits: Mapping[str, float]
     bytes: Mapping[str, float]
     use: Use = field(repr=False, compare=False)
+    products: float = field(repr=False)
     error: float
 
 

@@ -14,7 +14,6 @@ changed unobserved. If it is above ``CONVERGED_ERROR``, a launch of an effort of
 rounds or other late work, is simulated whole at any effort.
 """
 
-import math
 from collections.abc import Mapping
 from math import fsum
 
@@ -41,7 +40,6 @@ SAMPLE_EFFORT = 3.2e7  # about a second: a sample has as much, or ``MIN_ROUNDS``
 MAX_WHOLE_EFFORT = 3e8  # about ten seconds: to here, a sample with too large an error isn't used
 MIN_ROUNDS = 6  # the fewest that may stand for all rounds of a long launch
 MAX_SHARE = 0.25  # of the wavefronts: a sample that simulates more isn't worth it
-PRODUCTS_TOLERANCE = 0.002  # the share of a launch's products that counting some may miss
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
 
@@ -60,23 +58,9 @@ def time_launch(launch: TimedLaunch) -> LaunchTime:
 
 def _simulate(launch: TimedLaunch, paths: list[WavefrontPath], spread: Spread) -> LaunchTime:
     """Simulate the launch's first wavefronts, which take ``paths``, and extrapolate to all."""
-    _check_products(launch, spread)
     work = pack(paths, launch.shape.group_wavefronts)
     outcome = run(work, launch.device, launch.active_wavefronts)
     return _extrapolate(launch, outcome, spread)
-
-
-def _check_products(launch: TimedLaunch, spread: Spread) -> None:
-    """Raise ``ValueError`` for a GEMM kernel that can't make all m n k products of its C, nor one
-    that does with fewer, as Strassen's.
-    """
-    share = 2 * products_made(launch, spread) / launch.flops if launch.flops else 1.0
-    if share < 1 - PRODUCTS_TOLERANCE:
-        size = " x ".join(map(str, launch.size or ()))
-        raise ValueError(
-            f"{launch.name} leaves out products, so C is incorrect at {size}: it makes"
-            f" at most {math.floor(1000 * share) / 10:g} % of them"
-        )
 
 
 def _sample(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread] | None:
@@ -139,6 +123,7 @@ def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> Launc
         hits=hit_rates(counts),
         bytes=bytes_moved(counts, device),
         events=outcome.timeline,
+        products=products_made(launch, spread),
         use=use_of(outcome, device),
     )
 

@@ -23,6 +23,7 @@ from cypresskit.timing.timed_launch import TimedLaunch
 
 MAX_VECTOR = 1 << 20  # elements
 CACHED_REPORTS = 64
+PRODUCTS_TOLERANCE = 0.002  # the share of a launch's products that counting some may miss
 
 
 def simulate(
@@ -119,7 +120,9 @@ def report_on(launch: TimedLaunch) -> Report:
 def _report(launch: TimedLaunch) -> Report:
     _check_work(launch.code, launch.name)
     _check_shape(launch.shape, launch.device)
+    _check_memory(launch)
     time = result_cache.load_or_compute("time", launch, partial(time_launch, launch))
+    _check_products(launch, time.products)
     return Report(
         **vars(time),
         kernel=launch.name,
@@ -157,6 +160,36 @@ def _check_work(code: Code, name: str) -> None:
         raise ValueError(
             f"{name}: there is nothing to time, since nothing that it computes or fetches is"
             " stored. Write a result to o0 or g[]"
+        )
+
+
+def _check_memory(launch: TimedLaunch) -> None:
+    """Raise ``ValueError`` for a launch whose arrays don't fit into the board's memory, as far as
+    their sizes are known: ``g[]`` is that of a GEMM kernel.
+    """
+    shape, device = launch.shape, launch.device
+    arrays = *shape.textures.values(), *shape.outputs.values()
+    needed = sum(array.width * array.height * array.texel for array in arrays)
+    if isinstance(launch.kernel, Kernel) and launch.size:
+        needed += launch.kernel.global_bytes(*launch.size, launch.count)
+    if needed > device.memory_bytes:
+        raise ValueError(
+            f"{launch.name} needs {needed / 1e6:,.0f} MB for its matrices, and the {device.name} has"
+            f" {device.memory_bytes / 1e6:,.0f} MB: ck.gemm_out_of_core multiplies what doesn't fit"
+            " (lesson 10), and replace(board, memory_bytes=...) makes a larger board"
+        )
+
+
+def _check_products(launch: TimedLaunch, made: float) -> None:
+    """Raise ``ValueError`` for a GEMM kernel that can't make all m n k products of its C, nor one
+    that does with fewer, as Strassen's. It is no part of a launch's time, which may be cached.
+    """
+    share = 2 * made / launch.flops if launch.flops else 1.0
+    if share < 1 - PRODUCTS_TOLERANCE:
+        size = " x ".join(map(str, launch.size or ()))
+        raise ValueError(
+            f"{launch.name} leaves out products, so C is incorrect at {size}: it makes"
+            f" at most {math.floor(1000 * share) / 10:g} % of them"
         )
 
 

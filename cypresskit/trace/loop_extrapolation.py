@@ -5,7 +5,8 @@ a loop one iteration at a time would make the timing model's trace slow. A ``Run
 iterations that do the same in one segment, and skips most of them.
 
 1. Iterations do the same if they run the same instructions in the same lanes, and each memory
-   access moves by a constant step from one to the next. They are joined.
+   access moves by a constant step from one to the next. They are joined. Where single ones don't,
+   as with two buffers in turn, two, three or four together may count as an iteration.
 2. After two, the next one is run with a ``Forecast``. It proves for how many more all comparisons
    have the same outcome, and all addresses and registers grow by constant steps. These are skipped,
    but for the last, which is run and has to do the same.
@@ -24,6 +25,8 @@ from cypresskit.trace.symbolic import BENT, ZERO, Growth, NotExtrapolable, Value
 from cypresskit.trace.vliw import Processor
 
 MAX_TRIP_COUNT = 1 << 22  # what goes on for longer is taken for a loop without an end
+MAX_PERIOD = 4  # iterations that are taken together
+TRIES = 4  # to join iterations before another number of them is taken together
 
 RegisterComponent = tuple[int, int]  # register number, channel
 Registers = dict[RegisterComponent, Value]
@@ -76,6 +79,10 @@ class RunningLoop:
         Whether these iterations may prove that others do the same.
     is_ahead
         Whether iterations were skipped just before the current one.
+    period, part
+        How many iterations are taken together as one, and how many of these have been run.
+    alone
+        How many times in a row no more than two iterations were joined.
     """
 
     start: int
@@ -91,6 +98,9 @@ class RunningLoop:
     bent: set[RegisterComponent] = field(default_factory=set)
     is_even: bool = True
     is_ahead: bool = False
+    period: int = 1
+    part: int = 0
+    alone: int = 0
 
     def continues(self) -> bool:
         """Return whether the current iteration does the same as those before, and count it.
@@ -109,11 +119,16 @@ class RunningLoop:
             return False
         self.count += 1
         self.is_ahead = False
+        if self.count > 2:  # any two that run the same instructions are joined
+            self.alone = 0
         return True
 
     def restart(self) -> None:
         """Make the current iteration the first of those that do the same."""
         self.first, self.count, self.bent, self.is_even = self.executed, 1, set(), True
+        self.alone += 1
+        if self.alone > TRIES:
+            self.period, self.alone = self.period % MAX_PERIOD + 1, 0
 
     def _moves(self) -> list[tuple[int, ...]] | None:
         """Return by how much each access has moved since the first iteration; None if other

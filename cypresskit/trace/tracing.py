@@ -184,11 +184,13 @@ class _Tracer:
         instruction: the loop's first, or the one after the loop once all lanes have left.
         """
         loop = self.loops[-1]
-        if loop.is_joined and not loop.continues():
-            self._end_segment(loop)
-            loop.restart()
         running = members_of(self.processor.masks.loops[-1].loop_mask)
         departed = loop.members & ~running
+        loop.part += 1
+        is_whole = loop.is_joined and (loop.part == loop.period or bool(departed.any()))
+        if is_whole and not loop.continues():
+            self._end_segment(loop)
+            loop.restart()
         if departed.any():
             if loop.is_joined:
                 self._end_segment(loop)
@@ -205,9 +207,9 @@ class _Tracer:
         loop.run += 1
         if loop.run == CHECKED_ITERATIONS:
             self._check_that_it_ends()
-        if loop.is_joined:
+        if is_whole:
             loop.end_iteration(self.processor)
-            loop.executed = []
+            loop.executed, loop.part = [], 0
         return following
 
     def _end_segment(self, loop: RunningLoop) -> None:
