@@ -174,7 +174,7 @@ def _check_memory(launch: TimedLaunch) -> None:
         needed += launch.kernel.global_bytes(*launch.size, launch.count)
     if needed > device.memory_bytes:
         raise ValueError(
-            f"{launch.name} needs {needed / 1e6:,.0f} MB for its matrices, and the {device.name} has"
+            f"the matrices of {launch.name} take {needed / 1e6:,.0f} MB, and the {device.name} has"
             f" {device.memory_bytes / 1e6:,.0f} MB: ck.gemm_out_of_core multiplies what doesn't fit"
             " (lesson 10), and replace(board, memory_bytes=...) makes a larger board"
         )
