@@ -40,6 +40,7 @@ exclude_patterns = [
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme, html_title = "furo", "cypresskit"
 html_static_path, html_css_files = ["static"], ["site.css"]
+html_favicon = "static/icon.svg"
 html_copy_source = html_show_sourcelink = False
 html_show_search_summary = False  # it would fetch pages, which a browser refuses from disk
 html_math_renderer = "mathml"
@@ -105,10 +106,7 @@ class Today(SphinxDirective):
     """What the workbook's ideas gain on a GPU of today, as it was measured: a table of five."""
 
     def run(self):
-        rows = [
-            (words, *gained(experiment, before, after))
-            for words, experiment, before, after in IDEAS
-        ]
+        rows = [(words, *gained(*cases)) for words, *cases in IDEAS]
         heads = "<tr><th>Idea</th><th>Gain</th><th>Without it; with it</th></tr>"
         cells = heads + "".join(
             f"<tr><td>{idea}</td><td><b>{times:.0f} x</b></td><td>{what}</td></tr>"
@@ -117,23 +115,24 @@ class Today(SphinxDirective):
         return [nodes.raw("", f'<table class="ideas">{cells}</table>', format="html")]
 
 
-#: Words, and the experiment of `cypresskit.today` with the cases before and after.
+#: Words; the experiment of `cypresskit.today`, with the cases before and after; and what a case is.
 IDEAS = (
-    ("keep a block of C in registers", "block", "1 x 1", "8 x 8"),
-    ("enough warps to hide the waiting", "warps", "5", "16"),
-    ("a word of padding against bank conflicts", "bank, 32 warps", "32", "33"),
-    ("matrices that fill the chip", "size", "128", "2048"),
-    ("memory that the bus can reach by itself", "bus", "pageable", "pinned"),
+    ("keep a block of C in registers", "block", "1 x 1", "8 x 8", "a block of {}"),
+    ("enough warps to hide the waiting", "warps", "5", "16", "{} warps"),
+    ("a word of padding against bank conflicts", "bank, 32 warps", "32", "33", "rows of {} words"),
+    ("matrices that fill the chip", "size", "128", "2048", "N = {}"),
+    ("memory that the bus can reach by itself", "bus", "pageable", "pinned", "{} memory"),
 )
 
 
-def gained(experiment: str, before: str, after: str) -> tuple[float, str]:
+def gained(experiment: str, before: str, after: str, case: str) -> tuple[float, str]:
     """How many times better the second case is, and both figures with their unit."""
     rows = {row["case"]: row for row in record()["rows"] if row["experiment"] == experiment}
     first, second = (rows[case]["value"] for case in (before, after))
     unit = rows[before]["unit"]
     times = first / second if unit == "ns" else second / first
-    return times, f"{before}: {first:,g} {unit}; {after}: {second:,g} {unit}"
+    pairs = ((before, first), (after, second))
+    return times, "; ".join(f"{case.format(one)}: {value:,g} {unit}" for one, value in pairs)
 
 
 class Views(SphinxDirective):
@@ -193,7 +192,7 @@ def run_links(app, name, body):
 
 
 def _left_out(link):
-    return f"`{link[1]}` (not on this site)" if link[1] else ""
+    return f"`{link[1]}`, in the repository," if link[1] else ""
 
 
 def amend(app, name, template, context, doctree):
@@ -204,8 +203,10 @@ def amend(app, name, template, context, doctree):
     if name == root_doc:
         app.add_js_file("front.js", loading_method="defer")
     context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures
-    if body := context.get("body"):  # wide lines scroll, by keys, too
-        body = body.replace("<pre>", '<pre tabindex="0">')
+    if body := context.get("body"):  # wide lines and tables scroll, by keys, too
+        body = re.sub(r"<pre\b", '<pre tabindex="0"', body)
+        body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+        body = body.replace(' aria-label="Toggle hidden content"', "")  # a fold has a name already
         context["body"] = run_links(app, name, body)
     tree = context.get("furo_navigation_tree", "")
     tree = tree.replace('role="heading"', 'role="heading" aria-level="2"')

@@ -86,6 +86,18 @@ def test_each_shown_line_counts_wherever_the_text_comes_from(tmp_path, note):
 
 
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
+def test_a_page_has_no_line_of_the_solution_but_those_it_asked_for(tmp_path, name):
+    step = STEPS[name]
+    talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
+    lacks = {*step.solution} - {*map(bare_line, step.starter.splitlines())}
+    for asked in range(len(lacks)):
+        talk.hear({"type": "hello"}, heard.append)
+        told = json.dumps(heard)
+        assert sum(json.dumps(line) in told for line in lacks) == asked
+        talk.hear({"type": "line"}, heard.append)
+
+
+@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
 def test_the_shown_lines_lead_to_a_correct_kernel(name):
     """Each is put where the last comment asks for lines."""
     step = STEPS[name]

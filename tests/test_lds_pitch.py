@@ -70,3 +70,18 @@ def test_the_first_pitch_is_that_of_rows(page, toy):
     assert "You said 8, but it is 6: 72 clocks per iteration, not 160." in toy.inner_text()
     assert (clocks(toy), toy.locator(".fewest").count(), toy.locator(".most").count()) == (72, 8, 1)
     assert toy.bounding_box()["height"] < 620
+
+
+@pytest.mark.parametrize(("button", "end"), [(0, "pointerup"), (0, "pointercancel"), (2, "")])
+def test_a_drag_needs_the_first_button_and_ends_with_its_pointer(page, toy, button, end):
+    before = clocks(toy)
+    page.evaluate(
+        """([button, end]) => {
+            const row = document.querySelector(".lie")
+            row.dispatchEvent(new PointerEvent("pointerdown", {button, bubbles: true}))
+            if (end) window.dispatchEvent(new PointerEvent(end))
+            window.dispatchEvent(new PointerEvent("pointermove", {clientX: 90}))
+        }""",
+        [button, end],
+    )
+    assert clocks(toy) == before

@@ -114,6 +114,35 @@ def test_the_first_page_fits_a_phone(site, page):
     page.wait_for_function(READY)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert not axe_finds(page)
+    ways = page.locator("p.ways").first.locator("a")
+    by_place = sorted(ways.all(), key=lambda way: way.bounding_box()["y"])
+    if (site / "workbook/index.html").exists():  # which needs a computer
+        assert by_place[0].get_attribute("href") == "bench/index.html"
+
+
+def test_a_gain_says_of_what_its_figures_are(site):
+    """A block, warps, words or N; and none is a bare number."""
+    table = re.search(r'<table class="ideas">.*?</table>', (site / "index.html").read_text())
+    cases = re.findall(r"<td>([^<]*: [^<]*; [^<]*)</td>", table[0])
+    assert len(cases) == 5
+    assert not [case for row in cases for case in row.split("; ") if re.match(r"[\d.]+:", case)]
+
+
+def test_pages_for_readers_have_an_icon_and_no_developers_words(site):
+    pages = {file.relative_to(site).as_posix(): file for file in site.rglob("*.html")}
+    texts = {name: file.read_text(encoding="utf-8") for name, file in pages.items()}
+    ours = {name for name in texts if not name.startswith("workbook/lab")}
+    assert not [name for name in ours if not re.search(r'rel="(shortcut )?icon"', texts[name])]
+    for name in ("index.html", "docs/figures.html", "docs/il.html", "docs/views.html"):
+        assert not re.findall(r"python -m tools|gflops_max|\w+_(?:pct|gain)\b", texts[name]), name
+
+
+@pytest.mark.parametrize("name", ["docs/figures", "docs/own_kernel", "notebooks/09_bus"])
+def test_a_page_is_named_and_scrolled_by_keys(site, page, name):
+    """Folds are called what they show; tables that are wider than a phone can be scrolled."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"file://{site}/{name}.html")
+    assert not axe_finds(page, "label-content-name-mismatch", "scrollable-region-focusable")
 
 
 @pytest.mark.parametrize("name", ["register_block", "texture_fetch"])

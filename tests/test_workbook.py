@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from pages import LAUNCH, make_python_site, require
+from pages import LAUNCH, axe_finds, make_python_site, require
 from playwright.sync_api import Page
 from test_notebooks import code_cells, exempt, told
 
@@ -284,6 +284,51 @@ def test_a_lesson_runs_is_kept_and_is_graded(site, reader, tmp_path):
     cells = course.parse_cells((tmp_path / "mine.ipynb").read_bytes())
     assert course.identify_lesson(cells, course.read_lessons()) == "01_register_block"
     assert "01a" in course.find_saved_kernels(cells)
+
+
+#: As if JupyterLite opened no lesson. It opens that of the address before it restores the layout of
+#: the last visit, which may close it.
+LOST = """
+let app
+Object.defineProperty(window, "cypresskitApp", {get: () => app, set: (started) => {
+    app = started
+    const execute = app.commands.execute.bind(app.commands)
+    app.commands.execute = (id, ...given) =>
+        id === "router:tree" ? Promise.resolve() : execute(id, ...given)
+}})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["", LOST], ids=["opened", "lost"])
+def test_a_link_shows_its_lesson_and_python_begins_for_it_alone(script, site, reader):
+    """Though JupyterLab restores the lessons of the last visit."""
+    open_lesson(reader, site, "03")
+    reader.wait_for_timeout(2000)  # JupyterLab saves its layout
+    reader.add_init_script(script)
+    open_lesson(reader, site, "01")
+    reader.wait_for_function("cypresskitKernels.size === 2")
+    reader.wait_for_timeout(2000)
+    begun = "[...cypresskitKernels.values()].filter((kernel) => kernel.begun).length"
+    assert reader.evaluate(begun) == 1
+    assert evaluate(reader, RUN, "print(1)") == ["1\n", "ok"]
+    assert reader.evaluate(f"{APP}.shell.currentWidget.context.path").startswith("01")
+
+
+@pytest.mark.slow
+def test_on_a_phone_the_start_page_stays_and_offers_what_works_there(site, reader):
+    loaded = []
+    reader.on("request", lambda request: loaded.append(request.url))
+    reader.set_viewport_size({"width": 390, "height": 844})
+    reader.goto(f"{site}/?lesson=01")
+    reader.wait_for_selector("#small:visible")
+    assert [link.get_attribute("href") for link in reader.locator("#small a").all()] == [
+        "../notebooks/01_register_block.html",
+        "../bench/index.html",
+        "lab/index.html?path=01_register_block.ipynb",
+    ]
+    assert not [url for url in loaded if "/lab/" in url]
+    assert not axe_finds(reader)
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def page() -> str:
     """Return the whole reference as Markdown."""
     parts = [
         "# The language: cypresskit's subset of AMD's IL",
-        "Written by `python -m tools.il_page`.",
+        "<!-- Written by `python -m tools.il_page`. -->",
     ]
     parts.append("\n".join(reference.WORDS["rounding"]))
     kinds = {

@@ -1,7 +1,8 @@
 """Compare the simulated chip with all published figures: the table in docs/figures.md.
 
 ``python -m tools.score`` prints it, in about a minute on all cores. A row names a figure of
-``data/published.json`` by its ``id`` and ``quantity``, and the sizes that were simulated by ``at``.
+``data/published.json`` by its ``id`` and ``quantity``, for which the table has ``WORDS``, and the
+sizes that were simulated by ``at``.
 Each launch is simulated as its author measured it (``published.conditions``). Tops and ranges come
 from the stored curves of the papers' plots (``tools/curves.py``). Gflop/s of a source that states
 no N are those of an assumed one (``n_assumed``). Statistics of kernels come from the compiler, and
@@ -205,12 +206,66 @@ def verdict(rows: Iterable[dict[str, Any]]) -> str:
         row_errors = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]
         errors += [(abs(error), row) for error in row_errors if error is not None]
     errors.sort(key=lambda pair: pair[0])
-    worst = errors[-1]
-    on = ", ".join(f"{name} on {id} {quantity}" for (id, quantity), name in CALIBRATED.items())
-    return (
-        f"{len(errors)} figures: median error {errors[len(errors) // 2][0]:.1f} %, worst"
-        f" {worst[0]:.1f} % ({worst[1]['id']} {worst[1]['quantity']}). Calibrated: {on}."
+    worst_error, worst = errors[-1]
+    on = ", ".join(
+        f"{name} on {_shown(id)}, {_shown(quantity)}" for (id, quantity), name in CALIBRATED.items()
     )
+    half = errors[len(errors) // 2][0]
+    where = f"{_shown(worst['id'])}, {_shown(worst['quantity'])}"
+    return (
+        f"{len(errors)} figures: median error {half:.1f} %, worst {worst_error:.1f} % ({where})."
+        f" Fitted: {on}."
+    )
+
+
+#: The table's words for the fields of rows, and for the names in published.json.
+WORDS = {
+    "id": "kernel, or subject",
+    "at": "sizes",
+    "ratio": "simulated / published",
+    "error_pct": "error, %",
+    "calibrated": "fitted to it",
+    "bandwidth_need_tb_s": "bandwidth, TB/s",
+    "dgemm_transfer_model": "DGEMM with transfers",
+    "blocked_mma": "larger than the card",
+    "hybrid": "two chips and a CPU",
+    "active_threads": "active wavefronts times 4",
+    "block": "largest block",
+    "bundles": "bundles per iteration",
+    "ddgemm": "needed by double-double, times b",
+    "dgemm": "needed by double, times b",
+    "efficiency_pct_range": "% of the peak, least and most",
+    "fetch_bytes": "bytes fetched per iteration",
+    "fetches": "fetches per iteration",
+    "floats": "numbers in registers",
+    "gflops_max": "top speed, Gflop/s",
+    TOP: "top of the curve, Gflop/s",
+    "gflops_range": "Gflop/s, least and most",
+    "gprs": "registers",
+    "gpu_only_gflops": "chips alone, Gflop/s",
+    "gpu_only_pct": "chips alone, % of the peak",
+    "hybrid_gflops": "together, Gflop/s",
+    "hybrid_pct": "together, % of the peak",
+    "io_gflops_max": "with transfers, Gflop/s",
+    "kernel_pct_max": "kernel, % of the peak",
+    "l1_bytes_per_clock": "bytes from L1 per clock",
+    "mads": "multiply-adds per iteration",
+    "n_at_max: speed there over the grid's top": "speed at the published N / top of the curve",
+    "n_balance": "N at which transfers take as long as the kernel",
+    "nominal_gflops": "by bundles alone, Gflop/s",
+    "of_nominal_pct": "top speed, % of that by bundles alone",
+    "overlap_gain": "gain by overlap",
+    "padding_gain": "gain by less padding",
+    "peak_gflops": "peak, Gflop/s",
+    "sgemm": "needed by single, times b",
+    "slots4_pct": "bundles with 4 operations, %",
+    "slots5_pct": "bundles with 5 operations, %",
+    "slower_than_sgemm_tn_by": "times slower than sgemm_tn",
+    "speedup_over_four_stage": "five stages, times faster than four",
+    "texture_cache": "of the texture cache",
+    "wavefronts": "active wavefronts",
+    "with_pcie_10_gb_s": "with a bus of 10 GB/s, Gflop/s",
+}
 
 
 def main() -> None:
@@ -221,7 +276,8 @@ def main() -> None:
             rows = judged([*score(), *hosts.result()])
         except KeyboardInterrupt:
             os._exit(130)  # without waiting for the simulations in progress
-    table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
+    names = [WORDS.get(name, name) for name in rows[0]]
+    table = markdown(names, ([_shown(value) for value in row.values()] for row in rows))
     print(table, "", verdict(rows), sep="\n")
 
 
@@ -230,7 +286,7 @@ def _shown(value: Any) -> str:
         return " to ".join(map(_shown, value))
     if isinstance(value, float):
         return f"{value:.4g}"
-    return "-" if value is None else str(value)
+    return "-" if value is None else WORDS.get(value, str(value))
 
 
 if __name__ == "__main__":

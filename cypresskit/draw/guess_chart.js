@@ -96,6 +96,7 @@ function render({model, el}) {
     points[n].focus({preventScroll: true})
   }
   svg.addEventListener("pointerdown", (event) => {
+    if (event.button) return
     event.preventDefault()
     svg.setPointerCapture(event.pointerId)
     follow(event)
@@ -103,7 +104,7 @@ function render({model, el}) {
   svg.addEventListener("pointermove", (event) => {
     if (svg.hasPointerCapture(event.pointerId)) follow(event)
   })
-  svg.addEventListener("pointerup", () => model.save_changes())
+  svg.addEventListener("lostpointercapture", () => model.save_changes()) // up, or cancelled
   /** The point that Tab reaches: the one that had the focus last. */
   let here = 0
   points[here].setAttribute("tabindex", "0")

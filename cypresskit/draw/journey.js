@@ -11,7 +11,7 @@ export function beginJourney(box, {levels, start}, place, ends) {
   place.prepend(box)
   const links = levels.map(({name}, n) => {
     if (n) nav.append("\u203a")
-    return make(nav, "button", {type: "button"}, name)
+    return make(nav, "button", {}, name)
   })
   const status = make(nav, "span", {role: "status"})
   let level = 0
@@ -21,7 +21,7 @@ export function beginJourney(box, {levels, start}, place, ends) {
       section.hidden = n !== level
     })
     links.forEach((link, n) => {
-      link.toggleAttribute("aria-current", n === level)
+      link.setAttribute("aria-current", String(n === level))
     })
     status.textContent = levels[level].hint
     const picture = sections[level].querySelector(".cypresskit-player")

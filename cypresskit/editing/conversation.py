@@ -44,6 +44,8 @@ AT_ONCE = "This text was changed in two places at once. The earlier version is i
 #: To a stuck reader, when there is no further line.
 ALL_SHOWN = "These are all lines of our solution that your kernel lacks."
 ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
+#: What a page gets of its step, with the targets; of the solution, a press shows a line.
+STEP_FIELDS = ("name", "title", "idea", "hint", "opens", "guess", "record")
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
 
 Send = Callable[[Message], None]
@@ -130,7 +132,10 @@ class Conversation:
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
         self.look()
-        step = self.step
+        step: Message | None = None
+        if self.step is not None:
+            step = {name: getattr(self.step, name) for name in STEP_FIELDS}
+            step["targets"] = asdict(self.step.targets)
         state = {
             "type": "state",
             "name": self.name,
@@ -140,7 +145,7 @@ class Conversation:
             "tables": TABLES,
             "history": self._history(),
             "problem": self.file.problem,
-            "step": step and vars(step) | {"targets": asdict(step.targets), "record": step.record},
+            "step": step,
         }
         self.say(state, page)
 

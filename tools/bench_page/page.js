@@ -127,8 +127,9 @@ class Bench {
     this.shown = false
     this.saving = Promise.resolve()
     this.listeners = new Set()
+    this.keepsDraft = store.problem !== "other tab" // whose text it is
     element("bench").addEventListener("input", ({target}) => {
-      if (target instanceof HTMLTextAreaElement) draft.set(target.value)
+      if (this.keepsDraft && target instanceof HTMLTextAreaElement) draft.set(target.value)
     })
     setInterval(() => this.watch(), WATCH_MS)
   }
@@ -145,7 +146,7 @@ class Bench {
     this.worker?.terminate()
     this.worker = new Worker("worker.js", {type: "module"})
     this.worker.onmessage = ({data}) => this.receive(data)
-    this.worker.onerror = () => this.fail("its worker can't start")
+    this.worker.onerror = ({message}) => this.fail(message || "its worker can't start")
     this.opened = false
     this.pending = 0 // messages that the worker hasn't finished
     this.newer = undefined // the edit that waits for the worker, and since when
@@ -245,9 +246,9 @@ class Bench {
     const came = text ? [`This kernel came with the link${from ? `, ${from}` : ""}.${yours}`] : []
     showStatus([...trouble, ...came].join(" "), trouble.length ? "failed" : "")
     if (text && this.store.write) draft.end()
-    else if (text) draft.set(text)
+    else if (text && this.keepsDraft) draft.set(text)
     await this.saving
-    if (location.hash) history.replaceState(null, "", location.pathname + location.search)
+    if (location.hash && this.keepsDraft) history.replaceState(null, "", location.pathname + location.search)
     this.link = {}
   }
 

@@ -10,8 +10,8 @@
 //   `handleComm`, `inputRequest`, the requests that it calls, and `_commInfo`), `IKernelSpecs.register`,
 //   and `IKernelClient.interrupt`
 // - of the app: `restored`, `shell.restored`, `shell.layoutModified`, `shell.leftCollapsed`, `shell.collapseLeft`,
-//   `shell.currentWidget.sessionContext.session.kernel.id`,
-//   and `serviceManager.contents` (`get`, `save`, `delete`, `fileChanged`)
+//   `shell.currentChanged`, `shell.currentWidget.sessionContext` (`ready`, `session.kernel.id`), the command
+//   `docmanager:open`, and `serviceManager.contents` (`get`, `save`, `delete`, `fileChanged`)
 ;(() => {
   const NAME = "cypresskit-kernel"
   const BENCH = new URL("$bench", document.currentScript.src) // the folder bench/
@@ -325,13 +325,17 @@
         this.worker?.postMessage({type: "input", value: content.value})
       }
 
+      // JupyterLab opens a channel of each notebook that it restores, to ask for its widgets. A Python that
+      // hasn't begun has none, and needn't begin for that.
       commOpen({content, buffers}) {
-        return this.ask("comm_open", content, {buffers})
+        if (this.begun) return this.ask("comm_open", content, {buffers})
+        this.handleComm("comm_close", {comm_id: content.comm_id, data: {}})
       }
 
       // A custom message, such as an edit of the workbench, doesn't wait: so that Python knows of a newer
       // one while it computes. Changes of values do.
       commMsg({content, buffers}) {
+        if (!this.begun) return
         return this.ask("comm_msg", content, {buffers, wait: content.data?.method !== "custom"})
       }
 
@@ -357,7 +361,26 @@
       activate(app, specs, client) {
         const {contents} = app.serviceManager
         const kernels = new Map()
-        const inView = () => app.shell.currentWidget?.sessionContext?.session?.kernel?.id
+        // JupyterLite opens the lesson of the address, and then restores the layout of the last visit, which
+        // may hide that lesson, or close it.
+        const path = new URLSearchParams(location.search).get("path")
+        const opened = app.restored.then(open).catch(() => {})
+        async function open() {
+          const {shell} = app
+          const lesson = path && (await app.commands.execute("docmanager:open", {path}))
+          await new Promise((go) => {
+            const look = () => (!lesson || shell.currentWidget === lesson) && go(undefined)
+            shell.currentChanged.connect(look)
+            look()
+          })
+        }
+        /** Begin the Python of the notebook in view. */
+        async function beginInView() {
+          const seen = app.shell.currentWidget?.sessionContext
+          await seen?.ready
+          if (seen === app.shell.currentWidget?.sessionContext)
+            kernels.get(seen?.session?.kernel?.id)?.start()
+        }
         // More room for pictures: JupyterLab opens its file list at a first visit, some time after it starts.
         let isUntouched = true
         const close = () => isUntouched && !app.shell.leftCollapsed && app.shell.collapseLeft()
@@ -383,9 +406,7 @@
             kernels.set(options.id, kernel)
             kernel.disposed.connect(() => kernels.delete(options.id))
             // Of the notebook in view Python begins at once; of other open ones with their first cell.
-            app.restored.then(() =>
-              setTimeout(() => inView() === options.id && kernel.start(), 300),
-            )
+            opened.then(beginInView)
             return kernel
           },
         })

@@ -125,17 +125,17 @@ export function beginPitch(host, data, _place, ends) {
     draw()
   }
   function drag(event, from, scale) {
+    if (event.button) return
     row = from
     const begin = start[row],
       x = event.clientX
     const follow = ({clientX}) =>
       move((((begin + Math.round((clientX - x) / scale)) % banks) + banks - start[row]) % banks)
-    const drop = () => {
-      window.removeEventListener("pointermove", follow)
-      window.removeEventListener("pointerup", drop)
-    }
-    window.addEventListener("pointermove", follow)
-    window.addEventListener("pointerup", drop)
+    const ended = new AbortController()
+    const {signal} = ended
+    window.addEventListener("pointermove", follow, {signal})
+    for (const end of ["pointerup", "pointercancel"])
+      window.addEventListener(end, () => ended.abort(), {signal})
     event.preventDefault()
     takeFocus(host)
     draw()
