@@ -30,11 +30,7 @@ TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+simd128,+bulk-memory,+bulk-memory-opt,+nontrapping-fptoint,+sign-ext"
 WORD = ir.IntType(64)
 ENTRY = ir.FunctionType(ir.VoidType(), [WORD.as_pointer()])
-SIMULATED = (
-    "sgemm_tn_compute",
-    "sgemm_64x64_lds",
-    "ddgemm_naive",
-)  # which together call all native functions
+SIMULATED = "sgemm_tn_compute", "sgemm_64x64_lds", "ddgemm_naive"
 N = 64
 #: WebAssembly's section numbers; the import section of a file that needs no linker.
 CUSTOM, IMPORTS, EXPORTS, CODE, DATA = 0, 2, 7, 10, 11
@@ -64,15 +60,21 @@ def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
     the function, and numba's types of its arguments.
     """
     called: dict[str, tuple[Callable, tuple]] = {}
+    _simulate()  # what isn't compiled yet can't be, once what it calls is patched
     with ExitStack() as patches:
         for function in [*_compiled_functions()]:
             name = f"{function.py_func.__module__}.{function.py_func.__name__}"
             patches.enter_context(patch(name, _noting_types(name, function, called)))
-        forget_reports()
-        for kernel in SIMULATED:
-            simulate(kernel, N)
+        _simulate()
     for entry, (source, arguments) in sorted(called.items()):
         yield entry, source, arguments
+
+
+def _simulate() -> None:
+    """Simulate launches that together call all native functions."""
+    forget_reports()
+    for kernel in SIMULATED:
+        simulate(kernel, N)
 
 
 def _compiled_functions() -> Iterator[Dispatcher]:
