@@ -200,21 +200,18 @@ def judged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def verdict(rows: Iterable[dict[str, Any]]) -> str:
-    """Return a summary of judged rows: the median and worst error, and the calibrations."""
+    """Return a summary of judged rows: the median and the worst error."""
     errors = []
     for row in rows:
         row_errors = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]
         errors += [(abs(error), row) for error in row_errors if error is not None]
     errors.sort(key=lambda pair: pair[0])
     worst_error, worst = errors[-1]
-    on = ", ".join(
-        f"{name} on {_shown(id)}, {_shown(quantity)}" for (id, quantity), name in CALIBRATED.items()
-    )
     half = errors[len(errors) // 2][0]
     where = f"{_shown(worst['id'])}, {_shown(worst['quantity'])}"
     return (
         f"{len(errors)} figures: median error {half:.1f} %, worst {worst_error:.1f} % ({where})."
-        f" Fitted: {on}."
+        " The last column names what was fitted to a figure."
     )
 
 
