@@ -163,6 +163,17 @@ def test_a_click_on_a_line_of_code_goes_to_where_it_runs(show):
     assert current[frame] == number or number not in current
 
 
+def test_a_picture_that_opens_at_its_end_plays_from_its_first_frame(show):
+    page = show(view("digits"))
+    picture = page.locator("[data-ready]")
+    last = int(picture.get_attribute("data-frame"))
+    assert last == len(view("digits").captions) - 1 > 0
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function(
+        f"""() => document.querySelector("[data-ready]").dataset.frame < {last}"""
+    )
+
+
 def test_a_page_plays_where_nothing_may_be_evaluated(saved, tmp_path, page):
     policy = "script-src 'self' 'unsafe-inline'"
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>'
