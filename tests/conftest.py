@@ -542,15 +542,19 @@ class Lab:
         page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
         page.wait_for_function(JS.idle, arg=notebook, timeout=1000 * timeout)
 
-    def write(self, page, name: str, *cells: str, outputs=()) -> None:
-        """Make a notebook of code cells, of which the last has the outputs, and open it."""
+    def write(self, page, name: str, *cells: str, outputs=(), markdown: str = "") -> None:
+        """Make a notebook of code cells, of which the last has the outputs, perhaps below a text,
+        and open it.
+        """
         import nbformat  # not at the top: the core's tests run without it
 
         *cells, last = map(nbformat.v4.new_code_cell, cells)
         last.outputs += outputs
+        texts = [nbformat.v4.new_markdown_cell(markdown)] if markdown else []
         kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
         nbformat.write(
-            nbformat.v4.new_notebook(cells=[*cells, last], metadata=kernel), self.root / name
+            nbformat.v4.new_notebook(cells=[*texts, *cells, last], metadata=kernel),
+            self.root / name,
         )
         self.open(page, name)
 

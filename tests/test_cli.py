@@ -197,6 +197,18 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
     assert cmd_lab.find_lessons()[0].parent == own, "a folder that has lessons is opened itself"
 
 
+@pytest.mark.parametrize("readers", ["", ".jp-Notebook { color: teal }"])
+def test_the_lessons_style_sheet_leaves_the_readers_own_its_say(readers, tmp_path):
+    """In JupyterLab the last rule wins."""
+    own = tmp_path / "custom"
+    own.mkdir()
+    if readers:
+        (own / "custom.css").write_text(readers)
+    text = (cmd_lab._style_sheet(tmp_path / "run", own) / "custom.css").read_text()
+    lessons = (cmd_lab.SETTINGS / "labconfig/custom.css").read_text()
+    assert text == lessons + readers and "36em" in lessons
+
+
 def lessons(folder: Path, text: str) -> Path:
     """A folder with a lesson in it."""
     folder.mkdir(parents=True)

@@ -326,6 +326,27 @@ def test_il_in_a_cell_has_colours_and_line_numbers(lab, cells):
     assert f"own.il:{seen['wrong']}:" in verdict, (seen["wrong"], verdict)
 
 
+def test_prose_is_narrow_and_of_one_typeface(lab, page):
+    """At most 80 letters in a line; tables and charts have the typeface of prose."""
+    prose = "word " * 100
+    lab.write(page, "prose.ipynb", "1", markdown=prose)
+    page.locator(".jp-RenderedMarkdown p").wait_for()
+    letters = page.evaluate("""() => {
+        const text = document.querySelector(".jp-RenderedMarkdown p").firstChild
+        const tops = [...text.data].map((letter, n) => {
+            const range = document.createRange()
+            range.setStart(text, n)
+            range.setEnd(text, n + 1)
+            return range.getBoundingClientRect().top
+        })
+        return tops.filter((top) => top === tops[0]).length
+    }""")
+    assert 55 <= letters <= 80
+    font = "(one) => getComputedStyle(one).fontFamily"
+    prose_font = page.locator(".jp-RenderedMarkdown p").evaluate(font)
+    assert prose_font.startswith("Helvetica")
+
+
 def test_a_cell_that_runs_for_over_a_second_says_so(lab, cells):
     for cell in WAITS:  # neither is waited for
         cells.evaluate(f"cell => {{ ({JS.run})([cell]) }}", cell)

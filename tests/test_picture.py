@@ -146,6 +146,24 @@ def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
         assert tag not in re.sub("<pre>[^<]*</pre>", "", html)
 
 
+TINTS = """() => {
+    const figure = Bokeh.documents.at(-1).roots()[0]
+    return [...figure.references()].flatMap((one) => one.palette ?? [])
+}"""
+
+
+def test_a_tint_keeps_its_alpha_where_the_theme_s_color_has_one(stage):
+    """As in JupyterLab, whose soft text is rgba(0, 0, 0, 0.54)."""
+    sheet = ck.draw.sheet.Sheet("Tints")
+    sheet.stage("Tints", 100, 100)
+    sheet.boxes("soft", [20, 40], 20, 10, 10, fill=(["soft 0.2", "ink"], [0, 1]))
+    theme = "<style>:root { --jp-content-font-color2: rgba(0, 0, 0, 0.54) }</style>"
+    stage.put(theme + sheet.player(["A box"], ["a box"]).to_html())
+    stage.wait_for_function(SHOWN)
+    palette = stage.evaluate(TINTS)
+    assert "rgba(0, 0, 0, 0.2)" in [str(color) for color in palette], palette
+
+
 KINDS = {name: lambda name=name: view(name) for name in ("register_block", "timeline")} | {
     "climb": ck.draw.climb,
     "a reader's climb": lambda: Climb("none", ()),

@@ -9,7 +9,7 @@ from shutil import copyfile
 from cypresskit.cli.command import CommandError, command
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Its folder labconfig has JupyterLab's settings: line numbers, since errors in IL name lines; no
+# Its folder labconfig has a style sheet and JupyterLab's settings: line numbers, since errors in IL name lines; no
 # question about news; a notebook is saved every 20 seconds, also in a browser, whose tab may die.
 SETTINGS = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent / "notebooks"
@@ -36,6 +36,7 @@ def lab(args: argparse.Namespace) -> None:
     ``args.options`` is the folder, if one is given, and JupyterLab's options.
     """
     try:
+        from jupyter_core.paths import jupyter_config_dir, jupyter_runtime_dir
         from jupyterlab.labapp import LabApp
     except ImportError:
         raise CommandError(
@@ -53,6 +54,10 @@ def lab(args: argparse.Namespace) -> None:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         print("Starting JupyterLab with --allow-root, since you are root.")
         options.append("--allow-root")
+    readers = Path(jupyter_config_dir(), "custom")
+    sheets = [str(_style_sheet(Path(jupyter_runtime_dir()), readers)), str(readers)]
+    options.append("--LabApp.custom_css=True")
+    options.append(f"--ServerApp.tornado_settings={ {'static_custom_path': sheets}!r}")
     paths = [os.environ.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     if not any("workspaces_dir" in option for option in passed_on):
@@ -76,6 +81,19 @@ def _folder_and_options(words: list[str]) -> tuple[Path | None, list[str]]:
     if words and not words[0].startswith("-"):
         return Path(os.path.expanduser(words[0])).absolute(), words[1:]
     return None, words
+
+
+def _style_sheet(runtime: Path, readers: Path) -> Path:
+    """Write JupyterLab's style sheet: the lessons', and then the reader's own custom.css, which has
+    its say. Return the folder.
+    """
+    folder, own = runtime / "cypresskit", readers / "custom.css"
+    text = (SETTINGS / "labconfig" / "custom.css").read_text(encoding="utf-8")
+    with suppress(OSError):
+        text += own.read_text(encoding="utf-8", errors="replace")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "custom.css").write_text(text, encoding="utf-8")
+    return folder
 
 
 def hidden_files(folder: Path) -> Path:

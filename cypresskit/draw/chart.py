@@ -550,7 +550,7 @@ def _paragraph(text: str) -> str:
     """Return a text below a chart's sentence or below the chart; "" if there is none."""
     words = theme.escape_html(text)
     return (
-        text and f'<div style="max-width: 640px; margin: 2px 0 6px; font-size: 13px">{words}</div>'
+        text and f'<div style="max-width: 760px; margin: 2px 0 6px; font-size: 13px">{words}</div>'
     )
 
 

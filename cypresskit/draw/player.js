@@ -389,7 +389,9 @@ class Player {
         const [name, alpha = "1"] = token.split(" ")
         probe.style.color = `var(--ck-${name})`
         const {color} = getComputedStyle(probe)
-        colors.set(token, color.replace(/^rgba?\(([^,]+,[^,]+,[^,)]+).*\)$/, (all, rgb) => (alpha === "1" ? all : `rgba(${rgb}, ${alpha})`)))
+        // A tint's alpha takes the place of the theme's.
+        const tint = (all, rgb) => (alpha === "1" ? all : `rgba(${rgb}, ${alpha})`)
+        colors.set(token, color.replace(/^rgba?\(((?:[^,]+,){2}[^,)]+).*/, tint))
       }
       return colors.get(token)
     }

@@ -140,6 +140,10 @@ def build_lite(folder: Path) -> None:
         done = subprocess.run(command, cwd=empty, capture_output=True, text=True)
     if done.returncode:
         raise bench_page.NotAvailable(f"JupyterLite can't be built: {done.stderr[-500:]}")
+    shutil.copy(cmd_lab.SETTINGS / "labconfig/custom.css", folder)
+    page = folder / "lab/index.html"
+    link = '<link rel="stylesheet" href="../custom.css" /></head>'
+    page.write_text(page.read_text(encoding="utf-8").replace("</head>", link), encoding="utf-8")
 
 
 def configure(file: Path, build: dict[str, str]) -> None:
