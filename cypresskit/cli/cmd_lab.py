@@ -9,8 +9,9 @@ from shutil import copyfile
 from cypresskit.cli.command import CommandError, command
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Its folder labconfig has a style sheet and JupyterLab's settings: line numbers, since errors in IL name lines; no
-# question about news; a notebook is saved every 20 seconds, also in a browser, whose tab may die.
+# Its folder labconfig has a style sheet and JupyterLab's settings: line numbers, since errors in IL
+# name lines; no question about news; a notebook is saved every 20 seconds, also in a browser, whose
+# tab may die.
 SETTINGS = Path(__file__).resolve().parent
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
