@@ -53,9 +53,15 @@ def test_an_unsure_launch_is_simulated_whole_if_quick():
 
 
 def test_a_longer_one_says_by_how_much_it_may_be_off():
-    few, all_ = sampled(*UNSURE, SAMPLE_EFFORT=1e3, MAX_WHOLE_EFFORT=1e5)
+    few, all_ = sampled(*UNSURE, SAMPLE_EFFORT=1e3, MAX_WHOLE_EFFORT=1e5, MAX_ERROR=1)
     assert few.simulated < 1 and few.error > CONVERGED_ERROR
     assert few.clocks == pytest.approx(all_.clocks, rel=few.error)
+
+
+def test_one_that_may_be_off_by_over_10_per_cent_is_simulated_whole_after_a_notice(capsys):
+    few, all_ = sampled(*UNSURE, SAMPLE_EFFORT=1e3, MAX_WHOLE_EFFORT=1e5)
+    assert (few.clocks, few.simulated, few.error) == (all_.clocks, 1, 0)
+    assert "all of it is simulated: about" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "ddgemm_tn_fma"])

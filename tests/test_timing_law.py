@@ -43,7 +43,7 @@ def faults(kernel, size, board=HD5870, beta=0.0, wrong=()) -> list[str]:
     kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
     (m, n, k), code = size, compile(kernel.program, board)
     options = {"m": m, "k": k, "device": board, "beta": beta}
-    with patch.multiple(sampling, SAMPLE_EFFORT=4e6, MAX_WHOLE_EFFORT=0, MAX_SHARE=1):
+    with patch.multiple(sampling, SAMPLE_EFFORT=4e6, MAX_WHOLE_EFFORT=0, MAX_ERROR=1, MAX_SHARE=1):
         report = simulate(kernel, n, **options)
     report = replace(
         report, **{name: getattr(report, name) | of for name, of in dict(wrong).items()}

@@ -51,7 +51,7 @@ def test_the_account_balances_on_every_board(board):
 
 
 def test_a_sampled_report_has_the_work_of_the_whole_launch():
-    with patch.multiple(sampling, SAMPLE_EFFORT=1e6, MAX_WHOLE_EFFORT=0, MAX_SHARE=1):
+    with patch.multiple(sampling, SAMPLE_EFFORT=1e6, MAX_WHOLE_EFFORT=0, MAX_ERROR=1, MAX_SHARE=1):
         report = ck.simulate("sgemm_naive", 504, k=64)
     assert report.simulated < 1
     for unit, clocks in busy(report).items():

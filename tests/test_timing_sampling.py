@@ -81,7 +81,7 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     m, n = (64 * rng.randint(5, 14) + rng.randint(1, 40) for _ in "mn")
     board = replace(SMALL, simd_engines=rng.choice((1, 2)), max_wavefronts=rng.choice((4, 8)))
     launch = TimedLaunch(kernel, size=(m, n, rng.randint(100, 300)), device=board)
-    with patch.multiple(sampling, SAMPLE_EFFORT=2e4, MAX_WHOLE_EFFORT=0):
+    with patch.multiple(sampling, SAMPLE_EFFORT=2e4, MAX_WHOLE_EFFORT=0, MAX_ERROR=1):
         few = time_launch(launch)
     asked = requested_work(launch.trace(launch.wavefronts), board)
     units = {"alu": "ALU", "texture": "texture", "lds": "LDS"}

@@ -10,10 +10,12 @@ out takes as long as the later ones of these. A launch is simulated whole if the
 
 The error (``stated_error``) is how much the pace was seen to change, and how much it may have
 changed unobserved. If it is above ``CONVERGED_ERROR``, a launch of an effort of at most
-``MAX_WHOLE_EFFORT`` is simulated whole after all. A launch that can't be sampled, with too few
+``MAX_WHOLE_EFFORT`` is simulated whole after all. So is, at any effort, one whose error is above
+``MAX_ERROR``, after a notice of how long that takes. A launch that can't be sampled, with too few
 rounds or other late work, is simulated whole at any effort.
 """
 
+import sys
 from collections.abc import Mapping
 from math import fsum
 
@@ -38,6 +40,7 @@ from cypresskit.timing.timed_launch import Spread, TimedLaunch
 # Effort is in cache lines and clauses.
 SAMPLE_EFFORT = 3.2e7  # about a second: a sample has as much, or ``MIN_ROUNDS``
 MAX_WHOLE_EFFORT = 3e8  # about ten seconds: to here, a sample with too large an error isn't used
+MAX_ERROR = 0.1  # a time that may be off by more is no answer
 MIN_ROUNDS = 6  # the fewest that may stand for all rounds of a long launch
 MAX_SHARE = 0.25  # of the wavefronts: a sample that simulates more isn't worth it
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
@@ -50,10 +53,22 @@ def time_launch(launch: TimedLaunch) -> LaunchTime:
         paths, spread = sample
         sampled = _simulate(launch, paths, spread)
         everything = effort(spread.paths) * spread.times
-        if sampled.error <= CONVERGED_ERROR or everything > MAX_WHOLE_EFFORT:
+        is_long = everything > MAX_WHOLE_EFFORT
+        if sampled.error <= (MAX_ERROR if is_long else CONVERGED_ERROR):
             return sampled
+        if is_long:
+            _say_seconds(launch, everything / SAMPLE_EFFORT)
     paths = launch.trace(launch.wavefronts)
     return _simulate(launch, paths, Spread(paths))
+
+
+def _say_seconds(launch: TimedLaunch, seconds: float) -> None:
+    print(
+        f"{launch.name}: a part of this launch doesn't tell its time within {MAX_ERROR:.0%}, so all"
+        f" of it is simulated: about {seconds:.0f} s. A smaller size answers sooner.",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _simulate(launch: TimedLaunch, paths: list[WavefrontPath], spread: Spread) -> LaunchTime:

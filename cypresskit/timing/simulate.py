@@ -64,8 +64,9 @@ def simulate(
         Whether all wavefronts are simulated. By default, a long launch is
         simulated in part, and its report states by how much it may be off: ``Report.error``, a
         bound for the worst of thousands of launches; most are off by far less. A launch that takes
-        at most about ten seconds is simulated whole if its error would be above 3 %, and any launch
-        of which more than a quarter has to be simulated anyway.
+        at most about ten seconds is simulated whole if its error would be above 3 %, any launch if
+        it would be above 10 %, after a notice, and any of which more than a quarter has to be
+        simulated anyway.
 
     Returns
     -------

@@ -69,6 +69,7 @@ def trial(rng: random.Random) -> Trial:
             with (
                 patch.object(sampling, "SAMPLE_EFFORT", sample_effort),
                 patch.object(sampling, "MAX_WHOLE_EFFORT", max_whole_effort),
+                patch.object(sampling, "MAX_ERROR", 1),
             ):
                 few = report_on(launch)
             if few.simulated < 1:
