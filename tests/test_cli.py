@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -149,8 +150,9 @@ def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
 @pytest.mark.parametrize("folder", [[], ["mine"], ["~/a b"]])
 @pytest.mark.parametrize("options", [[], ["--no-browser"], ["--port", "9", "x"]])
 def test_lab_passes_every_option_on_with_or_without_a_folder(folder, options):
-    found, passed_on = cmd_lab._folder_and_options([*folder, *options])
-    assert passed_on == options
+    for between in [], ["--"]:  # as other commands want it
+        found, passed_on = cmd_lab._folder_and_options([*folder, *between, *options])
+        assert passed_on == options
     assert found == (Path(folder[0]).expanduser().absolute() if folder else None)
 
 
@@ -207,6 +209,47 @@ def test_the_lessons_style_sheet_leaves_the_readers_own_its_say(readers, tmp_pat
     text = (cmd_lab._style_sheet(tmp_path / "run", own) / "custom.css").read_text()
     lessons = (cmd_lab.SETTINGS / "labconfig/custom.css").read_text()
     assert text == lessons + readers and "36em" in lessons
+
+
+#: Copies lessons, and is killed when it has opened so many files to write them.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from cypresskit.cli import cmd_lab
+
+cmd_lab.CHECKOUT = Path("clone")
+left = int(sys.argv[1])
+
+def count(event, about):
+    global left
+    if event == "open" and "mine" in str(about[0]) and about[2] & os.O_WRONLY:
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)
+cmd_lab.find_lessons(Path("mine"))
+"""
+
+
+@pytest.mark.parametrize("opened", [1, 2, 8, 15])
+def test_a_copy_of_the_lessons_that_was_killed_is_completed(here, monkeypatch, opened):
+    """Each is there and whole, and what a student wrote since stays."""
+    names = [f"{n:02}_lesson.ipynb" for n in range(15)]
+    (here / "clone").mkdir()
+    for name in names:
+        (here / "clone" / name).write_text(name)
+    monkeypatch.setattr(cmd_lab, "CHECKOUT", here / "clone")
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(opened)])
+    assert killed.returncode == -signal.SIGKILL
+    (here / "mine" / names[0]).write_text("my work")
+    if opened > 2:  # the student is there
+        monkeypatch.chdir(here / "mine")
+    found = cmd_lab.find_lessons(Path("mine") if opened <= 2 else None)
+    assert [path.name for path in found] == names
+    assert [path.read_text() for path in found] == ["my work", *names[1:]]
+    (here / "mine" / names[3]).unlink()  # on purpose
+    assert len(cmd_lab.find_lessons(here / "mine")) == 14
 
 
 def lessons(folder: Path, text: str) -> Path:

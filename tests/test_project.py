@@ -282,6 +282,18 @@ def test_published_figures_are_met_as_nearly_as_is_said():
     assert float(figures["dgemm_transfer_model", "with_pcie_10_gb_s"][2]) >= 1
 
 
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 6, 15), (3, 10, 13)])
+def test_a_python_that_is_too_old_is_told_so_in_one_sentence(version):
+    """Before pip looks for packages, whose conflicts it would report."""
+    (least,) = re.findall(r">=(.*)", PROJECT["requires-python"])
+    code = f"import runpy, sys; sys.version_info = {version}; runpy.run_path('setup.py')"
+    done = run(sys.executable, "-c", code)
+    words = f"cypresskit needs Python {least} or later, and this is {'.'.join(map(str, version))}."
+    assert done.returncode and done.stderr.splitlines() == [words]
+    assert f"needs Python {least} or later" in (ROOT / "Makefile").read_text()
+    assert f"You need Python {least} or later" in README
+
+
 def test_make_knows_its_targets():
     targets = "lab test core coverage oldest lint format bench docs clean".split()
     plan = run("make", "--dry-run", *targets)

@@ -4,9 +4,9 @@ import argparse
 import os
 from contextlib import suppress
 from pathlib import Path
-from shutil import copyfile
 
 from cypresskit.cli.command import CommandError, command
+from cypresskit.files.atomic import save_file
 
 PACKAGE = Path(__file__).resolve().parents[1]
 # Its folder labconfig has a style sheet and JupyterLab's settings: line numbers, since errors in IL
@@ -17,6 +17,7 @@ CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 FOLDER = "cypresskit-lessons"  # the student's copy
 AHEAD = "--no-ahead"
+COPYING = ".copying"  # a folder there, while lessons are copied: after an interruption it is left
 HIDDEN = ".jupyterlab"  # JupyterLab's layout, in that folder
 
 
@@ -78,7 +79,10 @@ def lab(args: argparse.Namespace) -> None:
 
 
 def _folder_and_options(words: list[str]) -> tuple[Path | None, list[str]]:
-    """Return the folder, if the first word is no option, or None; and the options."""
+    """Return the folder, if the first word is no option, or None; and the options, before and after
+    a ``--``.
+    """
+    words = [word for word in words if word != "--"]
     if words and not words[0].startswith("-"):
         return Path(os.path.expanduser(words[0])).absolute(), words[1:]
     return None, words
@@ -106,12 +110,13 @@ def hidden_files(folder: Path) -> Path:
     with suppress(OSError):  # the folder may be read-only
         folder.mkdir(parents=True, exist_ok=True)
         if not layout.exists():
-            copyfile(SETTINGS / "workspace.json", layout)
+            save_file(layout, (SETTINGS / "workspace.json").read_bytes())
     return folder
 
 
 def find_lessons(folder: Path | None = None) -> list[Path]:
-    """Return the student's lessons in order, copied to their folder if necessary.
+    """Return the student's lessons in order, copied to their folder if necessary. A copy that was
+    interrupted is completed.
 
     Parameters
     ----------
@@ -124,9 +129,10 @@ def find_lessons(folder: Path | None = None) -> list[Path]:
         If there are no lessons to copy, or they can't be copied.
     """
     current = Path.cwd()
-    lessons = _lessons(current)
-    if folder is None and lessons:
-        return lessons
+    if folder is None and _lessons(current):
+        folder = current
+    if folder and _lessons(folder) and not (folder / COPYING).is_dir():
+        return _lessons(folder)
     in_checkout = bool(_lessons(CHECKOUT))
     source = CHECKOUT if in_checkout else INSTALLED
     if not _lessons(source):
@@ -136,13 +142,17 @@ def find_lessons(folder: Path | None = None) -> list[Path]:
         )
     inside = in_checkout and CHECKOUT.parent in (current, *current.parents)
     own = folder or (CHECKOUT.parent if inside else current) / FOLDER
-    if folder and _lessons(folder):
-        return _lessons(folder)
     try:
         own.mkdir(parents=bool(folder), exist_ok=True)
-        for notebook in source.glob("*.ipynb"):  # the lessons and their glossary
-            if not (own / notebook.name).exists():
-                copyfile(notebook, own / notebook.name)  # without its mode, which may be read-only
+        books = source.glob("*.ipynb")  # the lessons and their glossary
+        missing = [book for book in books if not (own / book.name).exists()]
+        mark = own / COPYING
+        if missing:
+            mark.mkdir(exist_ok=True)
+        for book in missing:
+            save_file(own / book.name, book.read_bytes())
+        if mark.is_dir():
+            mark.rmdir()
     except OSError as error:
         raise CommandError(f"can't copy the lessons to {own}: {error.strerror or error}") from None
     return _lessons(own)
