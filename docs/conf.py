@@ -19,7 +19,6 @@ sys.path.insert(0, str(ROOT))
 import cypresskit  # noqa: E402
 from cypresskit.draw.player import scripts  # noqa: E402
 from cypresskit.editing.workbench import STILL  # noqa: E402
-from cypresskit.today import record  # noqa: E402
 from tools import gallery  # noqa: E402
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -34,7 +33,6 @@ exclude_patterns = [
     "site",
     "notebooks/source",
     "notebooks/solutions",
-    "docs/front.md",
     "docs/package.md",  # which the package index shows
 ]
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -92,49 +90,6 @@ CODE_OF_CONDUCT
 """
 
 
-class View(SphinxDirective):
-    """A picture, playing."""
-
-    required_arguments = 1
-
-    def run(self):
-        data = gallery.VIEWS[self.arguments[0]][1]()._repr_mimebundle_()
-        return [nodes.raw("", data["text/html"], format="html")]
-
-
-class Today(SphinxDirective):
-    """What the workbook's ideas gain on a GPU of today, as it was measured: a table of five."""
-
-    def run(self):
-        rows = [(words, *gained(*cases)) for words, *cases in IDEAS]
-        heads = "<tr><th>Idea</th><th>Gain</th><th>Without it; with it</th></tr>"
-        cells = heads + "".join(
-            f"<tr><td>{idea}</td><td><b>{times:.0f} x</b></td><td>{what}</td></tr>"
-            for idea, times, what in rows
-        )
-        return [nodes.raw("", f'<table class="ideas">{cells}</table>', format="html")]
-
-
-#: Words; the experiment of `cypresskit.today`, with the cases before and after; and what a case is.
-IDEAS = (
-    ("keep a block of C in registers", "block", "1 x 1", "8 x 8", "a block of {}"),
-    ("enough warps to hide the waiting", "warps", "5", "16", "{} warps"),
-    ("a word of padding against bank conflicts", "bank, 32 warps", "32", "33", "rows of {} words"),
-    ("matrices that fill the chip", "size", "128", "2048", "N = {}"),
-    ("memory that the bus can reach by itself", "bus", "pageable", "pinned", "{} memory"),
-)
-
-
-def gained(experiment: str, before: str, after: str, case: str) -> tuple[float, str]:
-    """How many times better the second case is, and both figures with their unit."""
-    rows = {row["case"]: row for row in record()["rows"] if row["experiment"] == experiment}
-    first, second = (rows[case]["value"] for case in (before, after))
-    unit = rows[before]["unit"]
-    times = first / second if unit == "ns" else second / first
-    pairs = ((before, first), (after, second))
-    return times, "; ".join(f"{case.format(one)}: {value:,g} {unit}" for one, value in pairs)
-
-
 class Views(SphinxDirective):
     """The stills of all pictures. Each leads to a page with nothing but the picture."""
 
@@ -161,15 +116,8 @@ def end_sections(app, what, name, value, options, lines):
 def add_contents(app, name, source):
     if name == root_doc:  # a badge would need the network
         source[0] = re.sub(r"!\[(.*?)\]\(https:.*?\)", r"\1", source[0]) + CONTENTS
-        parts = r"(?s)\A.*?(?=<!-- front)|<!-- front -->.*?<!-- end -->"
-        begin, front, *stills = re.findall(parts, source[0])
-        page = (ROOT / "docs/front.md").read_text(encoding="utf-8")
-        for part in ("bench", "workbook"):
-            if not has(app, part):
-                page = re.sub(rf"(?s)<!-- {part} -->.*?<!-- end -->", "", page)
-        source[0] = source[0].replace(begin + front, page)
-        for still in stills:  # which plays on top
-            source[0] = source[0].replace(still, "")
+        # The forge's pictures, and the commands before them, are the first page's.
+        source[0] = re.sub(r"(?s)<!-- front -->.*?<!-- end -->", "", source[0])
     if not solutions:  # no link may lead to what is left out
         teachers = r"\[([^\]]*)\]\([\w/.]*(?:answers|questions)\.md\)|^docs/(?:answers|questions)\n"
         source[0] = re.sub(teachers, _left_out, source[0], flags=re.M)
@@ -200,15 +148,14 @@ def amend(app, name, template, context, doctree):
     take its place. Headings have a level, and boxes of code take the keys."""
     if pictures := "<cypresskit-picture" in context.get("body", ""):
         app.add_js_file("players.js", loading_method="async")
-    if name == root_doc:
-        app.add_js_file("front.js", loading_method="defer")
     context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures
     if body := context.get("body"):  # wide lines and tables scroll, by keys, too
         body = re.sub(r"<pre\b", '<pre tabindex="0"', body)
         body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
         body = body.replace(' aria-label="Toggle hidden content"', "")  # a fold has a name already
         context["body"] = run_links(app, name, body)
-    tree = context.get("furo_navigation_tree", "")
+    first = entry(f"{'../' * name.count('/')}index.html", "From 45 to 2,014: one page")
+    tree = first + context.get("furo_navigation_tree", "")
     tree = tree.replace('role="heading"', 'role="heading" aria-level="2"')
     for part, title in (("bench", "The workbench"), ("workbook", "The workbook")):
         if has(app, part):
@@ -225,16 +172,12 @@ def entry(link, title):
 
 
 def finish(app, error):
-    """The page that a folder opens with, and the script that all players share."""
-    site = Path(app.outdir)
+    """The script that all players share."""
     if error is None:
-        (site / "index.html").write_bytes((site / "README.html").read_bytes())
-        (site / "_static/players.js").write_text(scripts(), encoding="utf-8")
+        Path(app.outdir, "_static/players.js").write_text(scripts(), encoding="utf-8")
 
 
 def setup(app):
-    app.add_directive("view", View)
-    app.add_directive("today", Today)
     app.add_directive("views", Views)
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.connect("autodoc-process-docstring", end_sections, priority=400)

@@ -15,7 +15,8 @@ import cypresskit as ck
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.steps import STEPS, starter_text
+from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
+from cypresskit.gains import FIGURES
 from tools import bench_page
 from tools.bench_page.browser import (
     SilentHandler,
@@ -340,7 +341,7 @@ def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     assert ("saves nothing" in status) == ("store" in lack), status
     type_at_end(page, "ark")
     page.close(run_before_unload=True)
-    assert_shown(tab(BROKEN[lack]), bench, f"{STEPS['00'].starter}\n; a remark")
+    assert_shown(tab(BROKEN[lack]), bench, f"{STEPS[bench_page.NEWCOMER].starter}\n; a remark")
 
 
 #: As a browser that can't compile Python: it lacks an instruction of WebAssembly.
@@ -415,8 +416,8 @@ PACK = "async text => (await import(new URL('page.js', location.href).href)).pac
 @pytest.mark.slow
 def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench, opened, tab):
     for hostile in ("?step=99#text=" + "A" * 5000, "#%"):
-        assert_shown(tab(""), f"{bench}{hostile}", STEPS["00"].starter)
-    assert text_of(opened) == STEPS["00"].starter
+        assert_shown(tab(""), f"{bench}{hostile}", STEPS[bench_page.NEWCOMER].starter)
+    assert text_of(opened) == STEPS[bench_page.NEWCOMER].starter
     status = opened.locator("#status").inner_text()
     assert "no kernel that can be read" in status and "no such step" in status
     assert opened.evaluate("location.hash") == ""
@@ -442,6 +443,44 @@ def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     page.wait_for_selector(".ckw-targets:has-text('Saved: ')")
     assert page.locator("#next").inner_text() == "Next step: 01b Four by four"
     assert_shown(page, page.url, f"{reference}\n; newer")
+
+
+#: Asks the page, as the site's first page does, for another step. Waits until it is open.
+OPEN = """step => new Promise((go) => {
+    addEventListener("message", ({data}) => data.type === "opened" && data.step === step && go())
+    postMessage({type: "open", step}, location.origin)
+})"""
+
+
+@pytest.mark.slow
+def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
+    """Each kernel of the first page has the speed of the list of ideas. A reader's text of a step
+    stays in its own file.
+    """
+    open_bench(page, f"{bench}?embed&step=01b")
+    assert not page.get_by_role("button", name="Share this").is_visible()
+    type_at_end(page, "\n; mine")
+    page.evaluate(NO_MORE_WORKERS)
+    for launch in bench_page.KERNELS:
+        page.evaluate(OPEN, launch.kernel)
+        assert text_of(page) == reference_kernel(launch.kernel).text
+        speed = f"{FIGURES[launch].gflops:,.0f}"
+        page.locator("#bench", has_text=f"{speed} Gflop/s at N = {launch.n:,}").wait_for()
+    page.evaluate(OPEN, "01b")
+    assert text_of(page) == f"{STEPS['01b'].starter}\n; mine"
+    page.locator("#bench", has_text="is missing").wait_for()
+    assert page.evaluate("window.workers ?? 0") == 0
+
+
+NO_MORE_WORKERS = "() => { window.Worker = class { constructor() { window.workers = 1 } } }"
+
+
+def test_a_newcomer_is_asked_for_one_line(bench, page):
+    assert_shown(page, bench, STEPS["01a"].starter)
+    heading = page.get_by_role("heading", level=1)
+    assert heading.inner_text() == "One line makes this kernel 6 times as fast: can you write it?"
+    assert_shown(page, f"{bench}?step=02", STEPS["02"].starter)
+    assert heading.inner_text() == "Make a matrix multiplication fast"
 
 
 @pytest.mark.nightly

@@ -80,10 +80,11 @@ def test_the_documents_image_of_the_pipelines_is_as_it_is_drawn(chromium):
     """But for the shapes of letters, which belong to the computer."""
     html = gallery.VIEWS["timeline"][1]().to_html()
     with ThreadPoolExecutor(1) as alone:
-        (image,) = alone.submit(lambda: [*stills.take([html])]).result()
+        (still,) = alone.submit(lambda: [*stills.take([html])]).result()
     saved = (ROOT / "docs/pictures/pipelines.webp").read_bytes()
     drawn, kept = (
-        np.asarray(Image.open(io.BytesIO(one)).convert("RGB"), float) for one in (image, saved)
+        np.asarray(Image.open(io.BytesIO(one)).convert("RGB"), float)
+        for one in (still.image, saved)
     )
     assert drawn.shape == kept.shape and abs(drawn - kept).mean() < 1, "save it anew"
 

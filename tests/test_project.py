@@ -203,7 +203,9 @@ def test_one_command_sets_the_public_address(tmp_path):
         f"ada/kit/HEAD?urlpath=lab/tree/{OPENED}"
     ]
     configured = tomllib.loads((tmp_path / "pyproject.toml").read_text())
+    assert re.findall(r"\]\((\S+?)\)", readme)[0] == "https://ada.github.io/kit/", "the first link"
     assert configured["project"].pop("urls") == {
+        "Homepage": "https://ada.github.io/kit/",
         "Source": "https://github.com/ada/kit",
         "Issues": "https://github.com/ada/kit/issues",
         "Changes": "https://github.com/ada/kit/blob/HEAD/CHANGELOG.md",

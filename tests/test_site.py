@@ -6,20 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 from conftest import JS
-from pages import axe_finds, hold_clock
+from pages import axe_finds
 
 from tools.gallery import VIEWS, read_lesson
 from tools.site import faults
 
 pytestmark = pytest.mark.notebook
-PICTURES = "article cypresskit-picture:not(cypresskit-picture *)"
-#: The first picture plays; those far below begin when they come near.
-READY = f"() => document.querySelector('{PICTURES}')?.querySelector('[data-ready]')"
 
 
 #: The command of `make docs`, which takes the parts that run Python from a site that has them.
@@ -52,80 +47,6 @@ def site(tmp_path_factory, once, pytestconfig, python_site):
     folder, faults = once("site", build)
     assert not faults  # with its dead links
     return folder
-
-
-def test_the_first_page_plays_and_is_light(site, page):
-    """It begins with the workbench; three pictures that move and a static one follow, each with a
-    link to its lesson. It opens from disk and loads little.
-    """
-    loaded = set()
-    page.on("request", lambda request: loaded.add(request.url.partition("?")[0]))
-    page.set_viewport_size({"width": 1366, "height": 768})
-    page.goto(f"file://{site}/index.html")
-    page.wait_for_function(READY)
-    assert page.get_by_role("heading", level=1).inner_text().startswith("See why fast code is fast")
-    lessons = page.locator("article p:has(strong) a[href^='notebooks/']")
-    assert [lesson.inner_text()[:6] for lesson in lessons.all()] == ["lesson"] * 4
-    pictures = page.locator(PICTURES)
-    assert pictures.count() == 3
-    if (site / "bench/index.html").exists():
-        assert page.locator(".only-light img.bench").bounding_box()["y"] < 450
-    pictures.first.scroll_into_view_if_needed()
-    playing = f"([n, least]) => [...document.querySelectorAll('{PICTURES}')[n]"
-    playing += ".querySelectorAll('[data-frame]')].some(one => one.dataset.frame > least)"
-    page.wait_for_function(playing, arg=[0, 80])  # it began in its tenth second
-    pictures.nth(2).scroll_into_view_if_needed()
-    page.wait_for_function(playing, arg=[2, 3])  # it plays once it is seen
-    page.evaluate("document.body.dataset.theme = 'dark'")
-    page.wait_for_selector(".cypresskit[data-look=dark] [data-ready]")
-    assert (
-        sum(Path(unquote(url[7:])).stat().st_size for url in loaded if url.startswith("file:"))
-        < 1_500_000
-    )
-    assert page.evaluate(JS.faults) == [], "letters that are cut off or small"
-    assert page.evaluate("document.documentElement.scrollWidth") <= 1366
-    assert not axe_finds(page)
-
-
-@pytest.mark.clock
-def test_the_minute_shows_one_picture_after_another_until_the_reader_goes_on(site, page):
-    page.clock.install()
-    page.goto(f"file://{site}/index.html")
-    page.wait_for_selector("#minute:not([hidden])")
-    hold_clock(page)
-    said = page.locator("#minute-status")
-    press = "document.querySelector('#minute').click()"
-    page.evaluate(press)
-    for number, title in enumerate(("Blocks race", "A queue", "From the chip"), 1):
-        page.clock.run_for(1_000)
-        assert said.text_content().startswith(f"{number} of 3: {title}")
-        page.clock.fast_forward(19_000)
-    assert said.text_content() == "That was the minute."
-    page.evaluate(press)
-    page.clock.run_for(1_000)
-    page.keyboard.press("ArrowDown")
-    assert said.text_content().startswith("Stopped")
-    assert page.locator("#minute").text_content() == "Play the minute"
-
-
-def test_the_first_page_fits_a_phone(site, page):
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"file://{site}/index.html")
-    page.wait_for_function(READY)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert not axe_finds(page)
-    ways = page.locator("p.ways").first.locator("a")
-    by_place = sorted(ways.all(), key=lambda way: way.bounding_box()["y"])
-    if (site / "workbook/index.html").exists():  # which needs a computer
-        assert by_place[0].get_attribute("href") == "bench/index.html"
-
-
-def test_a_gain_says_of_what_its_figures_are(site):
-    """A block, warps, words or N; and none is a bare number."""
-    table = re.search(r'<table class="ideas">.*?</table>', (site / "index.html").read_text())
-    cases = re.findall(r"<td>([^<]*: [^<]*; [^<]*)</td>", table[0])
-    assert len(cases) == 5
-    assert not [case for row in cases for case in row.split("; ") if re.match(r"[\d.]+:", case)]
 
 
 def test_pages_for_readers_have_an_icon_and_no_developers_words(site):

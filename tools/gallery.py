@@ -102,7 +102,7 @@ def write_pages(folder: Path) -> str:
         if isinstance(shown, Chart):
             image, drawn = folder / f"{name}.svg", shown.to_svg().encode()
         else:
-            image, drawn = folder / f"{name}.webp", next(images)
+            image, drawn = folder / f"{name}.webp", next(images).image
         image.write_bytes(drawn)
         still = f'<img src="../pictures/{image.name}" alt="" loading="lazy">'
         cards.append(f'<a href="../pictures/{name}.html">{still}{escape(title)}</a>')

@@ -1,13 +1,15 @@
 """Build the documentation as a site that works from disk, without a network: `make docs`, or
 `python -m tools.site FOLDER`.
 
-Sphinx builds it with `docs/conf.py`. Then every link in every page is checked, and the site's size.
-`--solutions` adds the solutions, and the pages of answers for teachers.
+Sphinx builds it with `docs/conf.py`; its first page is that of `tools/climb_page`. Then every link
+in every page is checked, and the site's size. `--solutions` adds the solutions, and the pages of
+answers for teachers.
 """
 
 import argparse
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import unquote, urlsplit
@@ -15,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup
 from sphinx.cmd.build import build_main
 
-from tools import bench_page, workbook
+from tools import bench_page, climb_page, workbook
 
 ROOT = Path(__file__).parent.parent
 #: The most bytes of each folder that runs Python, and of all other pages ("").
@@ -83,8 +85,15 @@ def build(site: Path, solutions: bool = False, launches: bool = False) -> None:
             options += ["-t", "solutions"]
         if build_main([*options, "-d", str(Path(folder, "trees")), str(ROOT), str(fresh)]):
             raise SystemExit("the site has faults: see above")
+        climb_page.write(fresh, pages_address())
         shutil.rmtree(site, ignore_errors=True)
         shutil.move(fresh, site)
+
+
+def pages_address() -> str:
+    """Return the address at which the site is published; "" until `make address` has set it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return str(project.get("urls", {}).get("Homepage", ""))
 
 
 def main() -> int:

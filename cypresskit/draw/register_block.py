@@ -26,6 +26,8 @@ from cypresskit.machine.record import Recording
 from cypresskit.tables import plural
 
 GAP = 0.6  # cells between the operands and the block
+#: Of a number's color, from the most negative through zero to the most positive.
+ALPHAS = (0.42, 0.34, 0.26, 0.18, 0.1, 0.04, 0.1, 0.18, 0.26, 0.34, 0.42)
 ITEM_KEYS = 10_000  # the key of work-item 0; elements of the block have smaller ones
 MAX_ITEMS = 64  # that the map can show
 Shapes = dict[str, tuple[int, int]]  # rows and columns of each matrix as stored
@@ -69,8 +71,9 @@ def register_block(*recordings: Recording | Source) -> Player:
         ("written by this line", "wrote", "ring"),
         ("read by this line", "read", "frame"),
         ("this work-item's part", "shade", "box"),
-        ("positive", theme.TINTS[-1], "box"),
-        ("negative", theme.TINTS[0], "box"),
+        ("of A", "a", "box"),
+        ("of B", "b", "box"),
+        ("of C: the stronger, the larger", "c", "box"),
     )
     lines = [run.line(step) for run, scene in zip(runs, scenes) for step in range(scene.steps)]
     names = [
@@ -192,7 +195,9 @@ def _draw_group(
     sheet.track(source, "value", values, text="text")
     finite = values[np.isfinite(values)]
     top = float(np.abs(finite).max(initial=0)) or 1.0
-    tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
+    tints = [f"{name.lower()} {alpha}" for alpha in ALPHAS]  # of the matrix, as everywhere
+    tint = linear_cmap("value", list(map(theme.light, tints)), -top, top, nan_color="rgba(0,0,0,0)")
+    sheet.colors.append((tint.transform, "palette", tints))
     box = sheet.glyph(Rect, "x", "y", 0.94, 0.94, source=source, fill_color=tint)
     sheet.paint(box, line_color="line")
     tip = "@register = @value"

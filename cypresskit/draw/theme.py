@@ -25,10 +25,6 @@ for _name, _light, _dark in re.findall(rf"--ck-(\w+):.*?light-dark\({COLOR}, {CO
     TOKENS.setdefault(_name, (_light, _dark))  # later definitions are for high contrast
 # Colors of similar things (rows of a matrix, blocks, wavefronts), visible on light and dark pages.
 SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
-# Tints of numbers, from the most negative through zero to the most positive.
-ALPHAS = (0.1, 0.18, 0.26, 0.34, 0.42)
-TINTS = [f"rgba(213,94,0,{alpha})" for alpha in ALPHAS[::-1]] + ["rgba(128,128,128,0.06)"]
-TINTS += [f"rgba(0,130,200,{alpha})" for alpha in ALPHAS]
 
 LETTER = 6.7  # pixels: the width of most letters at 12 px
 
@@ -37,7 +33,7 @@ PLOT_CSS = ":host { --background-color: transparent; }"
 # grows with its content, this would shrink: load() sets a height there.
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
 # On a phone, a picture keeps a legible width and can be scrolled.
-LEGIBLE = "clamp(0px, 999 * (640px - 100vw), {:.0f}px)"
+LEGIBLE = "clamp(0px, 999 * (640px - 100vw), min({:.0f}px, var(--ck-legible, 9999px)))"
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 

@@ -29,7 +29,8 @@ import numba
 
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing import page_files
-from cypresskit.editing.steps import FIRST, STEPS, Step
+from cypresskit.editing.steps import STEPS, Step, reference_kernel
+from cypresskit.gains import BLOCK_8, LARGER, NN, REORDERED, Timed, idea_of
 from tools.bench_page.engine import engine_module, read_number
 from tools.bench_page.kernels import kernels_file
 
@@ -52,6 +53,18 @@ KERNEL_SOURCES = """
     tools/bench_page/cypresskit_native.py tools/bench_page/engine.py tools/bench_page/kernels.py
     tools/bench_page/missing_math.py
 """.split()
+#: The step that the page opens with: one line is missing.
+NEWCOMER = "01a"
+#: Kernels that have no step of their own, which the site's first page opens.
+KERNELS = {
+    BLOCK_8: "8 x 8",
+    REORDERED: "8 x 8, in another order",
+    LARGER: "Two values of k per iteration",
+    Timed("sgemm_tn_37"): "37 registers",
+    NN: "A not transposed",
+    Timed("sgemm_tn_compute"): "Work-items in rows",
+    Timed("sgemm_64x64_lds"): "Through the LDS",
+}
 LEFT_OUT = "cli", "grading"  # packages that it doesn't need
 SOURCES = "page_python.py", "stand_ins.py", "cypresskit_native.py"
 SCRIPTS = "page.js", "worker.js", "python.js"
@@ -228,7 +241,8 @@ def write_page(folder: Path) -> None:
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
     begin = {
         "steps": {name: step_on_page(step) for name, step in STEPS.items()},
-        "first": FIRST,
+        "kernels": {launch.kernel: kernel_on_page(launch) for launch in KERNELS},
+        "first": NEWCOMER,
         "bytes": size,
         "key": key,
         "silence": SILENCE_MS,
@@ -241,6 +255,7 @@ def write_page(folder: Path) -> None:
         begin=json.dumps(begin).replace("<", "\\u003c"),
         steps=" ".join(map(link_to, STEPS.values())),
         megabytes=f"{size / 1e6:.0f}",
+        times=f"{idea_of(NEWCOMER).factor:.0f}",
     )
     files["index.html"] = page.encode()
     offline = Template((HERE / "offline.js").read_text(encoding="utf-8"))
@@ -263,3 +278,9 @@ def step_on_page(step: Step) -> dict[str, Any]:
     title = f"{step.name} {step.title}" if step.name[0].isdigit() else step.title
     record = {"record": step.record, "idea": step.idea, "text": step.starter}
     return {"title": title, "targets": asdict(step.targets), **record}
+
+
+def kernel_on_page(launch: Timed) -> dict[str, Any]:
+    """Return what the page shows of a kernel before Python runs, and the N at which it is timed."""
+    text = reference_kernel(launch.kernel).text
+    return {"title": KERNELS[launch], "idea": "", "text": text, "n": launch.n}

@@ -1,6 +1,7 @@
 // The site's workbench: the notebook's script, and a worker with the Python that answers it.
-// ?step=02 names the step; after the "#" a shared link holds a text, deflated, in base64url, and
-// perhaps its speed and its author's name.
+// ?step=02 names the step, or a kernel of the site's first page. That page shows this one in a frame,
+// by ?embed, and sends it "open" with another step: the Python that runs goes on. After the "#" a shared link
+// holds a text, deflated, in base64url, and perhaps its speed and its author's name.
 // @ts-expect-error: the site has it beside this file
 import widget from "./workbench.js"
 
@@ -10,8 +11,9 @@ const WATCH_MS = 500 // between two checks of the worker
 const STORE = "cypresskit-climb"
 const STORE_TIMEOUT = 2000 // milliseconds until another tab has the files, or the store can't be opened
 /** @type {any} */
-const {begin, step, showStatus, showKernel} = window
-const typed = `cypresskit typed ${step}`
+const page = window
+const {begin, showStatus, showKernel} = page
+const isEmbedded = document.body.classList.contains("embed")
 const inWhole = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0})
 const element = (id) => document.getElementById(id)
 const bar = /** @type {HTMLProgressElement} */ (element("bar"))
@@ -66,12 +68,15 @@ async function readLink() {
 
 /** The text that was typed last, in the browser's storage until it is saved in a file. */
 const draft = {
-  get: () => attempt(() => localStorage.getItem(typed)) ?? "",
+  get: () => attempt(() => localStorage.getItem(draft.key)) ?? "",
   set: (text) => {
     draft.end() // an older one would be put into the file if this one doesn't fit
-    attempt(() => localStorage.setItem(typed, text))
+    attempt(() => localStorage.setItem(draft.key, text))
   },
-  end: () => attempt(() => localStorage.removeItem(typed)),
+  end: () => attempt(() => localStorage.removeItem(draft.key)),
+  get key() {
+    return `cypresskit typed ${page.step}`
+  },
 }
 
 function attempt(act) {
@@ -151,10 +156,34 @@ class Bench {
     this.pending = 0 // messages that the worker hasn't finished
     this.newer = undefined // the edit that waits for the worker, and since when
     const files = [...this.files]
-    if (text) files.push([`${step}.il`, new TextEncoder().encode(text)])
+    if (text) files.push([`${page.step}.il`, new TextEncoder().encode(text)])
     this.worker.postMessage({type: "begin", key: begin.key, module: "page_python", files})
-    this.post({type: "open", step, linked, endless})
+    this.ask(linked, endless)
     if (this.shown) this.post({type: "hear", content: this.newest ?? {type: "hello"}})
+  }
+
+  /** Have the worker open the page's step. */
+  ask(linked = "", endless = "") {
+    this.post({type: "open", step: page.step, n: begin.kernels[page.step]?.n, linked, endless})
+  }
+
+  /** Show another step, with the Python that runs. */
+  open(name) {
+    if (name === page.step || !(begin.steps[name] ?? begin.kernels[name])) return
+    page.step = name
+    this.opened = this.shown = false
+    this.newest = this.newer = undefined
+    this.speed = 0
+    this.end?.()
+    this.listeners.clear()
+    element("bench").replaceChildren()
+    element("next").hidden = true
+    const saved = this.files.get(`${name}.il`)
+    const text = draft.get() || (saved && new TextDecoder().decode(saved))
+    showKernel(text || (begin.steps[name] ?? begin.kernels[name]).text)
+    const data = draft.get() && new TextEncoder().encode(draft.get())
+    if (data) this.worker.postMessage({type: "file", name: `${name}.il`, data})
+    this.ask()
   }
 
   post(message) {
@@ -168,9 +197,9 @@ class Bench {
     this.active = performance.now()
     if (type === "loaded" && !this.shown) this.progress(data.bytes)
     if (type === "stage" && !this.shown) showStatus(data.text)
-    if (type === "opened") this.show(data.replaced)
+    if (type === "opened" && data.step === page.step) this.show(data.replaced)
     if (type === "failed") this.fail(data.message)
-    if (type === "say") this.hear(content)
+    if (type === "say" && this.opened) this.hear(content)
     if (type === "rested") this.pending -= 1
     if (type === "files") this.saving = this.save(data)
   }
@@ -199,8 +228,8 @@ class Bench {
   /** After a passed step: a link to the next one. */
   showNext(kept) {
     const names = Object.keys(begin.steps)
-    const next = names[names.indexOf(step) + 1]
-    if (!kept || !next) return
+    const next = names[names.indexOf(page.step) + 1]
+    if (!kept || !next || !begin.steps[page.step]) return
     const link = /** @type {HTMLAnchorElement} */ (element("next"))
     link.href = `?step=${next}`
     link.textContent = `Next step: ${begin.steps[next].title}`
@@ -234,8 +263,9 @@ class Bench {
       on: (name, listener) => name === "msg:custom" && this.listeners.add(listener),
       off: (_, listener) => this.listeners.delete(listener),
     }
-    element("kernel").remove()
-    widget.render({model, el: element("bench")})
+    element("kernel").replaceChildren()
+    this.end = widget.render({model, el: element("bench")})
+    if (isEmbedded) tellPage({type: "opened", step: page.step})
   }
 
   /** Say what came of a link. Its text is taken once: a reload shows what was typed since. */
@@ -318,7 +348,7 @@ async function share(bench) {
   if (bench.speed && bench.text === bench.newest.text)
     held.set("speed", String(Math.round(bench.speed)))
   if (author.value.trim()) held.set("by", author.value.trim())
-  const link = `${location.origin}${location.pathname}?step=${step}#${held}`
+  const link = `${location.origin}${location.pathname}?step=${page.step}#${held}`
   try {
     await navigator.clipboard.writeText(link)
     showStatus("The link is copied. It holds the whole kernel.")
@@ -331,6 +361,13 @@ async function share(bench) {
   }
 }
 
+/** Send a message to the page around this one. */
+const tellPage = (message) => parent.postMessage(message, location.origin)
+if (isEmbedded) {
+  const tellHeight = () => tellPage({type: "height", height: document.body.scrollHeight})
+  new ResizeObserver(tellHeight).observe(document.body)
+}
+
 async function start() {
   if (element("status").dataset.kind === "failed") return // the page has found what is missing
   bar.max = begin.bytes
@@ -338,12 +375,17 @@ async function start() {
   /** @type {any} */
   const store = await openStore().catch(() => ({problem: "no storage"}))
   const bench = new Bench(store, link)
-  const saved = store.all?.get(`${step}.il`)
+  const saved = store.all?.get(`${page.step}.il`)
   const text = link.text || draft.get() || (saved && new TextDecoder().decode(saved))
   if (text) showKernel(text)
   element("share").addEventListener("click", () => share(bench))
   addEventListener("hashchange", () => location.hash && location.reload())
   bench.start(draft.get(), link.text)
+  addEventListener("message", ({data, source, origin}) => {
+    const isOurs = source === parent && origin === location.origin
+    if (isOurs && data.type === "open") bench.open(data.step)
+  })
+  if (isEmbedded) tellPage({type: "ready"})
   navigator.serviceWorker?.register("offline.js").catch(() => {})
 }
 

@@ -26,8 +26,7 @@ BANKS, TOGETHER = HD5870.lds_banks, HD5870.lds_items_clock
 ITEMS, STEPS = 64, 4  # work-items of the wavefront, and values of k that each brings
 ELEMENTS = ITEMS * STEPS
 ITEM_SHOWN = 9  # the work-item whose arriving numbers are shown: in the second row and column
-# A panel, in pixels: its width, the space before the first and between two, the stage's height.
-PANEL, MARGIN, GAP, HEIGHT = 512, 20, 60, 426
+PANEL, MARGIN, HEIGHT = 512, 20, 426  # pixels: a panel's width, the space around it, its height
 BANK, ITEM = PANEL / BANKS, PANEL / TOGETHER
 REGISTERS, WORDS, BELOW = 74, 238, 322  # where the parts of a panel begin
 STACK = 232  # the foot of the stacks of requests
@@ -51,10 +50,9 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
     most = max(panel.clocks for panel in panels)
     parts = "registers, 32 banks with stacks of requests, what arrives"
-    label = "; ".join(f"{panel.name}: {parts}" for panel in panels)
-    sheet.stage(label, 2 * MARGIN + len(panels) * (PANEL + GAP) - GAP, HEIGHT)
-    for n, panel in enumerate(panels):
-        panel.draw(sheet, MARGIN + n * (PANEL + GAP), most)
+    for panel in panels:  # on a stage of its own: on a phone one is below the other
+        sheet.stage(f"{panel.name}: {parts}", PANEL + 2 * MARGIN, HEIGHT)
+        panel.draw(sheet, MARGIN, most)
     sheet.about |= {element: _about(panels, element) for element in range(ELEMENTS)}
 
     captions = [

@@ -1,0 +1,205 @@
+"""The site's first page: its numbers are those of ``simulate``, and everybody can read it."""
+
+import random
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+from conftest import ROOT
+from pages import axe_finds
+
+from cypresskit import published
+from cypresskit.gains import FIGURES, IDEAS
+from cypresskit.timing import simulate
+from tools import climb_page
+from tools.bench_page.browser import served
+from tools.climb_page import film, kernels, numbers, pictures
+
+TEXT = (ROOT / "tools/climb_page/page.md").read_text(encoding="utf-8")
+#: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
+STATED = {"5870", "2009", "2010", "2,048", "4,352", "4,000"}
+SIZES = [(1366, 768, "light"), (1366, 768, "dark"), (390, 844, "light")]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, once):
+    """A folder with the page, and images of its pictures if Chromium is here."""
+
+    def build():
+        folder = tmp_path_factory.mktemp("page")
+        climb_page.write(folder, "https://ada.github.io/kit/")
+        return folder
+
+    return once("climb-page", build)
+
+
+@pytest.fixture(scope="module")
+def soup(site):
+    return BeautifulSoup((site / "index.html").read_bytes(), "html.parser")
+
+
+# -- its kernels and numbers
+
+
+@pytest.mark.slow
+def test_every_number_of_a_step_is_simulated(soup):
+    for name, shown in kernels.KERNELS.items():
+        step = soup.find(id=name)
+        report = simulate(kernels.kernel(name), shown.launch.n)
+        assert step.select_one("[data-count]").text == f"{report.gflops:,.0f}"
+        shares = [bar.b.text for bar in step.select(".gauges li")]
+        busy = {unit: f"{100 * share:.0f} %" for unit, share in report.busy.items()}
+        assert set(shares) <= set(busy.values())
+        most = step.select_one(".gauges .most")
+        assert most.span.text == numbers.UNITS[report.bound] if most else report.bound == "latency"
+
+
+@pytest.mark.slow
+def test_speeds_are_those_of_the_one_list():
+    listed = {idea.launch: idea.gflops for idea in IDEAS} | {
+        launch: figure.gflops for launch, figure in FIGURES.items()
+    }
+    for name, shown in kernels.KERNELS.items():
+        if shown.launch in listed:
+            assert numbers.speed(name) == pytest.approx(listed[shown.launch], abs=0.06), name
+    assert {idea.step for idea in IDEAS if idea.is_step} - {"larger"} <= set(kernels.KERNELS)
+
+
+def test_the_text_states_no_speed_of_its_own():
+    """Each is an expression."""
+    prose = re.sub(r"\{[^{}]*\}|\]\([^)]*\)", "", TEXT)
+    assert set(re.findall(r"\b\d[\d,.]*\d\d\b", prose)) <= STATED
+    assert "{" in TEXT and numbers.filled("{paper():,}") == "2,014"
+
+
+@pytest.mark.slow
+def test_beside_the_record_stands_the_model_timed_as_its_authors_did(soup):
+    text = soup.find(id="measured").get_text()
+    paper = published.kernel("sgemm_tn")
+    said = numbers.names()["as_measured"]()
+    assert f"{paper['gflops_max']:,}" in text and f"{said:,.0f}" in text
+    assert said < numbers.speed("12", paper["n_at_max"]), "the launch is in it"
+
+
+@pytest.mark.parametrize("name", [*kernels.KERNELS][1:])
+def test_a_diff_makes_the_kernel_of_the_kernel_before(name):
+    """What isn't added was there; what isn't shown is the same."""
+    shown = kernels.KERNELS[name]
+    texts = [kernels.kernel(each).text for each in (shown.before, name)]
+    old, new = (kernels.comparable(text, shown.part) for text in texts)
+    rows = kernels.changes(name)
+    added, removed = (sum(sign == each for sign, _ in rows) for each in "+-")
+    assert added and len(new) - len(old) == added - removed
+    assert {row for sign, row in rows if sign in "+ "} <= {*kernels.lines(texts[1], shown.part)}
+    assert {row for sign, row in rows if sign == "-"} <= {*kernels.lines(texts[0], shown.part)}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_other_registers_are_no_difference(seed):
+    """Only what they hold counts."""
+    chance = random.Random(seed)
+    text = kernels.kernel(chance.choice(["01b", "02", "03", "12"])).text
+    held = sorted(set(re.findall(r"\br(\d+)\b", text)), key=int)
+    loop = [r for r in held if int(r) > 1]  # r0 and r1 are the kernel's counters
+    others = dict(zip(loop, chance.sample(range(100, 200), len(loop))))
+    renamed = re.sub(r"\br(\d+)\b", lambda r: f"r{others.get(r[1], r[1])}", text)
+    assert kernels.difference(text, renamed, "loop") == []
+    changed = renamed.replace("mad", "mul", 1) if "mad" in renamed else renamed
+    line = next(row for row in kernels.lines(renamed, "loop") if row.startswith("mad"))
+    changed = renamed.replace(line, line.replace("mad", "add"))
+    assert [sign for sign, _ in kernels.difference(text, changed, "loop") if sign in "+-"]
+
+
+def test_the_film_is_what_the_chip_answers():
+    tape = film.recording()
+    empty, wrong, right = tape["frames"]
+    assert [frame["gflops"] for frame in (empty, wrong)] == [0, 0]
+    assert right["gflops"] == round(simulate(kernels.kernel("01a"), 2048).gflops)
+    assert right["c"] == right["right"] and right["says"] == "C is correct."
+    lines = 4  # of 8 rows of C, every second one is wrong
+    for frame in (empty, wrong):
+        differ = [row != should for row, should in zip(frame["c"], frame["right"])]
+        assert sum(differ) == lines
+    assert "Line 21" in wrong["says"]
+
+
+# -- the page
+
+
+@pytest.mark.slow
+def test_it_is_short(soup):
+    for hidden in soup.select("script, style, pre, svg"):
+        hidden.extract()
+    assert len(soup.body.get_text(" ").split()) < 1500
+
+
+@pytest.mark.slow
+def test_a_link_to_it_has_a_preview(soup, site):
+    tags = {tag.get("property"): tag["content"] for tag in soup.select("meta[property]")}
+    assert tags["og:title"] == soup.h1.text and tags["og:url"] == "https://ada.github.io/kit/"
+    assert tags["og:image"] == "https://ada.github.io/kit/climb/preview.png"
+    assert (site / "climb/preview.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((site / "index.html").as_uri())
+    page.locator("figure img").last.scroll_into_view_if_needed()
+    images = page.locator("figure .stage img")
+    assert images.count() == len(pictures.PICTURES)
+    assert all(image.is_visible() for image in images.all())
+    assert page.locator("#film").inner_text().endswith("C is correct.")
+    context.close()
+
+
+@pytest.mark.slow
+def test_it_plays_from_a_folder_and_is_light(site, page):
+    """With all its pictures, in fewer bytes than a photograph has."""
+    loaded, problems = set(), []
+    page.on("request", lambda request: loaded.add(request.url.partition("?")[0]))
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto((site / "index.html").as_uri())
+    play_all(page)
+    files = {site / url.removeprefix(f"{site.as_uri()}/") for url in loaded if url[:5] == "file:"}
+    assert sum(file.stat().st_size for file in files if file.is_file()) < 1_500_000
+    assert not problems and page.locator("figure [data-advised]").count() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "height", "scheme"), SIZES)
+def test_everybody_can_read_it(width, height, scheme, site, page):
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme=scheme)
+    with served(site) as address:
+        page.goto(address)
+        play_all(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert not axe_finds(page)
+
+
+def play_all(page) -> None:
+    """Go to each picture of the page, and wait until it plays."""
+    for stage in page.locator("figure .stage").all():
+        stage.scroll_into_view_if_needed()
+        stage.locator("cypresskit-picture > [data-ready]").wait_for(state="attached")
+
+
+@pytest.mark.slow
+def test_a_link_leads_to_its_step(site, page):
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(f"{(site / 'index.html').as_uri()}?step=37")
+    near = "() => Math.abs(document.getElementById('37').getBoundingClientRect().top) < 80"
+    page.wait_for_function(near)
+    page.locator("[id='37'] [data-ready]").first.wait_for(state="attached")
+    page.wait_for_function(near)
+
+
+@pytest.mark.slow
+def test_with_reduced_motion_the_film_is_its_end(site, page):
+    page.emulate_media(reduced_motion="reduce")
+    page.goto((site / "index.html").as_uri())
+    assert page.locator("#film").inner_text().endswith("C is correct.")
+    assert page.locator("#film .film-speed").inner_text().startswith("272")

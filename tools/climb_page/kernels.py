@@ -1,0 +1,203 @@
+"""The kernels of the page: what a reader's kernel is after each step, and the lines that changed.
+
+Neighboring kernels number registers and literals in other ways. So lines are compared by what their
+registers hold (a texel of A or B, or a sum of products of two of them), and by their literals'
+values: 4 x 4 to 8 x 8 then is two fetches and twelve products.
+"""
+
+import difflib
+import re
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from typing import NamedTuple
+
+from cypresskit.editing.steps import reference_kernel
+from cypresskit.gains import LARGER, Timed
+from cypresskit.kernels import Kernel
+from cypresskit.timing import Report, simulate
+
+SHOWN_LINES = 9  # of a diff; the others are folded
+NAMES = (
+    ("sample_resource(0)_sampler(0)", "sample_A"),
+    ("sample_resource(1)_sampler(1)", "sample_B"),
+)
+OFFSETS = re.compile(r"_aoffimmi\((\d+),(\d+),0\)")
+REGISTER = re.compile(r"\b(r\d+)(\.\w+)?")
+LITERAL = re.compile(r"dcl_literal (l\d+), ([^;\n]*)")
+
+
+class Shown(NamedTuple):
+    """A kernel that the page shows."""
+
+    launch: Timed  #: of ``gains``
+    before: str = ""  #: the id of the kernel that it is compared with
+    part: str = "loop"  #: which lines are compared: a key of ``PARTS``
+    starter: str = ""  #: the workbench's step whose given kernel *Try it* opens
+
+
+#: By id: the steps up, then the decisions that are undone.
+KERNELS = {
+    "00": Shown(Timed("sgemm_naive"), starter="00"),
+    "01a": Shown(Timed("our_step_01a"), "00", starter="01a"),
+    "01b": Shown(Timed("our_step_01b"), "01a", starter="01b"),
+    "02": Shown(Timed("our_step_02"), "01b"),
+    "03": Shown(Timed("our_step_03"), "02"),
+    "12": Shown(LARGER, "03"),
+    "37": Shown(Timed("sgemm_tn_37"), "12", "old C"),
+    "nn": Shown(Timed("sgemm_nn"), "12", "fetches"),
+    "compute": Shown(Timed("sgemm_tn_compute"), "12", "before"),
+    "lds": Shown(Timed("sgemm_64x64_lds"), "nn", "sharing"),
+}
+LAST = "12"  # the last step up, which the others undo
+#: Of each part: whether it is in the loop or before it, and the lines that belong to it.
+PARTS = {
+    "loop": (True, r""),
+    "fetches": (True, r"sample"),
+    "sharing": (True, r"lds|fence"),
+    "old C": (False, r"g\[|if_|endif"),
+    "before": (False, r"^(?!\s*mov r\d+, l\d\.\w$)"),
+}
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    """Return the kernel of a step by its id."""
+    return reference_kernel(KERNELS[name].launch.kernel)
+
+
+@cache
+def report(name: str, n: int = 0) -> Report:
+    """Return how long a kernel takes on the chip alone, at N or at the page's N."""
+    return simulate(kernel(name), n or KERNELS[name].launch.n)
+
+
+def before(name: str) -> Report:
+    """Return the report of the kernel that a step is compared with: a decision that is undone, at
+    the same N.
+    """
+    others = list(KERNELS)
+    if name in others[: others.index(LAST) + 1]:
+        return report(others[others.index(name) - 1])
+    return report(LAST, KERNELS[name].launch.n)
+
+
+def lines(text: str, part: str) -> list[str]:
+    """Return the lines of a part of a kernel's text, as the page shows them."""
+    rows = [row.split(";")[0].rstrip() for row in text.splitlines()]
+    rows = [row for row in rows if row.strip() and not row.startswith(("il_", "dcl_"))]
+    begin = next(at for at, row in enumerate(rows) if row.strip() == "whileloop")
+    end = rows.index("endloop", begin)
+    is_loop, pattern = PARTS[part]
+    chosen = rows[begin + 1 : end] if is_loop else rows[:begin]
+    return [_short(row) for row in chosen if re.search(pattern, row)]
+
+
+def _short(row: str) -> str:
+    """Return a line with short names of the two textures and of offsets."""
+    row = row.removeprefix("    ")
+    for long, short in NAMES:
+        row = row.replace(long, short)
+    return OFFSETS.sub(r"[\1,\2]", row)
+
+
+def comparable(text: str, part: str) -> list[str]:
+    """Return the same lines with registers by what they hold, and literals by value."""
+    values = {}
+    for literal, numbers in LITERAL.findall(text):
+        for letter, number in zip("xyzw", numbers.split(",")):
+            values[f"{literal}.{letter}"] = number.strip().removesuffix(".0")
+    texels: dict[str, str] = {}  # what a register holds, by its name
+    rows = []
+    for row in lines(text, part):
+        words = [values.get(str(word), str(word)) for word in re.split(r",\s+|\s+", row.strip())]
+        if part == "loop" and words[0].startswith("sample_"):
+            texels[words[1]] = words[0]
+            words[1] = ""
+        left, _, component = words[2].partition(".") if len(words) == 5 else ("", "", "")
+        if part == "loop" and words[0] == "mad" and left in texels:
+            mask = words[1].partition(".")[2]
+            words = ["mad", mask, texels[left], component, texels.get(words[3], words[3])]
+        rows.append(" ".join(words))
+    return rows
+
+
+def changes(name: str) -> list[tuple[str, str]]:
+    """Return the lines of a step's diff, each with its sign: " ", "+", "-", or "~" for a gap."""
+    shown = KERNELS[name]
+    if not shown.before:
+        return [(" ", row) for row in lines(kernel(name).text, shown.part)]
+    texts = kernel(shown.before).text, kernel(name).text
+    return difference(*texts, shown.part)
+
+
+def difference(before: str, after: str, part: str) -> list[tuple[str, str]]:
+    """Return the diff of a part of two kernels' texts."""
+    old, new = lines(before, part), lines(after, part)
+    match = difflib.SequenceMatcher(
+        None, comparable(before, part), comparable(after, part), autojunk=False
+    )
+    rows = []
+    for kind, old_from, old_to, new_from, new_to in match.get_opcodes():
+        if kind == "equal":
+            rows += [(" ", row) for row in new[new_from:new_to]]
+        else:
+            rows += [("-", row) for row in old[old_from:old_to]]
+            rows += [("+", row) for row in new[new_from:new_to]]
+    changed = [at for at, (sign, _) in enumerate(rows) if sign != " "]
+    if not changed:
+        return []
+    near = [n for n in range(len(rows)) if any(abs(n - at) <= 1 for at in changed)]
+    found = []
+    for at, last in zip(near, [near[0] - 1, *near]):
+        found += [("~", "")] * (at != last + 1) + [rows[at]]
+    return found
+
+
+@cache
+def roles(name: str) -> dict[str, str]:
+    """Return the matrix that each register holds in the loop: "a", "b" or "c"."""
+    found = {}
+    for row in lines(kernel(name).text, "loop"):
+        target = REGISTER.search(row)
+        if target and row.strip().startswith("sample_"):
+            found[target[1]] = row.strip()[len("sample_")].lower()
+        elif target and row.strip().startswith("mad") and row.count(target[1]) > 1:
+            found[target[1]] = "c"
+    return found
+
+
+def colored(line: str, holds: dict[str, str]) -> str:
+    """Return a line as HTML, in which a register has the color of the matrix that it holds."""
+
+    def span(found: re.Match) -> str:
+        role = holds.get(found[1])
+        return f'<span class="{role}">{found[0]}</span>' if role else found[0]
+
+    words = re.sub(r"^(\s*)([\w\[\],]+)", r"\1<b>\2</b>", escape(line))
+    return REGISTER.sub(span, words)
+
+
+def code(name: str) -> str:
+    """Return a step's diff as HTML, folded after ``SHOWN_LINES`` lines."""
+    rows = list(_rows(name))
+    shown, folded = "".join(rows[:SHOWN_LINES]), rows[SHOWN_LINES:]
+    more = ""
+    if folded:
+        summary = f"<summary>{len(folded)} more line{'s' * (len(folded) > 1)}</summary>"
+        more = f'<details>{summary}<pre class="il">{"".join(folded)}</pre></details>'
+    return f'<pre class="il" tabindex="0">{shown}</pre>{more}'
+
+
+def _rows(name: str) -> Iterator[str]:
+    """Yield the lines of a diff as HTML."""
+    signs = {"+": ("ins", "add", "added: "), "-": ("del", "del", "removed: ")}
+    for sign, line in changes(name):
+        if sign == "~":
+            dots = "\N{MIDLINE HORIZONTAL ELLIPSIS}"
+            yield f'<span class="row gap" aria-hidden="true">{dots}\n</span>'
+            continue
+        tag, kind, words = signs.get(sign, ("span", "", ""))
+        told = f'<span class="hidden">{words}</span>' * bool(words)
+        text = colored(line, roles(KERNELS[name].before if sign == "-" else name))
+        yield f'<{tag} class="row {kind}" data-sign="{sign}">{told}{text}\n</{tag}>'

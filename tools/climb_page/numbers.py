@@ -1,0 +1,86 @@
+"""The numbers that the page's text names, and each step's gain and gauges."""
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cypresskit import published, today
+from cypresskit.gains import FIGURES, Timed, idea_of
+from cypresskit.timing import simulate_published
+from tools.climb_page.kernels import KERNELS, LAST, before, report
+
+PAPER = "sgemm_tn"  # the published kernel
+MODEL = Path(__file__).parents[2] / "docs/model.md"
+UNITS = {"ALU": "arithmetic", "texture": "texture units", "LDS": "LDS", "L2": "L2 cache"}
+UNITS |= {"DRAM": "memory"}
+#: What holds a kernel back, by the report's ``bound``.
+LIMITS = {"texture": "the texture units", "ALU": "arithmetic"}
+LIMITS |= {"latency": "none of these, wavefronts wait"}
+MINUS = "\N{MINUS SIGN}"
+
+
+def speed(name: str, n: int = 0) -> float:
+    """Return the speed of a step's kernel in Gflop/s, at N or at the page's N."""
+    return report(name, n).gflops
+
+
+def left_out() -> int:
+    """Return the published kernel's predicted speed in Gflop/s, with the rates fitted to all other
+    kernels: the row of docs/model.md that ``tools/sensitivity.py`` prints.
+    """
+    row = re.search(rf"^\| {PAPER} \| \d+ \| \d+ \| \d+ \| (\d+) \|", MODEL.read_text(), re.M)
+    assert row, "docs/model.md has lost its table"
+    return int(row[1])
+
+
+@cache
+def names() -> dict[str, Any]:
+    """Return what the expressions of the text may use."""
+    paper = published.kernel(PAPER)
+    n = paper["n_at_max"]
+    return {
+        "speed": speed,
+        "report": report,
+        "idea": idea_of,
+        "times": lambda: speed(LAST) / speed("00"),
+        "paper": lambda: paper["gflops_max"],
+        "best_n": lambda: n,
+        "as_measured": lambda: simulate_published(PAPER, n).gflops,
+        "left_out": left_out,
+        "generated": lambda: FIGURES[Timed("block_12x8x3")].gflops,
+        "h200": lambda: today.figures("block")["8 x 8"] / today.figures("block")["1 x 1"],
+    }
+
+
+def filled(text: str) -> str:
+    """Return a text with the values of the expressions in its braces."""
+    return str(eval(f"f{text!r}", names()))
+
+
+def gain(name: str) -> tuple[str, str]:
+    """Return how a step compares with the one before it, and the kind: "up", "down" or ""."""
+    if not KERNELS[name].before:
+        return f"{report(name).percent:.1f} % of the chip's peak", ""
+    old = before(name).gflops
+    factor = speed(name) / old
+    if factor > 1.5:
+        number = list(KERNELS).index(name)  # of the step before, from 1
+        return f"{factor:.1f} times step {number}", "up"
+    if factor > 1:
+        return f"{100 * (factor - 1):+.0f} %", "up"
+    return f"{MINUS}{100 * (1 - factor):.0f} % of {old:,.0f}", "down"
+
+
+def gauges(name: str) -> str:
+    """Return how busy each unit is, as bars in HTML, and which of them is the limit."""
+    held = report(name)
+    rows = []
+    for unit, words in UNITS.items():
+        share = 100 * held.busy.get(unit, 0)
+        if unit != "LDS" or share >= 1:
+            kind = ' class="most"' * (unit == held.bound)
+            bar = f'<i style="--share:{share:.1f}%"></i>'
+            rows.append(f"<li{kind}><span>{words}</span>{bar}<b>{share:.0f} %</b></li>")
+    label = f"How busy each unit is; the limit: {LIMITS[held.bound]}"
+    return f'<p class="label">{label}</p><ul class="gauges">{"".join(rows)}</ul>'

@@ -1,0 +1,371 @@
+// The page of the climb: what moves at its top, pictures that come as they come near, and the
+// workbench that takes a step's place.
+;(() => {
+  const CALM = matchMedia("(prefers-reduced-motion: reduce)")
+  const NARROW = matchMedia("(max-width: 760px)")
+  const whole = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0})
+  /** @type {(selector: string, inside?: ParentNode) => any} */
+  const $ = (selector, inside = document) => inside.querySelector(selector)
+  /** @type {(selector: string) => any[]} */
+  const all = (selector) => [...document.querySelectorAll(selector)]
+  const wait = (ms) => new Promise((go) => setTimeout(go, ms))
+
+  /** Count from one number to another in an element. */
+  function count(element, from, to, ms = 700) {
+    if (CALM.matches) {
+      element.textContent = whole.format(to)
+      return
+    }
+    const start = performance.now()
+    element.textContent = whole.format(from)
+    const step = (now) => {
+      const t = Math.min(1, Math.max(0, (now - start) / ms))
+      element.textContent = whole.format(from + (to - from) * (1 - (1 - t) ** 4))
+      if (t < 1) requestAnimationFrame(step)
+    }
+    requestAnimationFrame(step)
+  }
+
+  // -- the film: three texts, and what the chip answered
+
+  const tape = JSON.parse($("#recording").textContent)
+  const film = $("#film")
+  const [empty, wrong, right] = tape.frames
+  const code = document.createElement("pre")
+  code.className = "film-code"
+  tape.loop.forEach((row, n) => {
+    const line = document.createElement("span")
+    const number = document.createElement("u")
+    number.textContent = String(tape.first + n)
+    const words = document.createElement("span")
+    if (row.trim() === "@") [line.className, words.className] = ["now", "typed"]
+    else words.append(...colored(row))
+    line.append(number, words, "\n")
+    code.append(line)
+  })
+  /** A line of code, with registers in the color of the matrix that they hold. */
+  function colored(text) {
+    return text.split(/(\br\d+(?:\.\w+)?)/).map((piece) => {
+      const span = document.createElement("span")
+      span.className = tape.roles[piece.split(".")[0]] ?? ""
+      span.textContent = piece
+      return span
+    })
+  }
+  const typed = $(".typed", code)
+  const out = document.createElement("div")
+  out.className = "film-out"
+  out.innerHTML =
+    '<div><p class="label">C</p><div class="grid"></div></div><div><p class="film-speed"><b></b><span>Gflop/s</span></p></div>'
+  const says = document.createElement("p")
+  says.className = "film-says"
+  const speed = $(".film-speed", out)
+  const grid = $(".grid", out)
+  const cells = Array.from({length: 64}, (_, n) => {
+    const cell = document.createElement("i")
+    cell.style.setProperty("--n", String(n))
+    grid.append(cell)
+    return cell
+  })
+  out.lastElementChild.append(says)
+  film.replaceChildren(code, out)
+
+  function paint(frame) {
+    cells.forEach((cell, n) => {
+      const [value, should] = [frame.c, frame.right].map((matrix) => matrix[n >> 3][n & 7])
+      cell.textContent = value
+      cell.classList.toggle("wrong", value !== should)
+    })
+    const isRight = frame.gflops > 0
+    says.textContent = frame.says
+    says.className = `film-says ${isRight ? "right" : frame.line ? "wrong" : ""}`
+    speed.className = `film-speed ${isRight ? "is-right" : frame.line ? "is-wrong" : ""}`
+  }
+  function write(text, at = text.length) {
+    typed.replaceChildren(...colored(text.slice(0, at)))
+    const caret = document.createElement("span")
+    caret.className = "caret"
+    typed.append(caret, ...colored(text.slice(at)))
+  }
+  let run = 0
+  async function play() {
+    const mine = ++run
+    const go = async (ms) => {
+      await wait(ms)
+      if (mine !== run) throw new Error("another run")
+    }
+    try {
+      write("")
+      paint(empty)
+      $("b", speed).textContent = whole.format(tape.from)
+      await go(1100)
+      for (let n = 1; n <= wrong.line.length; n++) {
+        write(wrong.line.slice(0, n))
+        await go(wrong.line[n - 1] === " " ? 70 : 34)
+      }
+      await go(250)
+      paint(wrong)
+      await go(1900)
+      const at = [...wrong.line].findIndex((letter, n) => letter !== right.line[n])
+      write(wrong.line, at + 1)
+      await go(350)
+      write(wrong.line.slice(0, at) + wrong.line.slice(at + 1), at)
+      await go(350)
+      write(right.line, at + 1)
+      await go(220)
+      paint(right)
+      count($("b", speed), tape.from, right.gflops, 900)
+      await go(4200)
+      return true
+    } catch {
+      return false
+    }
+  }
+  function end() {
+    run += 1
+    write(right.line)
+    paint(right)
+    $("b", speed).textContent = whole.format(right.gflops)
+  }
+  async function loop(times) {
+    while (times-- > 0) if (!(await play())) return
+  }
+  if (CALM.matches) end()
+  else loop(3)
+  $("#again").hidden = false
+  $("#again").addEventListener("click", () => loop(1))
+
+  // -- pictures
+
+  let isLoading = false // what plays them
+  const load = (src) =>
+    new Promise((go, fail) => {
+      const script = document.createElement("script")
+      Object.assign(script, {src, onload: go, onerror: fail})
+      document.head.append(script)
+    })
+  const stages = new Map(all("[data-picture]").map((stage) => [stage.dataset.picture, stage]))
+  globalThis.climb = {
+    put(name, html) {
+      const stage = stages.get(name)
+      const still = $("picture", stage)
+      const holder = document.createElement("template")
+      holder.innerHTML = html
+      const picture = holder.content.firstElementChild
+      $(".cypresskit-still", picture).replaceChildren(still)
+      stage.append(picture)
+      playWhenSeen(picture)
+    },
+  }
+  const near = new IntersectionObserver(
+    (found) => {
+      for (const {isIntersecting, target} of found)
+        if (isIntersecting) {
+          near.unobserve(target)
+          if (!isLoading) load("_static/players.js")
+          isLoading = true
+          load(`climb/${/** @type {any} */ (target).dataset.picture}.js`)
+        }
+    },
+    {rootMargin: "900px 0px"},
+  )
+  for (const stage of stages.values()) near.observe(stage)
+
+  function playWhenSeen(picture) {
+    const seen = new IntersectionObserver(
+      ([{intersectionRatio, intersectionRect}]) => {
+        const isSeen = intersectionRatio > 0.6 || intersectionRect.height > 0.55 * innerHeight
+        if (!isSeen) return
+        const player = $("[data-ready]", picture) && picture
+        if (!player) {
+          const again = () => {
+            seen.unobserve(picture)
+            seen.observe(picture)
+          }
+          setTimeout(again, 200)
+          return
+        }
+        seen.disconnect()
+        if (!CALM.matches) player.dispatchEvent(new Event("cypresskit-play"))
+      },
+      {threshold: [0, 0.2, 0.4, 0.61, 0.8]},
+    )
+    seen.observe(picture)
+  }
+
+  // The picture of reuse is drawn once it is seen.
+  const drawn = new IntersectionObserver(
+    ([{isIntersecting, target}]) => isIntersecting && target.toggleAttribute("data-playing", true),
+    {threshold: 0.6},
+  )
+  drawn.observe($(".reuse"))
+
+  // -- where one is
+
+  const steps = all(".step")
+  const strip = $(".strip")
+  const places = new Map(
+    all(".rail svg a").map((link) => [link.getAttribute("href").slice(1), link]),
+  )
+  let current
+  let last = tape.from
+  function arrive(step) {
+    if (step === current) return
+    current = step
+    for (const [id, link] of places)
+      if (step && id === step.id) link.setAttribute("aria-current", "true")
+      else link.removeAttribute("aria-current")
+    strip.toggleAttribute("data-on", Boolean(step))
+    $("#here").textContent = step ? `${steps.indexOf(step) + 1}. ${step.dataset.title}` : ""
+    if (!step) return
+    const value = Number(step.dataset.speed)
+    $("span", strip).textContent = `${steps.indexOf(step) + 1} of ${steps.length}`
+    $("b", strip).textContent = `${whole.format(value)} Gflop/s`
+    strip.style.setProperty("--at", String(value / 2014))
+    const shown = $("[data-count]", step)
+    if (!shown.dataset.done) {
+      shown.dataset.done = "yes"
+      count(shown, last, value)
+    }
+    last = value
+  }
+  const look = () => {
+    const line = innerHeight * 0.45
+    arrive(steps.findLast((step) => step.getBoundingClientRect().top < line))
+  }
+  addEventListener("scroll", look, {passive: true})
+  addEventListener("resize", look)
+  look()
+
+  // -- Try it: the workbench in a step's place. Its frame moves from step to step, and its Python goes on.
+
+  /** @type {HTMLElement} */
+  let bench
+  let open
+  const frameOf = () => /** @type {HTMLIFrameElement} */ ($("iframe", bench))
+  const ask = (step) => frameOf().contentWindow.postMessage({type: "open", step}, location.origin)
+  const stepOf = (button) => new URL(button.href).searchParams.get("step")
+  function close() {
+    if (!open) return
+    const {step, button} = open
+    bench.hidden = true
+    $(".two", step).hidden = $("figure", step).hidden = false
+    button.textContent = button.dataset.words
+    button.setAttribute("aria-expanded", "false")
+    open = undefined
+  }
+  function show(step, button) {
+    close()
+    const name = stepOf(button)
+    const title = `The workbench: ${$("h3", step).textContent}`
+    if (bench?.isConnected && step.moveBefore) {
+      step.moveBefore(bench, null)
+      ask(name)
+    } else {
+      bench?.remove()
+      bench = document.createElement("div")
+      bench.className = "bench"
+      const frame = document.createElement("iframe")
+      frame.src = `bench/index.html?embed&step=${name}`
+      bench.append(frame)
+      step.append(bench)
+    }
+    frameOf().title = title
+    bench.hidden = false
+    $(".two", step).hidden = $("figure", step).hidden = true
+    button.textContent = "Back to the picture"
+    button.setAttribute("aria-expanded", "true")
+    open = {step, button}
+    step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "start"})
+  }
+  addEventListener("message", ({data, source, origin}) => {
+    if (!bench || source !== frameOf().contentWindow || origin !== location.origin) return
+    if (data.type === "height") frameOf().style.height = `${Math.max(480, data.height + 4)}px`
+    if (data.type === "ready" && open) ask(stepOf(open.button))
+    if (data.type === "opened") bench.dataset.opened = data.step
+  })
+  // What the workbench needs most comes once its button is about to be pressed.
+  let isComing = false
+  function fetchAhead() {
+    if (isComing || location.protocol === "file:" || NARROW.matches) return
+    isComing = true
+    for (const name of ["python.wasm.gz", "library.zip.gz", "source.json.gz", "kernels.json.gz"])
+      document.head.append(
+        Object.assign(document.createElement("link"), {rel: "prefetch", href: `bench/${name}`}),
+      )
+  }
+  // So it does once the first step was read, where 26 MB are no burden.
+  const FAST = 600 // bytes per millisecond
+  function isFast() {
+    if (/** @type {any} */ (navigator).connection?.saveData) return false
+    /** @type {any[]} */
+    const entries = performance.getEntriesByType("resource")
+    const sizes = entries.filter((one) => one.encodedBodySize > 1e5)
+    return sizes.some((one) => one.encodedBodySize > FAST * one.duration)
+  }
+  const second = new IntersectionObserver(([{isIntersecting}]) => {
+    if (isIntersecting && isFast()) fetchAhead()
+  })
+  second.observe(steps[1])
+  for (const button of all(".try"))
+    for (const sign of ["pointerenter", "focus"])
+      button.addEventListener(sign, fetchAhead, {once: true})
+  for (const step of steps) {
+    const button = $(".try", step)
+    button.dataset.words = button.textContent
+    button.setAttribute("role", "button")
+    button.setAttribute("aria-expanded", "false")
+    button.addEventListener("keydown", (event) => {
+      if (event.key !== " ") return
+      event.preventDefault()
+      button.click()
+    })
+    button.addEventListener("click", (event) => {
+      if (location.protocol === "file:") return
+      event.preventDefault()
+      if (NARROW.matches) return offer(step, button)
+      if (open?.step === step) return close()
+      show(step, button)
+    })
+  }
+  $("#first").addEventListener("click", (event) => {
+    event.preventDefault()
+    const step = document.getElementById("01a")
+    if (open?.step !== step) $(".try", step).click()
+    step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth"})
+  })
+  /** On a phone: say what the workbench needs, and give the link for later. */
+  function offer(step, button) {
+    $(".note", step)?.remove()
+    const note = document.createElement("p")
+    note.className = "note"
+    note.setAttribute("role", "status")
+    note.textContent =
+      "The workbench needs a keyboard, a screen of some 800 pixels, and 26 MB, once. "
+    const link = document.createElement("a")
+    link.href = `?step=${step.id}#${step.id}`
+    link.textContent = "A link to this step, for later"
+    link.addEventListener("click", (event) => {
+      if (!navigator.share) return
+      event.preventDefault()
+      navigator.share({title: document.title, url: link.href}).catch(() => {})
+    })
+    const anyway = document.createElement("a")
+    anyway.href = button.getAttribute("href")
+    anyway.textContent = "open it anyway"
+    note.append(link, ", or ", anyway, ".")
+    $(".two", step).before(note)
+  }
+
+  const named = new URLSearchParams(location.search).get("step")
+  const wanted = named && steps.find((step) => step.id === named || step.dataset.bench === named)
+  if (wanted) {
+    // Pictures above it come later and move it: stay with it until the reader does something.
+    const stay = () => wanted.scrollIntoView({behavior: "instant"})
+    const watch = new ResizeObserver(stay)
+    watch.observe(document.body)
+    for (const hand of ["wheel", "touchstart", "keydown", "pointerdown"])
+      addEventListener(hand, () => watch.disconnect(), {once: true, passive: true})
+    setTimeout(() => watch.disconnect(), 8000)
+  }
+})()
