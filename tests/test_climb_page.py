@@ -2,6 +2,7 @@
 
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from bs4 import BeautifulSoup
@@ -27,7 +28,8 @@ def site(tmp_path_factory, once):
 
     def build():
         folder = tmp_path_factory.mktemp("page")
-        climb_page.write(folder, "https://ada.github.io/kit/")
+        with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop may run
+            alone.submit(climb_page.write, folder, "https://ada.github.io/kit/").result()
         return folder
 
     return once("climb-page", build)
