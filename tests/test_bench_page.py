@@ -395,7 +395,7 @@ def test_a_second_tab_says_where_texts_are_saved(site, opened):
 def test_a_second_tab_takes_no_text_from_the_first(bench, tab):
     """Neither what is typed there, nor the kernel of a link, which a reload there shows again."""
     first, second = tab(""), tab("")
-    open_bench(first, bench)
+    open_bench(first, f"{bench}?step=00")
     type_at_end(first, "\n; mine")
     first.wait_for_function("() => !localStorage.length")  # it is saved
     linked = STEPS["01a"].starter
@@ -407,7 +407,7 @@ def test_a_second_tab_takes_no_text_from_the_first(bench, tab):
     second.goto("about:blank")
     assert_shown(second, address, linked)
     second.close()
-    assert_shown(first, bench, f"{STEPS['00'].starter}\n; mine")
+    assert_shown(first, f"{bench}?step=00", f"{STEPS['00'].starter}\n; mine")
 
 
 PACK = "async text => (await import(new URL('page.js', location.href).href)).pack(text)"

@@ -78,14 +78,11 @@ def _simulate() -> None:
 
 
 def _compiled_functions() -> Iterator[Dispatcher]:
-    """Yield the compiled functions of the timing model, without those that others of their module
-    call: these aren't called from Python, and numba has to find them.
-    """
+    """Yield the compiled functions of the timing model."""
     for name in [name for name in sys.modules if name.startswith("cypresskit.chip.")]:
-        values = vars(sys.modules[name]).values()
-        own = [v for v in values if isinstance(v, Dispatcher) and v.py_func.__module__ == name]
-        called = {word for function in own for word in function.py_func.__code__.co_names}
-        yield from (function for function in own if function.py_func.__name__ not in called)
+        for value in vars(sys.modules[name]).values():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
+                yield value
 
 
 def _noting_types(name: str, function: Dispatcher, called: dict) -> Callable:
