@@ -151,7 +151,7 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     page = context.new_page()
     page.goto((site / "index.html").as_uri())
     page.locator("figure img").last.scroll_into_view_if_needed()
-    images = page.locator("figure .stage img")
+    images = page.locator("figure img")
     assert images.count() == len(pictures.PICTURES)
     assert all(image.is_visible() for image in images.all())
     assert page.locator("#film").inner_text().endswith("C is correct.")
