@@ -29,6 +29,7 @@ from packaging.utils import canonicalize_name
 
 import cypresskit
 from cypresskit.cli import cmd_lab
+from cypresskit.cli.command import COMMANDS
 from cypresskit.teach.check import check_rng
 from tools import score
 
@@ -509,6 +510,7 @@ def test_workflows_call_what_there_is():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     assert set(re.findall(r"\bmake (\w+)", steps)) <= targets
     assert all((ROOT / name).exists() for name in re.findall(r"run: (\.\S+)", steps))
+    assert set(re.findall(r'bin/cypresskit"? (\w+)', steps)) <= {*COMMANDS.choices}
     quick = yaml.safe_load(FORGE["github-workflows"][-1].read_text())["jobs"]["quick"]
     offered = {c.rpartition(" :: ")[2] for c in PROJECT["classifiers"] if ":: Python ::" in c}
     assert offered == set(quick["strategy"]["matrix"]["python"])

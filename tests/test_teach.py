@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from answers import find_function, planted
+from answers import planted
+from conftest import find_function
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 

@@ -11,7 +11,6 @@ To each kind is added what is wrong whatever is asked: a text, a function, one t
 a value.
 """
 
-import ast
 import linecache
 import math
 import re
@@ -27,9 +26,7 @@ import numpy as np
 import cypresskit as ck
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.steps import STEPS
-from cypresskit.session import running_shell
-from cypresskit.teach import check as shell
-from cypresskit.teach.answer_source import AnswerSource, find_source
+from cypresskit.teach.answer_source import AnswerSource
 from tools.book import read, solved, student
 
 HERE = Path(__file__).parent
@@ -93,30 +90,6 @@ def right_kernel(text: str) -> ck.Kernel | None:
             if seen.right:
                 return seen.kernel
     return None
-
-
-def find_function(function, name: str) -> AnswerSource:
-    """The source of a notebook's answer; outside of a notebook that of a function in a file: its
-    text, after the other statements of the file.
-    """
-    if running_shell():
-        return find_source(function, name)
-    code = function.__code__
-    text = "".join(linecache.getlines(code.co_filename))
-    tree = ast.parse(text)
-    cells = [ast.get_source_segment(text, statement) for statement in tree.body]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.lineno == code.co_firstlineno:
-            return AnswerSource([*cells, ast.unparse(node)], node.name)
-        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
-            constants = compile(ast.Expression(node), "", "eval").co_consts
-            made = [each for each in constants if hasattr(each, "co_names")][-1]
-            if (made.co_names, made.co_varnames) == (code.co_names, code.co_varnames):
-                return AnswerSource([*cells, f"it = {ast.unparse(node)}"], "it")
-    raise ValueError("its file isn't there")
-
-
-shell.find_source = find_function  # checks are given functions of tests
 
 
 def _made(form: str, answer: str, place: str, names: dict):
