@@ -91,4 +91,4 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
 NO_TEXT = "digits explore lds_pitch lds_transpose".split()
-NO_TEXT += ["climb", "roofline", "first_updates", "published", "split_k"]
+NO_TEXT += ["climb", "roofline", "published", "split_k"]

@@ -165,6 +165,26 @@ def test_a_tint_keeps_its_alpha_where_the_theme_s_color_has_one(stage):
     assert "rgba(0, 0, 0, 0.2)" in [str(color) for color in palette], palette
 
 
+ENTER = """() => {
+    const [first, second] = document.querySelectorAll(".cypresskit-journey section")
+    const player = first.querySelector(".cypresskit-player")
+    const at = {bubbles: true, clientX: 300, clientY: 200}
+    player.dispatchEvent(new PointerEvent("pointerdown", at))
+    const detail = {key: Number(first.querySelector("[data-ready]").dataset.pick), frame: 0}
+    const enter = {bubbles: true, cancelable: true, detail}
+    player.dispatchEvent(new CustomEvent("cypresskit-enter", enter))
+    return [second.hidden, second.getAnimations().map((one) => one.effect.getTiming().duration)]
+}"""
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_a_level_grows_from_where_it_was_clicked_unless_motion_is_reduced(stage, motion):
+    stage.emulate_media(reduced_motion=motion)
+    stage.put(ck.draw.explore("sgemm_tn", 64).to_html())
+    stage.wait_for_function(SHOWN)
+    assert stage.evaluate(ENTER) == [False, [400] if motion == "no-preference" else []]
+
+
 KINDS = {name: lambda name=name: view(name) for name in ("register_block", "timeline")} | {
     "climb": ck.draw.climb,
     "a reader's climb": lambda: Climb("none", ()),

@@ -126,6 +126,11 @@ class Code:
             return 0
 
     @cached_property
+    def opcodes(self) -> dict[int, str]:
+        """The IL opcode of each line that is compiled, in capitals: ``MAD``."""
+        return {i.line: i.opcode.upper() for i in self.program.body}
+
+    @cached_property
     def main_loop(self) -> tuple[Control, ...]:
         """The controls of the innermost loop with the most bundles and fetches; all controls if
         there is no loop.

@@ -33,7 +33,7 @@ IDLE = len(theme.SERIES)
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines; the last one of empty slots
 NO_KEY = -1
 PRODUCTS = "MULADD", "FMA"  # what the names of multiply-adds begin with
-SHORT = {"_IEEE": "", "_DX10": "", "PRED_SET": "P_", "_INT": "_I", "_UINT": "_U", "LDS_": ""}
+SHORT = {"_IEEE": "", "LDS_": "", "_VEC4": ""}
 
 
 def bundles(code: Code | Source = "sgemm_tn") -> Player:
@@ -128,8 +128,8 @@ class _Loop:
         return used
 
     def register_names(self, n: int) -> dict[tuple[int, int], str]:
-        """Return the register at each used read port: in the IL and on the chip, "r12 R19"; only on
-        the chip if the IL doesn't name it.
+        """Return the register at each used read port: as the IL names it, or else as the chip
+        does, with a capital R.
         """
         sources = {i.line: [str(s.register) for s in i.sources] for i in self.code.program.body}
         written = {
@@ -139,7 +139,7 @@ class _Loop:
             if r.kind == "gpr" and name.startswith("r")
         }
         return {
-            port: f"{written.get((number, port[1]), '')} R{number}".strip()
+            port: written.get((number, port[1])) or f"R{number}"
             for port, (number, _) in self.ports(n).items()
         }
 
@@ -334,11 +334,12 @@ def _draw_ports(sheet: Sheet, loop: _Loop) -> None:
     for frame, ports in enumerate(named):
         for (cycle, bank), name in ports.items():
             register[frame, 4 * cycle + bank] = names.index(name)
-    x = np.tile(BANKS_X, 3) - 8
+    x = np.where(register < 0, np.nan, np.tile(BANKS_X, 3) - 8)  # a free port isn't drawn
     y = np.repeat(CYCLES_Y, 4)
     words = [f"cycle {cycle}, bank {bank}" for cycle in range(3) for bank in "xyzw"]
     sheet.boxes("port", x, y, SLOT - 16, PORT - 4, color="faint", line="line", words=words)
-    sheet.numbers("ports", x, y, register, names=names, align="center", size=11)
+    left = np.tile(BANKS_X, 3) - 8
+    sheet.numbers("ports", left, y, register, names=names, align="center", size=11)
     banks = [f"bank {bank}" for bank in "xyzw"]
     cycles = [f"cycle {n}" for n in range(3)]
     sheet.text(BANKS_X - 8, PORTS_TOP - 9, banks, "soft", align="center", size=11)
@@ -347,7 +348,8 @@ def _draw_ports(sheet: Sheet, loop: _Loop) -> None:
 
 def _draw_slots(sheet: Sheet, loop: _Loop) -> None:
     """Draw the slots of the previous and of the current bundle, with their operations."""
-    operations = [o.name for bundle in loop.bundles for o in bundle.operations]
+    opcodes = loop.code.opcodes
+    operations = [opcodes[o.line] for bundle in loop.bundles for o in bundle.operations]
     names = ["", *dict.fromkeys(operations)]
     short = [_abbrev(name) for name in names]
     for row, y, back in (("previous", BEFORE_Y, 1), ("current", NOW_Y, 0)):
@@ -358,7 +360,7 @@ def _draw_slots(sheet: Sheet, loop: _Loop) -> None:
             if back and frame in loop.firsts:
                 continue
             for o in loop.bundles[frame - back].operations:
-                name[frame, o.slot] = names.index(o.name)
+                name[frame, o.slot] = names.index(opcodes[o.line])
                 color[frame, o.slot] = loop.color(o.line)
                 key[frame, o.slot] = o.line
         sheet.boxes(

@@ -16,7 +16,7 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing import Report, simulate
 
-SIZES = (128, 256, 512, 1024, 2048)
+SIZES = (2048, 1024, 512, 256, 128)
 STATES = "faint", "c 0.38", "c"  # colors of a tile: not started, running, done
 IDLE = "faint 0.2", "faint 0.6"
 MAX_ENGINES = 20  # that there is room for
@@ -79,7 +79,7 @@ def chip(
         below=[legend],
         step="Moment",
         scenes=[(scene.name, FRAMES) for scene in scenes],
-        opens=1,
+        opens=FRAMES // 2,
     )
 
 

@@ -1,4 +1,5 @@
 // A journey through levels: pictures of which one is visible, with a row of links above them.
+import {CALM} from "./player.js"
 import {make, takeFocus} from "./shell.js"
 
 /** Start a journey.
@@ -15,7 +16,19 @@ export function beginJourney(box, {levels, start}, place, ends) {
   })
   const status = make(nav, "span", {role: "status"})
   let level = 0
+  let spot = null // the last click
+  place.addEventListener("pointerdown", (event) => {
+    if (!nav.contains(event.target)) spot = event
+  })
+  /** Let a level grow out of the box that was clicked, or shrink back to it. */
+  const zoom = (section, scale) => {
+    if (!spot || CALM.matches) return
+    const {left, top} = section.getBoundingClientRect()
+    section.style.transformOrigin = `${spot.clientX - left}px ${spot.clientY - top}px`
+    section.animate({transform: [`scale(${scale})`, "none"], opacity: [0.2, 1]}, 400)
+  }
   const to = (next, link) => {
+    const scale = next > level ? 0.1 : 3
     level = next
     sections.forEach((section, n) => {
       section.hidden = n !== level
@@ -23,6 +36,7 @@ export function beginJourney(box, {levels, start}, place, ends) {
     links.forEach((link, n) => {
       link.setAttribute("aria-current", String(n === level))
     })
+    zoom(sections[level], scale)
     status.textContent = levels[level].hint
     const picture = sections[level].querySelector(".cypresskit-player")
     if (link) {

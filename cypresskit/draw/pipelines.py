@@ -30,7 +30,17 @@ SHARED = 1.5  # height of a row that shows shares, relative to others
 FRAMES = 240
 # What a task moves or does, and its color:
 MATTERS = "A", "B", "C", "the product", "the product, slower per flop"
-TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45", "soft 0.45"
+TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45", "soft 0.25"
+#: What a stage does with its part.
+WAYS = {
+    "load1": "to pinned memory",
+    "load2": "to the card",
+    "mult": "multiplied",
+    "mult1": "multiplied",
+    "store": "from the card, into C",
+    "store1": "from the card",
+    "store2": "into C",
+}
 PRODUCTS = "mult", "mult1", "cpu"  # stages that compute
 
 
@@ -89,6 +99,7 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     return sheet.player(
         captions,
         step="Moment",
+        opens=FRAMES // 2,
         below=[_legend(sheet, charts, any_full)],
     )
 
@@ -150,17 +161,31 @@ def _matter_of(span: Span, slower: bool) -> int:
     return {"A": 0, "B": 1}.get(span.task.matrix, 2)
 
 
-def _spelled(task: Task) -> str:
-    """Return what the numbers in the name of a work unit mean, in parentheses."""
-    if task.matrix not in ("C", "AB") or len(task.place) < 3:
+def _part(task: Task) -> str:
+    """Return what a task is about: "A strip 2", "unit 3, part 1"; "" if nothing is said."""
+    if task.matrix == "AB":  # of the chip, which its row says
+        names = ("unit", "part", "sub-block")
+        return ", ".join(f"{name} {n}" for name, n in zip(names, task.place[1:]))
+    if not task.place:
         return ""
-    names = ("chip", "unit", "part", "sub-block")
-    return f" ({', '.join(f'{name} {n}' for name, n in zip(names, task.place))})"
+    kind = "block" if task.matrix == "C" else "strip"
+    return f"{task.matrix} {kind} {', '.join(map(str, task.place))}"
+
+
+def _full_name(task: Task) -> str:
+    """Return what a task does with which part: "A strip 2, to the card (load2)"."""
+    part, way = _part(task), WAYS.get(task.stage)
+    return f"{part}, {way} ({task.stage})" if part and way else task.name
 
 
 def _name_in(task: Task, room: float) -> str:
-    """Return the longest of a task's names that fits into ``room`` pixels."""
-    for text in (task.name, task.label or task.name):
+    """Return the longest of a task's names that fits into ``room`` pixels; "" if none does."""
+    part, way = _part(task), WAYS.get(task.stage, "")
+    names = [f"{part}, {way}", part, part.replace("strip ", "").replace("block ", "")]
+    if task.matrix == "AB":
+        unit, half = task.place[1:3]
+        names = [f"unit {unit}, part {half}, {way}", f"unit {unit}, part {half}", f"unit {unit}"]
+    for text in names if part else (task.name, task.label):
         if theme.LETTER * len(text) < room:
             return text
     return ""
@@ -254,8 +279,7 @@ class _Chart:
             f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms,"
             f" {1e3 * (span.end - span.start):.1f} long"
         )
-        name = f"{span.task.name}{_spelled(span.task)}"
-        return f"{name}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
+        return f"{_full_name(span.task)}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
 
     def _slow(self, span: Span) -> str:
         return f", a kernel {self.slower:.1f} times slower per flop" * (
@@ -273,7 +297,7 @@ class _Chart:
         )
         product = next((s for s in running if s.task.stage in PRODUCTS), None)
         clauses = [
-            f"{self.row(s.task)}: {s.task.name}{self._slow(s) if s is product else ''}"
+            f"{self.row(s.task)}: {_full_name(s.task)}{self._slow(s) if s is product else ''}"
             for s in running
         ]
         more = f" and {len(clauses) - 4} more" if len(clauses) > 4 else ""
@@ -441,9 +465,9 @@ def _stories(chart: _Chart) -> dict[int, str]:
     spans = chart.run.spans
     stories = {}
     for n, (span, awaited) in enumerate(zip(spans, chart.run.predecessors)):
-        before = ", ".join(spans[m].task.name for m in awaited) or "nothing"
+        before = "; ".join(_full_name(spans[m].task) for m in awaited) or "nothing"
         late = [later for later, of_later in zip(spans, chart.run.predecessors) if n in of_later]
-        after = ", ".join(later.task.name for later in late) or "nothing"
+        after = "; ".join(_full_name(later.task) for later in late) or "nothing"
         stories[int(chart.keys[n])] = (
             f"**{chart.row(span.task)}**, {chart.tip(span)}. It waited for: {before}. What waited"
             f" for it: {after}."

@@ -3,7 +3,7 @@
 import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
 import {dataAt, moveBetween, spread} from "./tracks.js"
 
-const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
+export const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
 // Sizes of text in pixels: those of look.css, and a smaller one. In very narrow cells text has the
 // least size.
 const SIZES = [24, 18, 14, 12]
@@ -62,7 +62,7 @@ class Player {
     this.ends = []
   }
 
-  /** The frame at which a scene opens: the first in which something happens. */
+  /** The frame at which a scene opens. */
   get opening() {
     return this.first + Math.min(this.spec.opens, this.frames - 1)
   }
@@ -220,8 +220,7 @@ class Player {
     } else if (CALM.matches) {
       this.show(this.frame + 1)
     } else {
-      // A picture that opens at its end begins at its first frame.
-      if (this.over) this.show(this.opening < this.last ? this.opening : this.first, {quiet: true})
+      if (this.over) this.show(this.first, {quiet: true})
       this.start()
     }
   }

@@ -133,8 +133,7 @@ class Settings:
     step: str = "Step"  #: what the slider counts
     #: Several recordings in one picture: name and number of frames of each, in order.
     scenes: Sequence[tuple[str, int]] = ()
-    #: The frame at which each scene opens: the first in which something happens. Earlier ones
-    #: prepare it.
+    #: The frame at which each scene opens: a telling one, or the first in which something happens.
     opens: int = 0
     seconds: float = SECONDS  #: duration at normal speed
 

@@ -56,12 +56,12 @@ def bundle_table(body: str) -> str:
     marks an operation that reads a result of the previous bundle from PV or PS.
     """
     lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
-    for number, bundle in enumerate(working(tiny(body).controls), 1):
+    code = tiny(body)
+    for number, bundle in enumerate(working(code.controls), 1):
         filled = dict.fromkeys(range(5), ".")
         for o in bundle.operations:
-            filled[o.slot] = o.name.removesuffix("_IEEE") + "*" * any(
-                r.kind in ("pv", "ps") for r in o.reads
-            )
+            is_passed = any(r.kind in ("pv", "ps") for r in o.reads)
+            filled[o.slot] = code.opcodes[o.line] + "*" * is_passed
         lines.append(
             f"{number:2}   " + " ".join(f"{filled[slot]:11}" for slot in range(5)).rstrip()
         )
