@@ -253,7 +253,8 @@ def test_what_an_answer_writes_appears_nowhere(capfd):
 @pytest.mark.few(6)
 @pytest.mark.parametrize(
     "check",
-    planted(),
+    # but lesson 13's, of a kernel in CUDA: numba's simulator is only on in a process of its own
+    [check for check in planted() if check.__name__ != "check_product"],
     ids=lambda check: f"{check.__module__.split('.')[-2]}-{check.__name__}",
 )
 def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, capsys):

@@ -32,4 +32,4 @@ def handout(args: argparse.Namespace) -> None:
         hand_out(chosen, args.to)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    print(f"{len(chosen)} lessons are in {args.to}")
+    print(f"{len(chosen)} lessons and the glossary are in {args.to}")

@@ -129,3 +129,24 @@ def check_chip(chip: object) -> Verdict:
         f"{needs}, and sgemm_tn_37 goes from {slow:.0f} to {fast:.0f} Gflop/s (modeled for a C of"
         " 3840 x 1024 and k = 128).",
     )
+
+
+@formula_exercise(
+    [(400, 300, 50), (300, 400, 50), (500, 20, 200), (90, 90, 300)],
+    lambda first, second, work: {
+        "the second fetch is still awaited: they were in flight together.": first,
+        "that is what an iteration still takes. How much shorter is it?": second + work,
+        "a wait can't become shorter than nothing: what if the second fetch is the longer one?": (
+            first - second
+        ),
+        "the work is done in both cases: it cancels.": max(first - second - work, 0),
+    },
+    "the work begins when both fetches have arrived. How long does an iteration take with both, and"
+    " how long with the second one alone?",
+    " clocks",
+)
+def check_saves(first, second, work):
+    """Exercise 4: ``saves(first, second, work)``, the clocks that an iteration loses if the first
+    of two fetches takes no time: they are in flight together, and ``work`` needs both.
+    """
+    return max(first, second) - second

@@ -1,11 +1,25 @@
-"""Lesson 13: figures of then and now side by side, and the checks of the exercises."""
+"""Lesson 13: figures of then and now side by side, the reader's own kernel in CUDA, and the checks
+of the exercises.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
 from math import ceil
+from time import perf_counter
+from typing import Any
 
+import numpy as np
+
+from cypresskit.devices import HD5870
+from cypresskit.isolated import Answer
+from cypresskit.isolated.noted_launches import compiled
+from cypresskit.teach.check import CheckStopped, Verdict, call_answer, exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l07_lds.checks import busiest_bank
 from cypresskit.today import clock_ghz, figures, record
+
+NOTED_LAUNCHES = "cypresskit.isolated.noted_launches"
 
 
 def gain(experiment: str, before: str, after: str) -> float:
@@ -53,6 +67,32 @@ def comparison_table(experiment: str, cypress: Mapping[str, float]) -> str:
         cells = [f"{value:,.0f} {value / first:8.2f} x" if value else "-" for value, first in pairs]
         lines.append(f"{case:14}" + "".join(f"{cell:>22}" for cell in cells))
     return "\n".join(lines)
+
+
+def percent_of_peak(
+    experiment: str, cypress: Mapping[Any, float], peak: float
+) -> dict[str, dict[int, float]]:
+    """Return curves for ``line_chart``: Cypress's speeds and those of an experiment, in percent of
+    each chip's peak (of the H200: ``peak``, Gflop/s), by the number that a case begins with.
+    """
+    parts = {
+        f"{HD5870.name}, modeled": (cypress, HD5870.single_gflops),
+        f"{record()['device']}, measured": (figures(experiment), peak),
+    }
+    return {
+        name: {int(str(case).split()[0]): 100 * speed / of for case, speed in speeds.items()}
+        for name, (speeds, of) in parts.items()
+    }
+
+
+def new_products() -> dict[str, float]:
+    """Return the record's Gflop/s of our kernel from the caches, of a tile, and of a library."""
+    ours = {
+        "8 x 8 blocks, through the caches": figures("block")["8 x 8"],
+        "a tile of 128 x 128 in shared memory": figures("shared memory")["128 x 128"],
+    }
+    library = figures("library").items()
+    return ours | {f"the library, {name} precision": speed for name, speed in library}
 
 
 def thread_blocks(r: int, t: int, s: int) -> tuple[int, int, int]:
@@ -124,24 +164,102 @@ def check_smallest(f, w, s):
     return f * s / w
 
 
-@formula_exercise(
-    [(880, 16), (700, 16), (300, 24), (500, 48)],
-    lambda latency, work: {
-        "a warp waits for `latency` clocks once: the other warps work in that time.": (
-            latency * work
-        ),
-        "inverted: a longer latency needs more warps.": work / latency,
-        "these are the warps that work while one waits: that one counts, too.": latency / work - 1,
-        "`latency` includes `work`: of every `latency` clocks, a warp computes `work`.": (
-            latency / work + 1
-        ),
-    },
-    "in how many clocks does each warp return, and for how many of them does it keep the"
-    " arithmetic busy?",
-    " warps",
-)
-def check_enough(latency, work):
-    """Exercise 3: ``enough(latency, work)``, how many warps keep a multiprocessor busy if each
-    computes for ``work`` clocks of every ``latency``.
+@exercise
+def check_product(product: Answer) -> Verdict:
+    """Exercise 3: ``product(a, b)``, transpose(a) b by a CUDA kernel with 8 x 8 of C for each
+    thread; run in numba's simulator at three shapes.
     """
-    return latency / work
+    require(
+        find_spec("numba") is not None,
+        "Your kernel wasn't run: numba's simulator of a GPU isn't in a browser.",
+        "install the workbook (the repository's README), and open this lesson there.",
+    )
+    rng = np.random.default_rng(200)
+    for k, m, n in ((3, 64, 64), (5, 32, 64), (8, 64, 128)):
+        a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
+        shapes = f"a of {k} x {m} and b of {k} x {n} numbers"
+        run = partial(product.through, NOTED_LAUNCHES, "run_noted")
+        hint = f"it was called with {shapes}."
+        c, launches = call_answer("product(a, b)", run, a, b, hint=hint)
+        _compare_product(c, a, b, shapes)
+        _check_launches(launches)
+    speed = figures("exercise")["8 x 4"]
+    return Verdict(
+        True,
+        "C is correct at three shapes, in a simulator. On an"
+        f" {record()['device']} the reference kernel was measured at {speed:,.0f} Gflop/s.",
+    )
+
+
+def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
+    """Raise ``CheckStopped``, naming the mistake, if ``c`` isn't transpose(a) b."""
+    want = a.T @ b
+    require(
+        isinstance(c, np.ndarray), "product returns no array.", "keep the last line, `return c`."
+    )
+    shape = c.shape
+    message = f"For {shapes}, product returns an array of shape {shape}, not {want.shape}."
+    require(shape == want.shape, message, "keep the last line, `return c`.")
+    if np.array_equal(c, want):
+        return
+    case = f"For {shapes}, C"
+    hint = "each thread has to put its block into c: which rows and columns are its own?"
+    require(np.any(c), f"{case} is all zero.", hint)
+    last = np.outer(a[-1], b[-1])
+    hint = "every k adds its products to what the block holds."
+    require(not np.array_equal(c, last), f"{case} has the products of the last k alone.", hint)
+    exchanged = shape[0] == shape[1] and np.array_equal(c, want.T)
+    hint = "row i of the block belongs to a, and to y; column j to b, and to x."
+    require(not exchanged, f"{case} has rows and columns exchanged.", hint)
+    i, j = np.argwhere(c != want)[0]
+    wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
+    hint = (
+        "c[8 * y + i, 8 * x + j] is made of column 8 * y + i of a and column 8 * x + j of b: is"
+        " yours?"
+    )
+    if np.array_equal(c[::8, ::8], want[::8, ::8]):
+        hint = "each block's first number is right: in the others, where does i count, and where j?"
+    raise CheckStopped(wrong, hint)
+
+
+def _check_launches(launches: list) -> None:
+    """Raise ``CheckStopped`` unless a kernel writes C, and each thread its own block."""
+    require(
+        bool(launches),
+        "C is correct, but no kernel was launched: the host computed it.",
+        "complete the given kernel, and launch it in product.",
+    )
+    written = [launch for launch in launches if launch[0]]
+    require(
+        bool(written),
+        "C is correct, but the kernel didn't make it: it writes nothing.",
+        "the sums have to be made in the kernel, and its block put into c.",
+    )
+    size, threads = min(written)
+    require(
+        size <= 64 * threads,
+        f"C is correct, but {threads} threads alone write {size} numbers of it.",
+        "each thread writes only its own 8 x 8 block of C.",
+    )
+
+
+def speed_here(product: Callable) -> str:
+    """Time ``product``'s kernel on this computer's GPU, at the record's N."""
+    if find_spec("numba"):  # a browser lacks it
+        from numba import cuda
+    if not find_spec("numba") or not cuda.is_available():
+        return "There is no CUDA GPU here, so your kernel wasn't timed."
+    n, seconds = record()["n"], []
+
+    def time(kernel: Any, configuration: tuple, *arguments: Any) -> None:
+        arrays = [cuda.to_device(argument) for argument in arguments]
+        for _ in range(2):  # the first compiles it
+            start = perf_counter()
+            kernel[configuration](*arrays)
+            cuda.synchronize()
+            seconds.append(perf_counter() - start)
+
+    with compiled(time):
+        product(*np.ones((2, n, n), np.float32))
+    name = cuda.get_current_device().name.decode()
+    return f"{2e-9 * n**3 / seconds[-1]:,.0f} Gflop/s on {name}, measured just now"
