@@ -145,6 +145,23 @@ def test_a_lesson_gives_what_its_file_holds(path, whole_site, reader):
     assert differences(path, run_all(reader)) == []
 
 
+def test_what_each_lesson_gave_is_kept_when_another_fails(tmp_path, monkeypatch, capfd):
+    """A second run goes on with that. What failed is told in two lines."""
+    monkeypatch.setattr(workbook.bench_page, "DOWNLOADS", tmp_path / "kept")
+    ran = tmp_path / "ran"
+    texts = {"00_right": f"open({str(ran)!r}, 'a').write('0')", "01_wrong": "1 / 0"}
+    lessons = [tmp_path / f"{name}.ipynb" for name in texts]
+    for lesson, text in zip(lessons, texts.values()):
+        cell = nbformat.v4.new_code_cell(text, id="one")
+        nbformat.write(nbformat.v4.new_notebook(cells=[cell]), lesson)
+    with pytest.raises(SystemExit, match="A second run goes on"):
+        workbook.launches(lessons)
+    assert capfd.readouterr().err == "01_wrong.ipynb failed. ZeroDivisionError: division by zero\n"
+    lessons[1].write_text(lessons[1].read_text().replace("1 / 0", "1 / 1"))
+    workbook.launches(lessons)
+    assert ran.read_text() == "0"
+
+
 @pytest.mark.slow
 def test_what_a_cell_may_do_in_a_page(running):
     """It asks, writes files, and ends when it is stopped, which says what is left."""

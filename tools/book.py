@@ -32,6 +32,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from cypresskit.chip.numba_native import NOTICE
+from cypresskit.cli.ahead import CELL_SECONDS
 from cypresskit.editing import legend
 from cypresskit.grading.course import METADATA_KEY
 from cypresskit.tables import markdown
@@ -197,7 +198,7 @@ def execute(notebook: NotebookNode) -> None:
     from nbclient import NotebookClient
 
     options: dict = {
-        "timeout": 120,
+        "timeout": CELL_SECONDS,
         "kernel_name": "python3",
         "coalesce_streams": True,
         "record_timing": False,

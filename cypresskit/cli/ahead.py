@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from cypresskit.timing import result_cache
 
 IDLE = "--idle"
+CELL_SECONDS = 1800  # on a busy computer; a cell that hangs ends
 
 
 def start(lessons: Iterable[Path]) -> "Popen[bytes] | None":
@@ -44,8 +45,8 @@ def run(lesson: Path, parent: int | None = None) -> None:
 
     Raises
     ------
-    nbclient.exceptions.CellExecutionError
-        If a cell fails.
+    nbclient.exceptions.CellExecutionError, nbclient.exceptions.CellTimeoutError
+        If a cell fails, or doesn't end.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -60,7 +61,9 @@ def run(lesson: Path, parent: int | None = None) -> None:
     with TemporaryDirectory() as folder:
         notebook = nbformat.read(lesson, 4)
         where = {"metadata": {"path": folder}}
-        client = NotebookClient(notebook, timeout=None, kernel_name="python3", resources=where)
+        client = NotebookClient(
+            notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=where
+        )
         client.on_cell_start = check_parent
         client.execute(stderr=DEVNULL)  # of the kernel, which warns of its own settings
     result_cache.save(ran, True)
@@ -79,7 +82,9 @@ def main(arguments: list[str]) -> int:
         try:
             run(lesson, parent)
         except (CellExecutionError, DeadKernelError, OSError) as error:
-            print(f"{lesson.name}: {error}", file=sys.stderr)
+            text = f"{error.ename}: {error.evalue}" if hasattr(error, "ename") else str(error)
+            reason, *_ = text.partition("\n")
+            print(f"{lesson.name} failed. {reason}", file=sys.stderr)
             failed = 1
     return failed
 
