@@ -82,7 +82,9 @@ def main(arguments: list[str]) -> int:
         try:
             run(lesson, parent)
         except (CellExecutionError, DeadKernelError, OSError) as error:
-            text = f"{error.ename}: {error.evalue}" if hasattr(error, "ename") else str(error)
+            text = str(error)
+            if isinstance(error, CellExecutionError):
+                text = f"{error.ename}: {error.evalue}"
             reason, *_ = text.partition("\n")
             print(f"{lesson.name} failed. {reason}", file=sys.stderr)
             failed = 1
