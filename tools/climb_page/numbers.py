@@ -36,7 +36,9 @@ def left_out() -> int:
 
 @cache
 def names() -> dict[str, Any]:
-    """Return what the expressions of the text may use."""
+    """Return what the expressions of the text may use. Speeds of steps and of the generated kernel
+    are those of the chip alone, as the page says.
+    """
     paper = published.kernel(PAPER)
     n = paper["n_at_max"]
     return {
