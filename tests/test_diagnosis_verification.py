@@ -159,8 +159,7 @@ def test_a_kernel_that_is_correct_at_small_sizes_only_is_incorrect_at_a_given_on
     assert ck.verify(kernel)
     found = ck.verify(kernel, size=size)
     assert not found and found.at_size.fault in str(found)
-    said = re.search(r"C\[(\d+), (\d+)\]: (\S+) in place of (\S+)\.", found.error)
-    assert float(said[3]) != float(said[4])
+    assert re.search(r"C\[\d+, \d+\] is \S+; [\d,]+ of [\d,]+ elements differ from", found.error)
     assert ck.verify(like, size=size)
 
 
@@ -171,7 +170,7 @@ def test_a_kernel_that_stores_too_little_of_a_larger_product_is_incorrect():
     kernel = mine("sgemm_tn", text.replace("endmain", "endif\nendmain", 1))
     assert ck.verify(kernel, size=512)
     found = ck.verify(kernel, size=2048)
-    assert not found and "a part of the launch stores" in found.error
+    assert not found and "4 parts of the launch store" in found.error
 
 
 @pytest.mark.few(6)
@@ -190,7 +189,7 @@ def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatc
     if engine and at_size.WHOLE:
         assert found.elements.elements == found.size[0] * found.size[1]
     else:
-        assert 0 < found.elements.elements <= at_size.COMPARED
+        assert 0 < found.elements.elements <= found.size[0] * found.size[1]
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, "512", (1, 2), (1, 2, 0)])
@@ -214,14 +213,14 @@ def test_some_batches_of_a_launch_store_what_the_whole_launch_stores_there(name,
     count = whole.shape.batches
     some = rng.choice(count, min(count, 3), replace=False)
     compiled, interpreted = prepared(given), prepared(given)
-    engines.run_batches(compiled, some.tolist())
+    engines.run_batches(compiled, some)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "HAS_LLVM", False)
-        engines.run_batches(interpreted, some.tolist())
+        engines.run_batches(interpreted, some)
     for one, other, new, old in zip(*map(stored, (compiled, interpreted, whole, before))):
         assert np.array_equal(one, other)
         assert ((one == new) | (one == old)).all()
-    engines.run_batches(compiled, [n for n in range(count) if n not in some])
+    engines.run_batches(compiled, np.setdiff1d(np.arange(count), some))
     assert all(map(np.array_equal, stored(compiled), stored(whole)))
 
 

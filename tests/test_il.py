@@ -477,3 +477,63 @@ def test_instructions_in_a_suggestion_assemble(opcode):
     said = re.findall("`([^`]+)`", suggest_statement(f"{opcode} r1.x, r2.x, r3.x"))
     written = [line for line in said if not line.startswith(("gt", "le"))]
     assert written and ck.assemble(compute(*sorted(written, key=lambda line: "dcl" not in line)))
+
+
+#: Names of registers of earlier chips' IL, and of other kinds of kernels, with what replaces them.
+OTHER_REGISTERS = {
+    "v0": "vWinCoord0.xy",
+    "vPos": "vWinCoord0.xy",
+    "vObjIndex0": "vAbsTidFlat.x",
+    "vFace0": "vWinCoord0.xy",
+    "x0": "LDS or `g[r1.x]`",
+    "a0": "g[r1.x+1]",
+    "aL": "g[r1.x+1]",
+    "c3": "cb0[0]",
+    "i0": "dcl_literal",
+    "b1": "dcl_literal",
+    "t0": "sample_resource(0)",
+    "g0": "g[r1.x]",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_REGISTERS)
+def test_a_register_of_other_il_is_told_once_with_what_replaces_it(name):
+    text = f"""il_ps_2_0
+dcl_output_generic o0
+mov r0, {name}
+add r1, {name}, r0
+mul r1, r1, {name}.y
+mov o0, r9999999
+end
+"""
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(text, "old.il")
+    first, other = caught.value.faults
+    assert first.line == 3 and OTHER_REGISTERS[name] in first.message and other.line == 6
+
+
+UNSUPPORTED_LINES = {
+    "mova r0, r1": "g[r1.x+1]",
+    "mul_x2 r0, r1, r2": "`mul` by 2.0",
+    "mov_d4 r0, r1": "`mul` by 0.25",
+    "lds_xor_id(0) r0.x, r1.x": "lds_store_id(0)",
+    "lds_read_add_id(0) r0.x, r1.x, r2.x": "lds_store_id(0)",
+    "lds_load_struct_id(0) r0, r1.x, r2.x": "lds_load_vec_id(0)",
+    "lds_store_byte_id(0) r1.x, r2.x": "whole words",
+    "gds_add_id(0) r1.x, r2.x": "`g[]`",
+    "texld_stage(0) r0, r1": "sample_resource(0)",
+    "srv_load_id(0) r0, r1": "`g[]`",
+}
+
+
+@pytest.mark.parametrize("line", UNSUPPORTED_LINES)
+def test_what_is_not_supported_is_told_with_what_replaces_it(line):
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(f"il_cs_2_0\ndcl_lds_id(0) 64\n{line}\nend\n", "mine.il")
+    (fault,) = caught.value.faults
+    assert UNSUPPORTED_LINES[line] in fault.message
+
+
+def test_a_control_that_is_the_only_one_is_told_in_the_singular():
+    with pytest.raises(ck.ILError, match=r"has no control `_q8`\. There is `lds_load_vec`\."):
+        ck.assemble("il_cs_2_0\ndcl_lds_id(0) 64\nlds_load_q8_id(0) r0, r1.x\nend\n", "mine.il")

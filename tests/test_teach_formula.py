@@ -98,6 +98,16 @@ def test_the_place_of_a_slip_is_told(wrong, said, form):
     assert said in hint and hint.endswith("think.") and bool(said) == (hint != "think.")
 
 
+@pytest.mark.parametrize("wrong", ["24 * a**2 // b + a // c", "24 * a**2 / b + a // c"])
+def test_whole_quotients_are_named(wrong):
+    cases = [(100.0, 7.0, 3.0), (50.0, 11.0, 7.0), (1000.0, 13.0, 17.0)]
+    check = formula_exercise(cases, no_mistakes, "think.", name="f")(
+        lambda a, b, c: 24 * a**2 / b + a / c
+    )
+    said = check(AnswerSource([f"f = lambda a, b, c: {wrong}"], "f")).hint
+    assert said.startswith("`//` rounds down to a whole number: divide by `/`. think.")
+
+
 def test_a_part_that_is_the_whole_is_not_told():
     """`return result` belongs there, whatever it is."""
     value = "max(first, second, work) - max(second, work)"

@@ -1,7 +1,7 @@
 """Compare C at the size at which a kernel is timed: all of it, or some wavefronts' part.
 
-The matrices hold random numbers. What a wavefront stores is seen by what changes: no rule says
-which elements it should be.
+The matrices hold random numbers. What a wavefront stores is seen by what changes, wherever a kernel
+stores it.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ import numpy as np
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare
-from cypresskit.kernels.products import Size
+from cypresskit.kernels.products import Size, in_precision
 from cypresskit.machine import KernelError
-from cypresskit.machine.engines import run, run_batches
+from cypresskit.machine.engines import run_batches
 from cypresskit.machine.launch import prepare
 
+NOTHING = ProductComparison()
 WHOLE = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
 BATCHES = 4  # otherwise: tiles of a pixel kernel, or workgroups: the first, the last, two others
-COMPARED = 512  # of their elements
 PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that rows differ
 INTERPRETED_K = 256  # values of k where nothing can be compiled: they take a second
 
@@ -33,7 +33,7 @@ class SizedComparison:
     """
 
     size: Size
-    elements: ProductComparison
+    elements: ProductComparison = NOTHING
     fault: str = ""
 
     def __str__(self) -> str:
@@ -53,60 +53,36 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)
     shapes = *how.stored(m, n, k), (m, n)
     a, b, c = (np.resize(row, shape) for row, shape in zip(values, shapes, strict=True))
-    arguments = _arguments(kernel, a, b, c, alpha, beta)
+    factor, other, old = (in_precision(kernel, x) for x in (a, b, c))
+    arguments = kernel.arguments(factor, other, old, alpha, beta)
     before = _result(kernel, arguments, m, n)
     launch = prepare(kernel.program, **arguments, max_instructions=kernel.max_instructions(k))
-    last = launch.shape.batches - 1
-    batches = np.unique([0, last, *rng.integers(0, last + 1, BATCHES - 2)])
+    batches = np.arange(launch.shape.batches)
+    if not is_whole:
+        batches = np.unique([0, *rng.choice(batches, BATCHES - 2), batches[-1]])
     try:
-        run(launch) if is_whole else run_batches(launch, batches.tolist())
+        run_batches(launch, batches)
     except KernelError as error:
-        what = str(error).splitlines()[-1].strip()
-        return SizedComparison(size, ProductComparison(0, 0), what)
+        return SizedComparison(size, fault=str(error).splitlines()[-1].strip())
     launch.write_back(arguments.get("outputs"), arguments.get("global_memory"))
     result = _result(kernel, arguments, m, n)
+    stored = result != before
+    rows, columns = (np.flatnonzero(stored.any(axis=axis)) for axis in (1, 0))
+    part = np.ix_(rows, columns)
     left, right = how.operands(a, b)
-    if is_whole:
-        found = compare(result, left, right, c, alpha=alpha, beta=beta)
-        row, column = found.at
-    else:
-        bits = np.dtype(f"i{kernel.dtype.itemsize}")
-        rows, columns = np.nonzero(before.view(bits) != result.view(bits))
-        wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // how.parts
-        if len(rows) < wanted:
-            what = f"a part of the launch stores {len(rows):,} of its {wanted:,} elements"
-            return SizedComparison(size, ProductComparison(0, 0), what)
-        some = rng.permutation(len(rows))[:COMPARED]
-        rows, columns = rows[some], columns[some]
-        # A product of a row and a column for each
-        products = (left[rows][:, None], right[:, columns].T[:, :, None])
-        elements, old = (x[rows, columns][:, None, None] for x in (result, c))
-        found = compare(elements, *products, old, alpha=alpha, beta=beta)
-        row, column = (int(place[found.at[0]]) for place in (rows, columns))
-    what = ""
+    factors = left[rows], right[:, columns], c[part]
+    found = compare(result[part], *factors, alpha=alpha, beta=beta, where=stored[part])
     if not found:
-        exact = alpha * (left[row].astype(float) @ right[:, column]) + beta * float(c[row, column])
-        what = (
-            f"{found.beyond:,} of {found.elements:,} elements are incorrect, such as C[{row},"
-            f" {column}]: {result[row, column]:.9g} in place of {exact:.9g}"
-        )
-    return SizedComparison(size, found, what)
-
-
-def _arguments(
-    kernel: Kernel, a: np.ndarray, b: np.ndarray, c: np.ndarray, alpha: float, beta: float
-) -> dict[str, Any]:
-    """Return a launch's arguments. What results replace is NaN, unless it is read."""
-    if kernel.precision == "double-double":
-        a, b, c = (np.stack([x, np.zeros_like(x)], axis=-1) for x in (a, b, c))
-    arguments = kernel.arguments(a, b, c, alpha, beta)
-    for output in arguments.get("outputs", {}).values():
-        output[...] = np.nan
-    if "global_memory" in arguments and not beta:
-        arguments["global_memory"].reshape(-1)[: c.size] = np.nan
-    return arguments
+        row, column = rows[found.at[0]], columns[found.at[1]]
+        what = f"C[{row}, {column}] is {result[row, column]:.9g}; {found}"
+        return SizedComparison(size, found, what)
+    wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // how.parts
+    lacks = (
+        f"{len(batches)} parts of the launch store {found.elements:,} of their {wanted:,} elements"
+    )
+    return SizedComparison(size, found, lacks if found.elements < wanted else "")
 
 
 def _result(kernel: Kernel, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
     """Return C, (m, n); of double-doubles the high parts."""
-    return np.ascontiguousarray(kernel.result(arguments, m, n).reshape(m, n, -1)[..., 0])
+    return kernel.result(arguments, m, n).reshape(m, n, -1)[..., 0]

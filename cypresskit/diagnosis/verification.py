@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cypresskit.devices import is_whole
-from cypresskit.diagnosis.at_size import SizedComparison, compare_at
+from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
 from cypresskit.il import Program
 from cypresskit.il.dataflow import components, uses
 from cypresskit.il.errors import shorten
@@ -41,7 +41,6 @@ OLD_C = 2  # its resource, if C is written to output streams
 ARRAYS = {"o": "output", "resource": "texture"}  # by their kind
 LAUNCHED = "How it is launched follows from line 1, or from the kernel that it is launched like."
 NONE = Findings()
-NOTHING = ProductComparison(0, 0)
 REMARKED = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
 Side = int | Size
 
@@ -198,8 +197,9 @@ def verify(
         matrices hold integers from -4 to 4.
     size
         Also compare C at this size: m = n = k (with a vector, m = k), or (m, n, k). Its matrices
-        hold random floats. All elements are compared up to 512 x 512 x 512; in larger products 512,
-        of four tiles or workgroups, in a quarter of a second. In a browser k is at most 256 there.
+        hold random floats. Up to 512 x 512 x 512 all elements are compared, in larger products
+        those of four tiles or workgroups: in a quarter of a second. In a browser k is then at most
+        256.
 
     Returns
     -------
@@ -221,7 +221,7 @@ def verify(
     sgemm_tn is correct at 8 x 16, 16 x 8, 16 x 24 and 24 x 16, k from 4 to 10: 1,024 elements \
 equal numpy's, to the last bit.
     >>> print(ck.verify("sgemm_tn", size=2048).at_size)  # doctest: +ELLIPSIS
-    At 2048 x 2048, k = 2048: All 512 elements equal numpy's within rounding: largest error ...
+    At 2048 x 2048, k = 2048: All 16,384 elements equal numpy's within rounding: largest error ...
     """
     known = resolve(kernel)
     last_beta = 0.0 if beta is None else beta

@@ -28,8 +28,14 @@ from cypresskit.il.program import (
     Program,
     Source,
 )
-from cypresskit.il.registers import read_dest, read_source
-from cypresskit.il.unsupported import ADVICE, FORM, explain_unknown, explain_unsupported
+from cypresskit.il.registers import NO_REGISTER, read_dest, read_source
+from cypresskit.il.unsupported import (
+    ADVICE,
+    FORM,
+    MODIFIERS,
+    explain_unknown,
+    explain_unsupported,
+)
 
 #: Most characters of a text: a longer one is no kernel.
 MAX_TEXT = 4_000_000
@@ -175,7 +181,9 @@ class _Assembler:
                 self._place(_statement(line), line)
             _check_comment(text, line)
         except FaultAt as fault:
-            self.faults.append(Fault(number, fault.column, str(fault), text[:MAX_LINE]))
+            said = {old.message for old in self.faults if NO_REGISTER in old.message}
+            if str(fault) not in said:  # another IL's name of a register: once is enough
+                self.faults.append(Fault(number, fault.column, str(fault), text[:MAX_LINE]))
             self.mode = self.mode or "compute"
 
     def _place(self, instruction: Instruction, line: Line) -> None:
@@ -417,15 +425,15 @@ def _controls(op: Opcode, word: str, written: list[Any], line: Line, at: int) ->
                 line.fail(f"`_coordtype({value})`: {expected}", at)
         elif op.kind == "alu" and name == "ieee":
             _check_bare(name, value, line, at)  # every operation here is IEEE already
-        elif op.kind == "alu" and name == "sat":
-            left_out = "`_sat` is not in cypresskit's subset of AMD's IL"
-            line.fail(f"{left_out}: use `max` with 0 and `min` with 1.0", at)
+        elif op.kind == "alu" and (cure := MODIFIERS.get(name)):
+            line.fail(f"`_{name}` is not in cypresskit's subset of AMD's IL: use {cure}", at)
         elif name == "k":
             line.fail(f"`{op.name}` takes nothing in brackets: the form is `{_form(op)}`", at)
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             longer = longer or [f"`_{control}`" for control in op.controls]
-            others = f" There are {', '.join(longer)}." if longer else ""
+            are = "is" if longer[1:] == [] else "are"
+            others = f" There {are} {', '.join(longer)}." if longer else ""
             guess = did_you_mean(name, op.controls) or others
             line.fail(
                 explain_unsupported(word, op.name)

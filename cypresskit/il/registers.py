@@ -12,6 +12,7 @@ from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import OPCODES, Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_operand
 from cypresskit.il.program import LETTERS, Dest, Register, Source
+from cypresskit.il.unsupported import REGISTERS
 
 MAX_REGISTER = 65_535  # register numbers have 16 bits (IL specification 2.2.4)
 # Names of inputs in earlier versions of IL, in lower case
@@ -31,6 +32,7 @@ _SWIZZLE = re.compile(r"[xyzwrgba01]{1,4}", re.IGNORECASE)
 _MASKED = re.compile(r"[._]([xyzw_]+)(?!\w)", re.IGNORECASE)
 _OFFSET = re.compile(r"\s*([-+])\s*(0[xX][0-9a-fA-F]+|[0-9]+)")
 _NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
+NO_REGISTER = "no register of cypresskit's subset of AMD's IL"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECASE)
 
@@ -82,6 +84,9 @@ def read_register(line: Line) -> Register:
         line.at = start
         line.fail(f"expected a register, found {line.rest()}: {cure}", start)
     guess = did_you_mean(name, [*INPUTS, "mem"]) if word else ""
+    for pattern, use in REGISTERS.items():
+        if word and not guess and re.fullmatch(pattern, word.group()):
+            line.fail(f"{written} is {NO_REGISTER}: {use}", start)
     return line.fail(
         "expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found"
         f" {written}.{guess}",

@@ -16,6 +16,8 @@ FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources (d
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
 ADVICE = _TABLE["advice"]  # by name of an instruction that AMD's IL never had: what to use
 INSTEAD = _TABLE["instead"]  # by the beginning of an instruction's name: what replaces it
+REGISTERS = _TABLE["registers"]  # by a pattern for a register's name, earlier chips' too: the same
+MODIFIERS = _TABLE["modifiers"]  # by the name of what earlier chips did to a result: the same
 #: A section, what is unsupported of it, and the names.
 UNSUPPORTED = [(row["section"], row["kind"], row["names"].split()) for row in _TABLE["left out"]]
 

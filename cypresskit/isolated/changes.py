@@ -35,6 +35,8 @@ def run_changes(answer: Callable, cases: Sequence[tuple]) -> list[tuple[str, lis
 def _changes(text: str) -> Iterator[tuple[str, str]]:
     """Yield a function's text with each change, and what is wrong with it as it was."""
     head, body = re.split("(?<=:)", text, maxsplit=1)
+    if "//" in body:
+        yield head + body.replace("//", "/"), "`//` rounds down to a whole number: divide by `/`."
     words = sorted({*re.findall(r"[\w.]+", body)})
     for one, other in combinations(filter(str.isidentifier, words), 2):
         parts = map(str, re.split(rf"\b({one}|{other})\b", body))

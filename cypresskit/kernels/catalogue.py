@@ -158,16 +158,6 @@ class Kernel:
         cb0 = pack_constants(to_scalars(alpha, beta), k, n * size // 16, blocks, places)
         return LaunchShape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
-    def global_bytes(self, m: int, n: int, k: int, count: int = 1) -> int:
-        """Return the bytes of ``g[]`` in a launch: of C, if no output has it, and perhaps of A and
-        B.
-        """
-        how = self.convention
-        m, n, k = how.padded(m, n, k)
-        numbers = 0 if how.streams else m * n
-        numbers += (m * k + k * n) * how.buffer
-        return count * numbers * BYTES[self.precision]
-
     def arguments(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
     ) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 others are, how far off numpy's own are, and how far off rounding alone could make them.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ class ProductComparison:
         elements are compared with: None.
     """
 
-    elements: int
-    equal: int
+    elements: int = 0
+    equal: int = 0
     beyond: int = 0
     largest_error: float = 0.0
     bound: float = 0.0
@@ -65,11 +65,8 @@ class ProductComparison:
     def __add__(self, other: "ProductComparison") -> "ProductComparison":
         """Return both comparisons as one; its error is the larger one."""
         worse = max(self, other, key=lambda one: one.largest_error)
-        counts = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in ("elements", "equal", "beyond")
-        }
-        return replace(worse, **counts)
+        counts = [getattr(self, x) + getattr(other, x) for x in ("elements", "equal", "beyond")]
+        return ProductComparison(*counts, *astuple(worse)[3:])
 
 
 def compare(
@@ -80,6 +77,7 @@ def compare(
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
+    where: Any = True,
 ) -> ProductComparison:
     """Compare a result with numpy's alpha a b + beta c, element by element.
 
@@ -91,6 +89,8 @@ def compare(
         The matrices (``b`` and ``c`` may be vectors), as they are multiplied: transpose them first.
     alpha, beta
         The scalars.
+    where
+        Mask of the elements that are compared.
 
     Returns
     -------
@@ -116,20 +116,22 @@ def compare(
     if result.shape != exact.shape:
         raise ValueError(f"the result has shape {result.shape}, the product has {exact.shape}")
     if not exact.size:
-        return ProductComparison(0, 0)
-    errors = _errors(result, exact)
-    equal = int((result == exact.astype(result.dtype)).sum())
+        return ProductComparison()
+    where = np.broadcast_to(where, exact.shape)
+    errors = _errors(result, exact, where)
+    elements = int(where.sum())
+    equal = int(((result == exact.astype(result.dtype)) & where).sum())
     bounds = rounding_bounds(left, right, old, alpha, beta, result.dtype)
     worst = errors.argmax()
     typical = np.sqrt(np.mean(exact**2))
     single = None
-    if result.dtype == np.float32 and equal < exact.size:
+    if result.dtype == np.float32 and equal < elements:
         with np.errstate(all="ignore"):
             x, y, z = (matrix.astype(np.float32) for matrix in (left, right, old))
             own = np.float32(alpha) * (x @ y) + np.float32(beta) * z
-        single = float(_errors(own, exact).max())
+        single = float(_errors(own, exact, where).max())
     return ProductComparison(
-        exact.size,
+        elements,
         equal,
         int((errors > bounds).sum()),
         float(errors.flat[worst]),
@@ -140,11 +142,11 @@ def compare(
     )
 
 
-def _errors(result: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """Return the errors of all elements; infinite where there is no number."""
+def _errors(result: np.ndarray, exact: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Return the errors of some elements: 0 of others, infinite where there is no number."""
     with np.errstate(all="ignore"):
         errors = np.abs(result - exact)
-    return np.where(np.isnan(errors), np.inf, errors)
+    return np.where(where, np.where(np.isnan(errors), np.inf, errors), 0)
 
 
 def rounding_bounds(

@@ -45,14 +45,8 @@ class Product:
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of ``launch``, as ``Kernel.arguments``."""
-        a, b, c = map(self._stored, (self.a, self.b, self.c))
+        a, b, c = (in_precision(self.kernel, x) for x in (self.a, self.b, self.c))
         return self.kernel.arguments(a, b, c, self.alpha, self.beta)
-
-    def _stored(self, matrix: np.ndarray) -> np.ndarray:
-        """Return a matrix in the kernel's dtype; double-doubles get low parts of 0."""
-        if self.kernel.precision != "double-double":
-            return matrix.astype(self.kernel.dtype)
-        return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
 
     @property
     def max_instructions(self) -> int:
@@ -86,6 +80,13 @@ class Product:
     def _multiplied(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
         """The matrices as they are multiplied, and the scalars."""
         return *self.kernel.convention.operands(self.a, self.b), self.c, self.alpha, self.beta
+
+
+def in_precision(kernel: Kernel, matrix: np.ndarray) -> np.ndarray:
+    """Return a matrix in a kernel's dtype; double-doubles get low parts of 0."""
+    if kernel.precision != "double-double":
+        return matrix.astype(kernel.dtype, copy=False)
+    return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
 
 
 def make_product(

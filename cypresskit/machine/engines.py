@@ -96,11 +96,11 @@ def launch(
     return result
 
 
-def run_batches(launch: Launch, batches: Sequence[int]) -> None:
+def run_batches(launch: Launch, batches: np.ndarray) -> None:
     """Run some ``LaunchShape.batches`` of a checked launch. Raises ``KernelError``."""
-    if HAS_LLVM and compiled.run(launch, batches):
+    if HAS_LLVM and compiled.run(launch, batches.tolist()):
         return
-    items = launch.shape.items_of(np.array(batches))
+    items = launch.shape.items_of(batches)
     part = launch.part(items)
     interpreter.run(part)
     for n, output in part.outputs.items():

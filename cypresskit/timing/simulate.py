@@ -14,6 +14,7 @@ from cypresskit.compiler import Code
 from cypresskit.devices import CHIP_ALONE, HD5870, Device, Range, System, check_device, is_whole
 from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing import result_cache
@@ -165,14 +166,12 @@ def _check_work(code: Code, name: str) -> None:
 
 
 def _check_memory(launch: TimedLaunch) -> None:
-    """Raise ``ValueError`` for a launch whose arrays don't fit into the board's memory, as far as
-    their sizes are known: ``g[]`` is that of a GEMM kernel.
-    """
-    shape, device = launch.shape, launch.device
-    arrays = *shape.textures.values(), *shape.outputs.values()
-    needed = sum(array.width * array.height * array.texel for array in arrays)
-    if isinstance(launch.kernel, Kernel) and launch.size:
-        needed += launch.kernel.global_bytes(*launch.size, launch.count)
+    """Raise ``ValueError`` for a GEMM kernel whose matrices don't fit into the board's memory."""
+    if not isinstance(launch.kernel, Kernel) or not launch.size:
+        return
+    m, n, k = launch.kernel.convention.padded(*launch.size)
+    needed = launch.count * (m * k + k * n + m * n) * BYTES[launch.precision]
+    device = launch.device
     if needed > device.memory_bytes:
         raise ValueError(
             f"the matrices of {launch.name} take {needed / 1e6:,.0f} MB, and the {device.name} has"
