@@ -24,6 +24,7 @@ from functools import cache
 import numpy as np
 import pytest
 from answers.l12 import loop_tested_last
+from answers.l14 import RUN, made
 from conftest import ROOT
 from faults import count_correct_share
 
@@ -37,6 +38,8 @@ from cypresskit.kernels.samples import record_traffic
 from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l05_texture_cache import checks as texture_cache
 from cypresskit.teach.l06_double_double import checks as double_double
+from cypresskit.teach.l14_build_the_clock import checks as clock
+from cypresskit.teach.l14_build_the_clock.choose import Clock
 from cypresskit.today import figures
 from tools import book
 
@@ -125,6 +128,37 @@ def gflops(name: str, n: int = 0, m: int = 0, k: int = 0, beta=0.0, count=1, **c
     sides = {word: side for word, side in {"n": n, "m": m, "k": k}.items() if side}
     size = sides | {"beta": beta, "count": count}
     return _gflops(name, tuple(changes.items()), tuple(size.items()))
+
+
+def own(kernel: str, overhead=7.0, pause=40.0, memory=320.0, wavefronts=0, scatter=0.0) -> float:
+    """Gflop/s of a kernel by lesson 14's clock."""
+    right = Clock(clock.right_steps, clock.right_rows)
+    return right.speed(kernel, overhead, pause, memory, wavefronts, scatter)
+
+
+def thirteen_over_ten(*numbers: float) -> float:
+    """The clocks of 13 wavefronts of sgemm_tn on ten slots, over those of ten."""
+    steps = clock.right_steps(clock.clauses("sgemm_tn"), *numbers)
+    return clock.last_clock(clock.right_rows(steps, 13, 512, 10)) / clock.last_clock(
+        clock.right_rows(steps, 10, 512)
+    )
+
+
+def serves_later_ones_first() -> float:
+    """The clocks of ten wavefronts if the one that has done the least comes first, over those if
+    the one comes first that is ready earliest.
+    """
+    least = "now, w, n = min(ready, key=lambda r: (r[2], r[0])); ready.remove((now, w, n))"
+    run = made(RUN, "now, w, n = heappop(ready)", least)
+    steps = clock.right_steps(clock.clauses("sgemm_tn"), *clock.USUAL)
+    return clock.last_clock(run(steps, 10, 50)) / clock.last_clock(made(RUN)(steps, 10, 50))
+
+
+def waits_for_memory(kernel: str) -> float:
+    """The share of TEX clauses that wait for a line from memory: for longer than L2 takes."""
+    report = ck.simulate(kernel, m=3840, n=1280, k=512)
+    flights = [event.end - event.served for event in report.timeline if event.kind == "TEX"]
+    return float(np.mean(np.array(flights) > 1.2 * ck.HD5870.l2_clocks))
 
 
 def skewed(x, y):
@@ -366,6 +400,7 @@ KNOWN = {
     "kernel_rate": kernel_rate,
     "texture_cache": texture_cache,
     "double_double": double_double,
+    "clock": clock,
     "figures": figures,
     "ROUNDS": {"m": 3840, "n": 1024, "k": 128},
     "FULL": {"n": 1280, "k": 256},

@@ -25,6 +25,8 @@ from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l06_double_double import checks as double_double
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.teach.l13_what_is_left.checks import gain
+from cypresskit.teach.l14_build_the_clock.checks import right_rows, right_steps
+from cypresskit.teach.l14_build_the_clock.choose import Clock
 from cypresskit.timing import simulate
 from cypresskit.today import figures, record
 from tools import book
@@ -54,6 +56,7 @@ KNOWN |= {
     "generate_kernel": contest.generate_kernel,
     "loop_tested_last": loop_tested_last,
 }
+KNOWN |= {"twins": Clock(right_steps, right_rows).twins}
 KNOWN |= {"step_kernel": reference_kernel, "starter_text": starter_text, "kernel_rate": kernel_rate}
 KNOWN |= {"eight_banks": replace(ck.HD5870, texture_banks=8)}
 COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()

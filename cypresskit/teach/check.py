@@ -131,10 +131,12 @@ def call_answer(
     *arguments,
     hint: str,
     unusable: str = "something that the check can't use",
+    endless: str = LOOP_HINT,
 ) -> T:
     """Return ``work(*arguments)``. ``work`` is the answer, or converts its result; ``call`` is the
     call as a student would write it. If the answer fails, or its result can't be used, the check
-    stops with ``hint``. ``unusable`` describes such a result: "f(1) returns {unusable}."
+    stops with ``hint``; with ``endless`` if the answer doesn't end. ``unusable`` describes such a
+    result: "f(1) returns {unusable}."
     """
     try:
         return work(*arguments)
@@ -145,7 +147,8 @@ def call_answer(
             f"{call} stops with {str(error).rstrip('.')}{_line(error)}.", hint
         ) from None
     except NoResult as lost:
-        raise CheckStopped(*explain_no_result(call, lost, SECONDS)) from None
+        message, advice = explain_no_result(call, lost, SECONDS)
+        raise CheckStopped(message, endless if lost.reason == "time" else advice) from None
     except KeyboardInterrupt:
         raise KeyboardInterrupt(STOPPED.format(call)) from None  # no further call is tried
     except UNUSABLE_ERRORS as error:

@@ -1,0 +1,288 @@
+"""Lesson 14: the reader's clock, what it is compared with, and the twenty-five lines of
+docs/model.md.
+"""
+
+import random
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from answers.l14 import LAUNCH, RUN, TIMED, made
+from charted import Charted
+from conftest import ROOT
+
+import cypresskit as ck
+from cypresskit.devices import HD5870
+from cypresskit.draw.chart import NARROW, WIDE
+from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.teach import check as shell
+from cypresskit.teach.check import use_seed
+from cypresskit.teach.l14_build_the_clock import checks as lesson
+from cypresskit.teach.l14_build_the_clock.choose import WITHOUT, Clock, choose, modeled
+from cypresskit.teach.l14_build_the_clock.growing import growing
+from cypresskit.timing import simulate
+
+FOUR = "sgemm_tn", "sgemm_tn_37", "dgemm_tn", "dgemm_nn"
+KERNELS = [*FOUR, "sgemm_nn", "sgemm_64x64", "ddgemm_tn_fma", "dgemm_tn_compute"]
+
+
+CLOCK = Clock(lesson.right_steps, lesson.right_rows)
+speed = CLOCK.speed
+
+
+# -- what the clock gets
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_clauses_are_those_that_are_compiled_and_recorded(kernel):
+    clauses = lesson.clauses(kernel)
+    bundles = sum(amount for unit, amount in clauses if unit == "ALU")
+    assert bundles == kernel_stats(kernel).bundles_per_iteration
+    assert {unit for unit, _ in clauses} == {"ALU", "TEX"}
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_with_the_units_alone_the_ceiling_comes_out(kernel):
+    """The slower unit's clocks of an iteration; the first fetches and the last results cost up to
+    one percent.
+    """
+    clauses = lesson.clauses(kernel)
+    alu, texture = (sum(a for u, a in clauses if u == unit) for unit in ("ALU", "TEX"))
+    flops = kernel_stats(kernel).flops * HD5870.wavefront
+    ceiling = flops / max(4 * alu, texture) * HD5870.simd_engines * HD5870.clock_ghz
+    assert 0.985 * ceiling < speed(kernel, 0, 0, 0) <= ceiling
+
+
+def test_texture_clocks_are_lesson_05s():
+    alu, texture, _ = ck.teach.texture_cache.ceiling("dgemm_nn")
+    clauses = lesson.clauses("dgemm_nn")
+    assert texture == sum(amount for unit, amount in clauses if unit == "TEX")
+    assert alu == 4 * sum(amount for unit, amount in clauses if unit == "ALU")
+
+
+# -- the checks
+
+
+NO_HEAP = "heappush(ready, (again, w, n + 1))", "ready.append((again, w, n + 1))"
+PLACES_EMPTIED = "begun += 1", 'begun += 1; free = {"ALU": [0, 0], "TEX": [0]}'
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    ("check", "answer", "right"),
+    [
+        (lesson.check_timed, [TIMED], True),
+        (lesson.check_run, [RUN], True),
+        (lesson.check_launch, [LAUNCH], True),
+        (lesson.check_run, [RUN, *NO_HEAP], False),
+        (lesson.check_run, [RUN, "index(min", "index(max"], False),
+        (lesson.check_launch, [LAUNCH, *PLACES_EMPTIED], False),
+        (lesson.check_launch, [LAUNCH, "min(slots, wavefronts)", "slots"], False),
+    ],
+    ids=["timed", "run", "launch", "no heap", "last place", "places emptied", "too many"],
+)
+def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, answer, right, seed):
+    with use_seed(f"student {seed}"):
+        verdict = check(made(*answer))
+    assert verdict.right == right, verdict
+
+
+@pytest.mark.parametrize(
+    ("check", "answer"),
+    [
+        (lesson.check_run, [RUN, "w, n + 1))", "w, n))"]),
+        (lesson.check_run, [RUN, "n + 1 < iterations * len(steps)", "True"]),
+        (lesson.check_run, [RUN, "n + 1 < iterations * len(steps)", "n % len(steps) < iterations"]),
+        (lesson.check_launch, [LAUNCH, "            begun += 1\n", ""]),
+    ],
+    ids=["n", "always", "modulo", "begun"],
+)
+def test_a_loop_that_never_ends_is_told_what_ends_it(check, answer, monkeypatch):
+    monkeypatch.setattr(shell, "SECONDS", 1.0)
+    verdict = check(made(*answer))
+    assert "does its loop end" in verdict.message
+    assert "`ready` is empty" in verdict.hint
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_clock_that_does_less_than_it_can_is_refused(seed):
+    """Random steps, and the right rows with one that begins later, and all that follows from it."""
+    draw = random.Random(seed)
+    units = ["TEX", *["ALU"] * draw.randint(1, 3)]
+    steps = [(unit, draw.uniform(1, 90), draw.uniform(1, 400)) for unit in units]
+    launch = steps, draw.randint(2, 9), draw.randint(2, 6), 0
+    rows = lesson.right_rows(*launch)
+    lesson._count_rows("run(...)", rows, launch)
+    lesson._judge("run(...)", rows, launch, "")
+    late = draw.uniform(1, 50)
+    delayed = [(w, u, *(clock + late for clock in clocks)) for w, u, *clocks in rows]
+    with pytest.raises(shell.CheckStopped):
+        lesson._judge("run(...)", delayed, launch, "")
+    with pytest.raises(shell.CheckStopped):
+        lesson._count_rows("run(...)", rows[:-1], launch)
+
+
+def test_the_readers_functions_are_used_only_if_they_are_right(capsys):
+    timed, run, launch = made(TIMED), made(RUN), made(LAUNCH)
+    assert choose(timed, run, launch) == Clock(timed, run, launch)
+    assert capsys.readouterr().out == "timed: yours\nrun: yours\nlaunch: yours\n"
+    wrong = made(RUN, *NO_HEAP)
+    assert choose(timed, wrong) == Clock(timed, lesson.right_rows)
+    assert "timed: yours\nrun: the reference's" in capsys.readouterr().out
+
+
+# -- what the lesson says
+
+
+def test_either_of_pauses_and_memory_is_enough_to_slow_37_registers():
+    both, no_pauses, no_memory, neither = (
+        speed("sgemm_tn_37", pause=pause, memory=memory)
+        for pause, memory in ((40, 320), (0, 320), (40, 0), (0, 0))
+    )
+    lost = neither - both
+    assert no_pauses > both + 0.85 * lost and no_memory > both + 0.85 * lost
+
+
+def test_wavefronts_that_are_alike_fall_in_step():
+    """More overhead, faster: not if data are 2 % early or late. Nine slower than eight: not if they
+    are 20 % early or late.
+    """
+    assert speed("sgemm_tn_37", 9) > 1.03 * speed("sgemm_tn_37", 8)
+    assert speed("sgemm_tn_37", 9, scatter=2) < 1.005 * speed("sgemm_tn_37", 8, scatter=2)
+    eight, nine = (speed("sgemm_tn", wavefronts=w) for w in (8, 9))
+    assert nine < 0.98 * eight
+    eight, nine = (speed("sgemm_tn", wavefronts=w, scatter=20) for w in (8, 9))
+    assert nine > eight
+    model = [modeled("sgemm_tn", w).gflops for w in (8, 9)]
+    assert model[0] < model[1]
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_64x64_lds_worst", "dgemm_tn_buffer", "dgemm_nn_buffer"])
+def test_without_what_the_clock_lacks_the_model_comes_to_it(kernel):
+    """The three misses; of the gap, nine tenths go with the limit that the table names."""
+    report, own = modeled(kernel), speed(kernel)
+    limit = report.bound.split()[0]
+    assert limit in WITHOUT
+    without = modeled(kernel, without=limit).gflops
+    assert own > 1.3 * report.gflops
+    assert abs(own - without) < 0.25 * (own - report.gflops)
+
+
+@pytest.mark.parametrize("kernel", [*FOUR, "sgemm_64x64", "sgemm_64x64_lds", "ddgemm_tn_fma"])
+def test_what_it_has_is_enough_for_most(kernel):
+    assert speed(kernel) == pytest.approx(modeled(kernel).gflops, rel=0.045)
+
+
+def test_a_board_with_fewer_engines_is_slower_by_its_last_round():
+    """By engines and GHz, an HD 5850 would have the same share of all kernels' speed."""
+    table = CLOCK.boards()
+    for _, by_numbers, own, model in table.rows:
+        assert float(model) < float(by_numbers)
+        assert abs(float(own) - float(model)) < 1.5
+
+
+def test_lowest_speeds_are_within_four_points_of_the_published():
+    for _, _, published, own, model in CLOCK.lowest().rows:
+        assert abs(float(own) - float(published)) < 4
+        assert abs(float(model) - float(published)) < 4
+
+
+# -- pictures
+
+
+def test_twins_show_what_was_run_and_no_name():
+    steps = lesson.right_steps(lesson.clauses("sgemm_tn_37"), *lesson.USUAL)
+    rows = lesson.right_rows(steps, 6, 200)
+    own, other = CLOCK.twins()
+    assert other.timeline == simulate("sgemm_tn_37", m=3840, n=1024, k=128).timeline
+    assert len(own.timeline) == len(rows)
+    for event, (w, unit, begin, free, ready) in zip(own.timeline, rows, strict=True):
+        assert (event.wavefront, event.kind, event.start, event.served) == (w, unit, begin, free)
+        assert event.end == (ready - 40 if unit == "TEX" else free)
+    page = ck.draw.wavefronts(own, other, window=(0, 3000)).to_html()
+    assert "sgemm" not in page
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_growing_chart_shows_each_share_at_its_place(seed, width):
+    draw = random.Random(seed)
+    shares = {kernel: sorted(draw.uniform(96, 144) for _ in "123") for kernel in FOUR}
+    stages = {
+        words: {kernel: lesson.printed(kernel) * row[2 - n] / 100 for kernel, row in shares.items()}
+        for n, words in enumerate(("units", "pauses", "overhead"))
+    }
+    drawn = Charted(growing(stages), width)
+    for kernel, (last, middle, first) in shares.items():
+        places = {"published": 100, "first": first, "last": last}
+        for name, share in places.items():
+            (mark,) = drawn.marks[f"{kernel} {name}"]
+            assert drawn.value("x", mark.x) == pytest.approx(share, abs=0.1)
+            assert 0 <= mark.x <= drawn.width
+        for n, ends in enumerate(((first, middle), (middle, last))):
+            found = drawn.value("x", drawn.lines[f"{kernel} {n}"][:, 0])
+            assert found == pytest.approx(ends, abs=0.1)
+    for label in drawn.labels:
+        assert label.box[0] >= -30 and label.box[2] <= drawn.width + 30, label
+
+
+# -- docs/model.md
+
+MODEL = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+
+
+def stated(name: str) -> float:
+    """A number of docs/model.md."""
+    return float(re.search(rf"<!-- {name} -->([\d.]+)<!-- end -->", MODEL)[1])
+
+
+def test_the_lines_of_the_document_are_a_right_clock():
+    names: dict = {}
+    exec(re.search(r"```python\n(.*?)```", MODEL, re.S)[1], names)
+    clauses = lesson.clauses("sgemm_tn")
+    steps = names["timed"](clauses)
+    assert steps == lesson.right_steps(clauses, *lesson.USUAL)
+    rows = names["run"](steps, 10, 20)
+    assert rows == lesson.right_rows(steps, 10, 20)
+    lines = re.search(r"```python\n(.*?)```", MODEL, re.S)[1].splitlines()
+    code = [line for line in lines if line.strip() and "import" not in line]
+    assert len(code) <= 25
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size"),
+    [
+        ("sgemm_tn", {"m": 3840, "n": 1280, "k": 512}),
+        ("sgemm_tn_37", {"m": 3840, "n": 1280, "k": 512}),
+        ("dgemm_nn_buffer", {"m": 3840, "n": 1280, "k": 512}),
+    ],
+)
+def test_the_speeds_of_the_document_are_the_models_and_the_lines(kernel, size):
+    assert stated(f"own {kernel}") == round(speed(kernel))
+    assert stated(f"model {kernel}") == round(simulate(kernel, **size).gflops)
+
+
+def test_why_a_constant_memory_works():
+    """Data in flight, and what the lines give with their median, and with each drawn from them."""
+    report = simulate("sgemm_tn_37", m=3840, n=1280, k=512)
+    flights = [event.end - event.served for event in report.timeline if event.kind == "TEX"]
+    names = "quarter", "median", "three quarters"
+    assert [stated(name) for name in names] == np.percentile(flights, [25, 50, 75]).round().tolist()
+    nearest = replace(HD5870, dram_clocks=160)  # as near as L2: a fetch from memory is the slowest
+    near = simulate("sgemm_tn_37", m=3840, n=1280, k=512, device=nearest)
+    assert np.median([e.end - e.served for e in near.timeline if e.kind == "TEX"]) < 200
+    assert stated("by median") == round(speed("sgemm_tn_37", memory=float(np.median(flights))))
+
+    draw = random.Random(0)
+
+    class Drawn(list):
+        def __getitem__(self, n):
+            unit, busy, away = super().__getitem__(n)
+            return unit, busy, 40 + draw.choice(flights) if unit == "TEX" else away
+
+    def run(steps, *launch):
+        return lesson.right_rows(Drawn(steps), *launch)
+
+    drawn = Clock(lesson.right_steps, run).speed("sgemm_tn_37")
+    assert stated("by drawing") == pytest.approx(drawn, rel=0.005)
