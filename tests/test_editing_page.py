@@ -10,7 +10,8 @@ import pytest
 from conftest import close_at_script_errors
 from pages import axe_finds
 
-from cypresskit.draw.scripts import join_modules
+import cypresskit as ck
+from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS
 
@@ -817,3 +818,23 @@ def test_60_edits_leave_as_much_as_20(begin, page):
     assert first == second
     assert nodes_60 <= nodes_20 + 50
     assert listeners_60 <= listeners_20 + 2
+
+
+MATRICES = """([source, texts]) => import("data:text/javascript," + encodeURIComponent(source)).then(
+    (made) => texts.map((text) => Object.fromEntries(made.matrices(text.split("\\n")))))"""
+
+
+def test_a_register_has_the_color_of_the_matrix_that_it_holds(page):
+    """Of A, B or C, by the texture that it was fetched from, or since it is a sum."""
+    names = ["sgemm_naive", "sgemm_tn", "dgemm_nn", "sgemm_tn_37"]
+    source = read_packaged("draw/il_colors.js")
+    found = page.evaluate(MATRICES, [source, [ck.kernels[name].text for name in names]])
+    for name, held in zip(names, found, strict=True):
+        expected = {}
+        for i in ck.kernels[name].program.body:
+            fetches = i.opcode.startswith("sample") and i.controls.resource < 2
+            sums = i.opcode in ("mad", "dmad") and i.dest.register == i.sources[2].register
+            if fetches or sums:
+                kind = "ab"[i.controls.resource] if fetches else "c"
+                expected[str(i.dest.register)] = kind
+        assert held == expected, name

@@ -23,3 +23,17 @@ export function parts(line) {
     return {kind, start: found.index + indent, end: found.index + found[0].length}
   })
 }
+
+/** What registers of a kernel hold: "a" or "b", fetched from texture 0 or 1; "c", a sum.
+ * @param {string[]} lines
+ * @returns {Map<string, string>} */
+export function matrices(lines) {
+  const held = new Map()
+  for (const line of lines) {
+    const [, texture, fetched] = /^\s*sample_resource\(([01])\)\S* (r\d+)/.exec(line) ?? []
+    const [, sum] = /^\s*d?mad\S* (r\d+)\b[^;]*, \1\b[^,;]*(?:;|$)/.exec(line) ?? []
+    if (fetched) held.set(fetched, "ab"[texture])
+    if (sum) held.set(sum, "c")
+  }
+  return held
+}

@@ -3,7 +3,7 @@
 // The text area scrolls, and these lines follow. A text may be long: only the lines in sight have
 // elements. A change replaces what is known about a line, and only lines for which something was
 // replaced are painted again.
-import {parts} from "../draw/il_colors.js"
+import {matrices, parts} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
 const BEYOND = 12 // lines painted above and below the visible ones
@@ -52,6 +52,7 @@ export class PaintedLines {
     this.all = [] // each line's text, and what is known about it
     this.rows = [] // the elements of the visible lines
     this.lit = new Set() // the lines of a slot or finding
+    this.held = new Map() // the matrices whose numbers registers hold
     this.here = 0 // the caret's line
     this.frame = frame
     frame.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
@@ -110,6 +111,8 @@ export class PaintedLines {
       return {text: line, live, color}
     })
     this.all = [...all.slice(0, start), ...changed, ...all.slice(all.length - tail)]
+    const held = matrices(lines)
+    if (String([...held]) !== String([...this.held])) this.held = held
     this.draw()
   }
 
@@ -167,8 +170,9 @@ export class PaintedLines {
     const {text, live, cost, color, faults = []} = line
     const kinds = [this.here === number && "here", this.lit.has(number) && "lit"]
     const lit = kinds.flatMap((kind) => (kind ? [`ckw-${kind}`] : [])).join(" ")
-    if (row.line === line && row.at === number && row.lit === lit) return
-    Object.assign(row, {line, at: number, lit})
+    const {held} = this
+    if (row.line === line && row.at === number && row.lit === lit && row.held === held) return
+    Object.assign(row, {line, at: number, lit, held})
     row.gutter.className = `ckw-row ${lit} ${faults.length ? "ckw-bad" : ""}`
     row.paint.className = lit
     row.number.textContent = String(number)
@@ -177,7 +181,10 @@ export class PaintedLines {
     row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % COLORS})`
     unhighlight(row)
     row.paint.textContent = text || "\n"
-    for (const {kind, start, end} of parts(text)) highlight(row, kind, start, end)
+    for (const {kind, start, end} of parts(text)) {
+      const [register] = text.slice(start, end).match(/^r\d+/) ?? []
+      highlight(row, held.get(register) ?? kind, start, end)
+    }
     for (const {column} of faults) {
       const start = column ? Math.min(column - 1, Math.max(0, text.length - 1)) : text.search(/\S/)
       const [words] = text.slice(start).match(column ? /^[^\s,;]+|^./ : /.*\S/) ?? [" "]
