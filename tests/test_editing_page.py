@@ -820,7 +820,7 @@ def test_60_edits_leave_as_much_as_20(begin, page):
     assert listeners_60 <= listeners_20 + 2
 
 
-MATRICES = """([source, texts]) => import("data:text/javascript," + encodeURIComponent(source)).then(
+MATRICES = """([code, texts]) => import("data:text/javascript," + encodeURIComponent(code)).then(
     (made) => texts.map((text) => Object.fromEntries(made.matrices(text.split("\\n")))))"""
 
 
