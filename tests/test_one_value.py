@@ -31,6 +31,7 @@ SPEEDS = {
 LITERALS = {speed for speed in SPEEDS if speed > 100}
 SIMULATED = {"simulate", "report_at", "simulate_block", "simulate_blocks", "FIGURES", ".gflops"}
 AS_PUBLISHED = {"simulate_published", "stored_speeds", "timed"}
+MANY = 20  # numbers of a line that is a curve's
 CLOSE = 0.005  # the shares by which two speeds may differ and be one
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
 LABELS = CHIP_ALONE.name, "CHIP_ALONE"
@@ -149,10 +150,13 @@ def numbers(text: str) -> set[float]:
 
 
 def text_faults(text: str) -> list[str]:
-    """Return the kernels whose published speed stands beside the chip alone's."""
+    """Return the kernels whose published speed stands beside the chip alone's. A curve has so many
+    speeds that one of them is anything: lines of many numbers are left out.
+    """
     if CHIP_ALONE.name in text:
         return []
-    there, found = numbers(text), []
+    lines = [line for line in text.splitlines() if len(numbers(line)) < MANY]
+    there, found = numbers("\n".join(lines)), []
     for speed, name in SPEEDS.items():
         if name not in ck.kernels or speed not in there or speed < 100:
             continue
@@ -186,10 +190,8 @@ def test_no_output_has_the_chips_speed_beside_a_published_one():
 
 
 def test_no_picture_has_the_chips_speed_beside_a_published_one():
-    assert text_faults(repr(ck.draw.climb())) == []
-    for name in CHARTS:  # curves have many speeds: only the sentences about published ones count
-        lines = [line for line in repr(ck.draw.published(name)).splitlines() if "published" in line]
-        assert [line for line in lines if text_faults(line)] == []
+    pictures = [ck.draw.climb(), *map(ck.draw.published, CHARTS)]
+    assert [picture.title for picture in pictures if text_faults(repr(picture))] == []
 
 
 @pytest.mark.slow
