@@ -22,7 +22,7 @@ NOTHING = ProductComparison()
 WHOLE = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
 BATCHES = 4  # otherwise: tiles of a pixel kernel, or workgroups: the first, the last, two others
 PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that rows differ
-INTERPRETED_K = 256  # values of k where nothing can be compiled: they take a second
+INTERPRETED_K = 128  # values of k where nothing can be compiled: more take seconds
 
 
 @dataclass(frozen=True)
