@@ -303,10 +303,10 @@
     const sizes = entries.filter((one) => one.encodedBodySize > 1e5)
     return sizes.some((one) => one.encodedBodySize > FAST * one.duration)
   }
-  const second = new IntersectionObserver(([{isIntersecting}]) => {
-    if (isIntersecting && isFast()) fetchAhead()
+  const later = new IntersectionObserver((found) => {
+    if (found.some((one) => one.isIntersecting) && isFast()) fetchAhead()
   })
-  second.observe(steps[1])
+  for (const step of steps.slice(1)) later.observe(step)
   for (const button of all(".try"))
     for (const sign of ["pointerenter", "focus"])
       button.addEventListener(sign, fetchAhead, {once: true})
