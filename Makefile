@@ -48,16 +48,16 @@ coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the packa
 	$(tests) -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style, types, imports and names
-	$(bin)/ruff check cypresskit tests tools
-	$(bin)/ruff format --check cypresskit tests tools
+	$(bin)/ruff check cypresskit tests tools *.py
+	$(bin)/ruff format --check cypresskit tests tools *.py
 	$(bin)/mypy
 	$(bin)/python -m tools.check_imports
 	@if [ -d node_modules ]; then npm run --silent lint; else\
 	 echo "JavaScript isn't checked: that needs Node, and once: npm install --no-package-lock"; fi
 
 format: $(VENV)/installed-tests  ## put the code in the project's style
-	$(bin)/ruff check --fix cypresskit tests tools
-	$(bin)/ruff format cypresskit tests tools
+	$(bin)/ruff check --fix cypresskit tests tools *.py
+	$(bin)/ruff format cypresskit tests tools *.py
 	@if [ -d node_modules ]; then npm run --silent format; fi
 
 oldest: $(bin)/python  ## the core's tests, pictures, and a lesson in JupyterLab, with the oldest versions that pyproject.toml allows, in VENV=.venv-oldest

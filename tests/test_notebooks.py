@@ -21,6 +21,7 @@ from jupyter_client import KernelManager
 from nbclient import NotebookClient
 from nbval.plugin import get_sanitize_patterns
 
+from cypresskit.cli import cmd_lab
 from cypresskit.editing.steps import MIME
 from cypresskit.grading.course import METADATA_KEY
 from cypresskit.kernels import KERNELS
@@ -29,8 +30,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))  # those with sol
 
 SOLVED = [path for path in NOTEBOOKS if path.parent.name == "solutions"]
 TIMED = "print(lesson.speed_here(product))"  # on a GPU, if there is one
-SANITIZE = ROOT / "tests/nbval_sanitize.cfg"
-DIFFERS = get_sanitize_patterns(SANITIZE.read_text())
+DIFFERS = get_sanitize_patterns((ROOT / "cypresskit/data/nbval_sanitize.cfg").read_text())
 #: Without a grammar of addresses in all scripts, which takes a second to load, and which no
 #: notebook's format needs.
 PYTEST = "import sys, pytest; sys.modules['rfc3987_syntax'] = None; sys.exit(pytest.main())"
@@ -78,7 +78,7 @@ def nbval(path: Path, environment: dict[str, str]) -> subprocess.CompletedProces
     plugins.
     """
     options = ["--nbval", "--nbval-current-env", "--nbval-cell-timeout=600"]
-    options += ["--nbval-sanitize-with", str(SANITIZE), "-c", "/dev/null", "-p", "nbval.plugin"]
+    options += ["-c", "/dev/null", "-p", "nbval.plugin", "-p", "cypresskit_nbval"]
     options += ["-p", "no:cacheprovider", "-q", "--color=no", f"--rootdir={path.parent}"]
     return subprocess.run(
         [sys.executable, "-c", PYTEST, *options, path.name],
@@ -182,21 +182,45 @@ def commands() -> set[str]:
     return set(re.findall(r"(pytest --nbval [^`\n]+)", text))
 
 
-@pytest.mark.nightly
-@pytest.mark.notebook
-def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path):
-    """As it is typed, with nothing compiled."""
-    (command,) = commands()
-    empty = dict.fromkeys(("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), str(tmp_path))
+def assert_compared(command: list[str], cells: int, folder: Path, cache: Path) -> None:
+    """Nothing differs, with nothing compiled, and no file is left."""
+    files = {path: path.stat().st_mtime_ns for path in folder.rglob("*.ipynb")}
+    listed = {*folder.iterdir()}
+    empty = dict.fromkeys(("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), str(cache))
     done = subprocess.run(
-        [sys.executable, "-m", *command.split(), "-p", "no:cacheprovider"],
-        cwd=ROOT,
+        [sys.executable, "-m", *command, "-p", "no:cacheprovider"],
+        cwd=folder,
         env=READERS | empty,
         capture_output=True,
         text=True,
-        timeout=1800,
+        timeout=3600,
     )
-    assert done.returncode == 0 and re.search(r"\b2\d passed", done.stdout), done.stdout[-6000:]
+    assert done.returncode == 0 and f"\n{cells} passed" in done.stdout, done.stdout[-6000:]
+    assert {*folder.iterdir()} == listed
+    assert all(path.stat().st_mtime_ns == time for path, time in files.items())
+
+
+@pytest.mark.nightly
+@pytest.mark.notebook
+def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path):
+    """As it is typed."""
+    (command,) = commands()
+    cells = code_cells(nbformat.read(ROOT / command.split()[-1], 4))
+    assert_compared([*command.split(), "-q"], len(cells), ROOT, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.notebook
+def test_a_reader_compares_all_lessons_at_once_in_their_folder(tmp_path):
+    """Without any option, and with a kernel of theirs in the folder."""
+    lessons = cmd_lab.find_lessons(tmp_path / "mine")
+    own = tmp_path / "mine/climb"
+    own.mkdir()
+    (own / "01a.il").write_text("; mine")
+    count = sum(len(code_cells(nbformat.read(path, 4))) for path in lessons)
+    command = ["pytest", "--nbval", "-q", *(path.name for path in lessons)]
+    assert_compared(command, count, tmp_path / "mine", tmp_path / "cache")
+    assert [path.name for path in own.iterdir()] == ["01a.il"]
 
 
 def is_blocked(name: str) -> bool:

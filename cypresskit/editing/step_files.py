@@ -4,6 +4,7 @@ A step saves the reader's fastest correct edit that reaches the minimum: this is
 history, and marked nowhere. The given text is no edit of the reader's.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -18,7 +19,7 @@ from cypresskit.files.atomic import save_file
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.own import read_text
 
-CLIMB = "climb"  # the folder
+CLIMB = os.environ.get("CYPRESSKIT_CLIMB", "climb")  # the folder
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
 REPLACED = "replaced by another text"  # note on a text that no longer counts
 STUCK_TRIES, STUCK_SECONDS = 5, 180  # without a correct kernel, until one more line can be shown
