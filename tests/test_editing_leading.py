@@ -53,7 +53,11 @@ def without(*words: str) -> list[str]:
         (without("resource(0)", "mad"), "No number of A is fetched yet: A is texture 0."),
         (without("resource(1)", "mad"), "No number of B is fetched yet: B is texture 1."),
         (without("mad"), "Numbers of A and B are fetched, but not multiplied."),
-        (without(), "C is correct. Tested sizes: 4 x 8, 8 x 4, 8 x 12 and 12 x 8, k from 2 to 5."),
+        (
+            without(),
+            "C is correct. Tested sizes: 4 x 8, 8 x 4, 8 x 12 and 12 x 8, k from 2 to 5; 4,096"
+            " elements at 2048 x 2048, k = 2048. It doesn't read alpha and beta.",
+        ),
     ],
 )
 def test_the_state_of_the_kernel_gives_the_sentence(lines, said):

@@ -146,8 +146,8 @@ class Verification:
             read = named_lines(lines, "read").capitalize()
             said.append(
                 f"{read} outside of an array and"
-                f" {'gets' if len(lines) == 1 else 'get'} 0, which isn't in C: `min` would limit"
-                " the coordinate."
+                f" {'gets' if len(lines) == 1 else 'get'} 0, which leaves C correct. To avoid it,"
+                " limit the coordinate by `min`, or end the loop an iteration earlier."
             )
         return said
 
