@@ -104,6 +104,8 @@ def table(
 
     Raises
     ------
+    TypeError
+        If a parameter's values aren't a list, or there is no function.
     ValueError
         If a parameter has no value.
 
@@ -113,6 +115,11 @@ def table(
     ...     return ck.simulate(kernel, n).gflops
     >>> ck.table(run, kernel=("sgemm_nn", "sgemm_tn"), n=(256, 1024))  # doctest: +SKIP
     """
+    if not callable(function):
+        raise TypeError(f"table takes a function first, not {function!r}")
+    for name, choices in given.items():
+        if isinstance(choices, str) or not isinstance(choices, Iterable):
+            raise TypeError(f"table takes a list of values, as in {name}=[{choices!r}]")
     values = {name: list(choices) for name, choices in given.items()}
     if not values or not all(values.values()):
         raise ValueError("a table needs the values of each parameter, as in n=[256, 1024]")

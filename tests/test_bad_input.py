@@ -271,7 +271,7 @@ def test_a_mistaken_argument_is_named(tmp_path, monkeypatch, call, error, words)
 #: Arguments of the public functions that take a device, by name.
 SQUARE = np.ones((64, 64), np.float32)
 GIVEN = {"m": 64, "n": 64, "k": 64, "a": np.ones((2, 2)), "b": np.ones((2, 2))}
-GIVEN |= {"kernel": ck.kernels["sgemm_tn"], "runs": "sgemm_tn"}
+GIVEN |= {"kernel": ck.kernels["sgemm_tn"], "runs": "sgemm_tn", "figure": "sgemm_tn"}
 GIVEN |= {"program": ck.kernels["sgemm_tn"].program}
 
 
