@@ -115,11 +115,11 @@ def table(
     ...     return ck.simulate(kernel, n).gflops
     >>> ck.table(run, kernel=("sgemm_nn", "sgemm_tn"), n=(256, 1024))  # doctest: +SKIP
     """
-    if not callable(function):
-        raise TypeError(f"table takes a function first, not {function!r}")
     for name, choices in given.items():
         if isinstance(choices, str) or not isinstance(choices, Iterable):
             raise TypeError(f"table takes a list of values, as in {name}=[{choices!r}]")
+    if not callable(function):
+        raise TypeError(f"table takes a function first, not {function!r}")
     values = {name: list(choices) for name, choices in given.items()}
     if not values or not all(values.values()):
         raise ValueError("a table needs the values of each parameter, as in n=[256, 1024]")
