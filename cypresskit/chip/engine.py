@@ -51,8 +51,6 @@ class Outcome:
         counts a request when it begins to serve it.
     counts
         Sums of the last row over all units of a kind.
-    waited
-        Of each clause: the clocks in which wavefronts were at it and no unit served them.
     """
 
     end_clock: float
@@ -63,7 +61,6 @@ class Outcome:
     progress: np.ndarray
     done: dict[str, np.ndarray]
     counts: dict[str, float]
-    waited: np.ndarray
 
     @property
     def resident_clocks(self) -> float:
@@ -101,7 +98,6 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
         progress=log.progress,
         done=done,
         counts={name: float(part[-1].sum()) for name, part in done.items()},
-        waited=log.waited,
     )
 
 
@@ -114,36 +110,32 @@ def run_chip(chip, room, until):
     e = place_of_least(slots.next_clock, 0, len(slots.next_clock))
     while slots.next_clock[e] < NEVER and chip.log.over[0] < until:
         s = slots.next_slot[e]
-        clause = jobs.clause[e, s]
-        kind = jobs.work.clauses[clause].kind
+        kind = jobs.work.clauses[jobs.clause[e, s]].kind
         now = slots.ready[e, s]
         # The search below leaves out this slot and engine, whose next clocks are stored after it: a
         # vector load just after a store of one element stalls.
         slots.ready[e, s] = slots.next_clock[e] = NEVER
         ended = False
-        began = served = now
+        began = now
         over = -1.0  # the clause isn't over
         if kind == BARRIER:
-            ended = arrive_at_barrier(jobs, slots, groups, chip.log, e, s, now)
+            ended = arrive_at_barrier(jobs, slots, groups, e, s, now)
             now = slots.ready[e, s]
         elif kind == ALU:
-            began, served, over = run_alu_clause(jobs, chip.alu, chip.lds, e, s, now)
+            began, over = run_alu_clause(jobs, chip.alu, chip.lds, e, s, now)
         elif kind == WRITE:
-            began, served, over = run_store_clause(jobs, chip.stores, chip.memory, e, s, now)
+            began, over = run_store_clause(jobs, chip.stores, chip.memory, e, s, now)
         else:
             now, over = run_texture_clause(jobs, texture, chip.memory, e, s, now)
             began = texture.began[e, s]
-            served = now
             if over >= 0 and texture.owner[e] >= 0:
                 slots.ready[e, texture.owner[e]] = now
         if over >= 0:
             count_clause(chip.log, chip.tally, now)
             if e == 0:
-                shown = served if kind == TEX else over
-                log_clause(chip.log, s, jobs.wavefront[e, s], kind, began, over, shown)
-            before = began - slots.came[e, s]
-            chip.log.waited[clause] += before + over - served
-            now = slots.came[e, s] = over + chip.clause_switch_clocks
+                served = now if kind == TEX else over
+                log_clause(chip.log, s, jobs.wavefront[e, s], kind, began, over, served)
+            now = over + chip.clause_switch_clocks
             ended = next_clause(jobs, slots, groups, e, s, over)
         if ended:
             retire(jobs, slots, groups)

@@ -12,9 +12,7 @@ from cypresskit.chip.units.sequencer import stream_entry
 
 @part
 def run_alu_clause(jobs, alu, lds, e, s, now):
-    """Run slot ``s``'s clause on engine ``e``. Return when it begins, when its bundles are done,
-    and when it is over.
-    """
+    """Run slot ``s``'s clause on engine ``e``. Return when it begins and when it is over."""
     position = 0
     for other in range(1, alu.free.shape[1]):
         if alu.free[e, other] < alu.free[e, position]:
@@ -26,7 +24,7 @@ def run_alu_clause(jobs, alu, lds, e, s, now):
     over = max(computed, lds_done)
     alu.busy[e] += bundles * alu.bundle_clocks
     alu.free[e, position] = over
-    return begin, computed, over
+    return begin, over
 
 
 @part

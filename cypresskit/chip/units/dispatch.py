@@ -33,7 +33,7 @@ def start_group(jobs, slots, groups, g, e, first, clock):
         jobs.segment[e, s] = work.paths[work.path[w]]
         jobs.iteration[e, s] = 0
         jobs.clause[e, s] = work.segments[jobs.segment[e, s]].first
-        slots.ready[e, s] = slots.came[e, s] = groups.wavefront_start[w] = clock
+        slots.ready[e, s] = groups.wavefront_start[w] = clock
         groups.wavefront_engine[w] = e
 
 

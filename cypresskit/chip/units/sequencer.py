@@ -52,7 +52,7 @@ def next_clause(jobs, slots, groups, e, s, clock):
 
 
 @part
-def arrive_at_barrier(jobs, slots, groups, log, e, s, now):
+def arrive_at_barrier(jobs, slots, groups, e, s, now):
     """Hold slot ``s`` until all wavefronts of its workgroup that haven't ended have arrived; then
     let all continue. Return whether a wavefront ends after the barrier.
     """
@@ -66,9 +66,8 @@ def arrive_at_barrier(jobs, slots, groups, log, e, s, now):
     ended = False
     for other in range(first, first + size):
         if slots.arrived[e, other] == 1:
-            log.waited[jobs.clause[e, other]] += now - slots.came[e, other]
             slots.arrived[e, other] = 0
-            slots.ready[e, other] = slots.came[e, other] = now
+            slots.ready[e, other] = now
             ended = next_clause(jobs, slots, groups, e, other, now) or ended
     return ended
 

@@ -37,7 +37,6 @@ class Slots(NamedTuple):
     """When each wavefront slot continues. The last few slots may stay empty."""
 
     ready: Floats  # [e, s]: when it continues
-    came: Floats  # [e, s]: when it came to its clause
     arrived: Integers  # [e, s]: 1 while it waits at a barrier
     next_slot: Integers  # [e]: the slot that is ready first
     next_clock: Floats  # [e]: when
@@ -143,14 +142,13 @@ class Tally(NamedTuple):
 
 
 class Log(NamedTuple):
-    """The first clauses of engine 0, the chip's progress, and waiting."""
+    """The first clauses of engine 0, and the chip's progress."""
 
     rows: Floats  # slot, wavefront, kind, start, end, served
     row_count: Integers
     pace: int  # clauses between two snapshots
     over: Integers  # clauses that are over
     progress: Floats  # clocks at which ``pace``, 2 ``pace``, ... clauses were over
-    waited: Floats  # [clause]: clocks in which wavefronts were at it and no unit served them
 
 
 class Chip(NamedTuple):
@@ -239,7 +237,6 @@ def make_chip(work: Packed, device: Device, slots: int) -> Chip:
             pace=max(-(-work.executions // SNAPSHOTS), 1),  # rounded up: none is after the last row
             rows=(LOGGED_CLAUSES, 6),
             progress=SNAPSHOTS + 1,
-            waited=len(work.clauses),
         ),
         clause_switch_clocks=float(device.clause_switch_clocks),
     )

@@ -10,8 +10,8 @@ from cypresskit.chip.units.sequencer import stream_entry
 
 @part
 def run_store_clause(jobs, stores, memory, e, s, now):
-    """Accept the stores of wavefront slot ``s``. Return the clocks at which the store path begins
-    and ends this, and all stores are accepted.
+    """Accept the stores of wavefront slot ``s``. Return when the store path begins, and when all
+    stores are accepted.
     """
     work = jobs.work
     clause = work.clauses[jobs.clause[e, s]]
@@ -28,4 +28,4 @@ def run_store_clause(jobs, stores, memory, e, s, now):
             stores.written[0] += 1
             accepted = max(accepted, memory.channel_free[channel] + memory.pending[channel])
     stores.free[e] = done
-    return begin, done, max(done, accepted)
+    return begin, max(done, accepted)
