@@ -139,6 +139,8 @@ CLAIMS = {
         lesson.iteration_clocks(figures("exercise")["32 x 1"]), 85, 0.01
     ),
 }
+
+
 def prose() -> str:
     text = (ROOT / "notebooks/source/13_what_is_left.md").read_text(encoding="utf-8")
     return " ".join(text.split())
