@@ -243,7 +243,7 @@ def test_the_table_shows_each_slot_and_what_is_handed_on():
     assert lines[0].split() == list("xyzwt")
     assert [line.split().count(".") for line in lines[1:]] == [4, 4]
     assert "ADD*" in lines[2] and "*" not in lines[1]
-    assert "RECIP" in bundles.bundle_table("rcp r0, r1.x").splitlines()[1][49:], (
+    assert "RCP" in bundles.bundle_table("rcp r0, r1.x").splitlines()[1][49:], (
         "t is the last column"
     )
 
