@@ -113,7 +113,7 @@ def run_chip(chip, room, until):
         kind = jobs.work.clauses[jobs.clause[e, s]].kind
         now = slots.ready[e, s]
         # The search below leaves out this slot and engine, whose next clocks are stored after it: a
-        # vector load just after a store of one element stalls.
+        # vector load just after a store of one element stalls the host.
         slots.ready[e, s] = slots.next_clock[e] = NEVER
         ended = False
         began = now
