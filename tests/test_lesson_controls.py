@@ -12,7 +12,7 @@ from cypresskit import draw
 from cypresskit.teach.bindings import find_needed_cells
 
 SOME = 3  # settings that are tried
-TEXTS = ("09", "10", "11", "12")
+TEXTS = ("09", "10", "11", "12", "14")
 
 
 @pytest.mark.few(1)
