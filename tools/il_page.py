@@ -35,7 +35,7 @@ def page() -> str:
     """Return the whole reference as Markdown."""
     parts = [
         "# The language: cypresskit's subset of AMD's IL",
-        "<!-- A tool writes this page: see CONTRIBUTING.md, "a new opcode". -->",
+        '<!-- A tool writes this page: see CONTRIBUTING.md, "a new opcode". -->',
     ]
     parts.append("\n".join(reference.WORDS["rounding"]))
     kinds = {
