@@ -444,7 +444,9 @@ def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
         for name in files
         if re.fullmatch(r"notebooks/[^/]+ipynb", name)
     }
-    assert packed == {name for name in files if name.startswith("cypresskit/")} | lessons
+    plugin = {"cypresskit_nbval.py"}
+    ours = {name for name in files if name.startswith("cypresskit/")}
+    assert packed == ours | lessons | plugin
     page = (ROOT / "docs" / "package.md").read_text()
     assert metadata.endswith(page)
     links = re.findall(r'(?:\]\(|(?:src|srcset)=")([^)"]+)', page)
