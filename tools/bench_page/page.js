@@ -278,7 +278,8 @@ class Bench {
     if (text && this.store.write) draft.end()
     else if (text && this.keepsDraft) draft.set(text)
     await this.saving
-    if (location.hash && this.keepsDraft) history.replaceState(null, "", location.pathname + location.search)
+    if (location.hash && this.keepsDraft)
+      history.replaceState(null, "", location.pathname + location.search)
     this.link = {}
   }
 

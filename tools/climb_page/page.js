@@ -358,7 +358,7 @@
   }
 
   const named = new URLSearchParams(location.search).get("step")
-  const wanted = named && steps.find((step) => step.id === named || step.dataset.bench === named)
+  const wanted = named && steps.find((step) => step.id === named)
   if (wanted) {
     // Pictures above it come later and move it: stay with it until the reader does something.
     const stay = () => wanted.scrollIntoView({behavior: "instant"})
