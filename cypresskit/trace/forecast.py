@@ -172,7 +172,7 @@ class Forecast:
     def _keep_sign(self, growth: Growth, lanes: np.ndarray) -> None:
         """Note an integer that has to keep its sign, in whatever type it is taken."""
         start, step = growth
-        least = np.where(start < 0, -(2**31), 0)
+        least = np.where(start < 0, np.int64(-(2**31)), 0)  # numpy's own may have 32 bits
         room = np.where(step > 0, least + 2**31 - 1 - start, start - least)
         self._limit(np.where(step != 0, room // np.maximum(abs(step), 1), np.inf), lanes)
 
