@@ -183,6 +183,7 @@ def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatc
     rng = random.Random(name)
     m, n, k = rng.randint(1, 1000), rng.randint(1, 1000), rng.randint(1, 40)
     monkeypatch.setattr(at_size, "WHOLE", rng.choice([0, 1 << 27]))
+    monkeypatch.setattr(at_size, "INTERPRETED", rng.choice([0, 1 << 22]))
     n = 1 if kernel.is_vector else n
     found = ck.verify(kernel, size=(m, n, k)).at_size
     assert found.size == kernel.convention.padded(m, n, k) and not found.fault
@@ -190,6 +191,24 @@ def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatc
         assert found.elements.elements == found.size[0] * found.size[1]
     else:
         assert 0 < found.elements.elements <= found.size[0] * found.size[1]
+
+
+class WholeNumbers(np.random.Generator):
+    """A few sums of a few products are 0."""
+
+    def standard_normal(self, size):
+        return self.integers(-4, 5, size).astype(float)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("name", ck.kernels)
+def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch):
+    bits = np.random.PCG64(1)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: WholeNumbers(bits))
+    kernel = ck.kernels[name]
+    size = kernel.convention.padded(64, 1 if kernel.is_vector else 64, 1)
+    found = at_size.compare_at(kernel, size, 1.0, 1.0)
+    assert not found.fault and found.elements.elements == size[0] * size[1]
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, "512", (1, 2), (1, 2, 0)])
