@@ -80,6 +80,7 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
         assert page.evaluate(JS.level)[0] == level and page.evaluate(JS.level)[3] <= 660
         page.mouse.click(*page.evaluate(JS.place, [name, cell]))
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level + 1}")
+        page.wait_for_function("() => !document.getAnimations().length")  # it zooms in
     line = next(
         line
         for line, way in journey.levels[2].links.items()
