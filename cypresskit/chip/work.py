@@ -59,8 +59,8 @@ class Stream:
     uncached
         Whether both caches are bypassed.
     whole
-        The same stream before lines were dropped from it, since another fetch of the clause or a
-        combined store requests them. None if no line was dropped.
+        The same stream with all its lines, if some were dropped since another fetch of the clause,
+        or a combined store, requests them; else None.
     """
 
     amounts: np.ndarray

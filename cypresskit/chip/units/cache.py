@@ -3,7 +3,7 @@
 A line is entered when its miss is sent, with the clock at which its data arrive. A second request
 for it finds it and waits, so no line is fetched twice. The set is the line number folded by
 exclusive or, so that power-of-two strides spread over the sets (the chip's own hash isn't
-documented). Not modeled: a limit on misses in flight.
+documented).
 """
 
 import numpy as np

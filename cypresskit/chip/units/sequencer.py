@@ -53,8 +53,8 @@ def next_clause(jobs, slots, groups, e, s, clock):
 
 @part
 def arrive_at_barrier(jobs, slots, groups, e, s, now):
-    """Hold slot ``s`` until all wavefronts of its workgroup that haven't ended have arrived; then
-    let all continue. Return whether a wavefront ends after the barrier.
+    """Hold slot ``s``. When all wavefronts of its workgroup have arrived, except those that have
+    ended, let them continue. Return whether the barrier was the last clause of one of them.
     """
     size = jobs.work.group_wavefronts
     first = s // size * size

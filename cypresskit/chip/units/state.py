@@ -60,7 +60,7 @@ class Groups(NamedTuple):
 class Alu(NamedTuple):
     """The ALUs."""
 
-    free: Floats  # [e, n], of each of the clauses that alternate
+    free: Floats  # [e, n]: of each of the two places where clauses take turns
     busy: Floats  # [e], clocks
     bundle_clocks: float
     latency_clocks: float

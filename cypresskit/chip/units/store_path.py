@@ -1,6 +1,7 @@
 """The store path of a SIMD engine: accepts stores, and queues their lines at the DRAM channels.
 
-A wavefront continues once its channels could have sent all stores so far, if no read came between.
+A wavefront continues when the channels that it stores to could have sent all lines that they have
+got so far, had they nothing to read meanwhile.
 """
 
 from cypresskit.chip.native import part

@@ -3,7 +3,7 @@
 It runs one TEX clause at once, first come, first served. A quad takes as many clocks as its busiest
 bank has different words requested. A line that is in L1 arrives after ``l1_clocks``; other lines
 come through L2. Data return in order, and the wavefront continues with the last. Global memory
-bypasses both caches. Not modeled: a limit on misses in flight.
+bypasses both caches.
 """
 
 from cypresskit.chip.native import part
