@@ -143,4 +143,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
     for stem, cells, begin in notebooks:
         count = len(lessons[stem].exercises)
         parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))
-    return {stem: gradebook.combine_answers(lessons[stem], part) for stem, part in parts.items()}
+    return {
+        stem: gradebook.combine_answers(lessons[stem], part, student.notes)
+        for stem, part in parts.items()
+    }

@@ -5,27 +5,33 @@ of a cell state its role in an exercise (``tools/book.py`` writes them). A submi
 identified by its title, so its file may have any name.
 """
 
+import ast
 import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cypresskit.editing.steps import StepText, step_texts
-from cypresskit.teach import explanations
+from cypresskit.teach import bindings, explanations
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
-MAX_SENTENCE = 1000  # characters of a sentence that are read
+MAX_SENTENCE = 10_000  # characters of a text that are read
+ELSEWHERE = "(not in its place)"  # precedes texts that may explain an exercise
+UNREAD = "a call of explanation() whose text only a run would give"
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 TITLE = re.compile(r"# (\d\d .+)")
-HEADING = re.compile(r"## Exercise (\d{1,3})\b")
+MAGIC = re.compile(r"^[ \t]*[%!]+\w.*", re.M)
+MARKS = re.compile(r"^[\s#*>-]*([\w.]*explanation\()?[\s\"']*")
+PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words in a line
 
 Cell = dict[str, Any]
 
@@ -116,10 +122,14 @@ def read_samples() -> dict[str, tuple[str, ...]]:
 
 
 def identify_lesson(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
-    """Return which lesson a submitted notebook is, by its title; or None."""
-    texts = (cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    title = next((title[1] for text in texts if (title := TITLE.match(text))), "")
-    return next((stem for stem, lesson in lessons.items() if title.startswith(lesson.name)), None)
+    """Return which lesson a submitted notebook is, by its title, or else by its checks; or None."""
+    text = "\n".join(cell["source"] for cell in cells)
+    scores = {
+        stem: (f"# {lesson.name}" in text, sum(e.check in text for e in lesson.exercises))
+        for stem, lesson in lessons.items()
+    }
+    score, stem = max((score, stem) for stem, score in scores.items())
+    return stem if any(score) else None
 
 
 def parse_cells(data: bytes) -> list[Cell]:
@@ -171,31 +181,56 @@ def find_answers(cells: Iterable[Cell]) -> list[str]:
     return [cell["source"] for cell in code if find_entry(cell).get("part") not in excluded]
 
 
-def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
-    """Return a student's explanations, by the exercise's number.
+def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> tuple[dict[int, str], list[str]]:
+    """Return a student's explanations by the exercise's number, and the texts that are none.
 
-    An explanation is the text in a call of ``explanation``, wherever it is below its exercise; and
-    the lines that a student added to the exercise's Markdown, or to its place. The exercise is
-    known by the cell's entry, or else by the heading above it.
+    An explanation is the text of a call of ``explanation`` that is alone in its cell and in its
+    exercise, which the cell's entry or the last check above tells. Further calls are other texts,
+    and so are strings, comments and Markdown that the lesson doesn't have.
     """
-    given = {line for cell in lesson.cells for line in cell["source"].splitlines()}
-    texts = {exercise.number: "" for exercise in lesson.exercises}
+    entries = [find_entry(cell) for cell in lesson.cells]
+    checks = {entry["check"]: entry["exercise"] for entry in entries if "check" in entry}
+    given = {line for cell in lesson.cells for line in _lines(cell) if PROSE.search(line)}
+    values: dict[str, Any] = {}
+    calls: dict[int, list[str]] = {}
+    others: list[str] = []
     current = 0
     for cell in cells:
-        source = cell["source"]
-        entry = find_entry(cell)
-        if source.startswith("## "):
-            heading = HEADING.match(source)
-            current = int(heading[1]) if heading else 0
-        text = explanations.extract_explanation(source)
-        if text is None and (cell["cell_type"] != "code" or entry.get("part") == "sentence"):
-            text = "\n".join(line for line in source.splitlines() if line not in given)
-        number = entry.get("exercise")
-        number = number if type(number) is int else current
-        if text and number in texts:
-            texts[number] += f" {text}"
-    plain = {number: " ".join(text.split())[:MAX_SENTENCE] for number, text in texts.items()}
-    return {number: text for number, text in plain.items() if text}
+        source, number = cell["source"], find_entry(cell).get("exercise")
+        current = number if type(number) is int else current
+        own = "\n".join(line for line in _lines(cell) if line not in given)
+        others += [_plain(text) for text in own.split("\n\n") if PROSE.search(text)]
+        if cell["cell_type"] != "code":
+            current *= "\n## " not in f"\n{source}"
+            continue
+        texts = [*explanations.find_calls(source, values)]
+        passed = [number for check, number in checks.items() if check in source]
+        place = current if len(texts) == 1 and texts[0] and not passed else 0
+        found = [UNREAD if text is None else _plain(text) for text in texts]
+        calls.setdefault(place, []).extend(filter(None, found))
+        current = [current, *passed][-1]
+    placed = {n: calls.pop(n)[0] for n in checks.values() if len(calls.get(n, ())) == 1}
+    called = "\n".join([*placed.values(), *chain(*calls.values())])
+    others = [text for text in others if text not in called]
+    return placed, [*chain(*calls.values()), *others]
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line, without what begins a call or a list."""
+    return MARKS.sub("", " ".join(text.split()))[:MAX_SENTENCE]
+
+
+def _lines(cell: Cell) -> list[str]:
+    """Return the lines of a cell that may be a text: of code its comments, then its strings."""
+    text = cell["source"]
+    if cell["cell_type"] == "code":
+        text = MAGIC.sub("", text)
+        comments = [line.partition("#")[2] for line in text.splitlines()]
+        if tree := bindings.parse_cell(text):
+            values = [getattr(node, "value", None) for node in ast.walk(tree)]
+            strings = [value for value in values if isinstance(value, str)]
+            text = "\n\n".join(["\n".join(comments), *strings])
+    return [line.strip() for line in text.splitlines()]
 
 
 def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, StepText]:

@@ -22,7 +22,7 @@ from cypresskit.files.atomic import try_to_save
 from cypresskit.grading import course
 from cypresskit.grading.course import Exercise, Lesson
 from cypresskit.grading.submissions import Student
-from cypresskit.tables import as_csv, quantity, read_csv
+from cypresskit.tables import as_csv, elided, one_line, quantity, read_csv
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
@@ -35,6 +35,8 @@ SAMPLES = "2 points, for example", "1 point, for example", "0 points, for exampl
 KEY = "key"
 NOT_SUBMITTED = "nothing was submitted"
 UNWRITTEN = "Nothing written."
+MAX_LISTED = 3_000  # characters of `status` on texts that belong to no exercise
+MAX_CELL = 30_000  # characters; Excel takes 32,767
 UNSAFE = "judged without a sandbox"
 GRADES, EXPLANATIONS = "grades.csv", "explanations.csv"
 PAGE, LESSON, EXERCISE = re.split(
@@ -367,25 +369,41 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
 
 
 def combine_answers(
-    lesson: Lesson, submitted: list[tuple[list[course.Cell], list[Verdict]]]
+    lesson: Lesson, submitted: list[tuple[list[course.Cell], list[Verdict]]], notes: list[str]
 ) -> dict[Exercise, GradedAnswer]:
     """Return a student's answers to a lesson, from all submitted notebooks of it.
 
-    Of several answers to an exercise, the better one counts, with the last explanation.
+    Of several answers to an exercise, the better one counts, with the last explanation. ``notes``
+    lists the texts that are no exercise's. If there are any, an exercise without an explanation
+    gets them all, for the teacher to judge.
     """
     answers: dict[Exercise, GradedAnswer] = {}
+    explanations: dict[int, str] = {}
+    others: list[str] = []
     for cells, verdicts in submitted:
         code = course.find_answers(cells)
         kernels = course.find_saved_kernels(cells)
-        explanations = course.read_explanations(cells, lesson)
+        new, more = course.read_explanations(cells, lesson)
+        others += [
+            *more,
+            *(old for number, old in explanations.items() if new.get(number, old) != old),
+        ]
+        explanations |= new
         for exercise, verdict in zip(lesson.exercises, verdicts):
             saved = kernels.get(exercise.step)
             cell = saved.text if saved else bindings.find_last_setting(code, exercise.answer)
-            explanation = explanations.get(exercise.number, "")
-            new = GradedAnswer(verdict, cell, explanation, saved.lines_shown if saved else 0)
-            old = answers.get(exercise)
-            if old:
-                best = max(old, new, key=lambda answer: (answer.verdict.right, bool(answer.code)))
-                new = best._replace(explanation=new.explanation or old.explanation)
-            answers[exercise] = new
-    return answers
+            answer = GradedAnswer(verdict, cell, lines_shown=saved.lines_shown if saved else 0)
+            known = answers.get(exercise, answer)
+            answers[exercise] = max(
+                known, answer, key=lambda answer: (answer.verdict.right, bool(answer.code))
+            )
+    others = [*dict.fromkeys(others)]
+    if others:
+        words = ", ".join(f'"{elided(text, 40)}"' for text in others)
+        texts = elided(one_line(words), MAX_LISTED)
+        notes.append(f"{lesson.name}: texts that belong to no exercise: {texts}")
+    unplaced = " / ".join([course.ELSEWHERE * bool(others), *others])[:MAX_CELL]
+    return {
+        exercise: answer._replace(explanation=explanations.get(exercise.number, unplaced))
+        for exercise, answer in answers.items()
+    }

@@ -4,11 +4,16 @@ The sentence is between two lines of quotes, so it stays in the notebook whateve
 or cleared. ``cypresskit grade`` reads it there.
 """
 
-import re
+import ast
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from cypresskit.teach.bindings import find_bound_names, parse_cell, read_cell
 
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
-QUOTED = re.compile(r"\bexplanation\s*\(\s*(\"{3}|'{3})(.*?)(?:\1|\Z)", re.S)
+MAX_CHARACTERS = 10_000  # that are read of joined texts
 
 
 class Noted:
@@ -34,13 +39,41 @@ def explanation_cell(text: str = "") -> str:
     return f"{OPENS}\n{text}\n{CLOSES}"
 
 
-def extract_explanation(source: str) -> str | None:
-    """Return the explanation in a cell's source, on one line; None if the cell calls none.
+def find_calls(cell: str, values: dict[str, Any]) -> Iterator[str | None]:
+    """Yield the texts of the calls of ``explanation`` in a cell; None if only a run would give it.
 
-    It is what stands between the call's three quotes, or up to the cell's end if the last ones are
-    lost; without three quotes, all between the brackets.
+    ``values`` has the values of the names that earlier cells set, and gets this cell's.
     """
-    if quoted := QUOTED.search(source):
-        return " ".join(quoted[2].split())
-    found = re.search(r"\bexplanation\s*\((.*)", source, re.S)
-    return " ".join(found[1].strip("\"') \n\t").split()) if found else None
+    tree = parse_cell(read_cell(cell))
+    for statement in tree.body if tree else ():
+        value = evaluate(statement.value, values) if isinstance(statement, ast.Assign) else None
+        values |= dict.fromkeys(find_bound_names(statement), value)
+        for call in ast.walk(statement):
+            if not isinstance(call, ast.Call):
+                continue
+            if getattr(call.func, "attr", getattr(call.func, "id", "")) == "explanation":
+                text = evaluate(call.args[0], values) if len(call.args) == 1 else None
+                yield text if text is None else str(text)
+
+
+def evaluate(node: ast.AST, values: Mapping[str, Any]) -> Any:
+    """Return the value of a constant or a name, or of texts joined by ``+`` or in a format.
+
+    That of anything else is None.
+    """
+    match node:
+        case ast.Constant():
+            return node.value
+        case ast.Name():
+            return values.get(node.id)
+        case ast.FormattedValue(conversion=-1, format_spec=None):
+            value = evaluate(node.value, values)
+            return value if value is None else str(value)
+        case ast.BinOp(op=ast.Add()):
+            parts = [node.left, node.right]
+        case ast.JoinedStr():
+            parts = node.values
+        case _:
+            return None
+    with suppress(TypeError, RecursionError):
+        return "".join(evaluate(part, values) for part in parts)[:MAX_CHARACTERS]

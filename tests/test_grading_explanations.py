@@ -1,0 +1,341 @@
+"""Each sentence that is in a hand-in is read as its exercise's explanation, or listed. No exercise
+gets a 0 for a sentence that is somewhere in the file.
+"""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from typing import NamedTuple
+
+import pytest
+
+from cypresskit.cli import cmd_grade
+from cypresskit.grading import course, gradebook, judging
+from cypresskit.grading.gradebook import CourseRecords
+from cypresskit.grading.submissions import Student
+from cypresskit.teach.check import Verdict
+
+LESSONS = course.read_lessons()
+BUS = LESSONS["09_bus"]
+
+Cells = list[course.Cell]
+
+
+class Graded(NamedTuple):
+    """What a teacher is shown of one student's work on a lesson."""
+
+    texts: dict[int, str]  #: explanations, by exercise
+    points: dict[int, float | None]  #: None: an empty cell, for the teacher to judge
+    status: str
+    page: str
+
+
+@pytest.fixture
+def graded(tmp_path, monkeypatch) -> Callable[..., Graded]:
+    """Grades notebooks of a lesson, whose answers are all right."""
+
+    def judge_student(attempts, *_) -> list[Verdict]:
+        return [Verdict(True, "fine")] * len(attempts)
+
+    monkeypatch.setattr(judging, "judge_student", judge_student)
+
+    def grade(*notebooks: Cells) -> Graded:
+        student = Student("ada", "ada")
+        for number, cells in enumerate(notebooks):
+            path = tmp_path / f"{number}.ipynb"
+            path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+            student.notebooks.append(path)
+        works = cmd_grade.student_work(LESSONS, None, student, None)
+        records = CourseRecords(LESSONS, [(student, works)])
+        (answers,) = works.values()
+        points = {e.number: records.explanation_points(e, a) for e, a in answers.items()}
+        texts = {e.number: a.explanation for e, a in answers.items()}
+        status, page = records.status(student), gradebook.render_page(records, student)
+        return Graded(texts, points, status, page)
+
+    return grade
+
+
+def sentence_cell(source: str, kind: str = "code", **more) -> course.Cell:
+    return course._cell({"cell_type": kind, "source": source, **more})
+
+
+def with_sentences(*sources: str, lesson: course.Lesson = BUS) -> Cells:
+    """The lesson's cells, with these in the places of the explanations."""
+    cells = deepcopy(lesson.cells)
+    places = [cell for cell in cells if course.find_entry(cell).get("part") == "sentence"]
+    for place, source in zip(places, sources):
+        place["source"] = source
+    return cells
+
+
+# -- the plain cases
+
+
+CALLS = {
+    "as handed out": 'ck.teach.explanation("""\n{}\n""")',
+    "single quotes": "ck.teach.explanation('''{}''')",
+    "one line": 'ck.teach.explanation("{}")  # done',
+    "by name": 'from cypresskit.teach import explanation\nexplanation("{}")',
+    "timed": '%%time\nck.teach.explanation("{}")\n!ls',
+    "a variable": 'text = "{}"\nck.teach.explanation(text)',
+    "a sum": 'end = "{}"\nck.teach.explanation("" + end)',
+    "joined": 'ck.teach.explanation(""\n    "{}")',
+    "a format": 'text, n = 1, 2\ntext = "{}"\nck.teach.explanation(f"""{{text}}""")',
+}
+
+
+@pytest.mark.parametrize("form", CALLS)
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_a_call_in_its_exercise_is_the_explanation(form, is_stripped, graded):
+    """With the cells' metadata and the headings, or by the checks alone."""
+    said = {number: f"my own words, number {number} (so)" for number in (1, 2, 3)}
+    cells = with_sentences(*(CALLS[form].format(text) for text in said.values()))
+    if is_stripped:
+        cells = [cell | {"metadata": {}} for cell in cells if not cell["source"].startswith("## ")]
+    seen = graded(cells)
+    assert seen.texts == said and "belong" not in seen.status
+    assert set(seen.points.values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("cells", "value"),
+    [
+        (['a = "slow "', 'ck.teach.explanation(a + "bus")'], "slow bus"),
+        (['a = "slow "', 'a = "fast "', 'ck.teach.explanation(a + "bus")'], "fast bus"),
+        (["n = 9", 'ck.teach.explanation(f"{n} times {0.5}")'], "9 times 0.5"),
+        (['a = b = "so"', 'b = f"{a} {b}"', "ck.teach.explanation(b)"], "so so"),
+    ],
+)
+def test_the_text_has_the_value_that_python_gives_it(cells, value, graded):
+    kept = with_sentences("\n".join(cells))
+    assert graded(kept).texts[1] == value
+    place = next(n for n, cell in enumerate(kept) if cell["source"].endswith(cells[-1]))
+    kept[place]["source"] = cells[-1]
+    earlier = [sentence_cell(source) for source in cells[:-1]]
+    assert graded([*kept[:place], *earlier, *kept[place:]]).texts[1] == value
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        'a = "so"\nfor a in ["is it slow"]:\n    ck.teach.explanation(a)',
+        'ck.teach.explanation(text="is it slow")',
+        'a = "so"\na += " is it slow"\nck.teach.explanation(a)',
+        'a = "so"\nif a:\n    a = "is it slow"\nck.teach.explanation(a)',
+        'a, b = "so", "is it slow"\nck.teach.explanation(b)',
+        'ck.teach.explanation("{}".format("is it slow"))',
+        'ck.teach.explanation("is it slow", "so")',
+        "ck.teach.explanation(" + '"is it slow" + ' * 3000 + '"")',
+    ],
+)
+def test_a_value_that_only_a_run_would_give_is_listed_with_its_texts(cell, graded):
+    seen = graded(with_sentences(cell))
+    assert seen.texts[1].startswith(course.ELSEWHERE) and "is it slow" in seen.texts[1]
+    assert "is it slow" in seen.status and seen.points[1] is None
+
+
+def test_a_text_that_doubles_itself_is_cut(graded):
+    cell = 'a = "is it slow"\n' + "a = a + a\n" * 60 + "ck.teach.explanation(a)"
+    text = graded(with_sentences(cell)).texts[1]
+    assert text.startswith("is it slowis it slow") and len(text) == course.MAX_SENTENCE
+
+
+# -- all others are listed
+
+
+def everything(text: str) -> str:
+    """A text without what quotes, wraps and marks change."""
+    return re.sub(r"(\\n|[\W_])+", "", text.casefold())
+
+
+OTHERS = {
+    "in Markdown": ("markdown", "{}"),
+    "in a list": ("markdown", "- {}"),
+    "in raw text": ("raw", "{}"),
+    "a turned cell": ("markdown", 'ck.teach.explanation("""\n{}\n""")'),
+    "a comment below": ("code", 'ck.teach.explanation("""\n\n""")\n# {}'),
+    "a comment beside": ("code", 'ck.teach.explanation("")  # {}'),
+    "a second string": ("code", 'ck.teach.explanation("""\n\n""")\n"""{}"""'),
+    "a string's name": ("code", 'why = "{}"'),
+    "printed": ("code", 'print("{}")'),
+    "prose": ("code", "{}"),
+    "no quotes": ("code", "ck.teach.explanation({})"),
+    "open quotes": ("code", 'ck.teach.explanation("""\n{}'),
+    "a lost call": ("code", '{}\n""")'),
+    "odd quotes": ("code", 'ck.teach.explanation(""{}"")'),
+    "a cell's magic": ("code", "%%markdown\n{}"),
+}
+
+
+@pytest.mark.parametrize("form", OTHERS)
+def test_a_text_without_its_call_is_listed_and_left_to_the_teacher(form, graded):
+    kind, source = OTHERS[form]
+    cells = with_sentences('ck.teach.explanation("for the first")')
+    (place,) = [
+        cell for cell in cells if course.find_entry(cell) == {"exercise": 2, "part": "sentence"}
+    ]
+    place |= {"cell_type": kind, "source": source.format("the bus is only half as busy")}
+    seen = graded(cells)
+    assert '"the bus is only half as busy' in seen.status
+    assert seen.texts[1] == "for the first" and seen.points[3] is None
+    for number in (2, 3):
+        assert "the bus is only half as busy" in seen.texts[number]
+    assert gradebook.UNWRITTEN not in seen.page and "0 of 2 points" not in seen.page
+
+
+def test_a_lesson_as_handed_out_has_nothing_to_list(graded):
+    """And an explanation that is missing has no points."""
+    for lesson in LESSONS.values():
+        seen = graded(deepcopy(lesson.cells))
+        assert "belong" not in seen.status and set(seen.points.values()) == {0.0}
+        assert not any(seen.texts.values())
+
+
+def test_code_alone_is_no_text(graded):
+    cells = deepcopy(BUS.cells)
+    cells.append(
+        sentence_cell('x = {"float64": 1}  # 24\nck.simulate("sgemm_tn", 64)  # n\nx != 3')
+    )
+    assert set(graded(cells).points.values()) == {0.0}
+
+
+def test_of_two_files_the_last_explanation_counts_and_the_other_is_listed(graded):
+    first, last = (with_sentences(f'ck.teach.explanation("the {n} one")') for n in "ab")
+    seen = graded(first, last)
+    assert seen.texts[1] == "the b one" and '"the a one"' in seen.status
+    assert "belong" not in graded(first, deepcopy(BUS.cells)).status
+    assert graded(first, deepcopy(BUS.cells)).texts[1] == "the a one"
+
+
+HUGE = (
+    "x",
+    "\n",
+    " ",
+    "%",
+    "'",
+    "#",
+    "ab ",
+    "1 ",
+    "(",
+    "a.",
+    "a+",
+    "# a\n",
+    "explanation(",
+    "('ab cd')\n",
+)
+
+
+@pytest.mark.parametrize("part", HUGE)
+@pytest.mark.parametrize("kind", ["code", "markdown"])
+def test_a_cell_of_any_text_is_read(part, kind, graded):
+    """It may be long, and made of what is hard to read."""
+    cell = sentence_cell(part * (course.MAX_CELL_CHARACTERS // len(part)), kind)
+    seen = graded([*deepcopy(BUS.cells), cell, cell])
+    assert len(seen.status) < gradebook.MAX_LISTED + 200
+
+
+# -- whatever was done to the notebook
+
+
+WORDS = (
+    "because the bus is slow, (so) each block reads half: l'été größer 因为 x2 a_b 9 % it's".split()
+)
+CALL_FORMS = {
+    "bare": lambda text: f"from x import explanation\nexplanation({text!r})",
+    "printed": lambda text: f"print(ck.teach.explanation(text={text!r}))",
+    "unknown": lambda text: f"ck.teach.explanation({' '.join(text.split())!r}.title())",
+    "sum": lambda text: f"b = {text[7:]!r}\nexplanation({text[:7]!r} + f'{{b}}')",
+    "twice": lambda text: f'ck.teach.explanation("")\nck.teach.explanation({text!r})',
+    "unquoted": lambda text: f"ck.teach.explanation({text})",
+}
+PLACES = "place", "place", "answer", "check", "end", "one cell"
+
+
+def sentence(chance: random.Random, number: int) -> str:
+    """A sentence of random words on some lines, which no other exercise has."""
+    words = [f"number no{number} so", *chance.choices(WORDS, k=chance.randrange(3, 20))]
+    return "".join(word + chance.choice("      \n") for word in words).strip()
+
+
+def written(chance: random.Random, text: str) -> tuple[str, str]:
+    """A cell's kind and source, with a text in some form."""
+    form = chance.choice([*CALLS, *OTHERS, *CALL_FORMS])
+    if form in CALL_FORMS:
+        return "code", CALL_FORMS[form](text)
+    kind, source = OTHERS.get(form, ("code", CALLS.get(form, "")))
+    if "#" in source and '"{}"' not in source:
+        text = text.replace("\n", "\n# ")
+    return kind, source.format(text)
+
+
+def translated(cell: course.Cell) -> course.Cell:
+    """A Markdown cell whose words were translated."""
+    swapped = re.sub(r"[a-zA-Z]{3,}", lambda word: word[0][::-1], cell["source"])
+    return cell | {"source": swapped} if cell["cell_type"] == "markdown" else cell
+
+
+def handed_in(chance: random.Random, lesson: course.Lesson) -> tuple[Cells, dict[int, str]]:
+    """A notebook of a lesson with a sentence on each exercise, somewhere; and these sentences."""
+    said = {exercise.number: sentence(chance, exercise.number) for exercise in lesson.exercises}
+    where = {number: chance.choice(PLACES) for number in said}
+    cells: Cells = []
+    at_end: Cells = []
+    is_translated = chance.random() < 0.3
+    for cell in deepcopy(lesson.cells):
+        cell = translated(cell) if is_translated else cell
+        entry = course.find_entry(cell)
+        part, number = entry.get("part"), entry.get("exercise", 0)
+        kind, source = written(chance, said.get(number, ""))
+        if part == "sentence" and where[number] == "place":
+            cell |= {"cell_type": kind, "source": source}
+        elif part == where.get(number) and kind == "code":
+            cell["source"] = chance.choice(
+                [f"{cell['source']}\n{source}", f"{source}\n{cell['source']}"]
+            )
+        elif part == "answer" and where.get(number, "place") != "place":
+            if where[number] == "one cell" and at_end:
+                at_end[-1]["source"] += f"\n\n{source}"
+            else:
+                at_end.append(sentence_cell(source, kind))
+        cells.append(cell)
+        if part == where.get(number) == "check" and kind != "code":
+            cells.append(sentence_cell(source, kind))
+    chance.shuffle(at_end)
+    return cells + at_end, said
+
+
+def mistreated(chance: random.Random, cells: Cells) -> Cells:
+    """A notebook that was stripped, merged or rearranged, or not."""
+    if chance.random() < 0.4:
+        cells = [cell | {"metadata": {}} for cell in cells]
+    if chance.random() < 0.2:
+        cells = [cell for cell in cells if not cell["source"].startswith("## ")]
+    while chance.random() < 0.4:
+        first = chance.randrange(1, len(cells) - 3)
+        *same, _ = chosen = cells[first : first + chance.randrange(2, 6)]
+        merged = same[0] | {"source": "\n\n".join(cell["source"] for cell in chosen)}
+        cells = [*cells[:first], merged, *cells[first + len(chosen) :]]
+    if chance.random() < 0.1:
+        first, *rest = cells
+        cells = [first, *chance.sample(rest, len(rest))]
+    return cells
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_each_sentence_is_its_exercise_s_or_listed_and_no_listed_one_has_no_points(seed, graded):
+    """Wherever it stands, and whatever was done to the notebook."""
+    chance = random.Random(seed)
+    lesson = LESSONS[chance.choice([*LESSONS])]
+    cells, said = handed_in(chance, lesson)
+    cells = mistreated(chance, cells)
+    seen = graded(cells)
+    shown = everything("\n".join(seen.texts.values()))
+    for text in said.values():
+        assert everything(text[7:]) in shown, (text, seen)
+    if any(text.startswith(course.ELSEWHERE) for text in seen.texts.values()):
+        assert "to no exercise" in seen.status
+    if "to no exercise" in seen.status:
+        assert 0 not in seen.points.values()
