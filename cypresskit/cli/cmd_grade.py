@@ -2,12 +2,13 @@
 
 import argparse
 import sys
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command
 from cypresskit.files.received import printable_name
-from cypresskit.tables import one_line
+from cypresskit.tables import one_line, quantity
 
 NO_SANDBOX = (
     "bubblewrap (bwrap) isn't installed or doesn't work here, or this processor is neither an"
@@ -21,19 +22,25 @@ NO_SANDBOX = (
 @command(
     "grade",
     "grade submitted notebooks",
-    "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. GRADES"
-    " gets grades.csv, with a row for each student; explanations.csv, with all explanations; and"
-    " feedback, a folder with a page for each student. Enter points for explanations into"
+    "SUBMITTED is a notebook, or has a folder or a file for each student, as Moodle and Canvas"
+    " deliver them. GRADES gets grades.csv, with a row for each student; explanations.csv, with all"
+    " explanations; wrong_answers.csv; moodle.csv or canvas.csv, to import there; and feedback, a"
+    " folder with a page for each student. Enter points for explanations into"
     " explanations.csv, at any time, and run the command again. It writes the other files anew."
     " Answers run in bare processes under bubblewrap (bwrap).",
     {
-        "submitted": {"metavar": "SUBMITTED", "type": Path, "help": "the folder of submissions"},
+        "submitted": {"metavar": "SUBMITTED", "type": Path, "help": "the submissions"},
         "grades": {"metavar": "GRADES", "type": Path, "help": "the folder for tables and feedback"},
         "--lessons": {
             "nargs": "+",
             "default": (),
             "metavar": "NN",
             "help": "numbers of the lessons that count; by default all that any student submitted",
+        },
+        "--exercises": {
+            "default": "",
+            "metavar": "NN.N,...",
+            "help": "exercises that count in their lessons, such as 05.1,05.3; by default all",
         },
         "--no-sandbox": {
             "action": "store_true",
@@ -49,7 +56,10 @@ def grade(args: argparse.Namespace) -> None:
     from cypresskit.timing import simulate
 
     try:
-        due = tuple(path.stem for path in course.select_notebooks(args.lessons))
+        exercises = args.exercises.replace(",", " ").split()
+        numbers = dict.fromkeys([*args.lessons, *(name.split(".")[0] for name in exercises)])
+        due = tuple(path.stem for path in course.select_notebooks([*numbers]))
+        lessons = course.select_exercises(course.read_lessons(), exercises)
         students, left_out = submissions.find_students(args.submitted)
     except NotADirectoryError:
         raise CommandError(f"{args.submitted} is a file: unpack it into a folder") from None
@@ -73,9 +83,7 @@ def grade(args: argparse.Namespace) -> None:
         points = gradebook.known_points(gradebook.parse_rows(sheet))
     except ValueError as error:
         raise CommandError(str(error)) from None
-    lessons = {
-        stem: lesson for stem, lesson in course.read_lessons().items() if not due or stem in due
-    }
+    lessons = {stem: lesson for stem, lesson in lessons.items() if not due or stem in due}
     records = gradebook.CourseRecords(
         lessons,
         points=points,
@@ -108,6 +116,12 @@ def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None
     without = [student.name for student, works in records.works if not works]
     if without:
         print(f"Without a grade, {len(without)} of {len(records.works)}: {', '.join(without)}")
+    handed_in = Counter(stem for _, works in records.works for stem in works)
+    lessons = [
+        f"{records.lessons[stem].name} ({quantity(handed_in[stem], 'student')})"
+        for stem in records.counted
+    ]
+    print(f"The maximum is {records.maximum}, 100 for each lesson: {', '.join(lessons)}")
     rows = gradebook.explanation_rows(records)
     if waiting := sum(row[gradebook.RUBRIC] is None for row in rows):
         print(

@@ -88,6 +88,27 @@ def select_notebooks(numbers: Sequence[str]) -> list[Path]:
     return chosen
 
 
+def select_exercises(lessons: Mapping[str, Lesson], names: Sequence[str]) -> dict[str, Lesson]:
+    """Return lessons with the exercises of these names, as in "05.1"; all of a lesson that has none
+    of them.
+
+    Raises
+    ------
+    ValueError
+        If there is no exercise of a name.
+    """
+    keys = {
+        e: f"{lesson.name[:2]}.{e.number}" for lesson in lessons.values() for e in lesson.exercises
+    }
+    if unknown := {*names}.difference(keys.values()):
+        raise ValueError(f"there is no exercise {min(unknown)}: give numbers such as 05.1")
+    chosen = {}
+    for stem, lesson in lessons.items():
+        own = tuple(exercise for exercise in lesson.exercises if keys[exercise] in names)
+        chosen[stem] = lesson._replace(exercises=own or lesson.exercises)
+    return chosen
+
+
 def read(path: Path) -> Lesson:
     """Read a lesson from its notebook."""
     cells = parse_cells(path.read_bytes())
@@ -124,12 +145,10 @@ def read_samples() -> dict[str, tuple[str, ...]]:
 def identify_lesson(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
     """Return which lesson a submitted notebook is, by its title, or else by its checks; or None."""
     text = "\n".join(cell["source"] for cell in cells)
-    scores = {
-        stem: (f"# {lesson.name}" in text, sum(e.check in text for e in lesson.exercises))
-        for stem, lesson in lessons.items()
-    }
-    score, stem = max((score, stem) for stem, score in scores.items())
-    return stem if any(score) else None
+    found = [stem for stem, lesson in lessons.items() if f"# {lesson.name}" in text]
+    for stem, lesson in lessons.items():
+        found += [stem for exercise in lesson.exercises if exercise.check in text]
+    return found[0] if found else None
 
 
 def parse_cells(data: bytes) -> list[Cell]:

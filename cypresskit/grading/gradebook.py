@@ -1,4 +1,4 @@
-"""Add up grades, and write ``grades.csv``, ``explanations.csv`` and a page of feedback per student.
+"""Add up grades, and write the tables and a page of feedback per student.
 
 Tables are written before pages; a page that can't be written doesn't stop the others. The folder of
 grades is this command's, except for ``explanations.csv``, which the teacher may change at any time:
@@ -11,6 +11,7 @@ points count for all students of the row. Columns that the teacher has added to 
 import csv
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from typing import NamedTuple
 from cypresskit.files.atomic import try_to_save
 from cypresskit.grading import course
 from cypresskit.grading.course import Exercise, Lesson
-from cypresskit.grading.submissions import Student
+from cypresskit.grading.submissions import CANVAS, MOODLE, Student
 from cypresskit.tables import as_csv, elided, one_line, quantity, read_csv
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
@@ -232,6 +233,37 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
     return sorted(rows, key=lambda row: row["exercise"])
 
 
+def wrong_rows(records: CourseRecords) -> list[dict]:
+    """Return the rows of ``wrong_answers.csv``, the most frequent of each exercise first."""
+    answers = [pair for submission in records.submissions() for pair in submission.answers.items()]
+    wrong = ((e.name, str(answer.verdict)) for e, answer in answers if not answer.verdict.right)
+    names = "exercise", "verdict", "count"
+    rows = [dict(zip(names, (*key, count))) for key, count in Counter(wrong).most_common()]
+    return sorted(rows, key=lambda row: row["exercise"])
+
+
+def system_tables(records: CourseRecords) -> dict[str, list[dict]]:
+    """Return tables that Moodle and Canvas import, by file, with the students that are theirs.
+
+    Moodle's is the grading worksheet of its assignment.
+    """
+    title = ", ".join(records.lessons[stem].name for stem in records.counted)
+    grades = [
+        (student, records.total(student) if works else "") for student, works in records.works
+    ]
+    moodle = [
+        {"Identifier": f"Participant {student.id}", "Grade": grade, "Last modified (grade)": ""}
+        for student, grade in grades
+        if student.system is MOODLE
+    ]
+    canvas = [
+        {"Student": student.name, "ID": student.id, "Section": "", title: grade}
+        for student, grade in grades
+        if student.system is CANVAS
+    ]
+    return {"moodle.csv": moodle, "canvas.csv": canvas}
+
+
 def format_csv(rows: Iterable[dict]) -> bytes:
     """Return rows as a CSV file, with the columns of a lesson next to each other."""
     text = as_csv(rows, order=lambda name: name[:2] * name[:2].isdigit())
@@ -355,6 +387,10 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
     files = {GRADES: format_csv(grade_rows(records))}
+    files["wrong_answers.csv"] = format_csv(wrong_rows(records))
+    for name, table in system_tables(records).items():
+        if table:
+            files[name] = as_csv(table).encode("utf-8", "replace")
     if not faults:
         files = {EXPLANATIONS: format_csv(rows)} | files
     for student, _ in records.works:

@@ -34,7 +34,7 @@ STUDENT = CallLimits(1_500.0, 8_000)  # for judging all answers of a student
 MODULES = ["cypresskit.grading.judging"] + [
     f"cypresskit.teach.{folder}.checks" for folder in teach.LESSONS.values()
 ]
-SPENT = "Not judged: the answers before this one took {:.0f} s."
+SPENT = f"No point: the answers before this one took {{:.0f}} s. All may take {BUDGET:.0f} s."
 CHECK_FAILED_HINT = "check the type and the size of what the answer returns."
 
 
@@ -127,8 +127,8 @@ def judge_all(work: list[list], seed: str, sandbox: list[str] | None) -> list[li
 
 def check_failed(verdict: Verdict) -> Verdict:
     """Return the verdict on an answer whose check raised an exception."""
-    why = verdict.message.splitlines()[0]
-    return Verdict(False, f"The check fails on this answer: {why}", CHECK_FAILED_HINT)
+    why = verdict.message.splitlines()[-1]
+    return Verdict(False, f"No point: the check fails on this answer: {why}", CHECK_FAILED_HINT)
 
 
 def judge_student(

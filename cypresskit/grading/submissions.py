@@ -24,7 +24,7 @@ from cypresskit.files.received import (
 from cypresskit.grading.course import Cell, parse_cells
 from cypresskit.tables import one_line
 
-MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]*_?(?P<file>.*)", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
 ARCHIVES = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz", ".zip"  # endings of archives
@@ -41,6 +41,7 @@ class Student:
     name: str
     notebooks: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  #: on files that aren't read
+    system: re.Pattern | None = None  #: ``MOODLE`` or ``CANVAS``, if its number is ``id``
 
     @property
     def page(self) -> str:
@@ -53,7 +54,8 @@ class Student:
 
 
 def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
-    """Return the students whose work is in a folder, and the names of hidden entries in it.
+    """Return the students whose work is in a folder, or whose notebook this is, and the names of
+    hidden entries in the folder.
 
     Raises
     ------
@@ -62,8 +64,11 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
     """
     found: dict[str, Student] = {}
     left_out = []
-    with os.scandir(submitted) as entries:
+    is_single = submitted.suffix.lower() == NOTEBOOK and submitted.is_file()
+    with os.scandir(submitted.parent if is_single else submitted) as entries:
         inside = sorted(entries, key=lambda entry: entry.name)
+    if is_single:
+        inside = [entry for entry in inside if entry.name == submitted.name]
     flat: dict[str, list[tuple[Path, str, str]]] = {}
     for entry in inside:
         shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
@@ -71,10 +76,11 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
             left_out.append(one_line(shown))
             continue
         is_folder = entry.is_dir(follow_symlinks=False)
-        match = (MOODLE if is_folder or entry.is_symlink() else CANVAS).match(shown)
+        match = MOODLE.match(shown) or (None if is_folder else CANVAS.match(shown))
         plain = shown if is_folder else ENDING.sub("", shown)
         id, name = (match["id"], match["name"]) if match else (plain, plain)
-        student = found.setdefault(id, Student(one_line(id), one_line(name)))
+        system = match.re if match else None
+        student = found.setdefault(id, Student(one_line(id), one_line(name), system=system))
         if is_folder:
             _take(student, [(path, path.name, why) for path, why in find_files(Path(entry.path))])
             continue

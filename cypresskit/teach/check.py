@@ -310,11 +310,11 @@ def _open_answer(source: AnswerSource, stack: ExitStack) -> Answer:
         hint = more if is_absent else f"line {refused.line} of that cell."
         raise CheckStopped(f"{where} {refused}.", hint) from None
     except Raised as error:
-        message = f"The answer could not be judged: {error}."
+        message = f"There is no answer to check: {error}."
         raise CheckStopped(message, NEEDED_CELLS_HINT) from None
     except NoResult as lost:
         message, hint = explain_no_result(f"the cell of {name}", lost, MAKING.seconds)
-        raise CheckStopped(f"The answer could not be judged: {message}", hint) from None
+        raise CheckStopped(f"There is no answer to check: {message}", hint) from None
     except OSError as error:
         raise CheckStopped(
             f"The check can't begin: no Python can be started here ({error.strerror or error}).",

@@ -48,15 +48,14 @@ def find_calls(cell: str, values: dict[str, Any]) -> Iterator[str | None]:
     for statement in tree.body if tree else ():
         value = evaluate(statement.value, values) if isinstance(statement, ast.Assign) else None
         values |= dict.fromkeys(find_bound_names(statement), value)
-        for call in ast.walk(statement):
-            if not isinstance(call, ast.Call):
-                continue
+        calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        for call in calls:
             if getattr(call.func, "attr", getattr(call.func, "id", "")) == "explanation":
                 text = evaluate(call.args[0], values) if len(call.args) == 1 else None
                 yield text if text is None else str(text)
 
 
-def evaluate(node: ast.AST, values: Mapping[str, Any]) -> Any:
+def evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
     """Return the value of a constant or a name, or of texts joined by ``+`` or in a format.
 
     That of anything else is None.

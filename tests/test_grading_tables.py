@@ -1,0 +1,239 @@
+"""The tables of a class: which lessons and exercises count, what Moodle and Canvas import, and the
+commonest wrong answers.
+"""
+
+import csv
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cypresskit import cli
+from cypresskit.grading import course, gradebook, judging, submissions
+from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
+from cypresskit.grading.submissions import Student
+from cypresskit.isolated.process import ForkServer
+from cypresskit.teach import check
+from cypresskit.teach.check import Verdict
+
+LESSONS = course.read_lessons()
+NAMES = ["Ada L", "Jörg Ø", "=cmd()", "O'Neil, Pat", "İpek"]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Judges by what an answer's cell says, so that no process has to run."""
+
+    def judge_student(attempts, *_) -> list[Verdict]:
+        return [Verdict("right" in "".join(attempt.cells), "fine") for attempt in attempts]
+
+    monkeypatch.setattr(judging, "judge_student", judge_student)
+    monkeypatch.setattr("cypresskit.isolated.process.find_sandbox", lambda: ["bwrap"])
+    monkeypatch.setattr("cypresskit.timing.simulate", lambda *_: None)
+
+
+def put(path: Path, stem: str = "09_bus", **more: str) -> None:
+    """Save a lesson, with the source of an answer in place of the given one."""
+    cells = json.loads(json.dumps(LESSONS[stem].cells))
+    for cell in cells:
+        cell["source"] = more.get(course.find_entry(cell).get("part", ""), cell["source"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+
+
+def graded(*arguments: object) -> int:
+    return cli.main(["grade", *map(str, arguments)])
+
+
+# -- which exercises count
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("options", "counted"),
+    [
+        (["--exercises", "09.1,09.3"], ["09.1", "09.3"]),
+        (["--exercises", "09.1, 10.2"], ["09.1", "10.2"]),
+        (["--exercises", "09.3", "--lessons", "09", "10"], ["09.3", "10.1", "10.2", "10.3"]),
+        (["--lessons", "09", "09"], ["09.1", "09.2", "09.3"]),
+    ],
+)
+def test_only_the_exercises_that_are_asked_for_count(options, counted, tmp_path, capsys):
+    said = 'ck.teach.explanation("my own words, here")'
+    put(tmp_path / "in/ada/a.ipynb", answer="right = 1", sentence=said)
+    put(tmp_path / "in/ada/b.ipynb", "10_larger", answer="right = 1", sentence=said)
+    assert graded(tmp_path / "in", tmp_path / "out", *options) == 0
+    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    found = [re.match(r"(\d\d) .*, exercise (\d+):(?!.*, explanation)", name) for name in row]
+    assert [f"{match[1]}.{match[2]}" for match in found if match] == counted
+    lessons = {name[:2] for name in counted}
+    assert float(row["total"]) == 60 * len(lessons)
+    assert float(row["maximum"]) == 100 * len(lessons)
+    assert f"The maximum is {100 * len(lessons)}, 100 for each" in capsys.readouterr().out
+    assert "belong to no exercise" not in row["status"]
+
+
+@pytest.mark.parametrize("name", ["09.9", "9.1", "09", "x", "09.01", "99.1", "²"])
+def test_an_exercise_that_does_not_exist_is_named(name, tmp_path, capsys):
+    put(tmp_path / "in/a.ipynb")
+    assert graded(tmp_path / "in", tmp_path / "out", "--exercises", f"09.1,{name}") == 1
+    assert name.split(".")[0] in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_maximum_is_explained_by_who_handed_in_what(tmp_path, capsys):
+    for name in "abc":
+        put(tmp_path / f"in/{name}/09.ipynb")
+    put(tmp_path / "in/c/10.ipynb", "10_larger")
+    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if "maximum" in line]
+    assert (
+        "200" in told
+        and "09 The bus (3 students)" in told
+        and "10 Larger than the card (1 student)" in told
+    )
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_single_notebook_is_graded(tmp_path, capsys):
+    """Alone, whatever lies beside it; a file that is none is told to be unpacked."""
+    put(tmp_path / "Ada's bus.ipynb", answer="right = 1")
+    put(tmp_path / "other.ipynb")
+    assert graded(tmp_path / "Ada's bus.ipynb", tmp_path / "out") == 0
+    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    assert (row["id"], row["total"]) == ("Ada's bus", "60.0")
+    (tmp_path / "all.zip").write_bytes(b"PK")
+    assert graded(tmp_path / "all.zip", tmp_path / "new") == 1
+    assert "unpack it" in capsys.readouterr().err
+
+
+# -- what is told of an answer without a point
+
+
+def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch):
+    """The check failed, the time was spent, the process ended, or the answer never began."""
+    attempt = judging.Attempt(["def peak(*_): return 1"], "ck.teach.start_here.check_peak(peak)")
+    broken = check.report_broken_check(KeyError("odd"))
+    monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
+    verdicts = [Verdict(*fields) for fields in judging.judge_all([[*attempt]], "", None)]
+    monkeypatch.setattr(judging, "BUDGET", -1.0)
+    verdicts += [Verdict(*fields) for fields in judging.judge_all([[*attempt]], "", None)]
+
+    def dies(*_, **__):
+        raise judging.NoResult("memory")
+
+    monkeypatch.setattr(judging, "call", dies)
+    verdicts += judging.judge_student([attempt], ForkServer(None))
+    monkeypatch.undo()
+    server = ForkServer(None)
+    verdicts += [
+        judging.judge([f"peak = 1\n{line}"], attempt.check, server) for line in ("exit()", "1 /")
+    ]
+    server.end()
+    exercise = LESSONS["00_start_here"].exercises[0]
+    for verdict in verdicts:
+        works = {"00_start_here": {exercise: GradedAnswer(verdict)}}
+        records = CourseRecords(LESSONS, [(student := Student("a", "a"), works)])
+        page = gradebook.render_page(records, student)
+        assert "0 of 1" in page and not re.search(r"(not|n't|never) (be )?judged", page, re.I), page
+        assert not verdict.right and verdict.message
+    assert "odd" in verdicts[0].message and "300 s" in verdicts[1].message
+    assert "memory" in verdicts[2].message
+
+
+@pytest.mark.parametrize("place", ["cell", "call"])
+def test_the_limit_that_ended_an_answer_is_the_one_that_is_told(place, monkeypatch):
+    monkeypatch.setattr(check, "SECONDS", 1.5)
+    monkeypatch.setattr(check, "MAKING", check.CallLimits(2.5, 2_000))
+    cell = {"cell": "while True: pass\n", "call": "def peak(*_):\n    while True: pass"}[place]
+    server = ForkServer(None)
+    call = "ck.teach.start_here.check_peak(peak)"
+    verdict = judging.judge([f"{cell}\npeak = peak"], call, server)
+    server.end()
+    assert f"not ended after {'2.5' if place == 'cell' else '1.5'} s" in verdict.message
+
+
+# -- tables to import
+
+
+def delivered(chance: random.Random, folder: Path) -> dict[str, dict[str, str]]:
+    """What Moodle, Canvas or nobody delivered: each student's name by number, by system."""
+    expected: dict[str, dict[str, str]] = {"moodle": {}, "canvas": {}}
+    for number in chance.sample(range(1, 99_999), 8):
+        name, system = chance.choice(NAMES), chance.choice(["moodle", "moodle files", "canvas", ""])
+        late = chance.choice(["", "LATE_"])
+        plain = re.sub(r"\W", "", name.lower())
+        path = {
+            "moodle": f"{name}_{number}_assignsubmission_file/09_bus.ipynb",
+            "moodle files": f"{name}_{number}_assignsubmission_file_my_09_bus.ipynb",
+            "canvas": f"{plain}_{late}{number}_88_09_bus-2.ipynb",
+        }.get(system, f"student {number}/x.ipynb")
+        put(folder / path, answer=chance.choice(["right = 1", "x = 1"]))
+        if system:
+            expected[system.split()[0]][str(number)] = plain if system == "canvas" else name
+    return expected
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("seed", range(5))
+def test_moodle_and_canvas_get_the_tables_that_they_import(seed, tmp_path):
+    """With each of their students, by number, and the total."""
+    expected = delivered(random.Random(seed), tmp_path / "in")
+    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    grades = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    totals = {row["id"]: row["total"] for row in grades}
+    moodle, canvas = tmp_path / "out/moodle.csv", tmp_path / "out/canvas.csv"
+    assert (moodle.exists(), canvas.exists()) == tuple(map(bool, expected.values()))
+    if moodle.exists():
+        first = moodle.read_bytes().splitlines()[0]
+        assert first == b"Identifier,Grade,Last modified (grade)"
+        found = {row["Identifier"].split()[1]: row["Grade"] for row in rows(moodle)}
+        assert found == {id: totals[id] for id in expected["moodle"]}
+        assert all(row["Identifier"].startswith("Participant ") for row in rows(moodle))
+    if canvas.exists():
+        assert canvas.read_bytes().splitlines()[0] == b"Student,ID,Section,09 The bus"
+        found = {row["ID"]: (row["Student"], row["09 The bus"]) for row in rows(canvas)}
+        assert found == {id: (name, totals[id]) for id, name in expected["canvas"].items()}
+
+
+@pytest.mark.usefixtures("quick")
+def test_who_handed_in_nothing_that_can_be_judged_gets_no_grade_to_import(tmp_path):
+    (tmp_path / "in/Ada_7_assignsubmission_file").mkdir(parents=True)
+    put(tmp_path / "in/Bob_8_assignsubmission_file/x.ipynb", answer="right = 1")
+    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    assert [row["Grade"] for row in rows(tmp_path / "out/moodle.csv")] == ["", "60.0"]
+
+
+def test_a_file_of_moodle_has_the_same_student_as_its_folders(tmp_path):
+    for name in ("file_09.ipynb", "onlinetext_onlinetext.html", "file"):
+        path = tmp_path / f"Ada L_4711_assignsubmission_{name}"
+        put(path / "10.ipynb" if name == "file" else path)
+    (student,), _ = submissions.find_students(tmp_path)
+    assert (student.id, student.name, len(student.notebooks)) == ("4711", "Ada L", 2)
+
+
+# -- the commonest wrong answers
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_commonest_wrong_answers_of_each_exercise_come_first(seed):
+    chance = random.Random(seed)
+    exercises = LESSONS["09_bus"].exercises
+    records = CourseRecords(LESSONS)
+    wrong: Counter[tuple[str, str]] = Counter()
+    for number in range(40):
+        answers = {
+            e: GradedAnswer(Verdict(chance.random() < 0.3, chance.choice("abc"))) for e in exercises
+        }
+        records.works.append((Student(f"{number}", f"{number}"), {"09_bus": answers}))
+        wrong.update((e.name, f"{a.verdict}") for e, a in answers.items() if not a.verdict.right)
+    table = gradebook.wrong_rows(records)
+    assert {(row["exercise"], row["verdict"]): row["count"] for row in table} == wrong
+    assert table == sorted(table, key=lambda row: (row["exercise"], -row["count"]))
