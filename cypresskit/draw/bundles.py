@@ -26,6 +26,7 @@ LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
 LISTED = 17  # visible lines of IL
 TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 450, 17  # with at most 17 rows per column
 DETAIL_LEFT = 840
+GAP = 18  # from a stage's left end to its part
 SLOT = 76  # width of a slot of the current bundle
 PORTS_TOP, PORT = 124, 26  # its read ports, and the height of one
 FETCH = re.compile(r"sample_resource\((\d+)\)_sampler\(\d+\)(?:_aoffimmi(\([^)]*\)))?")
@@ -55,10 +56,13 @@ def bundles(code: Code | Source = "sgemm_tn") -> Player:
     """
     loop = _Loop(code if isinstance(code, Code) else compile(resolve_program(code)))
     sheet = Sheet(f"VLIW bundles: {loop.name}")
-    label = "Lines of IL; bundles of five slots; the current bundle, its read ports and slots"
-    sheet.stage(label, WIDTH, HEIGHT)
+    # Each part is on a stage of its own: on a phone one is below the other.
+    sheet.stage("Lines of IL", TABLE_LEFT - GAP, HEIGHT)
     _draw_listing(sheet, loop)
+    sheet.stage("Bundles of five slots", DETAIL_LEFT - TABLE_LEFT, HEIGHT, left=TABLE_LEFT - GAP)
     _draw_table(sheet, loop)
+    label = "The current bundle, its read ports and slots"
+    sheet.stage(label, WIDTH - DETAIL_LEFT + GAP, HEIGHT, left=DETAIL_LEFT - GAP)
     _draw_detail(sheet, loop)
     sheet.about |= {line: loop.story(line) for line in loop.used}
     note = theme.html(

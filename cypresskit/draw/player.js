@@ -10,6 +10,7 @@ const SIZES = [24, 18, 14, 12]
 const READABLE_TEXT = 11
 const SMALL_TEXT = 7.7
 const LEAST_TEXT = 8
+const HIDDEN_TEXT = 6 // below this size a label would only cover others
 const LISTED_LINES = 13 // visible lines of a listing
 const STEP_MS = 220 // duration of a single step's animation
 const MIN_INTERVAL_MS = 28 // between two drawings of an animation
@@ -84,6 +85,7 @@ class Player {
     el.setAttribute("role", "group")
     el.setAttribute("aria-label", spec.label)
     el.tabIndex = 0
+    this.stretch()
     this.addControls()
     this.addClicks()
     this.addKeys()
@@ -402,15 +404,26 @@ class Player {
     probe.remove()
   }
 
-  /** Let texts scale with their figures, in steps. */
+  /** Make figures taller, where the page wants that: on a phone, wide ones would be low. */
+  stretch() {
+    const tall = Number(getComputedStyle(this.el).getPropertyValue("--ck-tall")) || 1
+    for (const figure of this.spec.figures) if (tall > 1) figure.aspect_ratio /= tall
+  }
+
+  /** Let texts have the page's typeface, and scale with their figures, in steps. */
   addFits() {
+    const family = getComputedStyle(this.el).fontFamily
+    for (const [, glyph] of this.spec.fitted)
+      if (glyph.text_font?.value !== "monospace") glyph.text_font = {value: family}
     for (const [figure, glyph, part, most] of this.spec.fitted) {
       const fit = () => {
         const {start, end} = figure.x_range
         const size = Math.min(most, (part * figure.inner_width) / Math.abs(end - start))
         const least = size > SMALL_TEXT ? READABLE_TEXT : LEAST_TEXT
         const step = SIZES.find((each) => each <= size) ?? least
-        if (figure.inner_width > 0) glyph.text_font_size = {value: `${step}px`}
+        if (!figure.inner_width) return
+        glyph.text_font_size = {value: `${step}px`}
+        glyph.text_alpha = {value: size < HIDDEN_TEXT ? 0 : 1}
       }
       figure.properties.inner_width.change.connect(fit)
       fit()

@@ -88,12 +88,14 @@ class Sheet(Parts):
         self._unused = Scatter(x=0, y=0)
         self._staged = False  # whether text scales with the latest figure
 
-    def stage(self, label: str, width: float, height: float, most: float = 1.2) -> None:
-        """Add a bare figure from (0, 0) at the upper left to (width, height).
+    def stage(
+        self, label: str, width: float, height: float, most: float = 1.2, left: float = 0
+    ) -> None:
+        """Add a bare figure from (left, 0) at the upper left to (left + width, height).
 
         A unit is about a pixel, and at most ``most`` pixels.
         """
-        fig = self.plot(label, (0, width), (height, 0), high=most * height)
+        fig = self.plot(label, (left, left + width), (height, 0), high=most * height)
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
         self._staged = True
 
