@@ -154,6 +154,16 @@ def test_a_step_that_is_no_faster_is_left_out(make, edits):
     assert STEPS["02"].title not in [bar.name for bar in own_climb(edits).bars]
 
 
+def test_a_step_that_only_reorders_stands_where_it_is_as_fast(make, edits):
+    """The reader's products of the step before may have been in order. A slower one is no step."""
+    step = STEPS["03"]
+    make(edits, "02", starter_text("block_8x8"), 1828.0)
+    make(edits, "03", step.solved, 1755.0)
+    assert step.title not in [bar.name for bar in own_climb(edits).bars]
+    make(edits, "03", f"{step.solved}; again\n", 1828.0)
+    assert step.title in [bar.name for bar in own_climb(edits).bars]
+
+
 def test_the_line_of_a_step_is_the_readers(make, edits):
     step = STEPS["02"]
     line = "mad r14, r3.x, r4, r14"

@@ -239,13 +239,14 @@ def test_an_error_in_an_answer_names_its_line():
 
 
 def test_the_table_shows_each_slot_and_what_is_handed_on():
-    lines = bundles.bundle_table("add r5.x, r1.x, r1.y \n add r0, r5.x, r1.z").splitlines()
-    assert lines[0].split() == list("xyzwt")
-    assert [line.split().count(".") for line in lines[1:]] == [4, 4]
-    assert "ADD*" in lines[2] and "*" not in lines[1]
-    assert "RCP" in bundles.bundle_table("rcp r0, r1.x").splitlines()[1][49:], (
-        "t is the last column"
-    )
+    chain = ["add r5.x, r1.x, r1.y", "add r0, r5.x, r1.z"]
+    table = bundles.bundle_table({"chain": chain, "one": ["rcp r0, r1.x"]})
+    assert table.heads == ["program", *"xyzwt"]
+    assert [row[0] for row in table.values] == ["chain", "chain", "one"]
+    first, second, alone = (row[1:] for row in table.values)
+    assert [row.count("") for row in (first, second, alone)] == [4, 4, 4]
+    assert "ADD*" in second and "ADD" in first
+    assert alone[-1] == "RCP", "t is the last column"
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])

@@ -1,5 +1,6 @@
 """The reader's climb: the fastest kernel of each saved step, and of the contest, each faster than
-the one before; and the line that made the difference. Side steps are left out.
+the one before; and the line that made the difference. A step that reorders lines needn't be faster:
+those of the step before may have been in order. Side steps are left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,8 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
                 for edit in histories[step.name]
                 if edit.right is not None and edit.text != step.starter
             )
-        start = before.text if step.previous and bars else step.starter
+        continues = step.previous and bars and not step.reorders
+        start = before.text if continues else step.starter
         change = change_between(start, kept.text)
         bars.append(Bar(step.title, change, kept.gflops, before.gflops))
         before = kept
@@ -64,6 +66,7 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         else:
             least = 0.0 if step.whole else step.targets.minimum
             edit = edits.fastest(step.n, least, given=step.starter)
-        if step.climbs and edit is not None and edit.gflops > CLOSE * fastest:
+        least = fastest / CLOSE if step.reorders else fastest * CLOSE
+        if step.climbs and edit is not None and edit.gflops > least:
             yield step, edit
-            fastest = edit.gflops
+            fastest = max(fastest, edit.gflops)

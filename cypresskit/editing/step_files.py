@@ -75,14 +75,16 @@ def begin_step(path: Path, step: Step) -> None:
     """Make a step's file, if there is none.
 
     It holds the submitted text of its history; or the fastest correct text of the steps before it,
-    with a note in its history; or the starter. Raises ``OSError`` if it can't be written.
+    with a note in its history; or the starter, and this always if lines are only to be reordered:
+    the reader's may be in order. Raises ``OSError`` if it can't be written.
     """
     if path.exists():
         return
     edits = Edits(history_path(path))
     known = submitted_edit(edits, step)
     made = histories(path.parent)
-    before = [(each, made[each.name].fastest(each.n)) for each in _steps_before(step)]
+    earlier = () if step.reorders else _steps_before(step)
+    before = [(each, made[each.name].fastest(each.n)) for each in earlier]
     own = [(edit.gflops, each.name, edit.text) for each, edit in before if edit is not None]
     gflops, name, text = max(own, default=(0.0, "", step.starter))
     save_file(path, known.text if known else text)

@@ -2,13 +2,15 @@
 exercises.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from fractions import Fraction
 
 from cypresskit.devices import HD5850, HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
+from cypresskit.lesson_table import Table
 from cypresskit.published import conditions
 from cypresskit.published import kernel as published
 from cypresskit.teach.climb import climb_exercise, describe_iteration
@@ -24,10 +26,10 @@ def word_bytes(kernel: Kernel) -> int:
     return BYTES[kernel.precision]
 
 
-def counted(name: str) -> float:
+def counted(name: str) -> Fraction:
     """Count the words that a kernel of the catalog fetches per flop, with N = 64."""
     kernel = KERNELS[name]
-    return run(kernel, 64, 64, 64).fetch_bytes / word_bytes(kernel) / (2 * 64**3)
+    return Fraction(run(kernel, 64, 64, 64).fetch_bytes, word_bytes(kernel) * 2 * 64**3)
 
 
 def simulate_block(size: int, n: int = 2048, device: Device = HD5870) -> Report:
@@ -40,29 +42,16 @@ def simulate_blocks(sizes: Sequence[int]) -> dict[int, Report]:
     return dict(zip(sizes, map_in_threads(simulate_block, sizes), strict=True))
 
 
-def words_table() -> str:
-    """Tabulate the words that kernels fetch per flop: counted, and by the formula."""
-    names = (
-        "sgemm_naive",
-        "sgemm_tn_stream",
-        "sgemm_tn",
-        "dgemm_naive",
-        "dgemm_tn_stream_2x8",
-        "dgemm_tn",
-        "ddgemm_naive",
-        "ddgemm_tn_fma",
-    )
-    heading = (
-        "kernel               precision      block  counted  (rows + columns) / (2 rows columns)"
-    )
-    rows = [heading]
-    for name in names:
-        kernel = KERNELS[name]
-        height, width = kernel.block
-        formula = (height + width) / (2 * height * width)
-        block = f"{height} x {width}"
-        rows.append(f"{name:20} {kernel.precision:14} {block}  {counted(name):.4f}  {formula:.4f}")
-    return "\n".join(rows)
+def words_table() -> Table:
+    """Return the words that kernels fetch per flop, as fractions: counted, and by the formula."""
+    names = "sgemm_naive", "sgemm_tn_stream", "sgemm_tn", "dgemm_tn_stream_2x8", "dgemm_tn"
+    rows = []
+    for name in (*names, "ddgemm_tn_fma"):
+        height, width = KERNELS[name].block
+        formula = Fraction(height + width, 2 * height * width)
+        rows.append([name, f"{height} x {width}", str(counted(name)), str(formula)])
+    heads = ["kernel", "block", "counted", "(rows + columns) / (2 rows columns)"]
+    return Table(heads, rows, keys=len(heads))
 
 
 def memory_bandwidths() -> dict[str, float]:
@@ -71,50 +60,16 @@ def memory_bandwidths() -> dict[str, float]:
     return {"texture units": HD5870.texture_gb_s, "L2 cache": l2, "memory": HD5870.memory_gb_s}
 
 
-def bandwidth_table() -> str:
-    """Tabulate the GB/s of the memories, and what each precision needs at the peak, by block."""
-    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in memory_bandwidths().items())
-    rows = [
-        f"delivered: {rates} GB/s",
-        "",
-        "needed      F     S   b = 1     2     4     8    16",
-    ]
-    for precision, size in BYTES.items():
-        peak = HD5870.peak_gflops(precision)
-        needs = "".join(f"{peak * size / b:6.0f}" for b in (1, 2, 4, 8, 16))
-        rows.append(f"{precision:13}{peak:5.0f} {size:2}  {needs}  GB/s")
-    return "\n".join(rows)
-
-
-def resource_table(reports: Mapping[int, Report]) -> str:
-    """Tabulate what each block of ``simulate_blocks`` needs, and how busy it keeps the chip."""
-    rows = [" b  registers  wavefronts per engine  texture  arithmetic  Gflop/s"]
-    for b, report in reports.items():
-        busy = f"{100 * report.busy['texture']:4.0f} %   {100 * report.busy['ALU']:6.0f} %"
-        rows.append(
-            f"{b:2}  {report.registers:8}  {report.active_wavefronts:21}   {busy}"
-            f"  {report.gflops:9.0f}"
-        )
-    return "\n".join(rows)
-
-
-def measured_table() -> str:
-    """Tabulate three published kernels: GB/s for the peak, roofline, speeds."""
-    rows = [
-        "kernel             N      b  needs at peak      roofline  measured   modeled   (Gflop/s)"
-    ]
+def measured_table() -> Table:
+    """Return the speeds of three published kernels: their roofline, as published, and modeled."""
+    rows = []
     for name in ("sgemm_tn", "dgemm_tn", "ddgemm_tn_fma"):
-        kernel = KERNELS[name]
-        row = published(name)
-        n, b = row["n_at_max"], kernel.block[0]
-        peak = HD5870.peak_gflops(kernel.precision)
-        size = word_bytes(kernel)
-        roof = min(peak, HD5870.texture_gb_s * b / size)
-        rows.append(
-            f"{name:13} {n:6}  {b} x {b}  {peak * size / b:8.0f} GB/s  {roof:12.1f}"
-            f"  {row['gflops_max']:8}  {simulate_published(name).gflops:8.0f}"
-        )
-    return "\n".join([*rows, str(conditions("sgemm_tn"))])
+        kernel, row = KERNELS[name], published(name)
+        roof = HD5870.texture_gb_s * kernel.block[0] / word_bytes(kernel)
+        speeds = min(HD5870.peak_gflops(kernel.precision), roof), row["gflops_max"]
+        rows.append([name, row["n_at_max"], *speeds, simulate_published(name).gflops])
+    heads = ["kernel", "N", "roofline, Gflop/s", "measured", "modeled"]
+    return Table(heads, rows, keys=2, note=str(conditions("sgemm_tn")))
 
 
 @climb_exercise("own")

@@ -2,7 +2,7 @@
 exercises.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from cypresskit.il import Program, assemble
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.lesson_table import Table
 from cypresskit.machine import KernelError, launch
 from cypresskit.machine.checks import check
 from cypresskit.tables import listed
@@ -28,14 +29,8 @@ dcl_output_generic o0
 TERMS, BUDGET = 16, 5  # of exercise 3
 MOST = 1_000  # instructions of its kernel: a dozen are enough
 CHAINED = 32  # numbers that are added up in chains
-COMPARED = (
-    "sgemm_tn",
-    "sgemm_tn_37",
-    "dgemm_tn",
-    "ddgemm_tn_fma",
-    "sgemm_64x64",
-    "sgemm_64x64_lds",
-)
+COMPARED = "sgemm_tn", "dgemm_tn", "ddgemm_tn_fma", "sgemm_64x64", "sgemm_64x64_lds"
+WHAT = "bundles", "registers", "full, %"
 
 
 def tiny(body: str, texels: int = 4) -> Code:
@@ -51,21 +46,21 @@ def tiny(body: str, texels: int = 4) -> Code:
     )
 
 
-def bundle_table(body: str) -> str:
-    """Tabulate the arithmetic bundles of a small kernel, one per line with its five slots. A star
-    marks an operation that reads a result of the previous bundle from PV or PS.
+def bundle_table(programs: Mapping[str, Sequence[str]]) -> Table:
+    """Return the arithmetic bundles of small programs, each with its five slots. The last line of a
+    program makes the result. A star marks an operation that reads a result of the previous bundle
+    from PV or PS.
     """
-    lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
-    code = tiny(body)
-    for number, bundle in enumerate(working(code.controls), 1):
-        filled = dict.fromkeys(range(5), ".")
-        for o in bundle.operations:
-            is_passed = any(r.kind in ("pv", "ps") for r in o.reads)
-            filled[o.slot] = code.opcodes[o.line] + "*" * is_passed
-        lines.append(
-            f"{number:2}   " + " ".join(f"{filled[slot]:11}" for slot in range(5)).rstrip()
-        )
-    return "\n".join(lines)
+    rows = []
+    for name, lines in programs.items():
+        code = tiny("\n".join(lines))
+        for bundle in working(code.controls):
+            filled = dict.fromkeys(range(5), "")
+            for o in bundle.operations:
+                is_passed = any(r.kind in ("pv", "ps") for r in o.reads)
+                filled[o.slot] = code.opcodes[o.line] + "*" * is_passed
+            rows.append([name, *filled.values()])
+    return Table(["program", *"xyzwt"], rows)
 
 
 def working(clauses: Iterable[Control]) -> list[Bundle]:
@@ -74,24 +69,19 @@ def working(clauses: Iterable[Control]) -> list[Bundle]:
     return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
 
-def compiler_table() -> str:
-    """Tabulate bundles, registers and filled slots: AMD's compiler as published, and this
-    package's.
+def compiler_table() -> Table:
+    """Return bundles, registers and the share of full bundles: AMD's compiler's, as published, and
+    this package's.
     """
-    lines = ["                 AMD's, published       this workbook's"]
-    lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots")
+    rows = []
     for name in COMPARED:
-        row = published.kernel(name)
-        made = kernel_stats(name)
+        row, made = published.kernel(name), kernel_stats(name)
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
-        share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
-        our_bundles = f"{made.bundles_per_iteration} for {made.k_per_iteration} k"
-        line = (
-            f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {our_bundles:14}"
-            f" {made.gprs:4}"
-        )
-        lines.append(f"{line} {made.slots4_pct + made.slots5_pct:7.0f} %")
-    return "\n".join(lines)
+        full = row["slots4_pct"] + row["slots5_pct"] if "slots4_pct" in row else None
+        ours = made.bundles_per_iteration, made.gprs, made.slots4_pct + made.slots5_pct
+        rows.append([name, row.get("bundles"), ours[0], registers, ours[1], full, ours[2]])
+    heads = [f"{what}{whose}" for what in WHAT for whose in (", AMD's", ", ours")]
+    return Table(["kernel", *heads], rows)
 
 
 def chains(count: int) -> Code:
