@@ -7,15 +7,15 @@ import numpy as np
 from cypresskit.blas import gemm
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
-from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.published import conditions
-from cypresskit.published import kernel as published
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.lesson_table import Table
 from cypresskit.teach.check import Verdict, exercise, require, type_with_article
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.timing.as_published import simulate_published
 from cypresskit.timing.simulate import simulate
 
+PAIR = "sgemm_tn", "sgemm_tn_37"
 ITSELF = "the wavefront itself computes too: an iteration is compute + wait clocks long"
 
 
@@ -24,33 +24,22 @@ def same_bits() -> bool:
     matrices.
     """
     a, b, c = np.random.default_rng(4).standard_normal((3, 128, 128)).astype(np.float32)
-    few, many = (
-        gemm(a, b, c, alpha=2, beta=3, trans_a=True, kernel=name)
-        for name in ("sgemm_tn", "sgemm_tn_37")
-    )
+    few, many = (gemm(a, b, c, alpha=2, beta=3, trans_a=True, kernel=name) for name in PAIR)
     return np.array_equal(few, many)
 
 
-def measured_table() -> str:
-    """Tabulate ``sgemm_tn`` and ``sgemm_tn_37``, published and modeled: registers, the ratio of
-    their speeds at three N, and the best speed.
+def two_kernels() -> Table:
+    """Return the registers and wavefronts of ``sgemm_tn`` and ``sgemm_tn_37``, and what an
+    iteration of their loops does; and whether their C are the same.
     """
-    lean, fat = published("sgemm_tn"), published("sgemm_tn_37")
-    ours = [compile(KERNELS[name].program).gprs for name in ("sgemm_tn", "sgemm_tn_37")]
-    best = simulate_published("sgemm_tn").gflops
-    fast, slow = (
-        [simulate_published(name, n).gflops for n in (512, 1024, 1536)]
-        for name in ("sgemm_tn", "sgemm_tn_37")
-    )
-    slower = f"{fat['slower_than_sgemm_tn_by']} (no N given)"
-    ratios = "  ".join(f"{ten / six:.2f}" for ten, six in zip(fast, slow))
-    rows = [
-        f"           registers  ratio at N = 512, 1024, 1536  Gflop/s at N = {lean['n_at_max']}",
-        f"published  {lean['gprs']} and {fat['gprs']}  {slower:29} {lean['gflops_max']}",
-        f"here       {ours[0]} and {ours[1]}  {ratios:29} {best:.0f}",
-        str(conditions("sgemm_tn")),
-    ]
-    return "\n".join(rows)
+    rows = []
+    for name in PAIR:
+        s = kernel_stats(name)
+        does = s.bundles_per_iteration, s.fetches, s.multiply_adds
+        rows.append([name, s.gprs, s.wavefronts, *does])
+    heads = ["kernel", "registers", "wavefronts", "bundles", "fetches", "multiply-adds"]
+    note = "The bits of C are the same" if same_bits() else "C differs"
+    return Table(heads, rows, note=f"{note}. Bundles, fetches and multiply-adds: of an iteration.")
 
 
 @formula_exercise(
