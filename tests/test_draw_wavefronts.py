@@ -1,14 +1,11 @@
 """The wavefronts of an engine stand where its timeline says."""
 
 import numpy as np
-import pytest
 from pages import (
     company,
     drawn,
     frames,
 )
-
-import cypresskit as ck
 
 
 def test_each_clause_stands_in_its_slot_at_its_clocks():
