@@ -7,10 +7,9 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.devices import HD5870
-from cypresskit.host import Machine, blocked_timeline, largest_block
+from cypresskit.host import Machine, blocked_timeline
 from cypresskit.host.blocked import MULTIPLE, card_bytes, choose_block
 from cypresskit.isolated import Answer
-from cypresskit.published import host as published
 from cypresskit.teach.check import Verdict, call_answer, check_rng, exercise, require
 from cypresskit.teach.formula import formula_exercise
 
@@ -41,19 +40,6 @@ def fitting(memory: int, depth: int, least: int = MULTIPLE, size: Callable = twi
     bytes fit into the memory.
     """
     return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
-
-
-def blocks_table() -> str:
-    """Tabulate the bytes of the buffers for a block of each size, and the largest that fits."""
-    rows = []
-    for block in (1536, 1664, 1792, 1920):
-        size = sum(card_bytes(block).values())
-        fits = "fits" if size <= HD5870.memory_bytes else "does not fit"
-        rows.append(f"b = {block}: {size / 1e6:6.0f} MB, {fits}")
-    largest = largest_block(HD5870)
-    published_block = published("blocked_mma")["block"]
-    rows.append(f"the largest multiple of 128: {largest}   published: {published_block}")
-    return "\n".join(rows)
 
 
 def simulate_padded(n: int = 1920, block: int = 1792) -> str:

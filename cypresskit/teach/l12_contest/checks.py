@@ -36,6 +36,7 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.kernels.own import Source, resolve
+from cypresskit.lesson_table import Table
 from cypresskit.machine import launch
 from cypresskit.tables import elided, listed
 from cypresskit.teach.check import (
@@ -315,23 +316,21 @@ BANK_KERNELS = (
 BANK_N = 256  # rows and columns of their products
 
 
-def bank_table(bank: Callable[[int, int], int]) -> str:
+def bank_table(bank: Callable[[int, int], int]) -> Table:
     """Tabulate the texture unit's clocks per iteration of a wavefront, for eight kernels, with
-    texel (x, y) in the bank ``bank(x, y)``. Raises what a board with such banks raises.
+    texel (x, y) in the bank ``bank(x, y)``, and the least possible. Raises what a board with such
+    banks raises.
     """
     chip = replace(HD5870, texture_bank=bank)
-    rows: list[tuple[str, int]] = []
-    least = 0
+    rows: list[tuple[str, int, int]] = []
     for name in BANK_KERNELS:
         report = time_kernel(KERNELS[name], BANK_N, chip)
         loop = {fetch.line for part in report.launch.code.main_loop for fetch in part.fetches}
         iterations = report.wavefronts * BANK_N // KERNELS[name].k_step
         clocks = sum(work.clocks["texture"] for work in report.lines if work.line in loop)
-        rows.append((name, round(clocks / iterations)))
-        least += 16 * len(loop)
-    total = sum(clocks for _, clocks in rows)
-    lines = [f"{name:17}{clocks:5} clocks" for name, clocks in rows]
-    return "\n".join([*lines, f"{'in sum':17}{total:5} clocks; the least possible: {least}"])
+        rows.append((name, round(clocks / iterations), 16 * len(loop)))
+    total = "in sum", *(sum(column) for column in list(zip(*rows))[1:])
+    return Table(["kernel", "clocks", "at least"], [*rows, total], bold="in sum")
 
 
 def share_filled(n: int, k: int) -> float:

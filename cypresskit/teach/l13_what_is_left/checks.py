@@ -3,6 +3,7 @@ of the exercises.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from math import ceil
@@ -12,12 +13,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cypresskit.devices import HD5870
+from cypresskit.devices import HD5870, XEON
 from cypresskit.isolated import Answer
 from cypresskit.isolated.noted_launches import compiled
+from cypresskit.lesson_table import Table
+from cypresskit.published import kernel as published
 from cypresskit.teach.check import CheckStopped, Verdict, call_answer, exercise, require
 from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.l02_why_blocks.checks import simulate_blocks
 from cypresskit.teach.l07_lds.checks import busiest_bank
+from cypresskit.timing.simulate import simulate
 from cypresskit.today import clock_ghz, figures, record
 
 NOTED_LAUNCHES = "cypresskit.isolated.noted_launches"
@@ -36,6 +41,12 @@ def iteration_clocks(gflops: float) -> float:
     busy. The warp adds 8 x 8 products in each of 32 threads.
     """
     return 2 * 32 * 8**2 * record()["multiprocessors"] * clock_ghz() / gflops
+
+
+def loads_note() -> str:
+    """Say how long a load takes that has to wait for the one before."""
+    waits = [f"{where} {ns * clock_ghz():.0f}" for where, ns in figures("latency").items()]
+    return f"Clocks of an iteration. A load takes, from {', '.join(waits)} clocks."
 
 
 def load_clocks(words: list[int]) -> int:
@@ -59,26 +70,52 @@ def iteration_needs() -> dict[str, int]:
     return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
 
 
-def comparison_table(experiment: str, cypress: Mapping[str, float]) -> str:
+def comparison_table(experiment: str, cypress: Mapping[str, float]) -> Table:
     """Tabulate Cypress's figures and the record's, each also as a multiple of the first case's."""
-    parts = {"Cypress": cypress, record()["device"]: figures(experiment)}
-    lines = [" " * 14 + "".join(f"{name:>22}" for name in parts)]
-    for case in figures(experiment):
-        pairs = [(values.get(case), next(iter(values.values()))) for values in parts.values()]
-        cells = [f"{value:,.0f} {value / first:8.2f} x" if value else "-" for value, first in pairs]
-        lines.append(f"{case:14}" + "".join(f"{cell:>22}" for cell in cells))
-    return "\n".join(lines)
+    parts = cypress, figures(experiment)
+    first = [next(iter(values.values())) for values in parts]
+    rows = []
+    for case in parts[1]:
+        pairs = [(values.get(case), one) for values, one in zip(parts, first)]
+        rows.append([case, *(x for value, one in pairs for x in (value, value and value / one))])
+    return Table(["", "Cypress", "times the first", record()["device"], "times the first"], rows)
 
 
-def percent_of_peak(
-    experiment: str, cypress: Mapping[Any, float], peak: float
-) -> dict[str, dict[int, float]]:
+def peak_gflops() -> float:
+    """Return the peak of the record's GPU in single precision."""
+    return float(2 * 128 * record()["multiprocessors"] * clock_ghz())
+
+
+def boards_table() -> Table:
+    """Tabulate Cypress, Fermi (Nakasato's table 1), and the record's GPU (NVIDIA's data sheet)."""
+    chip, peak, memory = HD5870, peak_gflops(), 4800
+    rows = [
+        ("engines or multiprocessors", chip.simd_engines, 14, record()["multiprocessors"]),
+        ("Gflop/s, single precision", chip.single_gflops, 1030, peak),
+        ("Gflop/s, double precision", chip.double_gflops, 515, peak / 2),
+        ("GB/s of memory", chip.memory_gb_s, 144, memory),
+        (
+            "flops for each byte from memory",
+            chip.single_gflops / chip.memory_gb_s,
+            1030 / 144,
+            peak / memory,
+        ),
+        ("KB of registers in each", chip.register_bytes / 1024, 128, 256),
+        ("KB of L1 and LDS in each", (chip.l1_bytes + chip.lds_bytes) / 1024, 12 + 64, 256),
+        ("KB of L2", chip.l2_bytes / 1024, 768, 50 * 1024),
+    ]
+    return Table(
+        ["", chip.name, "Fermi", record()["device"]], [[r[0], *map(round, r[1:])] for r in rows]
+    )
+
+
+def percent_of_peak(experiment: str, cypress: Mapping[Any, float]) -> dict[str, dict[int, float]]:
     """Return curves for ``line_chart``: Cypress's speeds and those of an experiment, in percent of
-    each chip's peak (of the H200: ``peak``, Gflop/s), by the number that a case begins with.
+    each chip's peak, by the number that a case begins with.
     """
     parts = {
         f"{HD5870.name}, modeled": (cypress, HD5870.single_gflops),
-        f"{record()['device']}, measured": (figures(experiment), peak),
+        f"{record()['device']}, measured": (figures(experiment), peak_gflops()),
     }
     return {
         name: {int(str(case).split()[0]): 100 * speed / of for case, speed in speeds.items()}
@@ -86,8 +123,77 @@ def percent_of_peak(
     }
 
 
-def new_products() -> dict[str, float]:
-    """Return the record's Gflop/s of our kernel from the caches, of a tile, and of a library."""
+def banks_table() -> Table:
+    """Tabulate a store and a load by the pitch of neighboring threads' words."""
+    measured = figures("bank, 32 warps")
+    rows = [
+        (int(pitch), _bank_clocks(int(pitch)), ns / measured["1"], ns * clock_ghz())
+        for pitch, ns in measured.items()
+    ]
+    heads = ["pitch", "LDS, times pitch 1", "H200, times pitch 1", "H200, clocks"]
+    return Table(heads, rows)
+
+
+def _bank_clocks(pitch: int) -> int:
+    """Return the clocks of 16 work-items' words in the LDS, by lesson 07's rule."""
+    return busiest_bank([pitch * item for item in range(16)])
+
+
+def others_table() -> Table:
+    """Tabulate the bus and double precision, then and now."""
+    best, pairs = max(figures("double").values()), figures("double-double")["1 x 1"]
+    rows = [
+        ("bus, pageable memory, GB/s", XEON.pageable_gb_s, figures("bus")["pageable"]),
+        ("bus, pinned memory, GB/s", XEON.dma_gb_s, figures("bus")["pinned"]),
+        ("doubles, Gflop/s", published("dgemm_tn")["gflops_max"], best),
+        ("double-doubles, Gflop/s", published("ddgemm_tn_fma")["gflops_max"], pairs),
+    ]
+    return Table(["", "then, published", "H200"], [[r[0], *map(round, r[1:])] for r in rows])
+
+
+def gains_table() -> Table:
+    """Tabulate how many times as fast ideas make a product: on Cypress (modeled; by lesson 07's
+    rule; or published), and on the record's GPU.
+    """
+
+    def modeled(before: Any, after: Any) -> float:
+        return float(after.gflops / before.gflops)
+
+    blocks = simulate_blocks((1, 8))
+    few, many = (replace(HD5870, register_pool=25 * wavefronts) for wavefronts in (3, 10))
+    warps = [simulate("sgemm_tn", 1024, m=3840, k=128, device=chip) for chip in (few, many)]
+    at = {n: simulate("sgemm_tn", n) for n in (256, 2048, 4096)}
+    tiles = [simulate(name, 2048) for name in ("sgemm_64x64", "sgemm_64x64_lds")]
+    pairs = [published(name)["gflops_max"] for name in ("dgemm_tn", "ddgemm_tn_fma")]
+    products = list(_products().values())
+    doubles = max(figures("double").values()) / figures("double-double")["1 x 1"]
+    rows = [
+        ("register block", modeled(blocks[1], blocks[8]), gain("block", "1 x 1", "8 x 8")),
+        ("wavefronts 3 to 10, warps 5 to 16", modeled(*warps), gain("warps", "5", "16")),
+        ("A transposed", modeled(simulate("sgemm_nn", 2048), at[2048]), gain("layout", "NN", "TN")),
+        (
+            "a word of padding",
+            _bank_clocks(32) / _bank_clocks(33),
+            gain("bank, 32 warps", "32", "33"),
+        ),
+        ("a large N, 256 to 4096", modeled(at[256], at[4096]), gain("size", "256", "4096")),
+        ("pinned memory", XEON.dma_gb_s / XEON.pageable_gb_s, gain("bus", "pageable", "pinned")),
+        ("doubles over double-doubles", pairs[0] / pairs[1], doubles),
+        ("tiles in LDS", modeled(*tiles), products[1] / products[0]),
+        ("tensor cores, half precision", None, products[4] / products[2]),
+    ]
+    return Table(["times as fast", f"{HD5870.name}, 2009", f"{record()['device']}, today"], rows)
+
+
+def new_products() -> Table:
+    """Tabulate our kernel from the caches, of a tile, and a library."""
+    rows = [
+        (what, speed, round(100 * speed / peak_gflops())) for what, speed in _products().items()
+    ]
+    return Table(["", "Gflop/s, measured", "% of single precision's peak"], rows)
+
+
+def _products() -> dict[str, float]:
     ours = {
         "8 x 8 blocks, through the caches": figures("block")["8 x 8"],
         "a tile of 128 x 128 in shared memory": figures("shared memory")["128 x 128"],
