@@ -12,6 +12,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import record_traffic
+from cypresskit.lesson_table import Table
 from cypresskit.machine.traffic import Access
 from cypresskit.published import conditions
 from cypresskit.published import kernel as published
@@ -144,36 +145,29 @@ def ceiling(name: str) -> tuple[int, int, float]:
     return clocks["ALU"], clocks["texture"], 128 * RATE / max(clocks.values())
 
 
-def quads_table() -> str:
-    """Tabulate banks and clocks of a fetch by the first quad, for k = 6, in pixel and in compute
-    shaders. A work-item computes a 4 x 4 block of doubles. Textures are 64 texels wide.
+def quad(shader: str, matrix: str) -> dict[str, object]:
+    """Return the banks that the first quad of a "pixel" or "compute" shader requests for k = 6, and
+    its clocks. A work-item computes a 4 x 4 block of doubles. Textures are 64 texels wide.
     """
-    square = [(0, 0), (1, 0), (0, 1), (1, 1)]
-    in_a_row = [(0, 0), (1, 0), (2, 0), (3, 0)]
-    rows = []
-    for mode, quad in (("pixel", square), ("compute", in_a_row)):
-        for matrix, texels in (
-            ("B", [(2 * x, 6) for x, _ in quad]),
-            ("A transposed", [(2 * y, 6) for _, y in quad]),
-            ("A as it is", [(3, 4 * y) for _, y in quad]),
-        ):
-            words = sorted({y * 64 + x for x, y in texels})
-            banks = [word % HD5870.texture_banks for word in words]
-            clocks = max(map(banks.count, banks))
-            rows.append(f"{mode:7} {matrix:12} banks {banks}, clocks: {clocks}")
-    return "\n".join(rows)
+    items = [(0, 0), (1, 0), (0, 1), (1, 1)] if shader == "pixel" else [(n, 0) for n in range(4)]
+    texels = {
+        "B": {(2 * x, 6) for x, _ in items},
+        "A transposed": {(2 * y, 6) for _, y in items},
+        "A as it is": {(3, 4 * y) for _, y in items},
+    }
+    banks = [(y * 64 + x) % HD5870.texture_banks for x, y in sorted(texels[matrix])]
+    return {"banks": ", ".join(map(str, banks)), "clocks": max(map(banks.count, banks))}
 
 
-def measured_table() -> str:
+def measured() -> Table:
     """Tabulate speeds for both ways of storing A: published, their ceiling, and modeled."""
-    rows = ["kernel    N at best   measured   ceiling    modeled"]
+    rows = []
     for name in ("dgemm_tn", "dgemm_nn"):
-        row = published(name)
-        report = simulate_published(name)
-        off = report.gflops / row["gflops_max"] - 1
-        modeled = f"{ceiling(name)[2]:9.0f} {report.gflops:10.0f}  ({100 * off:+.1f} %)"
-        rows.append(f"{name}  {row['n_at_max']:9} {row['gflops_max']:10} {modeled}")
-    return "\n".join([*rows, str(conditions("dgemm_tn"))])
+        row, speed = published(name), simulate_published(name).gflops
+        best = row["gflops_max"]
+        rows.append([name, row["n_at_max"], best, ceiling(name)[2], speed, speed / best])
+    heads = ["kernel", "N", "measured, Gflop/s", "ceiling", "modeled", "modeled / measured"]
+    return Table(heads, rows, note=f"{conditions('dgemm_tn')}")
 
 
 def limit(f, b, c):

@@ -18,6 +18,7 @@ from cypresskit.il.fused import two_product
 from cypresskit.isolated import Answer
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.lesson_table import Table
 from cypresskit.machine import launch
 from cypresskit.tables import listed
 from cypresskit.teach.check import Verdict, call_answer, exercise, require
@@ -28,8 +29,8 @@ from cypresskit.timing.as_published import simulate_published
 #: Gflop/s of double-double products on one core of a current processor
 CORE_GFLOPS = {"plain loops": 0.25, "the same loops in vectors": 2.3}
 MEASURED_ON = (
-    "now: measured on an AMD EPYC of 2022 (family 25, model 17, a virtual machine)\n"
-    "     on 25 November 2026, by tools/double_double.c with gcc 12.2; N = 256, best of twenty runs"
+    "now: measured on an AMD EPYC of 2022 (family 25, model 17, a virtual machine) on"
+    " 25 November 2026, by tools/double_double.c with gcc 12.2; N = 256, best of twenty runs"
 )
 #: What does exercise 1 at once.
 EXACT = {"fsum", "Fraction", "Decimal", "longdouble", "float128", "mpmath"}
@@ -74,7 +75,7 @@ def errors(n: int) -> dict[str, float]:
 KERNEL_NAMES = ("dgemm_tn", "ddgemm_tn_fma", "ddgemm_tn_nofma")
 
 
-def counts_table() -> str:
+def counts() -> Table:
     """Tabulate the double instructions in an iteration of each kernel, the fewest bundles that hold
     them, and the compiled bundles.
     """
@@ -85,59 +86,34 @@ def counts_table() -> str:
         count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
         least = count["ADD"] / 2 + count["MUL"] + count["FMA"]
         made = kernel_stats(name)
-        listed = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))
-        rows += [
-            f"{name:16} {listed}: {count.total() / made.flops:.1f} instructions per flop",
-            f"{'':16} at least {least:.0f} bundles, compiled {made.bundles_per_iteration}:"
-            f" {made.nominal_gflops:.1f} Gflop/s at best",
-        ]
-    return "\n".join(rows)
+        kinds = count["ADD"], count["MUL"], count["FMA"]
+        rows.append([name, *kinds, least, made.bundles_per_iteration, made.nominal_gflops])
+    heads = ["kernel", "ADD", "MUL", "FMA", "bundles at least", "compiled", "Gflop/s at best"]
+    return Table(heads, rows)
 
 
-def additions_table() -> str:
-    """Tabulate the bundles for each product of two kernels, without a block and with one: all,
-    those with additions, those with a single addition, and those of the loop's test.
-    """
-    rows = ["bundles per product       all   with additions   with only one   the test"]
-    for words, name in (("without a block", "ddgemm_naive"), ("2 x 2", "ddgemm_tn_fma")):
-        code = compile(KERNELS[name].program)
-        products = kernel_stats(name).flops / 2
-        bundles = [bundle for control in code.main_loop for bundle in control.bundles]
-        additions = [
-            sum(o.name == "ADD_64" and o.place == 0 for o in bundle.operations)
-            for bundle in bundles
-        ]
-        tests = sum(len(c.bundles) for c in code.main_loop if "BREAK" in c.name) / products
-        of_additions = sum(count > 0 for count in additions) / products
-        single = additions.count(1) / products
-        total = len(bundles) / products
-        rows.append(f"{words:20} {total:8.1f} {of_additions:16.1f} {single:15.1f} {tests:10.1f}")
-    return "\n".join(rows)
-
-
-def measured_table() -> str:
-    """Tabulate speeds and registers of the three kernels, published and modeled; and the speedup of
-    the card over one core of 2010, and over one of today.
-    """
-    rows = [
-        "                    Gflop/s: measured    modeled           registers: published   compiled"
-    ]
+def measured() -> Table:
+    """Tabulate speeds and registers of the three kernels, published and modeled."""
+    rows = []
     for name in KERNEL_NAMES:
-        row = published.kernel(name)
-        report = simulate_published(name)
-        off = 100 * (report.gflops / row["gflops_max"] - 1)
-        speeds = f"{row['gflops_max']:17} {report.gflops:10.1f} ({off:+5.1f} %)"
-        rows.append(f"{name:19} {speeds} {row['gprs']:21} {report.registers:10}")
-    rows.append(str(published.conditions("dgemm_tn")))
+        row, report = published.kernel(name), simulate_published(name)
+        speeds = row["gflops_max"], report.gflops, report.gflops / row["gflops_max"]
+        rows.append([name, *speeds, row["gprs"], report.registers])
+    speeds_of = "measured, Gflop/s", "modeled", "modeled / measured"
+    heads = ["kernel", *speeds_of, "registers: published", "compiled"]
+    return Table(heads, rows, note=f"{published.conditions('dgemm_tn')}")
+
+
+def cores() -> Table:
+    """Tabulate double-double products on one core of 2010 and one of a current processor, and the
+    speedup of the card over it.
+    """
     card = published.kernel("ddgemm_tn_fma")["gflops_max"]
-    cores = {"then, mpack": published.host("cpu_baselines")["mpack_dd_gflops"]}
-    cores |= {f"now, {words}": speed for words, speed in CORE_GFLOPS.items()}
-    rows += [
-        f"one core {words}: {speed} Gflop/s of double-doubles; the card, {card}, is"
-        f" {card / speed:.0f} times as fast"
-        for words, speed in cores.items()
-    ]
-    return "\n".join([*rows, MEASURED_ON])
+    speeds = {"then, mpack": published.host("cpu_baselines")["mpack_dd_gflops"]}
+    speeds |= {f"now, {words}": speed for words, speed in CORE_GFLOPS.items()}
+    rows = [[words, speed, round(card / speed)] for words, speed in speeds.items()]
+    heads = ["one core", "Gflop/s", f"the card, with {card}, is faster by"]
+    return Table(heads, rows, note=MEASURED_ON)
 
 
 @exercise

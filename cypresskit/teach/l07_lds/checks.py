@@ -6,8 +6,9 @@ import numpy as np
 
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.devices import HD5870
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.lesson_table import Table
 from cypresskit.published import conditions
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import (
@@ -24,79 +25,48 @@ from cypresskit.timing.as_published import simulate_published
 WORDS = 320  # of LDS that exercise 2's layout may take
 
 
-#: How A gets to the work-items: fetched by each, or through the LDS in one of four layouts.
-VARIANTS = (
-    "sgemm_64x64",
-    "sgemm_64x64_lds",
-    "sgemm_64x64_lds_rows",
-    "sgemm_64x64_lds_padded",
-    "sgemm_64x64_lds_worst",
-)
-PUBLISHED = VARIANTS[:2]
+PUBLISHED = "sgemm_64x64", "sgemm_64x64_lds"
 
 
-def variants_table() -> str:
-    """Tabulate what an iteration of each variant needs."""
-    rows = []
-    for name in VARIANTS:
-        kernel = KERNELS[name]
-        made = kernel_stats(name)
-        needs = (
-            f"{made.fetches:2} fetches, {made.bundles_per_iteration} bundles, {made.gprs} registers"
-        )
-        rows.append(f"{name:23} {needs}: {kernel.teaches}")
-    return "\n".join(rows)
+def needs(kernel: str) -> dict[str, int]:
+    """Return what an iteration of a variant needs, and for how many clocks it keeps each unit
+    busy.
+    """
+    made = kernel_stats(kernel)
+    of_loop = {"fetches": made.fetches, "bundles": made.bundles_per_iteration}
+    clocks = {f"{unit} clocks": clocks for unit, clocks in unit_clocks(kernel).items()}
+    return of_loop | {"registers": made.gprs} | clocks
 
 
-def iterations_table() -> str:
-    """Tabulate the clocks for which an iteration of each variant keeps each unit busy."""
-    rows = ["clocks of an iteration      ALU   texture   LDS"]
-    for name in VARIANTS:
-        busy = unit_clocks(name)
-        slowest = max(busy, key=lambda unit: busy[unit])
-        clocks = f"{busy['ALU']:5} {busy['texture']:9} {busy['LDS']:5}"
-        rows.append(f"{name:25} {clocks}   the slowest: {slowest}")
-    return "\n".join(rows)
+def share(kernel: str) -> dict[str, float]:
+    """Return the ALU's share of an iteration by the published bundles, the speed that follows from
+    it, and the published one.
+    """
+    row = published(kernel)
+    alu, texture = HD5870.bundle_clocks * row["bundles"], unit_clocks(kernel)["texture"]
+    of_time, nominal = min(1, alu / texture), row["nominal_gflops"]
+    return {
+        "ALU clocks": alu,
+        "texture clocks": texture,
+        "share, %": 100 * of_time,
+        "nominal Gflop/s": nominal,
+        "share of it": of_time * nominal,
+        "measured": row["gflops_max"],
+        "% of nominal": row["of_nominal_pct"],
+    }
 
 
-def shares_table() -> str:
-    """Tabulate the ALU's share of an iteration by the published bundles, and published speeds."""
-    rows = []
-    for name in PUBLISHED:
-        row = published(name)
-        alu, texture = HD5870.bundle_clocks * row["bundles"], unit_clocks(name)["texture"]
-        share = min(1, alu / texture)
-        nominal = row["nominal_gflops"]
-        rows.append(
-            f"{name:16} {row['bundles']} bundles = {alu} clocks of {texture}:"
-            f" {100 * share:.1f} % of {nominal} is {share * nominal:.0f} Gflop/s;"
-            f" measured {row['gflops_max']}, {row['of_nominal_pct']} %"
-        )
-    return "\n".join(rows)
-
-
-def measured_table() -> str:
+def measured() -> Table:
     """Tabulate Ashraf's two kernels: as printed, and as compiled and modeled here."""
-    rows = ["                          measured or published                 modeled or compiled"]
+    rows = []
     for name in PUBLISHED:
-        row = published(name)
-        made = kernel_stats(name)
-        best, report = row["gflops_max"], simulate_published(name)
-        off = 100 * (report.gflops / best - 1)
-        speed = f"{report.gflops:.0f}{report.uncertainty} ({off:+.1f} %)"
-        here = f"{made.fetches}, {made.multiply_adds}"
-        rows.append(name)
-        for words, theirs, ours in (
-            ("fetches, multiply-adds", f"{row['fetches']}, {row['mads']}", here),
-            ("floats in registers", row["floats"], made.floats),
-            ("wavefronts on an engine", row["wavefronts"], made.wavefronts),
-            ("bundles per iteration", row["bundles"], made.bundles_per_iteration),
-            ("nominal Gflop/s", row["nominal_gflops"], f"{made.nominal_gflops:.0f}"),
-            ("L1 bytes per clock", row["l1_bytes_per_clock"], f"{made.l1_bytes_per_clock:.1f}"),
-            (f"Gflop/s; here at N = {row['n_assumed']}", best, speed),
-        ):
-            rows.append(f"  {words:30} {theirs!s:>12} {ours!s:>30}")
-    return "\n".join([*rows, str(conditions("sgemm_64x64"))])
+        row, made = published(name), kernel_stats(name)
+        theirs = row["floats"], row["wavefronts"], row["bundles"], row["l1_bytes_per_clock"]
+        ours = made.floats, made.wavefronts, made.bundles_per_iteration, made.l1_bytes_per_clock
+        rows.append([name, "published", *theirs, row["gflops_max"]])
+        rows.append([name, "here", *ours, simulate_published(name).gflops])
+    of_loop = "floats in registers", "wavefronts", "bundles", "L1 bytes per clock", "Gflop/s"
+    return Table(["kernel", "", *of_loop], rows, keys=2, note=f"{conditions('sgemm_64x64')}")
 
 
 def words_by_bank(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cypresskit.devices import CHIP_ALONE, HD5870
+from cypresskit.devices import HD5870
 from cypresskit.diagnosis.verification import NAMES
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
@@ -10,12 +10,9 @@ from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.samples import run
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Traffic
-from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, check_rng
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import kernel_exercise
-from cypresskit.timing.as_published import simulate_published
-from cypresskit.timing.simulate import simulate
 
 REDUCE = "sgemv_n_reduce2"
 # The text before the student's part of that kernel
@@ -31,32 +28,6 @@ def first_quad(name: str) -> list[tuple[int, int]]:
     x, y = traffic.accesses[0].x, traffic.accesses[0].y
     assert x is not None and y is not None  # the first access is a fetch
     return [(int(row), int(texel)) for row, texel in zip(y[:4], x[:4])]
-
-
-def measured_table() -> str:
-    """Tabulate small products on Ashraf's system, alone and stacked, with his range; and SGEMV on
-    the chip alone, with memory's ceiling.
-    """
-    row = published("sgemm_packed4")
-    rows = []
-    for n in (row["n"], 1024):
-        alone, four = (
-            simulate_published("sgemm_packed4", n, count=count).gflops for count in (1, 4)
-        )
-        rows.append(
-            f"modeled, N = {n:4}: alone {alone:.0f} Gflop/s, four in a launch {four:.0f}:"
-            f" {four / alone:.2f} times"
-        )
-    low, high = row["gflops_range"]
-    best = simulate("sgemv_t_reduce4", 2048).gflops
-    share = HD5870.dram_efficiency
-    ceiling = 2 * HD5870.memory_gb_s * share / 4
-    rows += [
-        f"published (measured on an HD 5870), N = {row['n']}: {low} to {high} Gflop/s",
-        f"SGEMV at N = 2048, modeled, {CHIP_ALONE.name}: {best:.1f} Gflop/s",
-        f"  memory, which reaches {100 * share:.0f} % of its peak, allows {ceiling:.1f} Gflop/s",
-    ]
-    return "\n".join(rows)
 
 
 @formula_exercise(
@@ -182,8 +153,7 @@ def useful(m: int, n: int, t: int) -> float:
             (m % t) * (n % t) / (m * n)
         ),
     },
-    '"What padding costs": how many rows and columns are computed, and how many of them are'
-    " useful?",
+    "how many rows and columns are computed, and how many of them are useful?",
 )
 def check_waste(m, n, t):
     """Exercise 3: ``waste(m, n, tile)``, the share of the arithmetic that is spent on padding C to

@@ -1,9 +1,6 @@
 """Lesson 09: the checks of its three exercises on what the bus costs."""
 
-from cypresskit.devices import HD5870
-from cypresskit.host.rates import kernel_rate
-from cypresskit.host.transfer import kernel_seconds, n_balance, rate_with_transfers
-from cypresskit.published import host as published
+from cypresskit.host.transfer import kernel_seconds, n_balance
 from cypresskit.teach.formula import formula_exercise
 
 # Byte/s of the bus, flop/s of the kernel
@@ -18,40 +15,6 @@ TRIED = [
 def product_seconds(n, b, f, matrices=3, size=8):
     """Return the seconds to move n x n matrices, ``size`` bytes a number, and to multiply."""
     return matrices * size * n**2 / b + kernel_seconds(n, f)
-
-
-def measured_table() -> str:
-    """Tabulate N_balance and speeds with transfers: published, and modeled for three sizes and
-    buses.
-    """
-    row = published("dgemm_transfer_model")
-    bus, kernel = row["pcie_gb_s"] * 1e9, row["kernel_gflops"] * 1e9
-    rows = [
-        f"N_balance: published {row['n_balance']}, here {n_balance(bus, kernel):.0f}:"
-        " by the same formula",
-        "modeled, Gflop/s with transfers:",
-    ]
-    for n in (1024, 2048, 3712):
-        speeds = (
-            f"{gb} GB/s {rate_with_transfers(n, gb * 1e9, kernel) / 1e9:3.0f}" for gb in (2, 3, 10)
-        )
-        rows.append(f"  N = {n:4}: bus {', '.join(speeds)}")
-    rows.append(
-        f"published: at most {row['io_gflops_max']} (measured), about 300 predicted for 10 GB/s"
-    )
-    return "\n".join(rows)
-
-
-def real_kernel_table() -> str:
-    """Tabulate the model's kernel alone and with transfers, and the formula's constant rate."""
-    row = published("dgemm_transfer_model")
-    bus, constant = row["pcie_gb_s"] * 1e9, row["kernel_gflops"] * 1e9
-    rows = ["    N   kernel alone   with transfers   with the constant 450"]
-    for n in (256, 512, 1024):
-        rate = kernel_rate("dgemm_tn", n, n, n, HD5870)
-        with_bus, as_constant = (rate_with_transfers(n, bus, f) / 1e9 for f in (rate, constant))
-        rows.append(f"{n:5} {rate / 1e9:14.0f} {with_bus:16.0f} {as_constant:23.0f}")
-    return "\n".join(rows)
 
 
 @formula_exercise(
