@@ -75,10 +75,6 @@ class Table:
 
     __repr__ = __str__
 
-    def bundle(self) -> dict[str, str]:
-        """Return the outputs for a notebook, by MIME type, as pictures do."""
-        return {"text/plain": str(self), "text/html": self._repr_html_()}
-
     def _repr_html_(self) -> str:
         sides = ["right" if right else "left" for right in self.is_number]
         head = "".join(map(_head, self.heads, sides))

@@ -8,7 +8,6 @@ from conftest import without_a_loop
 
 from cypresskit import draw
 from cypresskit.draw.player import Player
-from cypresskit.lesson_table import Table
 
 
 @without_a_loop
@@ -54,15 +53,6 @@ def test_controls_draw_only_the_last_choice():
         "n = 2: KeyError: &#x27;&lt;two&gt;&#x27;" in status.value
         and 'role="alert"' in status.value
     )
-
-
-@without_a_loop
-def test_a_table_is_shown_as_one_and_stays_in_a_saved_notebook():
-    box = draw.interactive(lambda n: Table(["n", "n + 1"], [[n, n + 1]]), n=[4, 5])
-    (shown,) = box.children[-1].outputs
-    assert shown["data"]["text/plain"].splitlines() == ["n  n + 1", "4      5"]
-    saved = box._repr_mimebundle_()["text/html"]
-    assert "<table" in shown["data"]["text/html"] and "<table" in saved
 
 
 def test_controls_draw_from_a_thread_of_jupyters():

@@ -45,7 +45,7 @@ def interactive(
     Parameters
     ----------
     view
-        Called with one value per argument; returns a picture, a table or a text.
+        Called with one value per argument; returns a picture or a text.
     start
         The first value of some arguments; by default the first of their choices.
     choices
