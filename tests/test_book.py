@@ -2,6 +2,7 @@
 every lesson.
 """
 
+import ast
 import re
 import symtable
 from importlib import import_module
@@ -328,6 +329,27 @@ def test_each_part_of_the_sources_has_a_place_in_the_lessons():
                 lost += [(part, lesson, name) for name in names if f"\n{name}" not in parts[lesson]]
                 places += 1
     assert not lost and places > 60
+
+
+QUOTED = re.compile(r'"([A-Z][^"]* [^"]*)"')  # two words or more, the first with a capital
+
+
+def test_each_heading_that_a_hint_or_an_answer_names_is_there():
+    """In the hint's own lesson; in any lesson or guide for the answers to teachers."""
+    parts = {path.name[:2]: names_of_parts(path) for path in SOURCES}
+    named = []
+    for module in (ROOT / "cypresskit/teach").glob("l[0-9][0-9]_*/*.py"):
+        tree = ast.parse(module.read_text(encoding="utf-8"))
+        texts = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        own = parts[module.parent.name[1:3]]
+        named += [(name, own) for text in texts for name in QUOTED.findall(text)]
+    everything = "".join([*parts.values(), names_of_parts(ROOT / "docs/teaching.md")])
+    everything += book.ASKS.replace("**", "\n")
+    for guide in ("answers.md", "questions.md"):
+        text = " ".join((ROOT / "docs" / guide).read_text(encoding="utf-8").split())
+        named += [(name, everything) for name in QUOTED.findall(text)]
+    lost = [name for name, where in named if f"\n{name}" not in where]
+    assert not lost and len(named) >= 3
 
 
 @each_lesson

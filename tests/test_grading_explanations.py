@@ -179,7 +179,7 @@ def test_a_text_without_its_call_is_listed_and_left_to_the_teacher(form, graded)
     ]
     place |= {"cell_type": kind, "source": source.format("the bus is only half as busy")}
     seen = graded(cells)
-    assert '"the bus is only half as busy' in seen.status
+    assert "the bus is only half as busy" in seen.status
     assert seen.texts[1] == "for the first" and seen.points[3] is None
     for number in (2, 3):
         assert "the bus is only half as busy" in seen.texts[number]

@@ -30,7 +30,6 @@ MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 TITLE = re.compile(r"# (\d\d .+)")
 MAGIC = re.compile(r"^[ \t]*[%!]+\w.*", re.M)
-MARKS = re.compile(r"^[\s#*>-]*([\w.]*explanation\()?[\s\"']*")
 PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words in a line
 
 Cell = dict[str, Any]
@@ -229,14 +228,14 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> tuple[dict[int, 
         calls.setdefault(place, []).extend(filter(None, found))
         current = [current, *passed][-1]
     placed = {n: calls.pop(n)[0] for n in checks.values() if len(calls.get(n, ())) == 1}
-    called = "\n".join([*placed.values(), *chain(*calls.values())])
-    others = [text for text in others if text not in called]
-    return placed, [*chain(*calls.values()), *others]
+    further = [*chain(*calls.values())]
+    called = "\n".join([*placed.values(), *further])
+    return placed, further + [text for text in others if text not in called]
 
 
 def _plain(text: str) -> str:
-    """Return a text on one line, without what begins a call or a list."""
-    return MARKS.sub("", " ".join(text.split()))[:MAX_SENTENCE]
+    """Return a text on one line."""
+    return " ".join(text.split())[:MAX_SENTENCE]
 
 
 def _lines(cell: Cell) -> list[str]:
@@ -246,8 +245,7 @@ def _lines(cell: Cell) -> list[str]:
         text = MAGIC.sub("", text)
         comments = [line.partition("#")[2] for line in text.splitlines()]
         if tree := bindings.parse_cell(text):
-            values = [getattr(node, "value", None) for node in ast.walk(tree)]
-            strings = [value for value in values if isinstance(value, str)]
+            strings = [v for n in ast.walk(tree) if isinstance(v := getattr(n, "value", 0), str)]
             text = "\n\n".join(["\n".join(comments), *strings])
     return [line.strip() for line in text.splitlines()]
 

@@ -127,13 +127,12 @@ class CourseRecords:
 
         Until then, nobody is shown the good one.
         """
-        answers = [
-            works.answers[exercise] for works in self.submissions() if exercise in works.answers
+        points = [
+            self.explanation_points(exercise, works.answers[exercise])
+            for works in self.submissions()
+            if exercise in works.answers and works.answers[exercise].explanation
         ]
-        written = [answer for answer in answers if answer.explanation]
-        return bool(written) and all(
-            self.explanation_points(exercise, answer) is not None for answer in written
-        )
+        return bool(points) and None not in points
 
     def grade(self, submission: Submission) -> tuple[float, str]:
         """Return the points for a lesson, out of 100, and a sentence on how they add up."""
@@ -237,8 +236,10 @@ def wrong_rows(records: CourseRecords) -> list[dict]:
     """Return the rows of ``wrong_answers.csv``, the most frequent of each exercise first."""
     answers = [pair for submission in records.submissions() for pair in submission.answers.items()]
     wrong = ((e.name, str(answer.verdict)) for e, answer in answers if not answer.verdict.right)
-    names = "exercise", "verdict", "count"
-    rows = [dict(zip(names, (*key, count))) for key, count in Counter(wrong).most_common()]
+    rows = [
+        {"exercise": name, "count": count, "verdict": verdict}
+        for (name, verdict), count in Counter(wrong).most_common()
+    ]
     return sorted(rows, key=lambda row: row["exercise"])
 
 
@@ -435,7 +436,7 @@ def combine_answers(
             )
     others = [*dict.fromkeys(others)]
     if others:
-        words = ", ".join(f'"{elided(text, 40)}"' for text in others)
+        words = ", ".join(f'"{elided(text, 60)}"' for text in others)
         texts = elided(one_line(words), MAX_LISTED)
         notes.append(f"{lesson.name}: texts that belong to no exercise: {texts}")
     unplaced = " / ".join([course.ELSEWHERE * bool(others), *others])[:MAX_CELL]

@@ -66,9 +66,8 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
     left_out = []
     is_single = submitted.suffix.lower() == NOTEBOOK and submitted.is_file()
     with os.scandir(submitted.parent if is_single else submitted) as entries:
-        inside = sorted(entries, key=lambda entry: entry.name)
-    if is_single:
-        inside = [entry for entry in inside if entry.name == submitted.name]
+        chosen = (entry for entry in entries if not is_single or entry.name == submitted.name)
+        inside = sorted(chosen, key=lambda entry: entry.name)
     flat: dict[str, list[tuple[Path, str, str]]] = {}
     for entry in inside:
         shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")

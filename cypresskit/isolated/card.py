@@ -30,6 +30,9 @@ class CardMatrix:
         rows, columns = self.numbers.shape
         return f"{self.name}, {rows} x {columns} {self.numbers.dtype}"
 
+    def __array__(self, *_, **__):
+        raise TypeError(f"{self}, is on the card: download it first")
+
 
 class Card:
     """A card with ``memory`` bytes.

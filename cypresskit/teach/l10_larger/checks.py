@@ -14,6 +14,13 @@ from cypresskit.teach.check import Verdict, call_answer, check_rng, exercise, re
 from cypresskit.teach.formula import formula_exercise
 
 CARD_BYTES = 600_000  # of exercise 3's card
+#: Mistakes in exercise 1's formula, by hint.
+MISCOUNTED = {
+    "each strip is there twice, and a block of C three times.": lambda b, d: 8 * (2 * d + b) * b,
+    "each strip is there twice: one in use, one in flight.": lambda b, d: 8 * (2 * d + 3 * b) * b,
+    "a block of C is there three times.": lambda b, d: 8 * (4 * d + b) * b,
+    "a double has 8 bytes.": lambda b, d: (4 * d + 3 * b) * b,
+}
 
 
 def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
@@ -66,14 +73,14 @@ def simulate_padded(n: int = 1920, block: int = 1792) -> str:
         (256 << 20, 8192),
         (int(twins(1024, 4096)), 4096),
     ],
-    lambda m, d: {
-        "that block is not a multiple of 128.": fitting(m, d, 1),
-        "that is one step too far: its buffers no longer fit.": fitting(m, d) + 128,
-        "each strip is there twice, and a block of C three times.": (
-            fitting(m, d, size=lambda block, depth: 8 * (2 * depth + block) * block)
-        ),
-        "buffers that fill the card to its last byte fit too.": fitting(m - 1, d),
-    },
+    lambda m, d: (
+        {hint: fitting(m, d, size=size) for hint, size in MISCOUNTED.items()}
+        | {
+            "that block is not a multiple of 128.": fitting(m, d, 1),
+            "that is one step too far: its buffers no longer fit.": fitting(m, d) + 128,
+            "buffers that fill the card to its last byte fit too.": fitting(m - 1, d),
+        }
+    ),
     'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a'
     ' block?".',
 )
@@ -146,7 +153,7 @@ def check_product(product: Answer) -> Verdict:
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
         call = f"product(gpu, a, b, {block})"
         run = partial(product.through, "cypresskit.isolated.card", "run_on_card")
-        hint = f"this call has {n} x {n} matrices."
+        hint = f"{n} x {n} matrices: rows i.. of a times columns j.. of b are c[i.., j..]."
         c, flops, used, card = call_answer(call, run, a, b, block, CARD_BYTES, hint=hint)
         require(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
         c = call_answer(call, np.asarray, c, np.float64, hint=hint)
