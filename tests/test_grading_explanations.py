@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from cypresskit.cli import cmd_grade
-from cypresskit.grading import course, gradebook, judging
+from cypresskit.grading import course, gradebook, handout, judging
 from cypresskit.grading.gradebook import CourseRecords
 from cypresskit.grading.submissions import Student
 from cypresskit.teach.check import Verdict
@@ -188,8 +188,12 @@ def test_a_text_without_its_call_is_listed_and_left_to_the_teacher(form, graded)
 
 def test_a_lesson_as_handed_out_has_nothing_to_list(graded):
     """And an explanation that is missing has no points."""
-    for lesson in LESSONS.values():
-        seen = graded(deepcopy(lesson.cells))
+    handouts = handout.make_handouts(course.select_notebooks([stem[:2] for stem in LESSONS][::2]))
+    handouts |= handout.make_handouts(course.select_notebooks(["09", "13"]))
+    del handouts[handout.GLOSSARY]
+    books = [lesson.cells for lesson in LESSONS.values()]
+    for cells in [*books, *(json.loads(text)["cells"] for text in handouts.values())]:
+        seen = graded(deepcopy(cells))
         assert "belong" not in seen.status and set(seen.points.values()) == {0.0}
         assert not any(seen.texts.values())
 
@@ -211,20 +215,8 @@ def test_of_two_files_the_last_explanation_counts_and_the_other_is_listed(graded
 
 
 HUGE = (
-    "x",
-    "\n",
-    " ",
-    "%",
-    "'",
-    "#",
-    "ab ",
-    "1 ",
-    "(",
-    "a.",
-    "a+",
-    "# a\n",
-    "explanation(",
-    "('ab cd')\n",
+    *("x", "\n", " ", "%", "'", "#", "ab ", "1 ", "(", "a.", "a+", "# a\n", "explanation("),
+    *("('ab cd')\n", "[", "[]("),
 )
 
 

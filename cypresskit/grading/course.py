@@ -29,6 +29,7 @@ UNREAD = "a call of explanation() whose text only a run would give"
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 TITLE = re.compile(r"# (\d\d .+)")
+LINK = re.compile(r"\[([^]]{0,200})\]\([^)]{0,200}\)")  # handouts lack those to other lessons
 MAGIC = re.compile(r"^[ \t]*[%!]+\w.*", re.M)
 PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words in a line
 
@@ -247,7 +248,7 @@ def _lines(cell: Cell) -> list[str]:
         if tree := bindings.parse_cell(text):
             strings = [v for n in ast.walk(tree) if isinstance(v := getattr(n, "value", 0), str)]
             text = "\n\n".join(["\n".join(comments), *strings])
-    return [line.strip() for line in text.splitlines()]
+    return [line.strip() for line in LINK.sub(r"\1", text).splitlines()]
 
 
 def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, StepText]:
