@@ -198,6 +198,16 @@ def test_a_lesson_as_handed_out_has_nothing_to_list(graded):
         assert not any(seen.texts.values())
 
 
+@pytest.mark.parametrize(
+    "form", ["{}. {}", "{}) {}", "- ({}) {}", "({}) {}", "{}: {}", "* {}", "{}\n"]
+)
+def test_of_a_list_each_line_is_listed(form, graded):
+    said = [f"the bus is slow for the {n} time, so it waits" for n in ("first", "next", "last")]
+    lines = [form.format(*(n, text)[-form.count("{}") :]) for n, text in enumerate(said, 1)]
+    cells = [*deepcopy(BUS.cells), sentence_cell("## My answers\n" + "\n".join(lines), "markdown")]
+    assert [text for text in said if text[:30] not in graded(cells).status] == []
+
+
 def test_code_alone_is_no_text(graded):
     cells = deepcopy(BUS.cells)
     cells.append(

@@ -30,6 +30,7 @@ MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 TITLE = re.compile(r"# (\d\d .+)")
 LINK = re.compile(r"\[([^]]{0,200})\]\([^)]{0,200}\)")  # handouts lack those to other lessons
+LISTED = re.compile(r"\n(?=\n|[-*]|\W?\d+[.):])")  # before a paragraph, or a line of a list
 MAGIC = re.compile(r"^[ \t]*[%!]+\w.*", re.M)
 PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words in a line
 
@@ -218,7 +219,7 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> tuple[dict[int, 
         source, number = cell["source"], find_entry(cell).get("exercise")
         current = number if type(number) is int else current
         own = "\n".join(line for line in _lines(cell) if line not in given)
-        others += [_plain(text) for text in own.split("\n\n") if PROSE.search(text)]
+        others += [_plain(text) for text in LISTED.split(own) if PROSE.search(text)]
         if cell["cell_type"] != "code":
             current *= "\n## " not in f"\n{source}"
             continue
