@@ -170,28 +170,24 @@ class Clock:
         rows = []
         for kernel in ("sgemm_tn", "dgemm_tn", "dgemm_nn"):
             row = published(kernel)
-            n = row["range_from_n"]
+            n, (least, _) = row["range_from_n"], row["efficiency_pct_range"]
+            percent = HD5870.peak_gflops(resolve(kernel).precision) / 100
             speeds = self.launched(kernel, (n, n, n)), stored_speeds(kernel)[n]
-            peak = HD5870.peak_gflops(resolve(kernel).precision)
-            shares = [100 * speed / peak for speed in speeds]
-            rows.append([kernel, n, row["efficiency_pct_range"][0], *shares])
+            rows.append([kernel, n, least, *(speed / percent for speed in speeds)])
         heads = ["kernel", "N", "published, %", "your clock, %", "the model, %"]
         return Table(heads, rows, 2, note="In percent of the peak. The model: timed as published.")
 
     def boards(self) -> Table:
-        """Tabulate how fast an HD 5850 is, in percent of an HD 5870: by engines and GHz, by this
-        clock, and by the model.
-        """
-        two = HD5850, HD5870
+        """Tabulate how fast an HD 5850 is in percent of an HD 5870, by this clock and the model."""
         rows = []
         for kernel in ("sgemm_tn", "sgemm_tn_37", "dgemm_tn"):
             m, n, k = size_of_launch(kernel, 60, 20, SHORT)
-            by_numbers = [board.simd_engines * board.clock_ghz for board in two]
-            own = [self.launched(kernel, (m, n, k), board) for board in two]
-            model = [simulate(kernel, m=m, n=n, k=k, device=board).gflops for board in two]
-            shares = [100 * small / large for small, large in (by_numbers, own, model)]
-            rows.append([kernel, *shares])
-        heads = ["kernel", "engines x GHz, %", "your clock, %", "the model, %"]
+            own, model = [], []
+            for board in (HD5850, HD5870):
+                own.append(self.launched(kernel, (m, n, k), board))
+                model.append(simulate(kernel, m=m, n=n, k=k, device=board).gflops)
+            rows.append([kernel, *(100 * small / large for small, large in (own, model))])
+        heads = ["kernel", "your clock, %", "the model, %"]
         return Table(heads, rows, note="HD 5850 in percent of HD 5870; 1,200 wavefronts.")
 
     def strangers(self, names: Sequence[str]) -> Table:
@@ -199,17 +195,16 @@ class Clock:
         doesn't have it, the model without it. The last kernel is the one that the reader's step of
         the contest saves, or one of ours.
         """
-        own_kernel = workbench(step="contest").saved_kernel or generate_kernel(12, 8, 3)
+        entry = workbench(step="contest").saved_kernel or generate_kernel(12, 8, 3)
+        kernels: dict[str, Source] = {**dict(zip(names, names)), CONTEST: entry}
         rows: list[list] = []
-        kernels: dict[str, Source] = {name: name for name in names}
-        for name, kernel in (kernels | {CONTEST: own_kernel}).items():
+        for name, kernel in kernels.items():
             report, own = modeled(kernel), self.speed(kernel)
-            off = round(100 * (own / report.gflops - 1))
             limit = report.bound.split()[0]
             without = modeled(kernel, without=limit).gflops if limit in WITHOUT else None
-            shown = f"{off:+} %" if off else "0 %"
-            rows.append([name, own, report.gflops, shown, report.bound, without])
-        heads = ["kernel", "your clock", "the model", "yours is off by", "bound by", "without that"]
+            off = round(100 * (own / report.gflops - 1))
+            rows.append([name, own, report.gflops, off, report.bound, without])
+        heads = ["kernel", "your clock", "the model", "off by, %", "bound by", "without that"]
         return Table(heads, rows, note="Gflop/s of the chip alone; all rounds are full.")
 
     def fitted(self) -> Table:
@@ -218,9 +213,10 @@ class Clock:
         """
         rows = []
         for kernel, chosen in FITTED.items():
-            n = size_of("sgemm_tn" if kernel == "sgemm_tn_37" else kernel)
-            model = stored_speeds(kernel)[n]
-            rows.append([kernel, printed(kernel), self.speed(kernel), model, chosen])
+            n = size_of(kernel.removesuffix("_37"))
+            rows.append(
+                [kernel, printed(kernel), self.speed(kernel), stored_speeds(kernel)[n], chosen]
+            )
         heads = ["kernel", "published", "your clock", "the model", "chosen to suit it"]
         note = "sgemm_tn_37: published is a ratio. The model: timed as published."
         return Table(heads, rows, note=note)

@@ -26,8 +26,8 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
         kernel: [100 * speeds[kernel] / printed(kernel) for speeds in stages.values()]
         for kernel in stages[first]
     }
-    ends = [[min(column), max(column)] for column in list(zip(*shares.values()))[:: len(added)]]
-    (low, high), (lowest, highest) = ends
+    columns = list(zip(*shares.values()))
+    low, high, lowest, highest = (f(columns[n]) for n in (0, -1) for f in (min, max))
     finding = (
         f"{first.capitalize()}: {low:.0f} to {high:.0f} % of what was published. With all"
         f" mechanisms: {lowest:.0f} to {highest:.0f} %"
