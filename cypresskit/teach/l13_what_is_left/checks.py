@@ -14,8 +14,6 @@ from unittest.mock import patch
 import numpy as np
 
 from cypresskit.devices import HD5870, XEON
-from cypresskit.draw.chart import Chart
-from cypresskit.draw.line_chart import line_chart
 from cypresskit.isolated import Answer
 from cypresskit.isolated.noted_launches import compiled
 from cypresskit.lesson_table import Table
@@ -109,23 +107,6 @@ def boards_table() -> Table:
     return Table(
         ["", chip.name, "Fermi", record()["device"]], [[r[0], *map(round, r[1:])] for r in rows]
     )
-
-
-def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str) -> Chart:
-    """Draw Cypress's speeds and those of an experiment, in percent of each chip's peak, by the
-    number that a case begins with, which is named ``x``.
-    """
-    parts = {
-        f"{HD5870.name}, modeled": (cypress, HD5870.single_gflops),
-        f"{record()['device']}, measured": (figures(experiment), peak_gflops()),
-    }
-    lines: dict[str, dict[float, float]] = {
-        name: {int(str(case).split()[0]): 100 * speed / of for case, speed in speeds.items()}
-        for name, (speeds, of) in parts.items()
-    }
-    then, now = (max(line.values()) for line in lines.values())
-    title = f"{HD5870.name} reaches {then:.0f} % of its peak, {record()['device']} {now:.0f} %"
-    return line_chart(lines, x, "percent of the peak", title=title)
 
 
 def banks_table() -> Table:
