@@ -189,7 +189,7 @@ CHARTS = {
         "Sixteen products in a launch reach {sgemm_packed4:,.0f} Gflop/s",
         "Ashraf's packed products, N = 512",
         "The slides don't say what makes the difference between 450 and 1340, nor how long a launch"
-        " takes. The model's overhead was fitted to this range.",
+        " takes. The model's is the most that AMD's guide allows.",
         {"sgemm_packed4": "model"},
         levels=(
             PrintedLevel("lowest printed", PACKED[0], "sgemm_packed4", min, most=4),
