@@ -167,6 +167,7 @@ OTHERS = {
     "a lost call": ("code", '{}\n""")'),
     "odd quotes": ("code", 'ck.teach.explanation(""{}"")'),
     "a cell's magic": ("code", "%%markdown\n{}"),
+    "a command": ("code", "x = 1\n!echo {}"),
 }
 
 
@@ -243,7 +244,7 @@ def test_a_cell_of_any_text_is_read(part, kind, graded):
 
 
 WORDS = (
-    "because the bus is slow, (so) each block reads half: l'été größer 因为 x2 a_b 9 % it's".split()
+    "because the bus is slow, (so) each block reads: l'été größer 因为 x2 a_b 9th % it's".split()
 )
 CALL_FORMS = {
     "bare": lambda text: f"from x import explanation\nexplanation({text!r})",
@@ -270,6 +271,8 @@ def written(chance: random.Random, text: str) -> tuple[str, str]:
     kind, source = OTHERS.get(form, ("code", CALLS.get(form, "")))
     if "#" in source and '"{}"' not in source:
         text = text.replace("\n", "\n# ")
+    if source.startswith("x = 1"):
+        text = " ".join(text.split())  # a command ends with its line
     return kind, source.format(text)
 
 

@@ -31,7 +31,7 @@ MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 TITLE = re.compile(r"# (\d\d .+)")
 LINK = re.compile(r"\[([^]]{0,200})\]\([^)]{0,200}\)")  # handouts lack those to other lessons
 LISTED = re.compile(r"\n(?=\n|[-*]|\W?\d+[.):])")  # before a paragraph, or a line of a list
-MAGIC = re.compile(r"^[ \t]*[%!]+\w.*", re.M)
+MAGIC = re.compile(r"^[ \t]*(%+\w.*|!)", re.M)  # is read as a comment
 PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words in a line
 
 Cell = dict[str, Any]
@@ -244,7 +244,7 @@ def _lines(cell: Cell) -> list[str]:
     """Return the lines of a cell that may be a text: of code its comments, then its strings."""
     text = cell["source"]
     if cell["cell_type"] == "code":
-        text = MAGIC.sub("", text)
+        text = MAGIC.sub("#", text)
         comments = [line.partition("#")[2] for line in text.splitlines()]
         if tree := bindings.parse_cell(text):
             strings = [v for n in ast.walk(tree) if isinstance(v := getattr(n, "value", 0), str)]
