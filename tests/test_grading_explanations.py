@@ -16,6 +16,7 @@ from cypresskit.grading import course, gradebook, handout, judging
 from cypresskit.grading.gradebook import CourseRecords
 from cypresskit.grading.submissions import Student
 from cypresskit.teach.check import Verdict
+from cypresskit.teach.explanations import MAX_CHARACTERS
 
 LESSONS = course.read_lessons()
 BUS = LESSONS["09_bus"]
@@ -140,7 +141,7 @@ def test_a_value_that_only_a_run_would_give_is_listed_with_its_texts(cell, grade
 def test_a_text_that_doubles_itself_is_cut(graded):
     cell = 'a = "is it slow"\n' + "a = a + a\n" * 60 + "ck.teach.explanation(a)"
     text = graded(with_sentences(cell)).texts[1]
-    assert text.startswith("is it slowis it slow") and len(text) == course.MAX_SENTENCE
+    assert text.startswith("is it slowis it slow") and len(text) == MAX_CHARACTERS
 
 
 # -- all others are listed

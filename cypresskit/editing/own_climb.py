@@ -54,8 +54,9 @@ def _nothing(histories: Mapping[str, Edits], sides: Sequence[Step]) -> str:
 
 
 def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
-    """Yield the steps of the climb that are faster than all before. It begins with the first step,
-    also if that is unchanged, and counts kernels of the contest that don't win.
+    """Yield the steps of the climb that are faster than all before, or as fast if they only reorder
+    lines. It begins with the first step, also if that is unchanged, and counts kernels of the
+    contest that don't win.
     """
     fastest = 0.0
     for step in STEPS.values():
@@ -66,7 +67,7 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         else:
             least = 0.0 if step.whole else step.targets.minimum
             edit = edits.fastest(step.n, least, given=step.starter)
-        least = fastest / CLOSE if step.reorders else fastest * CLOSE
-        if step.climbs and edit is not None and edit.gflops > least:
+        needed = fastest / CLOSE if step.reorders else fastest * CLOSE
+        if step.climbs and edit is not None and edit.gflops > needed:
             yield step, edit
             fastest = max(fastest, edit.gflops)

@@ -75,8 +75,8 @@ def begin_step(path: Path, step: Step) -> None:
     """Make a step's file, if there is none.
 
     It holds the submitted text of its history; or the fastest correct text of the steps before it,
-    with a note in its history; or the starter, and this always if lines are only to be reordered:
-    the reader's may be in order. Raises ``OSError`` if it can't be written.
+    with a note in its history, unless this step only reorders lines, which may be in order there;
+    or the starter. Raises ``OSError`` if it can't be written.
     """
     if path.exists():
         return

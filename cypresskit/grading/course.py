@@ -2,7 +2,7 @@
 
 Lessons are read from the notebooks that students get, in a checkout or as installed. The metadata
 of a cell state its role in an exercise (``tools/book.py`` writes them). A submitted notebook is
-identified by its title, so its file may have any name.
+identified by its title or else by its checks, so its file may have any name.
 """
 
 import ast
@@ -23,7 +23,6 @@ CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
-MAX_SENTENCE = 10_000  # characters of a text that are read
 ELSEWHERE = "(not in its place)"  # precedes texts that may explain an exercise
 UNREAD = "a call of explanation() whose text only a run would give"
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
@@ -237,7 +236,7 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> tuple[dict[int, 
 
 def _plain(text: str) -> str:
     """Return a text on one line."""
-    return " ".join(text.split())[:MAX_SENTENCE]
+    return " ".join(text.split())[: explanations.MAX_CHARACTERS]
 
 
 def _lines(cell: Cell) -> list[str]:

@@ -410,8 +410,8 @@ def combine_answers(
 ) -> dict[Exercise, GradedAnswer]:
     """Return a student's answers to a lesson, from all submitted notebooks of it.
 
-    Of several answers to an exercise, the better one counts, with the last explanation. ``notes``
-    lists the texts that are no exercise's. If there are any, an exercise without an explanation
+    Of several answers to an exercise, the better one counts, with the last explanation. Texts that
+    are no exercise's are added to ``notes``. If there are any, an exercise without an explanation
     gets them all, for the teacher to judge.
     """
     answers: dict[Exercise, GradedAnswer] = {}

@@ -13,7 +13,7 @@ from cypresskit.teach.bindings import find_bound_names, parse_cell, read_cell
 
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
-MAX_CHARACTERS = 10_000  # that are read of joined texts
+MAX_CHARACTERS = 10_000  # of a text that are read
 
 
 class Noted:
@@ -46,16 +46,16 @@ def find_calls(cell: str, values: dict[str, Any]) -> Iterator[str | None]:
     """
     tree = parse_cell(read_cell(cell))
     for statement in tree.body if tree else ():
-        value = evaluate(statement.value, values) if isinstance(statement, ast.Assign) else None
+        value = _evaluate(statement.value, values) if isinstance(statement, ast.Assign) else None
         values |= dict.fromkeys(find_bound_names(statement), value)
         calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
         for call in calls:
             if getattr(call.func, "attr", getattr(call.func, "id", "")) == "explanation":
-                text = evaluate(call.args[0], values) if len(call.args) == 1 else None
+                text = _evaluate(call.args[0], values) if len(call.args) == 1 else None
                 yield text if text is None else str(text)
 
 
-def evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
+def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
     """Return the value of a constant or a name, or of texts joined by ``+`` or in a format.
 
     That of anything else is None.
@@ -66,7 +66,7 @@ def evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Name():
             return values.get(node.id)
         case ast.FormattedValue(conversion=-1, format_spec=None):
-            value = evaluate(node.value, values)
+            value = _evaluate(node.value, values)
             return value if value is None else str(value)
         case ast.BinOp(op=ast.Add()):
             parts = [node.left, node.right]
@@ -75,4 +75,4 @@ def evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case _:
             return None
     with suppress(TypeError, RecursionError):
-        return "".join(evaluate(part, values) for part in parts)[:MAX_CHARACTERS]
+        return "".join(_evaluate(part, values) for part in parts)[:MAX_CHARACTERS]
