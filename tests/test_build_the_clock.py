@@ -8,7 +8,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from answers.l14 import LAUNCH, RUN, TIMED, made
+from answers.l14 import (
+    BY_NUMBER,
+    FEWEST_STEPS,
+    LATEST,
+    LAUNCH,
+    RUN,
+    TIMED,
+    launching,
+    made,
+)
 from charted import Charted
 from conftest import ROOT
 
@@ -86,6 +95,31 @@ def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, answer, right, 
     with use_seed(f"student {seed}"):
         verdict = check(made(*answer))
     assert verdict.right == right, verdict
+
+
+@pytest.mark.parametrize("seed", ["notebook", *map(str, range(5))])
+@pytest.mark.parametrize("order", [(), FEWEST_STEPS, LATEST], ids=["number", "fewest", "latest"])
+def test_whoever_serves_another_than_the_earliest_is_told_so(order, seed):
+    """By wavefronts' numbers, by the fewest steps, by the latest: in both exercises."""
+    for check, text in ((lesson.check_run, BY_NUMBER), (lesson.check_launch, launching(BY_NUMBER))):
+        with use_seed(seed):
+            verdict = check(made(text, *order))
+        assert not verdict.right
+        assert "was ready later" in verdict.message and "ready earliest" in verdict.hint, verdict
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("overhead + 8", "overhead * (amount > 1) + 8"),
+        ("8 * amount", "8 * max(amount, 2)"),
+        ("+ pause", "+ (pause or 40)"),
+    ],
+)
+def test_no_clause_is_too_short_for_the_rules(change, seed):
+    with use_seed(f"student {seed}"):
+        assert not lesson.check_timed(made(TIMED, *change)).right
 
 
 @pytest.mark.parametrize(

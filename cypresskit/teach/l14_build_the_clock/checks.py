@@ -4,9 +4,10 @@ A *step* is (unit, busy, away): the unit is occupied for ``busy`` clocks, and th
 for its next step ``away`` clocks later. A clock returns *rows* (wavefront, unit, begin, free,
 ready), one for each step that a wavefront has done.
 
-The checks are laws, on random steps that no solution has seen. They leave a clock no freedom but
-the order of wavefronts that become ready at the same time. A broken law is explained by a common
-mistake, if a clock that makes it ends at the same clocks.
+The checks are laws, on random steps that no solution has seen. In some launches, wavefronts queue
+at the texture unit, in others at the ALU: only those that become ready at the same time may be
+served in any order. A broken law is explained by a common mistake, if a clock that makes it ends at
+the same clocks, and the right one doesn't.
 """
 
 from collections import Counter
@@ -31,9 +32,7 @@ from cypresskit.teach.check import (
 )
 from cypresskit.timing.timed_launch import TimedLaunch
 
-ITERATIONS = 200  # of the reader's clock, after which the start hardly counts
-SHORT, LONG = 128, 512  # of launches
-ROUNDS = 2  # of the model's launches, all full
+SHORT, LONG = 128, 512  # iterations of launches
 USUAL = 7, 40, 320  # overhead, pause, memory
 PLACES = {"ALU": 2, "TEX": 1}  # wavefronts that a unit serves at once
 ROUNDING = 1e-6  # clocks
@@ -108,6 +107,8 @@ HINTS = {
     ("away", "memory", True): "only a TEX clause waits for memory.",
 }
 AS_ARGUMENT = "overhead, pause and memory are arguments: use their names, not numbers."
+NO_OTHER = "the four rules name no other clocks: which number of yours is in none of them?"
+ALIKE = "the same rule holds for each clause of a unit, whatever its amount and its place."
 OTHER_UNIT = 'these are the numbers of the other unit: is `unit` compared with "ALU"?'
 EXCHANGED = "`busy` and `away` are exchanged."
 
@@ -161,6 +162,7 @@ def _rounds(steps, wavefronts, iterations, slots):
 
 #: When a clock with a common mistake ends, by the mistake's hint.
 MISTAKES: dict[str, Callable[..., float]] = {
+    "": _end,  # none
     "while a wavefront is away, its place is free: occupy it for `busy` clocks only.": (
         partial(_end, hold=1)
     ),
@@ -188,6 +190,10 @@ FORM = "a row is (wavefront, unit, begin, free, ready)."
 LATER = (
     "it begins at the later of the two clocks. Which one is served next? (Only heappush keeps"
     " `ready` in order.)"
+)
+EARLIEST = (
+    "the one that is ready earliest comes first, whatever its number, and however much it has done."
+    " heappop gives it, if the clock is first in each entry, and only heappush puts entries in."
 )
 AT_FIRST = (
     "as many wavefronts as there are slots begin at clock 0, each as soon as a place is free."
@@ -246,7 +252,7 @@ def _judge(call: str, rows: Sequence[Row], launch: Launch, mistake: str | None) 
     ready = dict(arrival)
     done: Counter[int] = Counter()
     taken = {unit: [0.0] * count for unit, count in PLACES.items()}
-    turn = dict.fromkeys(PLACES, 0.0)  # when the last one that began was ready
+    served = dict.fromkeys(PLACES, (0.0, 0))  # when the last one that began was ready, and which
     for w, unit, begin, free, again in sorted(rows, key=lambda row: (row[2], ready[row[0]])):
         step_unit, busy, away = steps[done[w] % len(steps)]
         which = f"{call}: step {done[w]} of wavefront {w}"
@@ -288,17 +294,16 @@ def _judge(call: str, rows: Sequence[Row], launch: Launch, mistake: str | None) 
                 mistake or (LATER if done[w] else AT_FIRST),
             ),
             (
-                mistake is None or ready[w] >= turn[unit] - ROUNDING,
-                f"{waits}it is ready at {ready[w]:g}, before another one that was served first",
-                mistake
-                or "the one that is ready earliest comes first: heappop gives it, if only"
-                " heappush puts entries in.",
+                mistake is None or ready[w] >= served[unit][0] - ROUNDING,
+                f"{waits}it is ready at {ready[w]:g}. Wavefront {served[unit][1]} was ready later,"
+                f" at {served[unit][0]:g}, and was served first",
+                mistake or EARLIEST,
             ),
         ]
         for fine, words, hint in laws:
             require(fine, f"{words}.", hint)
         taken[unit][taken[unit].index(least)] = free
-        turn[unit] = ready[w]
+        served[unit] = ready[w], w
         done[w] += 1
         ready[w] = again
 
@@ -328,8 +333,9 @@ def _check_clock(answer: Callable, name: str, cases: Sequence[tuple]) -> Verdict
     ends = [last_clock(rows) for _, rows, _ in seen]
     mistake = ""
     for words, makes in MISTAKES.items():
-        if all(isclose(makes(*launch), end) for (*_, launch), end in zip(seen, ends)):
+        if np.allclose([makes(*launch) for *_, launch in seen], ends, rtol=1e-9):
             mistake = words
+            break
     for call, rows, launch in seen:
         _judge(call, rows, launch, mistake)
     message = f"No law is broken in {len(cases)} launches: the first ends at clock {ends[0]:g}."
@@ -347,11 +353,18 @@ def _random_steps() -> list[Step]:
     return [(unit, check_rng.uniform(20, 90), check_rng.uniform(1, 400)) for unit in units]
 
 
-def _short_steps() -> list[Step]:
+def _queue_at_tex() -> list[Step]:
     """Return steps of which a wavefront does several in a row, while another is in the TEX."""
     draw = check_rng.uniform
     alu = [("ALU", draw(1, 3), draw(0.2, 1)) for _ in range(4)]
     return [("TEX", draw(20, 25), draw(3, 5)), *alu]
+
+
+def _queue_at_alu() -> list[Step]:
+    """Return steps for whose ALU many wavefronts wait, of which some have done more."""
+    draw = check_rng.uniform
+    soon, late = ("ALU", draw(20, 40), draw(1, 10)), ("ALU", draw(20, 40), draw(50, 100))
+    return [("TEX", draw(10, 20), draw(1, 100)), soon, late]
 
 
 @exercise
@@ -362,9 +375,9 @@ def check_timed(timed: Callable) -> Verdict:
     def steps(*given) -> list[Step]:
         return [(str(unit), float(busy), float(away)) for unit, busy, away in timed(*given)]
 
-    cases: list[tuple] = [([("TEX", 128), ("ALU", 10)], *USUAL)]
-    for _ in range(8):
-        given = [("ALU", draw(2, 32)), ("TEX", draw(64, 400)), ("ALU", draw(2, 32))]
+    cases: list[tuple] = [([("TEX", 128), ("ALU", 10)], *numbers) for numbers in (USUAL, (0, 0, 0))]
+    for bundles in range(1, 9):
+        given = [("ALU", bundles), ("TEX", draw(1, 400)), ("ALU", draw(9, 32))]
         cases.append((given, draw(1, 30), draw(31, 60), draw(100, 700)))
     form = "it returns a list with (unit, busy, away) for each clause."
     made, faults = [], []
@@ -380,7 +393,7 @@ def check_timed(timed: Callable) -> Verdict:
                 shown = (f"({unit}, {busy:g}, {away:g})" for unit, busy, away in (step, right))
                 faults.append(f"{call}: {' should be '.join(shown)}.")
     require(not faults, (*faults, "")[0], _explain(made))
-    return Verdict(True, "Nine lists are right, eight of them random.")
+    return Verdict(True, "Ten lists are right, eight of them random.")
 
 
 def _explain(made: Iterable[tuple[str, list[float], Sequence[float]]]) -> str:
@@ -399,22 +412,25 @@ def _explain(made: Iterable[tuple[str, list[float], Sequence[float]]]) -> str:
                 terms = zip(TERMS, factors, right)
                 wrong += [(part, term, want == 0) for term, is_, want in terms if is_ != want]
     if any(term == "number" for _, term, _ in wrong):
-        return AS_ARGUMENT
+        is_lacking = any(term in TERMS[1:4] and not extra for _, term, extra in wrong)
+        return AS_ARGUMENT if is_lacking else NO_OTHER
     wrong.sort(key=lambda each: not each[2])  # what shouldn't be there comes first
     known = [HINTS[each] for each in wrong if each in HINTS]
-    return (*known, "which clocks occupy the unit, and which pass before the next clause?")[0]
+    return (*known, ALIKE)[0]
 
 
 @exercise
 def check_run(run: Callable) -> Verdict:
     """Exercise 2: ``run(steps, wavefronts, iterations)``, the rows of wavefronts that all fit."""
-    cases: list[tuple] = [(_random_steps(), w, n) for w, n in ((1, 3), (3, 9), (7, 9), (10, 20))]
-    return _check_clock(run, "run", [(BY_HAND, 2, 2), *cases, (_short_steps(), 2, 6)])
+    cases: list[tuple] = [(_random_steps(), w, n) for w, n in ((1, 3), (3, 9), (10, 20))]
+    cases += (_queue_at_tex(), 7, 3), (_queue_at_alu(), 9, 9)
+    return _check_clock(run, "run", [(BY_HAND, 2, 2), *cases])
 
 
 @exercise
 def check_launch(launch: Callable) -> Verdict:
     """Exercise 3: ``launch(steps, wavefronts, iterations, slots)``, more wavefronts than fit."""
     sizes = (5, 2), (13, 6), (4, 4), (3, 8), (11, 3)
-    cases = [(_random_steps(), w, 4, slots) for w, slots in sizes]
-    return _check_clock(launch, "launch", [(BY_HAND, 3, 1, 2), (_short_steps(), 7, 3, 3), *cases])
+    cases: list[tuple] = [(_random_steps(), w, 4, slots) for w, slots in sizes]
+    cases += (_queue_at_tex(), 7, 3, 3), (_queue_at_alu(), 12, 4, 9)
+    return _check_clock(launch, "launch", [(BY_HAND, 3, 1, 2), *cases])

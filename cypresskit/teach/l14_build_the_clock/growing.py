@@ -26,11 +26,10 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
         kernel: [100 * speeds[kernel] / printed(kernel) for speeds in stages.values()]
         for kernel in stages[first]
     }
-    columns = list(zip(*shares.values()))
-    low, high, lowest, highest = (f(columns[n]) for n in (0, -1) for f in (min, max))
+    begin, *_, end = zip(*shares.values())
     finding = (
-        f"{first.capitalize()}: {low:.0f} to {high:.0f} % of what was published. With all"
-        f" mechanisms: {lowest:.0f} to {highest:.0f} %"
+        f"{first.capitalize()}: {min(begin):.0f} to {max(begin):.0f} % of what was published. With"
+        f" all mechanisms: {min(end):.0f} to {max(end):.0f} %"
     )
     lines = [
         f"{kernel}: {', '.join(f'{share:.0f}' for share in row)} % of {printed(kernel):,.0f}"
