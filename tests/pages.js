@@ -63,6 +63,7 @@ const faults = () => {
         const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
         for (const {glyph, data_source: {data, name}} of figure.renderers) {
             const column = (p) => p?.field ? data[p.field] : undefined
+            if (glyph.text_alpha?.value === 0) continue // too small to be shown
             if (glyph.type !== "Text") {
                 const value = (p, i) => column(p)?.[i] ?? p?.value ?? 0, count = Math.max(...Object.values(data).map(c => c.length))
                 const ends = i => [-0.5, 0.5].map(half => glyph.type === "Segment" ?

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from bs4 import BeautifulSoup
-from conftest import ROOT
+from conftest import JS, ROOT
 from pages import axe_finds
 
 from cypresskit import published
@@ -207,3 +207,15 @@ def test_with_reduced_motion_the_film_is_its_end(site, page):
     page.goto((site / "index.html").as_uri())
     assert page.locator("#film").inner_text().endswith("C is correct.")
     assert page.locator("#film .film-speed").inner_text().startswith("272")
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", [name for name in pictures.PICTURES if name != "chart"])
+def test_no_label_covers_another_on_a_phone(name, show):
+    page = show(pictures.PICTURES[name].make())
+    place = "name => Object.assign(document.body, {className: 'cypresskit stage'}).dataset.picture"
+    page.evaluate(f"{place} = name", name)
+    page.add_style_tag(content=pictures.style())
+    page.set_viewport_size({"width": 375, "height": 844})  # 16 more than the picture
+    page.wait_for_timeout(1000)
+    assert [fault for fault in page.evaluate(JS.faults) if " px: " not in fault] == []

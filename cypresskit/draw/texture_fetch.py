@@ -31,7 +31,7 @@ FETCHES = 16  # that are drawn
 # In pixels:
 WIDE, HIGH, LEFT = 520, 466, 5  # a panel, and the space on its sides
 ITEM, TOP, TICKS = 17, 84, 352  # side of a work-item; top of the tile and of the ticks
-BANKS_Y, BANK_LABEL = 313, 44  # the row of banks, and the width of a bank's name
+BANKS_Y, BANK_LABEL = 313, 16  # the row of banks, and the width of a bank's name
 MATRIX = 166  # left edge of the matrices
 ROOM = (172.0, 174)  # space for each matrix
 MAX_TEXEL = 13.0  # side of a texel
@@ -220,7 +220,7 @@ class _Replay:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = LEFT + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
-        sheet.text(LEFT, TOP - 14, "64 work-items, in quads")
+        sheet.text(LEFT, TOP - 14, "64 work-items")
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
         sheet.boxes(
             f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, color="faint", line="line", words=words
@@ -247,7 +247,7 @@ class _Replay:
         starts = LEFT + MATRIX + np.arange(len(shapes)) * (ROOM[0] + 12)
         feet = TOP + shapes[:, 1] * sizes[:, 1] + 9
         for (resource, texture), start in zip(self.textures.items(), starts):
-            title = f"{MATRICES[resource]}: {texture.height} rows of {texture.width} texels"
+            title = f"{MATRICES[resource]}: {texture.height} x {texture.width} texels"
             sheet.text(start, TOP - 14, title, MATRIX_COLORS[resource])
 
         of = np.searchsorted(list(self.textures), self.resource)
@@ -292,9 +292,9 @@ class _Replay:
         lane = WIDE / BANKS
         step = (lane - BANK_LABEL) / MAX_QUEUE
         head = LEFT + lane * np.arange(BANKS) + BANK_LABEL + step / 2
-        sheet.text(LEFT, BANKS_Y - 24, "Each bank delivers one texel per clock")
+        sheet.text(LEFT, BANKS_Y - 24, "Banks: each delivers one texel per clock")
         sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
-        names = [f"bank {bank}" for bank in range(BANKS)]
+        names = [str(bank) for bank in range(BANKS)]
         sheet.text(head - step / 2 - 5, BANKS_Y, names, "soft", align="right")
 
         # Two sets of boxes alternate, so that none moves back from a bank to a queue.
@@ -367,8 +367,6 @@ class _Replay:
             columns={"missed": paid * 2 * np.array([step.missed > 0 for step in self.served])},
         )
         sheet.ring(source, max(wide - 3, 1), row - 2.5, "missed", "ink")
-        # Rows are lower than a line of text, so the names are in two columns.
-        names = [f"{f + 1}: {MATRICES[a.resource]}" for f, a in enumerate(self.accesses)]
-        shown = np.arange(len(names))
-        place = LEFT + 72 - 36 * (shown % 2 == 0), TICKS + (shown + 0.5) * row
-        sheet.text(*place, names, "soft", align="right")
+        named = np.arange(0, len(self.accesses), 4)  # a row is lower than a line of text
+        names = [f"fetch {number}" for number in named + 1]
+        sheet.text(LEFT + 72, TICKS + (named + 0.5) * row, names, "soft", align="right")
