@@ -39,7 +39,7 @@ from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l05_texture_cache import checks as texture_cache
 from cypresskit.teach.l06_double_double import checks as double_double
 from cypresskit.teach.l14_build_the_clock import checks as clock
-from cypresskit.teach.l14_build_the_clock.choose import Clock
+from cypresskit.teach.l14_build_the_clock.choose import Clock, Scattered
 from cypresskit.today import figures
 from tools import book
 
@@ -134,6 +134,18 @@ def own(kernel: str, overhead=7.0, pause=40.0, memory=320.0, wavefronts=0, scatt
     """Gflop/s of a kernel by lesson 14's clock."""
     right = Clock(clock.right_steps, clock.right_rows)
     return right.speed(kernel, overhead, pause, memory, wavefronts, scatter)
+
+
+def ratio(percent: float, seed: int = 14) -> float:
+    """How many times as fast ten wavefronts of a loop are as six, by lesson 14's clock, if data are
+    early or late at random by up to so many percent.
+    """
+
+    def run(steps, *launch):
+        return clock.right_rows(Scattered(steps, percent, seed), *launch)
+
+    scattered = Clock(clock.right_steps, run)
+    return scattered.speed("sgemm_tn") / scattered.speed("sgemm_tn_37")
 
 
 def thirteen_over_ten(*numbers: float) -> float:

@@ -56,7 +56,18 @@ KNOWN |= {
     "generate_kernel": contest.generate_kernel,
     "loop_tested_last": loop_tested_last,
 }
-KNOWN |= {"twins": Clock(right_steps, right_rows).twins}
+
+
+def idle(report) -> np.ndarray:
+    """For each clock of engine 0, whether no wavefront computes."""
+    alone = np.ones(int(max(event.end for event in report.timeline)), bool)
+    for event in report.timeline:
+        if event.kind == "ALU":
+            alone[int(event.start) : int(event.end)] = False
+    return alone
+
+
+KNOWN |= {"own": Clock(right_steps, right_rows), "idle": idle}
 KNOWN |= {"step_kernel": reference_kernel, "starter_text": starter_text, "kernel_rate": kernel_rate}
 KNOWN |= {"eight_banks": replace(ck.HD5870, texture_banks=8)}
 COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()
