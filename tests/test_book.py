@@ -352,6 +352,23 @@ def test_each_heading_that_a_hint_or_an_answer_names_is_there():
     assert not lost and len(named) >= 3
 
 
+def test_each_table_that_a_hint_names_is_there_and_is_the_last_of_its_section():
+    """With the numbers that the hint names."""
+    found = 0
+    for path in SOURCES:
+        (module,) = (ROOT / "cypresskit/teach").glob(f"l{path.name[:2]}_*/checks.py")
+        tree = ast.parse(module.read_text(encoding="utf-8"))
+        texts = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        for text in texts:
+            for heading in re.findall(r'table in "([^"]+)"', text):
+                section = path.read_text(encoding="utf-8").split(f"## {heading}")[1]
+                *_, table = section.split("\n## ")[0].split("ck.table(")[1:]
+                assert all(number in table for number in re.findall(r"\d{3,}", text)), text
+                assert "last table in" in text
+                found += 1
+    assert found
+
+
 @each_lesson
 def test_a_lessons_checks_are_defined_in_the_order_of_its_exercises(path):
     """The line of dots below a verdict has them in this order."""

@@ -60,6 +60,7 @@ def graded(*arguments: object) -> int:
     ("options", "counted"),
     [
         (["--exercises", "09.1,09.3"], ["09.1", "09.3"]),
+        (["--exercises", "09.1", "09.3", "--lessons", "09"], ["09.1", "09.3"]),
         (["--exercises", "09.1, 10.2"], ["09.1", "10.2"]),
         (["--exercises", "09.3", "--lessons", "09", "10"], ["09.3", "10.1", "10.2", "10.3"]),
         (["--lessons", "09", "09"], ["09.1", "09.2", "09.3"]),
@@ -77,7 +78,7 @@ def test_only_the_exercises_that_are_asked_for_count(options, counted, tmp_path,
     assert float(row["total"]) == 60 * len(lessons)
     assert float(row["maximum"]) == 100 * len(lessons)
     assert f"The maximum is {100 * len(lessons)}, 100 for each" in capsys.readouterr().out
-    assert "belong to no exercise" not in row["status"]
+    assert gradebook.LISTED.split("{}")[1] not in row["status"]
 
 
 @pytest.mark.parametrize("name", ["09.9", "9.1", "09", "x", "09.01", "99.1", "²"])
@@ -85,6 +86,13 @@ def test_an_exercise_that_does_not_exist_is_named(name, tmp_path, capsys):
     put(tmp_path / "in/a.ipynb")
     assert graded(tmp_path / "in", tmp_path / "out", "--exercises", f"09.1,{name}") == 1
     assert name.split(".")[0] in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_an_exercise_of_a_lesson_that_does_not_count_is_named(tmp_path, capsys):
+    put(tmp_path / "in/a.ipynb")
+    options = ["--exercises", "09.1", "10.1", "--lessons", "09"]
+    assert graded(tmp_path / "in", tmp_path / "out", *options) == 1
+    assert "10.1" in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 @pytest.mark.usefixtures("quick")
@@ -144,7 +152,7 @@ def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch):
         page = gradebook.render_page(records, student)
         assert "0 of 1" in page and not re.search(r"(not|n't|never) (be )?judged", page, re.I), page
         assert not verdict.right and verdict.message
-    assert "odd" in verdicts[0].message and "300 s" in verdicts[1].message
+    assert "odd" in verdicts[0].message and "-1 s" in verdicts[1].message
     assert "memory" in verdicts[2].message
 
 
@@ -163,44 +171,63 @@ def test_the_limit_that_ended_an_answer_is_the_one_that_is_told(place, monkeypat
 # -- tables to import
 
 
-def delivered(chance: random.Random, folder: Path) -> dict[str, dict[str, str]]:
-    """What Moodle, Canvas or nobody delivered: each student's name by number, by system."""
-    expected: dict[str, dict[str, str]] = {"moodle": {}, "canvas": {}}
-    for number in chance.sample(range(1, 99_999), 8):
-        name, system = chance.choice(NAMES), chance.choice(["moodle", "moodle files", "canvas", ""])
-        late = chance.choice(["", "LATE_"])
+def delivered(chance: random.Random, folder: Path, system: str) -> dict[str, str]:
+    """What Moodle or Canvas delivered, or others: each student's name by number."""
+    expected = {}
+    for work, number in enumerate(chance.sample(range(1, 99_999), 8)):
+        name, late = f"{chance.choice(NAMES)} {work}", chance.choice(["", "LATE_"])
         plain = re.sub(r"\W", "", name.lower())
         path = {
-            "moodle": f"{name}_{number}_assignsubmission_file/09_bus.ipynb",
-            "moodle files": f"{name}_{number}_assignsubmission_file_my_09_bus.ipynb",
-            "canvas": f"{plain}_{late}{number}_88_09_bus-2.ipynb",
-        }.get(system, f"student {number}/x.ipynb")
+            "Moodle": f"{name}_{number}_assignsubmission_file"
+            + chance.choice(["/09_bus.ipynb", "_my_09_bus.ipynb"]),
+            "Canvas": f"{plain}_{late}{number}_{88 + work}_09_bus-2.ipynb",
+            "essays": f"essay_2_1_{work}.ipynb",
+            "": f"student {number}/x.ipynb",
+        }[system]
         put(folder / path, answer=chance.choice(["right = 1", "x = 1"]))
-        if system:
-            expected[system.split()[0]][str(number)] = plain if system == "canvas" else name
+        expected[str(number)] = plain if system == "Canvas" else name
     return expected
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("seed", range(5))
-def test_moodle_and_canvas_get_the_tables_that_they_import(seed, tmp_path):
-    """With each of their students, by number, and the total."""
-    expected = delivered(random.Random(seed), tmp_path / "in")
+@pytest.mark.parametrize("system", [submissions.MOODLE, submissions.CANVAS, "essays", ""])
+def test_moodle_and_canvas_get_the_tables_that_they_import(system, tmp_path):
+    """With each of their students, by number, and the total. Others get none, and each file has
+    its student.
+    """
+    expected = delivered(random.Random(system), tmp_path / "in", system)
+    (tmp_path / "out").mkdir()
+    for name in ("moodle.csv", "canvas.csv", gradebook.EXPLANATIONS):
+        (tmp_path / "out" / name).touch()  # of an earlier run
     assert graded(tmp_path / "in", tmp_path / "out") == 0
     grades = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
     totals = {row["id"]: row["total"] for row in grades}
+    assert len(totals) == 8
     moodle, canvas = tmp_path / "out/moodle.csv", tmp_path / "out/canvas.csv"
-    assert (moodle.exists(), canvas.exists()) == tuple(map(bool, expected.values()))
+    assert (moodle.exists(), canvas.exists()) == (system == "Moodle", system == "Canvas")
     if moodle.exists():
         first = moodle.read_bytes().splitlines()[0]
         assert first == b"Identifier,Grade,Last modified (grade)"
         found = {row["Identifier"].split()[1]: row["Grade"] for row in rows(moodle)}
-        assert found == {id: totals[id] for id in expected["moodle"]}
+        assert found == {id: totals[id] for id in expected}
         assert all(row["Identifier"].startswith("Participant ") for row in rows(moodle))
     if canvas.exists():
         assert canvas.read_bytes().splitlines()[0] == b"Student,ID,Section,09 The bus"
         found = {row["ID"]: (row["Student"], row["09 The bus"]) for row in rows(canvas)}
-        assert found == {id: (name, totals[id]) for id, name in expected["canvas"].items()}
+        assert found == {id: (name, totals[id]) for id, name in expected.items()}
+
+
+@pytest.mark.usefixtures("quick")
+def test_who_is_not_in_a_system_s_table_is_named(tmp_path, capsys):
+    put(tmp_path / "in/Ada_7_assignsubmission_file/x.ipynb")
+    put(tmp_path / "in/Bob.ipynb")
+    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    assert "Not in the table for Moodle, by their names: Bob" in capsys.readouterr().out
+    put(tmp_path / "in2/ada_7_81_x.ipynb")
+    put(tmp_path / "in2/Bob.ipynb")
+    assert graded(tmp_path / "in2", tmp_path / "out2") == 0
+    assert "No table for Canvas, which gives no names such as Bob" in capsys.readouterr().out
+    assert not (tmp_path / "out2/canvas.csv").exists()
 
 
 @pytest.mark.usefixtures("quick")

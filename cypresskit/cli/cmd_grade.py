@@ -17,6 +17,10 @@ NO_SANDBOX = (
     " AppArmor's profile bwrap-userns-restrict), or grade in a virtual machine with --no-sandbox;"
     " every page then says so. See Grading in docs/teaching.md."
 )
+UNKNOWN = (
+    "it has neither the title nor a check of a lesson that counts. If it is one, begin its first"
+    " cell with the title, such as `# 09 The bus`, and run the command again"
+)
 
 
 @command(
@@ -35,12 +39,13 @@ NO_SANDBOX = (
             "nargs": "+",
             "default": (),
             "metavar": "NN",
-            "help": "numbers of the lessons that count; by default all that any student submitted",
+            "help": "lessons that count, such as 05 07; by default all that any student submitted",
         },
         "--exercises": {
-            "default": "",
-            "metavar": "NN.N,...",
-            "help": "exercises that count in their lessons, such as 05.1,05.3; by default all",
+            "nargs": "+",
+            "default": (),
+            "metavar": "NN.N",
+            "help": "exercises that count in their lessons, such as 05.1 05.3; by default all",
         },
         "--no-sandbox": {
             "action": "store_true",
@@ -56,9 +61,14 @@ def grade(args: argparse.Namespace) -> None:
     from cypresskit.timing import simulate
 
     try:
-        exercises = args.exercises.replace(",", " ").split()
-        numbers = dict.fromkeys([*args.lessons, *(name.split(".")[0] for name in exercises)])
-        due = tuple(path.stem for path in course.select_notebooks([*numbers]))
+        exercises, numbers = (
+            " ".join(given).replace(",", " ").split() for given in (args.exercises, args.lessons)
+        )
+        for name in exercises if numbers else ():
+            if name.split(".")[0] not in numbers:
+                raise ValueError(f"--exercises {name}: its lesson isn't in --lessons")
+        numbers = [*dict.fromkeys(numbers or (name.split(".")[0] for name in exercises))]
+        due = tuple(path.stem for path in course.select_notebooks(numbers))
         lessons = course.select_exercises(course.read_lessons(), exercises)
         students, left_out = submissions.find_students(args.submitted)
     except NotADirectoryError:
@@ -109,7 +119,7 @@ def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None
     CommandError
         If there are ``faults``.
     """
-    from cypresskit.grading import gradebook
+    from cypresskit.grading import gradebook, submissions
 
     if left_out:
         print(f"Skipped hidden files: {', '.join(left_out)}", file=sys.stderr)
@@ -121,13 +131,22 @@ def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None
         f"{records.lessons[stem].name} ({quantity(handed_in[stem], 'student')})"
         for stem in records.counted
     ]
-    print(f"The maximum is {records.maximum}, 100 for each lesson: {', '.join(lessons)}")
+    if lessons:
+        print(f"The maximum is {records.maximum}, 100 for each lesson: {', '.join(lessons)}")
     rows = gradebook.explanation_rows(records)
     if waiting := sum(row[gradebook.RUBRIC] is None for row in rows):
+        have = "has" if waiting == 1 else "have"
         print(
-            f"{waiting} explanations have no points yet: enter them in {one_line(str(sheet))}, and"
-            " run this command again"
+            f"{quantity(waiting, 'explanation')} {have} no points yet: enter them in"
+            f" {one_line(str(sheet))}, and run this command again"
         )
+    systems = {student.system for student, _ in records.works} - {""}
+    strange = [student.name for student, _ in records.works if not student.system]
+    if systems and strange:
+        print(f"Not in the table for {systems.pop()}, by their names: {', '.join(strange)}")
+    odd = [name for name in strange if not submissions.NAMES[submissions.CANVAS].match(name)]
+    if not systems and odd != strange:
+        print(f"No table for Canvas, which gives no names such as {', '.join(odd) or 'these'}")
     if faults:
         raise CommandError("\n".join(faults))
 
@@ -136,28 +155,30 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
     """Return a student's answers by lesson, and add notes on what isn't judged to the student."""
     from cypresskit.grading import course, gradebook, judging, submissions
 
-    notebooks: list[tuple[str, list, int]] = []  # lesson, cells, index of the first verdict
-    parts: dict[str, list] = {}
-    attempts: list = []
+    notebooks: dict[str, list] = {}  # by lesson
+    tries: list[tuple] = []  # lesson, exercise, version
     for notebook in student.notebooks:
         shown = printable_name(notebook)
         try:
             cells = submissions.read_cells(notebook)
         except ValueError as error:
-            student.notes.append(f"not judged: {shown} is no notebook: {error}")
+            student.notes.append(f"{shown} wasn't read: {error}")
             continue
         stem = course.identify_lesson(cells, lessons)
         if stem is None:
-            student.notes.append(f"not judged: {shown} is none of the lessons that count")
+            student.notes.append(f"{shown} wasn't read: {UNKNOWN}")
             continue
-        exercises = lessons[stem].exercises
-        notebooks.append((stem, cells, len(attempts)))
-        attempts += [judging.make_attempt(cells, exercise) for exercise in exercises]
-    verdicts = judging.judge_student(attempts, server, sandbox)
-    for stem, cells, begin in notebooks:
-        count = len(lessons[stem].exercises)
-        parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))
+        notebooks.setdefault(stem, []).append(cells)
+        for exercise in lessons[stem].exercises:
+            for rank, version in enumerate(course.find_versions(cells, lessons[stem], exercise)):
+                tries.append((rank, stem, exercise, version))
+    tries.sort(key=lambda each: each[0])  # first the last version of each
+    attempts = [judging.Attempt(version.code, each.check) for _, _, each, version in tries]
+    judged: dict[str, list] = {}
+    for attempt, verdict in zip(tries, judging.judge_student(attempts, server, sandbox)):
+        _, stem, exercise, version = attempt
+        judged.setdefault(stem, []).append((exercise, version, verdict))
     return {
-        stem: gradebook.combine_answers(lessons[stem], part, student.notes)
-        for stem, part in parts.items()
+        stem: gradebook.combine_answers(lessons[stem], found, judged[stem], student.notes)
+        for stem, found in notebooks.items()
     }

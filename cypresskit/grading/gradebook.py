@@ -23,8 +23,7 @@ from cypresskit.files.atomic import try_to_save
 from cypresskit.grading import course
 from cypresskit.grading.course import Exercise, Lesson
 from cypresskit.grading.submissions import CANVAS, MOODLE, Student
-from cypresskit.tables import as_csv, elided, one_line, quantity, read_csv
-from cypresskit.teach import bindings
+from cypresskit.tables import as_csv, elided, quantity, read_csv
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
@@ -36,10 +35,15 @@ SAMPLES = "2 points, for example", "1 point, for example", "0 points, for exampl
 KEY = "key"
 NOT_SUBMITTED = "nothing was submitted"
 UNWRITTEN = "Nothing written."
-MAX_LISTED = 3_000  # characters of `status` on texts that belong to no exercise
+BESIDE = "also written, outside of explanations"
+UNSEEN = "code that no check has seen"
+LISTED = "{} outside of the explanations: see {}"  # texts, the table
+UNTRIED = (
+    "{}: it may be answered by {} (see {}). If so, set `{}` to it in a code cell, and grade again"
+)
 MAX_CELL = 30_000  # characters; Excel takes 32,767
 UNSAFE = "judged without a sandbox"
-GRADES, EXPLANATIONS = "grades.csv", "explanations.csv"
+GRADES, EXPLANATIONS, WRONG = "grades.csv", "explanations.csv", "wrong_answers.csv"
 PAGE, LESSON, EXERCISE = re.split(
     "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
 )
@@ -52,6 +56,13 @@ class GradedAnswer(NamedTuple):
     code: str = ""  #: the cell that was judged
     explanation: str = ""
     lines_shown: int = 0  #: of a solution, by the workbench
+    beside: str = ""  #: texts that stand in the exercise, outside of the explanation
+    unseen: str = ""  #: code that may be the answer, but that no check has seen
+
+    @property
+    def points(self) -> int | None:
+        """1 or 0; None if the teacher has to look."""
+        return None if self.unseen else int(self.verdict.right)
 
     @property
     def help(self) -> str:
@@ -194,7 +205,7 @@ def grade_rows(records: CourseRecords) -> Iterator[dict]:
             row["judging"] = UNSAFE
         for submission in submissions:
             for exercise, answer in submission.answers.items():
-                row[exercise.name] = int(answer.verdict.right)
+                row[exercise.name] = answer.points
                 points = records.explanation_points(exercise, answer)
                 row[f"{exercise.name}, explanation"] = points
                 if answer.help:
@@ -208,21 +219,23 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
 
     Equal explanations share a row.
     """
-    groups: dict[str, list[tuple[Exercise, Student, str]]] = {}
+    groups: dict[str, list[tuple[Exercise, Student, GradedAnswer]]] = {}
     for submission in records.submissions():
         for exercise, answer in submission.answers.items():
             if answer.explanation:
                 key = explanation_key(exercise, answer.explanation)
-                found = (exercise, submission.student, answer.explanation)
+                found = (exercise, submission.student, answer)
                 groups.setdefault(key, []).append(found)
     rows = []
     for key, group in groups.items():
-        exercise, _, text = group[0]
+        exercise, _, first = group[0]
+        beside = [f"{student.name}: {a.beside}" for _, student, a in group if a.beside]
         row = {
             "exercise": exercise.name,
             "question": exercise.why,
             **dict(zip(SAMPLES, (exercise.good, *exercise.samples))),
-            "explanation": text,
+            "explanation": first.explanation,
+            BESIDE: elided(" / ".join(beside), MAX_CELL),
             "count": len(group),
             "students": ", ".join(student.name for _, student, _ in group),
             KEY: key,
@@ -235,10 +248,10 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
 def wrong_rows(records: CourseRecords) -> list[dict]:
     """Return the rows of ``wrong_answers.csv``, the most frequent of each exercise first."""
     answers = [pair for submission in records.submissions() for pair in submission.answers.items()]
-    wrong = ((e.name, str(answer.verdict)) for e, answer in answers if not answer.verdict.right)
+    wrong = ((e.name, str(a.verdict), a.unseen) for e, a in answers if not a.verdict.right)
     rows = [
-        {"exercise": name, "count": count, "verdict": verdict}
-        for (name, verdict), count in Counter(wrong).most_common()
+        {"exercise": name, "count": count, "verdict": verdict, UNSEEN: elided(unseen, MAX_CELL)}
+        for (name, verdict, unseen), count in Counter(wrong).most_common()
     ]
     return sorted(rows, key=lambda row: row["exercise"])
 
@@ -255,12 +268,12 @@ def system_tables(records: CourseRecords) -> dict[str, list[dict]]:
     moodle = [
         {"Identifier": f"Participant {student.id}", "Grade": grade, "Last modified (grade)": ""}
         for student, grade in grades
-        if student.system is MOODLE
+        if student.system == MOODLE
     ]
     canvas = [
         {"Student": student.name, "ID": student.id, "Section": "", title: grade}
         for student, grade in grades
-        if student.system is CANVAS
+        if student.system == CANVAS
     ]
     return {"moodle.csv": moodle, "canvas.csv": canvas}
 
@@ -388,10 +401,14 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
     files = {GRADES: format_csv(grade_rows(records))}
-    files["wrong_answers.csv"] = format_csv(wrong_rows(records))
+    others = {WRONG: format_csv(found) if (found := wrong_rows(records)) else b""}
     for name, table in system_tables(records).items():
-        if table:
-            files[name] = as_csv(table).encode("utf-8", "replace")
+        others[name] = as_csv(table).encode("utf-8", "replace") if table else b""
+    for name, data in others.items():
+        if data:
+            files[name] = data
+        else:
+            (folder / name).unlink(missing_ok=True)  # of an earlier run
     if not faults:
         files = {EXPLANATIONS: format_csv(rows)} | files
     for student, _ in records.works:
@@ -406,41 +423,59 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
 
 
 def combine_answers(
-    lesson: Lesson, submitted: list[tuple[list[course.Cell], list[Verdict]]], notes: list[str]
+    lesson: Lesson,
+    notebooks: list[list[course.Cell]],
+    judged: list[tuple[Exercise, course.Version, Verdict]],
+    notes: list[str],
 ) -> dict[Exercise, GradedAnswer]:
     """Return a student's answers to a lesson, from all submitted notebooks of it.
 
-    Of several answers to an exercise, the better one counts, with the last explanation. Texts that
-    are no exercise's are added to ``notes``. If there are any, an exercise without an explanation
-    gets them all, for the teacher to judge.
+    Of several versions of an answer, the first right one counts, or else the first. The last
+    explanation counts. An exercise without one gets the texts that stand outside of explanations,
+    but for those that are surely another exercise's. ``notes`` get what the teacher has to look at.
     """
     answers: dict[Exercise, GradedAnswer] = {}
+    for exercise, version, verdict in judged:
+        answer = GradedAnswer(verdict, version.cell, lines_shown=version.lines_shown)
+        known = answers.get(exercise, answer)
+        answers[exercise] = max(
+            known, answer, key=lambda answer: (answer.verdict.right, bool(answer.code))
+        )
     explanations: dict[int, str] = {}
-    others: list[str] = []
-    for cells, verdicts in submitted:
-        code = course.find_answers(cells)
-        kernels = course.find_saved_kernels(cells)
+    others: list[course.Text] = []
+    for cells in notebooks:
         new, more = course.read_explanations(cells, lesson)
-        others += [
-            *more,
-            *(old for number, old in explanations.items() if new.get(number, old) != old),
-        ]
+        for number, old in explanations.items():
+            if new.get(number, old) != old:
+                others.append(course.Text(old, number, is_owned=True))
+        others += more
         explanations |= new
-        for exercise, verdict in zip(lesson.exercises, verdicts):
-            saved = kernels.get(exercise.step)
-            cell = saved.text if saved else bindings.find_last_setting(code, exercise.answer)
-            answer = GradedAnswer(verdict, cell, lines_shown=saved.lines_shown if saved else 0)
-            known = answers.get(exercise, answer)
-            answers[exercise] = max(
-                known, answer, key=lambda answer: (answer.verdict.right, bool(answer.code))
-            )
-    others = [*dict.fromkeys(others)]
-    if others:
-        words = ", ".join(f'"{elided(text, 60)}"' for text in others)
-        texts = elided(one_line(words), MAX_LISTED)
-        notes.append(f"{lesson.name}: texts that belong to no exercise: {texts}")
-    unplaced = " / ".join([course.ELSEWHERE * bool(others), *others])[:MAX_CELL]
-    return {
-        exercise: answer._replace(explanation=explanations.get(exercise.number, unplaced))
-        for exercise, answer in answers.items()
-    }
+    for exercise, answer in answers.items():
+        number = exercise.number
+        texts = [each.text for each in others if not each.is_owned or each.place == number]
+        unplaced = " / ".join([course.ELSEWHERE, *dict.fromkeys(texts)]) if texts else ""
+        here = [each.text for each in others if _nearest(lesson, each) == number]
+        is_explained = number in explanations
+        answers[exercise] = answer._replace(
+            explanation=explanations.get(number, elided(unplaced, MAX_CELL)),
+            beside=" / ".join(dict.fromkeys(here)) if is_explained else "",
+            unseen="" if answer.verdict.right else _unseen(notebooks, lesson, exercise),
+        )
+    if listed := {each.text for each in others}:
+        texts_ = LISTED.format(quantity(len(listed), "text"), EXPLANATIONS)
+        notes.append(f"{lesson.name}: {texts_}")
+    for exercise, answer in answers.items():
+        if answer.unseen:
+            notes.append(UNTRIED.format(exercise.name, UNSEEN, WRONG, exercise.answer))
+    return answers
+
+
+def _nearest(lesson: Lesson, text: course.Text) -> int:
+    """Return the exercise that counts in which a text stands, or that comes last before it."""
+    numbers = [exercise.number for exercise in lesson.exercises]
+    return max((number for number in numbers if number <= text.place), default=numbers[0])
+
+
+def _unseen(notebooks: list[list[course.Cell]], lesson: Lesson, exercise: Exercise) -> str:
+    found = (course.find_unseen(cells, lesson, exercise) for cells in notebooks)
+    return "\n\n".join(filter(None, found))

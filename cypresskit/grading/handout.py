@@ -51,9 +51,10 @@ def make_handouts(lessons: Sequence[Path]) -> dict[str, str]:
             for cell in notebook["cells"]
             if course.find_entry(cell).get("part") not in course.NOT_FOR_STUDENTS
         ]
-        for cell in notebook["cells"]:
-            if cell["cell_type"] == "markdown":
-                cell["source"] = LINK.sub(linked, "".join(cell["source"]))
+        for number, cell in enumerate(notebook["cells"]):
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "markdown" and (text := LINK.sub(linked, source)) != source:
+                cell |= {"source": text, "id": f"{course.cell_id(text)}-{number}"}
         text = json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False)
         texts[path.name] = f"{text}\n"
     return texts

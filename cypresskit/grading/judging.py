@@ -17,8 +17,6 @@ from importlib import import_module
 from typing import NamedTuple
 
 from cypresskit import teach
-from cypresskit.grading import course
-from cypresskit.grading.course import Cell, Exercise
 from cypresskit.isolated import NoResult, Raised, call
 from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.process import ForkServer
@@ -34,7 +32,7 @@ STUDENT = CallLimits(1_500.0, 8_000)  # for judging all answers of a student
 MODULES = ["cypresskit.grading.judging"] + [
     f"cypresskit.teach.{folder}.checks" for folder in teach.LESSONS.values()
 ]
-SPENT = f"No point: the answers before this one took {{:.0f}} s. All may take {BUDGET:.0f} s."
+SPENT = "No point: the answers before this one took {:.0f} s. All may take {:.0f} s."
 CHECK_FAILED_HINT = "check the type and the size of what the answer returns."
 
 
@@ -79,18 +77,6 @@ class Attempt(NamedTuple):
     check: str  #: the check, as the lesson calls it
 
 
-def make_attempt(cells: list[Cell], exercise: Exercise) -> Attempt:
-    """Return a student's answer to an exercise.
-
-    A kernel saved in a workbench replaces the cell that opens it.
-    """
-    code = course.find_answers(cells)
-    saved = course.find_saved_kernels(cells).get(exercise.step)
-    if saved is not None:
-        code.append(f"{exercise.answer} = {saved.text!r}")
-    return Attempt(code, exercise.check)
-
-
 def judge_all(work: list[list], seed: str, sandbox: list[str] | None) -> list[list]:
     """Judge a student's answers in this process, which ``judge_student`` starts.
 
@@ -114,7 +100,9 @@ def judge_all(work: list[list], seed: str, sandbox: list[str] | None) -> list[li
     try:
         for cells, call in work:
             spent = time.monotonic() - begun
-            verdict = Verdict(False, SPENT.format(spent), "which of your answers takes this long?")
+            verdict = Verdict(
+                False, SPENT.format(spent, BUDGET), "which of your answers takes this long?"
+            )
             if spent <= BUDGET:
                 verdict = judge(cells, call, server, seed)
             if verdict.is_broken:

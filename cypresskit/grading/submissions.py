@@ -1,10 +1,10 @@
-"""Find each student's notebooks in a folder of submissions.
+"""Find each student's notebooks in a folder of submissions, or take a single notebook.
 
-Each folder or file directly in it belongs to one student; Moodle's two folders of a student, and
-Canvas's files of a student, are combined. Contents may be anything: links are not followed, only
-plain files are read, at most ``MAX_NOTEBOOK_BYTES`` of each, and no archive. Each file that isn't
-read is listed with the reason in the student's ``notes``. Characters that aren't printable are
-escaped in names.
+Each folder or file directly in the folder belongs to one student; Moodle's two folders of a
+student, and Canvas's files of a student, are combined. Contents may be anything: links are not
+followed, only plain files are read, at most ``MAX_NOTEBOOK_BYTES`` of each, and no archive. Each
+file that isn't read is listed with the reason in the student's ``notes``. Characters that aren't
+printable are escaped in names.
 """
 
 import hashlib
@@ -24,8 +24,11 @@ from cypresskit.files.received import (
 from cypresskit.grading.course import Cell, parse_cells
 from cypresskit.tables import one_line
 
-MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]*_?(?P<file>.*)", re.S)
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
+MOODLE, CANVAS = "Moodle", "Canvas"
+NAMES = {
+    MOODLE: re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]*_?(?P<file>.*)", re.S),
+    CANVAS: re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<work>\d+)_(?P<file>.+)", re.S),
+}
 NOTEBOOK = ".ipynb"
 ARCHIVES = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz", ".zip"  # endings of archives
 ENDING = re.compile(rf"({'|'.join(map(re.escape, (NOTEBOOK, *ARCHIVES)))})\b.*", re.S | re.I)
@@ -41,7 +44,7 @@ class Student:
     name: str
     notebooks: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  #: on files that aren't read
-    system: re.Pattern | None = None  #: ``MOODLE`` or ``CANVAS``, if its number is ``id``
+    system: str = ""  #: ``MOODLE`` or ``CANVAS``, if ``id`` is the number there
 
     @property
     def page(self) -> str:
@@ -63,23 +66,23 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
         If the folder can't be read.
     """
     found: dict[str, Student] = {}
-    left_out = []
     is_single = submitted.suffix.lower() == NOTEBOOK and submitted.is_file()
     with os.scandir(submitted.parent if is_single else submitted) as entries:
         chosen = (entry for entry in entries if not is_single or entry.name == submitted.name)
         inside = sorted(chosen, key=lambda entry: entry.name)
+    names = {entry.name: _shown(entry.name) for entry in inside}
+    left_out = [one_line(shown) for name, shown in names.items() if is_hidden(name)]
+    inside = [entry for entry in inside if not is_hidden(entry.name)]
+    system = _system([names[entry.name] for entry in inside]) if not is_single else MOODLE
     flat: dict[str, list[tuple[Path, str, str]]] = {}
     for entry in inside:
-        shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
-        if is_hidden(entry.name):
-            left_out.append(one_line(shown))
-            continue
+        shown = names[entry.name]
         is_folder = entry.is_dir(follow_symlinks=False)
-        match = MOODLE.match(shown) or (None if is_folder else CANVAS.match(shown))
+        match = NAMES[system].match(shown)
         plain = shown if is_folder else ENDING.sub("", shown)
         id, name = (match["id"], match["name"]) if match else (plain, plain)
-        system = match.re if match else None
-        student = found.setdefault(id, Student(one_line(id), one_line(name), system=system))
+        student = Student(one_line(id), one_line(name), system=system if match else "")
+        student = found.setdefault(id, student)
         if is_folder:
             _take(student, [(path, path.name, why) for path, why in find_files(Path(entry.path))])
             continue
@@ -90,13 +93,27 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
     return list(found.values()), left_out
 
 
+def _shown(name: str) -> str:
+    """Return a name with bytes that aren't UTF-8 escaped."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _system(names: list[str]) -> str:
+    """Return the system that delivers a folder with these names: Canvas if all are such as Canvas
+    gives, each with another work's number; else Moodle, whose names are like no others.
+    """
+    matches = [NAMES[CANVAS].fullmatch(name) for name in names]
+    works = {match["work"] for match in matches if match}
+    return CANVAS if names and len(works) == len(names) else MOODLE
+
+
 def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
     """Add the notebooks among files to a student.
 
     Each file is its path, its name as the student gave it, and why it can't be read, or "".
     """
     for path, name, why in files:
-        if not why and NOTEBOOK in name.lower():
+        if not why and (NOTEBOOK in name.lower() or name.lower().endswith(".json")):
             student.notebooks.append(path)
         else:
             student.notes.append(f"{printable_name(path)}: {why or _explain_unread(name)}")
@@ -107,7 +124,7 @@ def _explain_unread(name: str) -> str:
     return (
         "archives aren't read: unpack it"
         if name.lower().endswith(ARCHIVES)
-        else "it is no notebook"
+        else "not read, since only notebooks are (.ipynb)"
     )
 
 

@@ -5,6 +5,7 @@ or cleared. ``cypresskit grade`` reads it there.
 """
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -14,6 +15,7 @@ from cypresskit.teach.bindings import find_bound_names, parse_cell, read_cell
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
 MAX_CHARACTERS = 10_000  # of a text that are read
+PLAIN_FORMAT = re.compile(r"(%[sd%]|\{\w*\}|[^%{}])*")
 
 
 class Noted:
@@ -46,33 +48,63 @@ def find_calls(cell: str, values: dict[str, Any]) -> Iterator[str | None]:
     """
     tree = parse_cell(read_cell(cell))
     for statement in tree.body if tree else ():
-        value = _evaluate(statement.value, values) if isinstance(statement, ast.Assign) else None
-        values |= dict.fromkeys(find_bound_names(statement), value)
-        calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-        for call in calls:
-            if getattr(call.func, "attr", getattr(call.func, "id", "")) == "explanation":
-                text = _evaluate(call.args[0], values) if len(call.args) == 1 else None
+        is_plain = isinstance(statement, ast.Expr | ast.Assign)
+        known = values if is_plain else {}  # others may set a name before they use it
+        for call in ast.walk(statement):
+            if isinstance(call, ast.Call) and _name(call.func) == "explanation":
+                texts = [*call.args, *(each.value for each in call.keywords if each.arg == "text")]
+                text = _evaluate(texts[0], known) if len(texts) == 1 else None
                 yield text if text is None else str(text)
+        value = _evaluate(statement.value, values) if isinstance(statement, ast.Assign) else None
+        for name in find_bound_names(statement):
+            values.pop(name, None)
+        for target in getattr(statement, "targets", ()) if value is not None else ():
+            if isinstance(target, ast.Name):
+                values[target.id] = value
+
+
+def _name(function: ast.expr) -> str:
+    """Return the name by which a function is called, without its module's."""
+    return getattr(function, "attr", getattr(function, "id", ""))
 
 
 def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
-    """Return the value of a constant or a name, or of texts joined by ``+`` or in a format.
+    """Return the value of a constant or a name, or of texts that are joined or formatted.
 
     That of anything else is None.
     """
+    with suppress(TypeError, LookupError, ValueError, AttributeError, RecursionError):
+        return _value(node, values)
+    return None
+
+
+def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
     match node:
         case ast.Constant():
             return node.value
         case ast.Name():
-            return values.get(node.id)
+            return values[node.id]
         case ast.FormattedValue(conversion=-1, format_spec=None):
-            value = _evaluate(node.value, values)
-            return value if value is None else str(value)
-        case ast.BinOp(op=ast.Add()):
-            parts = [node.left, node.right]
+            return str(_value(node.value, values))
         case ast.JoinedStr():
-            parts = node.values
+            text = "".join(_value(part, values) for part in node.values)
+        case ast.BinOp(op=ast.Add()):
+            text = "".join(_value(part, values) for part in (node.left, node.right))
+        case ast.BinOp(op=ast.Mod()):
+            given = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+            text = _template(node.left, values) % tuple(_value(each, values) for each in given)
+        case ast.Call(func=ast.Attribute(value=template, attr="format")):
+            named = {str(each.arg): _value(each.value, values) for each in node.keywords}
+            given = [_value(each, values) for each in node.args]
+            text = _template(template, values).format(*given, **named)
         case _:
-            return None
-    with suppress(TypeError, RecursionError):
-        return "".join(_evaluate(part, values) for part in parts)[:MAX_CHARACTERS]
+            raise ValueError("only a run would give it")
+    return text[:MAX_CHARACTERS]
+
+
+def _template(node: ast.expr, values: Mapping[str, Any]) -> str:
+    """Return a format without widths, which may be huge."""
+    text = _value(node, values)
+    if not PLAIN_FORMAT.fullmatch(text):
+        raise ValueError("it has more than places")
+    return text

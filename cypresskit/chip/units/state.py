@@ -60,7 +60,7 @@ class Groups(NamedTuple):
 class Alu(NamedTuple):
     """The ALUs."""
 
-    free: Floats  # [e, n]: of each of the two places where clauses take turns
+    free: Floats  # [e, n]: when each of the two places for a clause is free
     busy: Floats  # [e], clocks
     bundle_clocks: float
     latency_clocks: float

@@ -1,7 +1,7 @@
 """The store path of a SIMD engine: accepts stores, and queues their lines at the DRAM channels.
 
-A wavefront continues when the channels that it stores to could have sent all lines that they have
-got so far, had they nothing to read meanwhile.
+A wavefront continues when its channels could have sent all lines queued so far. What they read
+meanwhile doesn't delay it.
 """
 
 from cypresskit.chip.native import part

@@ -81,7 +81,7 @@ def simulate_padded(n: int = 1920, block: int = 1792) -> str:
             "buffers that fill the card to its last byte fit too.": fitting(m - 1, d),
         }
     ),
-    'print the bytes that b = 1792 and 1920 take, and compare with the table in "How large a'
+    'print the bytes that b = 1792 and 1920 take, and compare with the last table in "How large a'
     ' block?".',
 )
 def check_largest(m, d):

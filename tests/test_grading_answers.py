@@ -1,0 +1,156 @@
+"""Each answer that is in a hand-in is judged, or listed. No exercise gets a 0 for an answer that is
+somewhere in the file.
+"""
+
+import json
+import random
+import re
+from collections.abc import Callable
+from copy import deepcopy
+
+import pytest
+
+from cypresskit.cli import cmd_grade
+from cypresskit.grading import course, gradebook, judging
+from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
+from cypresskit.grading.submissions import Student
+from cypresskit.teach.answer_source import AnswerSource
+from cypresskit.teach.check import Verdict
+
+LESSONS = course.read_lessons()
+BUS = LESSONS["09_bus"]
+
+Cells = list[course.Cell]
+
+
+@pytest.fixture
+def graded(tmp_path, monkeypatch) -> Callable[..., tuple[dict[int, GradedAnswer], dict]]:
+    """Grades notebooks: an answer is right if what it needs says so. Returns the answers by
+    exercise, and the row of grades.csv.
+    """
+
+    def judge_student(attempts, *_) -> list[Verdict]:
+        verdicts = []
+        for cells, check in attempts:
+            source = AnswerSource(cells, check.rpartition("(")[2].rstrip(")"))
+            verdicts.append(Verdict("RIGHT" in str(source.needed_cells()), "as it says"))
+        return verdicts
+
+    monkeypatch.setattr(judging, "judge_student", judge_student)
+
+    def grade(*notebooks: Cells) -> tuple[dict[int, GradedAnswer], dict]:
+        student = Student("ada", "ada")
+        for number, cells in enumerate(notebooks):
+            path = tmp_path / f"{number}.ipynb"
+            path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+            student.notebooks.append(path)
+        works = cmd_grade.student_work(LESSONS, None, student, None)
+        (answers,) = works.values()
+        (row,) = gradebook.grade_rows(CourseRecords(LESSONS, [(student, works)]))
+        return {exercise.number: answer for exercise, answer in answers.items()}, row
+
+    return grade
+
+
+def answer(exercise: course.Exercise, name: str = "", said: str = "RIGHT") -> str:
+    """The source of an answer: of a function with the given parameters, a kernel, or a value."""
+    name = name or exercise.answer
+    if match := re.match(r"def \w+(\(.*\):)", exercise.template):
+        return f"def {name}{match[1]}\n    return {said}{exercise.number}"
+    if exercise.pattern == course.KERNEL:
+        return f"{name} = '''\nmov r1.x, r0.y ; {said}{exercise.number}\nend\n'''"
+    return f"{name} = {said}{exercise.number}"
+
+
+def commented(source: str) -> str:
+    return re.sub("(?m)^", "# ", source)
+
+
+#: What becomes of the cell of the answer, its check and the end of the notebook
+JUDGED = "place", "end", "above", "scratch", "renamed", "markdown", "raw", "fenced", "in its check"
+LISTED = "another name", "commented", "string", "in words"
+
+
+def answered(cells: Cells, exercise: course.Exercise, way: str) -> None:
+    """Put the right answer to an exercise into a notebook."""
+    number, right = exercise.number, answer(exercise)
+    (check,) = (cell for cell in cells if cell["source"] == exercise.check)
+    place = next(
+        cell
+        for cell in cells
+        if course.find_entry(cell).get("exercise") == number
+        and course.find_entry(cell)["part"] == "answer"
+    )
+    renamed = answer(exercise, f"my_{exercise.answer}")
+    in_place = {
+        "end": place["source"],
+        "above": place["source"],
+        "in its check": place["source"],
+        "renamed": renamed,
+        "another name": renamed,
+        "fenced": f"```python\n{right}\n```",
+        "commented": f"{place['source']}\n{commented(right)}",
+        "string": f"{place['source']}\nmy_notes = {right!r}",
+        "in words": f"{place['source']}\n{right}\nthis is my answer",
+    }
+    place_index = cells.index(place)
+    place["source"] = in_place.get(way, right)
+    if way in ("markdown", "raw", "fenced", "in words"):
+        place["cell_type"] = "raw" if way == "raw" else "markdown"
+    if way == "in its check":
+        check["source"] = f"{right}\n{exercise.check}"
+    if way == "renamed":
+        check["source"] = exercise.check.replace(f"({exercise.answer}", f"(my_{exercise.answer}")
+    new = {"cell_type": "code", "source": right, "metadata": {}, "outputs": [], "id": "new"}
+    if way == "end":
+        cells.append(new)
+    if way == "above":
+        cells.insert(place_index, new)
+    if way == "scratch":
+        cells.append(new | {"source": answer(exercise, said="wrong")})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_each_answer_is_judged_or_listed_and_none_that_is_listed_has_a_zero(seed, graded):
+    """Wherever it stands, and under whatever name."""
+    chance = random.Random(seed)
+    lesson = LESSONS[chance.choice([*LESSONS])]
+    cells = deepcopy(lesson.cells)
+    ways = {exercise.number: chance.choice([*JUDGED, *LISTED]) for exercise in lesson.exercises}
+    for exercise in lesson.exercises:
+        answered(cells, exercise, ways[exercise.number])
+    if chance.random() < 0.4:
+        cells = [cell | {"metadata": {}} for cell in cells]
+    answers, row = graded(cells)
+    for exercise in lesson.exercises:
+        found, way = answers[exercise.number], ways[exercise.number]
+        if way in JUDGED:
+            assert found.points == row[exercise.name] == 1, (way, found)
+            assert f"RIGHT{exercise.number}" in found.code
+        elif not found.verdict.right:
+            assert found.points is None and row[exercise.name] is None, (way, found)
+            assert f"RIGHT{exercise.number}" in found.unseen
+            assert f"{exercise.name}: it may be" in row["status"]
+
+
+def test_what_is_not_answered_has_no_points(graded):
+    """In a lesson as handed out, and where a student solved another exercise with a helper."""
+    for lesson in LESSONS.values():
+        answers, _ = graded(deepcopy(lesson.cells))
+        assert {found.points for found in answers.values()} == {0}
+    cells = deepcopy(BUS.cells)
+    helper = "def helper(n):\n    return RIGHT"
+    cells.insert(3, course._cell({"cell_type": "code", "source": helper}))
+    for cell in cells:
+        if cell["source"] == BUS.exercises[0].template:
+            cell["source"] += "\n    return helper(n)"
+    answers, _ = graded(cells)
+    assert [found.points for found in answers.values()] == [1, 0, 0]
+
+
+def test_of_several_files_the_right_answer_counts(graded):
+    first, second = deepcopy(BUS.cells), deepcopy(BUS.cells)
+    answered(first, BUS.exercises[0], "another name")
+    answered(second, BUS.exercises[0], "place")
+    answers, _ = graded(first, second)
+    assert [found.points for found in answers.values()] == [1, None, None]
