@@ -209,6 +209,7 @@ def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch)
     size = kernel.convention.padded(64, 1 if kernel.is_vector else 64, 1)
     found = at_size.compare_at(kernel, size, 1.0, 1.0)
     assert not found.fault and found.elements.elements == size[0] * size[1]
+    assert found.elements.equal == found.elements.elements  # all of them are whole numbers
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, "512", (1, 2), (1, 2, 0)])

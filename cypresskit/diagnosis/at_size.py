@@ -45,7 +45,8 @@ class SizedComparison:
 def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedComparison:
     """Compare a kernel's C at a size (m, n, k), rounded up to whole blocks, with numpy's.
 
-    It takes up to a quarter of a second; more where nothing can be compiled.
+    It takes up to a quarter of a second; more where nothing can be compiled. ``alpha`` isn't 0: with
+    a ``beta`` of 1, a correct kernel would then change nothing.
     """
     how = kernel.convention
     if not HAS_LLVM:
@@ -82,7 +83,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // how.parts
     if found.elements < wanted:  # a few may be what they were before
         kept = compare(result[part], *factors, alpha=alpha, beta=beta, where=~stored[part])
-        found += replace(NOTHING, elements=kept.elements - kept.beyond)
+        found += replace(NOTHING, elements=kept.elements - kept.beyond, equal=kept.equal)
     lacks = (
         f"{len(batches)} parts of the launch store {found.elements:,} of their {wanted:,} elements"
     )
