@@ -83,6 +83,10 @@ class LaunchTime:
     error
         The share by which ``clocks`` may be off; 0 if all was simulated
         (``sampling.stated_error``).
+    registers
+        Registers per work-item.
+    active_wavefronts
+        Wavefronts that share a SIMD engine.
     """
 
     clocks: float
@@ -95,6 +99,8 @@ class LaunchTime:
     use: Use = field(repr=False, compare=False)
     products: float = field(repr=False)
     error: float
+    registers: int
+    active_wavefronts: int
 
 
 def busy_shares(counts: Mapping[str, float], clocks: float, device: Device) -> dict[str, float]:

@@ -57,10 +57,6 @@ class Report(LaunchTime):
         Floating-point operations of the launch; 0 if they aren't known.
     peak_gflops
         The device's peak in the kernel's precision, in 10^9 flop/s.
-    registers
-        Registers per work-item.
-    active_wavefronts
-        Wavefronts that share a SIMD engine.
     wavefronts
         Wavefronts of the launch.
     size
@@ -75,8 +71,6 @@ class Report(LaunchTime):
     device: Device
     flops: float
     peak_gflops: float
-    registers: int
-    active_wavefronts: int
     wavefronts: int
     size: tuple[int, int, int] | None
     launch: TimedLaunch = field(repr=False, compare=False)

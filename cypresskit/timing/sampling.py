@@ -140,6 +140,8 @@ def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> Launc
         events=outcome.timeline,
         products=products_made(launch, spread),
         use=use_of(outcome, device),
+        registers=launch.code.gprs,
+        active_wavefronts=active,
     )
 
 

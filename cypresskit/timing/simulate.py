@@ -18,6 +18,7 @@ from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing import result_cache
+from cypresskit.timing.launch_time import LaunchTime
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -120,10 +121,9 @@ def report_on(launch: TimedLaunch) -> Report:
 
 @lru_cache(maxsize=CACHED_REPORTS)
 def _report(launch: TimedLaunch) -> Report:
-    _check_work(launch.code, launch.name)
     _check_shape(launch.shape, launch.device)
     _check_memory(launch)
-    time = result_cache.load_or_compute("time", launch, partial(time_launch, launch))
+    time = result_cache.load_or_compute("time", launch, partial(_time, launch))
     _check_products(launch, time.products)
     return Report(
         **vars(time),
@@ -132,11 +132,14 @@ def _report(launch: TimedLaunch) -> Report:
         size=launch.size,
         flops=launch.flops,
         peak_gflops=launch.device.peak_gflops(launch.precision),
-        registers=launch.code.gprs,
-        active_wavefronts=launch.active_wavefronts,
         wavefronts=launch.wavefronts,
         launch=launch,
     )
+
+
+def _time(launch: TimedLaunch) -> LaunchTime:
+    _check_work(launch.code, launch.name)
+    return time_launch(launch)
 
 
 def forget_reports() -> None:

@@ -147,6 +147,8 @@ class Layout:
                     requested = _requested(access, places[first : first + 2], lanes)
                     self._serve(access, requested, held)
         self.rows = -(-(1 + max(held)) // BANKS)
+        deepest = 1 + max(request.layer for request in self.requests)
+        self.layer_height = min(13.0, STACKS / deepest)
 
     def _stored(self, access: Access, places: np.ndarray) -> dict[int, int]:
         """Return the element that a store puts into each word; each work-item has a row of A."""
@@ -339,7 +341,7 @@ class Layout:
 
     def _stacked(self, x: float, layer: int) -> tuple:
         """Return the box of a request in a stack: x, y, width and height."""
-        height = min(13.0, STACKS / (1 + max(request.layer for request in self.requests)))
+        height = self.layer_height
         return x, STACK - (layer + 0.5) * height, BANK - 4, height - 1.5
 
 
