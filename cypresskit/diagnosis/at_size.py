@@ -45,8 +45,8 @@ class SizedComparison:
 def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedComparison:
     """Compare a kernel's C at a size (m, n, k), rounded up to whole blocks, with numpy's.
 
-    It takes up to a quarter of a second; more where nothing can be compiled. ``alpha`` isn't 0: with
-    a ``beta`` of 1, a correct kernel would then change nothing.
+    It takes up to a quarter of a second; more where nothing can be compiled. ``alpha`` isn't 0:
+    with a ``beta`` of 1, a correct kernel would then change nothing.
     """
     how = kernel.convention
     if not HAS_LLVM:
