@@ -1,6 +1,7 @@
 """The record of a current GPU, and what lessons say of it."""
 
 import re
+from math import ceil
 from time import sleep
 
 import numba
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 
+from cypresskit.teach.l07_lds.checks import busiest_bank
 from cypresskit.teach.l13_what_is_left import checks as lesson
 from cypresskit.today import figures, record
 
@@ -123,6 +125,27 @@ def clocks(ns: float) -> float:
     return ns * lesson.clock_ghz()
 
 
+def load_clocks(words: list[int]) -> int:
+    """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
+    busiest bank, and at most four lines of 32 words per clock.
+    """
+    return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))
+
+
+def iteration_needs() -> dict[str, int]:
+    """Return the clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs per iteration: of
+    the arithmetic, and of L1 for its loads with A transposed (TN) or not (NN).
+    """
+    row = record()["n"]
+    of_b = load_clocks([8 * (lane % 8) for lane in range(32)])
+    of_a = {
+        kind: load_clocks([apart * (lane // 8) for lane in range(32)])
+        for kind, apart in (("TN", 8), ("NN", 8 * row))
+    }
+    needs = {"multiply-adds": 8 * 8 * 32 // 128}
+    return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
+
+
 def near(figure: float, said: float, off: float = 0.05) -> bool:
     return abs(figure / said - 1) < off
 
@@ -134,13 +157,11 @@ def step(kind: str) -> float:
 #: What lesson 13 says of the record, and whether it is so.
 CLAIMS = {
     "the H200 28 % (N = 4096)": lambda: near(figures("block")["8 x 8"], 0.28 * 66_908, 0.02),
-    "L1 works 42 % of the time": lambda: near(
-        lesson.iteration_needs()["TN"] / step("TN"), 0.42, 0.02
-    ),
+    "L1 works 42 % of the time": lambda: near(iteration_needs()["TN"] / step("TN"), 0.42, 0.02),
     "the speed is 3.2 times as high": lambda: near(lesson.gain("warps", "5", "16"), 3.2, 0.02),
     "From 12 to 16 warps it rises by half": lambda: near(lesson.gain("warps", "12", "16"), 1.5),
-    "with 20 warps, the most that fit, the kernel is no faster": lambda: (
-        figures("block")["8 x 8"] < figures("warps")["16"]
+    "with 20 warps, the most that fit, the kernel is 3 % slower": lambda: (
+        near(figures("block")["8 x 8"], 0.97 * figures("warps")["16"], 0.01)
         and lesson.share_warps(registers("8 x 8"), 64, 0) == 20
     ),
     "without it, an iteration takes a third of the time": lambda: near(gained("5"), 3),
@@ -159,12 +180,11 @@ CLAIMS = {
         lesson.gain("layout", "TN", "TN, wide"), 1.07, 0.01
     ),
     "L1 is busy for 48 of the 56 clocks of an iteration, in TN for 24 of 57": lambda: (
-        (lesson.iteration_needs()["NN"], lesson.iteration_needs()["TN"]) == (48, 24)
+        (iteration_needs()["NN"], iteration_needs()["TN"]) == (48, 24)
         and (round(step("NN")), round(step("TN"))) == (56, 57)
     ),
     "NN is near the limit of L1, and TN is not": lambda: (
-        lesson.iteration_needs()["NN"] > 0.8 * step("NN")
-        and lesson.iteration_needs()["TN"] < step("TN") / 2
+        iteration_needs()["NN"] > 0.8 * step("NN") and iteration_needs()["TN"] < step("TN") / 2
     ),
     "With 32, a store and a load take 64 clocks": lambda: all(
         near(clocks(figures("bank, 32 warps")[f"{pitch}"]), 2 * pitch, 0.03)
@@ -216,5 +236,5 @@ def test_loads_of_l1_cost_what_lesson_07_says():
     for words in (32, 8):
         for pitch, ns in figures(f"L1, {words} words").items():
             places = [int(pitch) * (thread * words // 32) for thread in range(32)]
-            rule = lesson.load_clocks(places)
+            rule = load_clocks(places)
             assert near(clocks(ns), max(rule, 1.51), 0.07), (words, pitch)

@@ -75,7 +75,7 @@ def errors(n: int) -> dict[str, float]:
 KERNEL_NAMES = ("dgemm_tn", "ddgemm_tn_fma", "ddgemm_tn_nofma")
 
 
-def counts() -> Table:
+def counts_table() -> Table:
     """Tabulate the double instructions in an iteration of each kernel, the fewest bundles that hold
     them, and the compiled bundles.
     """
@@ -92,7 +92,7 @@ def counts() -> Table:
     return Table(heads, rows)
 
 
-def measured() -> Table:
+def measured_table() -> Table:
     """Tabulate speeds and registers of the three kernels, published and modeled."""
     rows = []
     for name in KERNEL_NAMES:
@@ -104,7 +104,7 @@ def measured() -> Table:
     return Table(heads, rows, note=f"{published.conditions('dgemm_tn')}")
 
 
-def cores() -> Table:
+def cores_table() -> Table:
     """Tabulate double-double products on one core of 2010 and one of a current processor, and the
     speedup of the card over it.
     """
@@ -112,7 +112,7 @@ def cores() -> Table:
     speeds = {"then, mpack": published.host("cpu_baselines")["mpack_dd_gflops"]}
     speeds |= {f"now, {words}": speed for words, speed in CORE_GFLOPS.items()}
     rows = [[words, speed, round(card / speed)] for words, speed in speeds.items()]
-    heads = ["one core", "Gflop/s", f"the card, with {card}, is faster by"]
+    heads = ["one core", "Gflop/s", f"the card, with {card}, is so many times as fast"]
     return Table(heads, rows, note=MEASURED_ON)
 
 

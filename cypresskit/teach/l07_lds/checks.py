@@ -56,7 +56,7 @@ def share(kernel: str) -> dict[str, float]:
     }
 
 
-def measured() -> Table:
+def measured_table() -> Table:
     """Tabulate Ashraf's two kernels: as printed, and as compiled and modeled here."""
     rows = []
     for name in PUBLISHED:

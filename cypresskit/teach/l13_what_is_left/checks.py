@@ -2,20 +2,20 @@
 of the exercises.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
-from math import ceil
 from time import perf_counter
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
 from cypresskit.devices import HD5870, XEON
 from cypresskit.isolated import Answer
 from cypresskit.isolated.noted_launches import compiled
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.lesson_table import Table
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import CheckStopped, Verdict, call_answer, exercise, require
@@ -26,6 +26,18 @@ from cypresskit.timing.simulate import simulate
 from cypresskit.today import clock_ghz, figures, record
 
 NOTED_LAUNCHES = "cypresskit.isolated.noted_launches"
+BOARD_ROWS = (
+    "engines or multiprocessors",
+    "Gflop/s, single precision",
+    "Gflop/s, double precision",
+    "GB/s of memory",
+    "KB of registers in each",
+    "KB of L1 and LDS in each",
+    "KB of L2",
+)
+FERMI = 14, 1030, 515, 144, 128, 12 + 64, 768  # by these rows: Nakasato's table 1
+H200 = 4800, 256, 256, 50 * 1024  # from memory on: NVIDIA's data sheet
+BLOCKS, TILE = "8 x 8 blocks, through the caches", "a tile of 128 x 128 in shared memory"
 
 
 def gain(experiment: str, before: str, after: str) -> float:
@@ -49,27 +61,6 @@ def loads_note() -> str:
     return f"Clocks of an iteration. A load takes, from {', '.join(waits)} clocks."
 
 
-def load_clocks(words: list[int]) -> int:
-    """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
-    busiest bank, and at most four lines of 32 words per clock.
-    """
-    return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))
-
-
-def iteration_needs() -> dict[str, int]:
-    """Return the clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs per iteration: of
-    the arithmetic, and of L1 for its loads with A transposed (TN) or not (NN).
-    """
-    row = record()["n"]
-    of_b = load_clocks([8 * (lane % 8) for lane in range(32)])
-    of_a = {
-        kind: load_clocks([apart * (lane // 8) for lane in range(32)])
-        for kind, apart in (("TN", 8), ("NN", 8 * row))
-    }
-    needs = {"multiply-adds": 8 * 8 * 32 // 128}
-    return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
-
-
 def comparison_table(experiment: str, cypress: Mapping[str, float]) -> Table:
     """Tabulate Cypress's figures and the record's, each also as a multiple of the first case's."""
     parts = cypress, figures(experiment)
@@ -88,35 +79,38 @@ def peak_gflops() -> float:
 
 def boards_table() -> Table:
     """Tabulate Cypress, Fermi (Nakasato's table 1), and the record's GPU (NVIDIA's data sheet)."""
-    chip, peak, memory = HD5870, peak_gflops(), 4800
-    rows = [
-        ("engines or multiprocessors", chip.simd_engines, 14, record()["multiprocessors"]),
-        ("Gflop/s, single precision", chip.single_gflops, 1030, peak),
-        ("Gflop/s, double precision", chip.double_gflops, 515, peak / 2),
-        ("GB/s of memory", chip.memory_gb_s, 144, memory),
-        (
-            "flops for each byte from memory",
-            chip.single_gflops / chip.memory_gb_s,
-            1030 / 144,
-            peak / memory,
-        ),
-        ("KB of registers in each", chip.register_bytes / 1024, 128, 256),
-        ("KB of L1 and LDS in each", (chip.l1_bytes + chip.lds_bytes) / 1024, 12 + 64, 256),
-        ("KB of L2", chip.l2_bytes / 1024, 768, 50 * 1024),
+    chip, peak, gpu = HD5870, peak_gflops(), record()
+    caches = chip.l1_bytes + chip.lds_bytes
+    then = [
+        chip.simd_engines,
+        chip.single_gflops,
+        chip.double_gflops,
+        chip.memory_gb_s,
+        *(size / 1024 for size in (chip.register_bytes, caches, chip.l2_bytes)),
     ]
-    return Table(
-        ["", chip.name, "Fermi", record()["device"]], [[r[0], *map(round, r[1:])] for r in rows]
-    )
+    now = [gpu["multiprocessors"], peak, peak / 2, *H200]
+    rows = [[what, *map(round, row)] for what, *row in zip(BOARD_ROWS, then, FERMI, now)]
+    intensity = [round(column[1] / column[3]) for column in (then, FERMI, now)]
+    rows.insert(4, ["flops for each byte from memory", *intensity])
+    return Table(["", chip.name, "Fermi", gpu["device"]], rows)
+
+
+def _short_name() -> str:
+    """Return the record's GPU without its maker."""
+    return str(record()["device"]).split()[-1]
 
 
 def banks_table() -> Table:
-    """Tabulate a store and a load by the pitch of neighboring threads' words."""
+    """Tabulate how long a store and a load take, by the pitch of neighboring threads' words: in the
+    LDS by lesson 07's rule, and as measured on the record's GPU.
+    """
     measured = figures("bank, 32 warps")
     rows = [
         (int(pitch), _bank_clocks(int(pitch)), ns / measured["1"], ns * clock_ghz())
         for pitch, ns in measured.items()
     ]
-    heads = ["pitch", "LDS, times pitch 1", "H200, times pitch 1", "H200, clocks"]
+    gpu = _short_name()
+    heads = ["pitch", "LDS, times pitch 1", f"{gpu}, times pitch 1", f"{gpu}, clocks"]
     return Table(heads, rows)
 
 
@@ -134,7 +128,7 @@ def others_table() -> Table:
         ("doubles, Gflop/s", published("dgemm_tn")["gflops_max"], best),
         ("double-doubles, Gflop/s", published("ddgemm_tn_fma")["gflops_max"], pairs),
     ]
-    return Table(["", "then, published", "H200"], [[r[0], *map(round, r[1:])] for r in rows])
+    return Table(["", "then, published", _short_name()], [[r[0], *map(round, r[1:])] for r in rows])
 
 
 def gains_table() -> Table:
@@ -146,11 +140,12 @@ def gains_table() -> Table:
         return float(after.gflops / before.gflops)
 
     blocks = simulate_blocks((1, 8))
-    few, many = (replace(HD5870, register_pool=25 * wavefronts) for wavefronts in (3, 10))
+    gprs = kernel_stats("sgemm_tn").gprs
+    few, many = (replace(HD5870, register_pool=gprs * wavefronts) for wavefronts in (3, 10))
     warps = [simulate("sgemm_tn", 1024, m=3840, k=128, device=chip) for chip in (few, many)]
     at = {n: simulate("sgemm_tn", n) for n in (256, 2048, 4096)}
     tiles = [simulate(name, 2048) for name in ("sgemm_64x64", "sgemm_64x64_lds")]
-    products = list(_products().values())
+    ours, library = _our_products(), figures("library")
     doubles = max(figures("double").values()) / figures("double-double")["1 x 1"]
     rows = [
         ("register block", modeled(blocks[1], blocks[8]), gain("block", "1 x 1", "8 x 8")),
@@ -164,8 +159,8 @@ def gains_table() -> Table:
         ("a large N, 256 to 4096", modeled(at[256], at[4096]), gain("size", "256", "4096")),
         ("pinned memory", XEON.dma_gb_s / XEON.pageable_gb_s, gain("bus", "pageable", "pinned")),
         ("doubles over double-doubles", _published_gain_of_doubles(), doubles),
-        ("tiles in LDS", modeled(*tiles), products[1] / products[0]),
-        ("tensor cores, half precision", None, products[4] / products[2]),
+        ("tiles in LDS", modeled(*tiles), ours[TILE] / ours[BLOCKS]),
+        ("tensor cores, half precision", None, library["half"] / library["single"]),
     ]
     return Table(["times as fast", f"{HD5870.name}, 2009", f"{record()['device']}, today"], rows)
 
@@ -176,21 +171,17 @@ def _published_gain_of_doubles() -> float:
     return float(doubles / pairs)
 
 
-def new_products() -> Table:
+def new_products_table() -> Table:
     """Tabulate our kernel from the caches, of a tile, and a library."""
-    rows = [
-        (what, speed, round(100 * speed / peak_gflops())) for what, speed in _products().items()
-    ]
+    library = {f"the library, {name} precision": x for name, x in figures("library").items()}
+    products = _our_products() | library
+    rows = [(what, speed, round(100 * speed / peak_gflops())) for what, speed in products.items()]
     return Table(["", "Gflop/s, measured", "% of single precision's peak"], rows)
 
 
-def _products() -> dict[str, float]:
-    ours = {
-        "8 x 8 blocks, through the caches": figures("block")["8 x 8"],
-        "a tile of 128 x 128 in shared memory": figures("shared memory")["128 x 128"],
-    }
-    library = figures("library").items()
-    return ours | {f"the library, {name} precision": speed for name, speed in library}
+def _our_products() -> dict[str, float]:
+    """Return the measured Gflop/s of our kernels, by what they do."""
+    return {BLOCKS: figures("block")["8 x 8"], TILE: figures("shared memory")["128 x 128"]}
 
 
 def thread_blocks(r: int, t: int, s: int) -> tuple[int, int, int]:
@@ -341,6 +332,19 @@ def _check_launches(launches: list) -> None:
     )
 
 
+@contextmanager
+def _row_stack() -> Iterator[None]:
+    """Let numpy have a name that numba-cuda 0.30 needs, and that numpy 2.5 has dropped."""
+    is_missing = "row_stack" not in vars(np)
+    if is_missing:
+        vars(np)["row_stack"] = np.vstack
+    try:
+        yield
+    finally:
+        if is_missing:
+            del vars(np)["row_stack"]
+
+
 def speed_here(product: Callable) -> str:
     """Time ``product``'s kernel on this computer's GPU, at the record's N."""
     if find_spec("numba"):  # a browser lacks it
@@ -357,8 +361,7 @@ def speed_here(product: Callable) -> str:
             cuda.synchronize()
             seconds.append(perf_counter() - start)
 
-    # numba-cuda 0.30 needs a name that numpy 2.5 has dropped.
-    with compiled(time), patch.object(np, "row_stack", np.vstack, create=True):
+    with compiled(time), _row_stack():
         try:
             product(*np.ones((2, n, n), np.float32))
         except Exception as error:  # of numba, the driver, or the kernel

@@ -165,7 +165,7 @@ class Clock:
         ]
         return [replace(model, kernel="A", events=np.array(events)), replace(model, kernel="B")]
 
-    def lowest(self) -> Table:
+    def lowest_table(self) -> Table:
         """Tabulate the lowest speeds of three kernels: published, by this clock, by the model."""
         rows = []
         for kernel in ("sgemm_tn", "dgemm_tn", "dgemm_nn"):
@@ -177,7 +177,7 @@ class Clock:
         heads = ["kernel", "N", "published, %", "your clock, %", "the model, %"]
         return Table(heads, rows, 2, note="In percent of the peak. The model: timed as published.")
 
-    def boards(self) -> Table:
+    def boards_table(self) -> Table:
         """Tabulate how fast an HD 5850 is in percent of an HD 5870, by this clock and the model."""
         rows = []
         for kernel in ("sgemm_tn", "sgemm_tn_37", "dgemm_tn"):
@@ -190,7 +190,7 @@ class Clock:
         heads = ["kernel", "your clock, %", "the model, %"]
         return Table(heads, rows, note="HD 5850 in percent of HD 5870; 1,200 wavefronts.")
 
-    def strangers(self, names: Sequence[str]) -> Table:
+    def strangers_table(self, names: Sequence[str]) -> Table:
         """Tabulate kernels by this clock and by the model: by what that is bound and, if the clock
         doesn't have it, the model without it. The last kernel is the one that the reader's step of
         the contest saves, or one of ours.
@@ -207,7 +207,7 @@ class Clock:
         heads = ["kernel", "your clock", "the model", "off by, %", "bound by", "without that"]
         return Table(heads, rows, note="Gflop/s of the chip alone; all rounds are full.")
 
-    def fitted(self) -> Table:
+    def fitted_table(self) -> Table:
         """Tabulate published speeds, by this clock and by the model, and the inputs that were
         chosen to suit each.
         """
