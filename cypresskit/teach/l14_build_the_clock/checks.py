@@ -195,8 +195,10 @@ EARLIEST = (
     "the one that is ready earliest comes first, whatever its number, and however much it has done."
     " heappop gives it, if the clock is first in each entry, and only heappush puts entries in."
 )
-AT_FIRST = (
-    "as many wavefronts as there are slots begin at clock 0, each as soon as a place is free."
+AT_FIRST = "as many wavefronts as fit are ready at clock 0, and begin as soon as a place is free."
+NEW = "a new wavefront is ready when one ends: push it with that clock."
+WHICH_STEP = (
+    "the n-th step of a wavefront is steps[n % len(steps)], and its unit is the row's second."
 )
 ENDLESS = (
     "the loop ends when `ready` is empty: push a wavefront only while it has steps left, with n + 1"
@@ -256,7 +258,9 @@ def _judge(call: str, rows: Sequence[Row], launch: Launch, mistake: str | None) 
     for w, unit, begin, free, again in sorted(rows, key=lambda row: (row[2], ready[row[0]])):
         step_unit, busy, away = steps[done[w] % len(steps)]
         which = f"{call}: step {done[w]} of wavefront {w}"
-        require(unit == step_unit, f"{which} is in {unit}; it should be in {step_unit}.", FORM)
+        require(
+            unit == step_unit, f"{which} is in {unit}; it should be in {step_unit}.", WHICH_STEP
+        )
         least = min(taken[unit])
         late = begin - max(ready[w], least)
         waits = f"{which} begins at clock {begin:g}, but "
@@ -275,7 +279,7 @@ def _judge(call: str, rows: Sequence[Row], launch: Launch, mistake: str | None) 
             (
                 done[w] or begin >= arrival[w] - ROUNDING,
                 f"{waits}all {slots} slots are taken until {arrival[w]:g}",
-                "a new wavefront is ready when one ends: push it with that clock.",
+                NEW,
             ),
             (
                 begin >= ready[w] - ROUNDING,
@@ -291,7 +295,7 @@ def _judge(call: str, rows: Sequence[Row], launch: Launch, mistake: str | None) 
                 mistake is None or late < ROUNDING,
                 f"{waits}the wavefront is ready at {ready[w]:g}, and a place of the {unit} is free"
                 f" at {least:g}",
-                mistake or (LATER if done[w] else AT_FIRST),
+                mistake or (LATER if done[w] else NEW if arrival[w] else AT_FIRST),
             ),
             (
                 mistake is None or ready[w] >= served[unit][0] - ROUNDING,
@@ -364,7 +368,7 @@ def _queue_at_alu() -> list[Step]:
     """Return steps for whose ALU many wavefronts wait, of which some have done more."""
     draw = check_rng.uniform
     soon, late = ("ALU", draw(20, 40), draw(1, 10)), ("ALU", draw(20, 40), draw(50, 100))
-    return [("TEX", draw(10, 20), draw(1, 100)), soon, late]
+    return [soon, late, ("TEX", draw(10, 20), draw(1, 100))]
 
 
 @exercise
