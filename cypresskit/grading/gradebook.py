@@ -438,9 +438,9 @@ def combine_answers(
     for exercise, version, verdict in judged:
         answer = GradedAnswer(verdict, version.cell, lines_shown=version.lines_shown)
         known = answers.get(exercise, answer)
-        answers[exercise] = max(
-            known, answer, key=lambda answer: (answer.verdict.right, bool(answer.code))
-        )
+        better = max(known, answer, key=lambda each: (each.verdict.right, bool(each.code)))
+        lines_shown = max(known.lines_shown, answer.lines_shown)
+        answers[exercise] = better._replace(lines_shown=lines_shown)
     explanations: dict[int, str] = {}
     others: list[course.Text] = []
     for cells in notebooks:
@@ -450,32 +450,33 @@ def combine_answers(
                 others.append(course.Text(old, number, is_owned=True))
         others += more
         explanations |= new
+    counted = [exercise.number for exercise in lesson.exercises]
+    others = [each for each in others if not each.is_owned or each.place in counted]
     for exercise, answer in answers.items():
         number = exercise.number
         texts = [each.text for each in others if not each.is_owned or each.place == number]
         unplaced = " / ".join([course.ELSEWHERE, *dict.fromkeys(texts)]) if texts else ""
-        here = [each.text for each in others if _nearest(lesson, each) == number]
+        here = [each.text for each in others if _nearest(counted, each.place) == number]
         is_explained = number in explanations
+        unseen = [
+            course.find_unseen(cells, lesson, exercise)
+            for cells in notebooks
+            if not answer.verdict.right
+        ]
         answers[exercise] = answer._replace(
             explanation=explanations.get(number, elided(unplaced, MAX_CELL)),
             beside=" / ".join(dict.fromkeys(here)) if is_explained else "",
-            unseen="" if answer.verdict.right else _unseen(notebooks, lesson, exercise),
+            unseen="\n\n".join(filter(None, unseen)),
         )
     if listed := {each.text for each in others}:
-        texts_ = LISTED.format(quantity(len(listed), "text"), EXPLANATIONS)
-        notes.append(f"{lesson.name}: {texts_}")
+        count = quantity(len(listed), "text")
+        notes.append(f"{lesson.name}: {LISTED.format(count, EXPLANATIONS)}")
     for exercise, answer in answers.items():
         if answer.unseen:
             notes.append(UNTRIED.format(exercise.name, UNSEEN, WRONG, exercise.answer))
     return answers
 
 
-def _nearest(lesson: Lesson, text: course.Text) -> int:
+def _nearest(counted: list[int], place: int) -> int:
     """Return the exercise that counts in which a text stands, or that comes last before it."""
-    numbers = [exercise.number for exercise in lesson.exercises]
-    return max((number for number in numbers if number <= text.place), default=numbers[0])
-
-
-def _unseen(notebooks: list[list[course.Cell]], lesson: Lesson, exercise: Exercise) -> str:
-    found = (course.find_unseen(cells, lesson, exercise) for cells in notebooks)
-    return "\n\n".join(filter(None, found))
+    return max((number for number in counted if number <= place), default=counted[0])
