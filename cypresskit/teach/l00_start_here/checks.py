@@ -29,6 +29,18 @@ from cypresskit.timing.simulate import simulate
         ),
         "0.85 is the clock of one of these chips: use `clock_ghz`.": 2 * e * p * u * 0.85,
         "not every chip here has 5 units: use `units`.": 2 * e * p * 5 * g,
+        "each unit of an engine's thread processors works: how many are there?": 2 * e * u * g,
+        "this is one engine: how many has the chip?": 2 * p * u * g,
+        "this is one thread processor: how many has an engine, and how many engines are there?": (
+            2 * u * g
+        ),
+        "these are the units. What does each of them do per second?": e * p * u,
+        "an engine *has* thread processors, and these have units: multiply.": 2 * (e + p + u) * g,
+        "the clock is in clocks per second: multiply by it.": 2 * e * p * u / g,
+        "10^9 is in GHz and in Gflop/s already: no other power of 10 is needed.": (
+            2e6 * e * p * u * g
+        ),
+        "a multiply-add is two operations; the 2 is there twice.": 4 * e * p * u * g,
         "this is in Tflop/s. Return Gflop/s.": 2 * e * p * u * g / 1000,
         "that counts the units: how many times a second does each of them work?": 2 * e * p * u,
     },

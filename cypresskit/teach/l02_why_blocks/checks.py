@@ -93,6 +93,15 @@ def check_whole_kernel(mine: Kernel) -> str:
         "bandwidth is in bytes, and a word has several.": min(p, r * b),
         "bandwidth is in bytes, not bits.": min(p, r * b / s / 8),
         "a larger block needs fewer words a flop, so it allows more.": min(p, r / b / s),
+        "the bandwidth comes in GB/s: how many flops does a byte allow?": min(p, r),
+        "this is the bandwidth that the peak needs. The speed is limited by `bandwidth_gb_s`.": (
+            p * s / b
+        ),
+        "a factor of 2 is in W = 1/b already: b flops come from a word.": min(p, r * b / s / 2),
+        "a block of b x b does b flops with each word.": min(p, r / s),
+        "this compares bandwidths. Return a speed: solve bandwidth = F S / b for F.": (
+            min(r, p * s / b)
+        ),
         "the smaller of the two holds the kernel back, not the larger.": max(p, r * b / s),
         "a block's b * b multiply-adds take 2 b words, so b flops come from a word.": (
             min(p, r * b * b / s)

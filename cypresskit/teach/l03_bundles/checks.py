@@ -106,6 +106,9 @@ def chain_bundles(count: int) -> int:
     return len(working(chains(count).controls))
 
 
+TAKE_SLOTS = "scalar operations and doubles need slots, too: a scalar one takes one, a double four."
+
+
 @formula_exercise(
     [
         (5, 0, 0),
@@ -119,8 +122,43 @@ def chain_bundles(count: int) -> int:
         (0, 0, 0),
     ],
     lambda p, s, d: {
+        f"{TAKE_SLOTS} And bundles are whole: round up.": p / 5,
+        f"{TAKE_SLOTS} And round up, not down.": p // 5,
+        TAKE_SLOTS: -(-p // 5),
+        "count all slots together: scalar operations and doubles fill some of the slots that plain"
+        " ones could have.": max(-(-p // 5), s, d),
+        "count all slots together, not those of plain operations alone, and round up.": (
+            max(p / 5, s, d)
+        ),
+        "count all slots together, not those of plain operations alone, and round up, not down.": (
+            max(p // 5, s, d)
+        ),
+        "plain operations fit beside the others, and bundles are whole.": p / 5 + s + d,
+        "plain operations fit beside the others: count all slots together.": (
+            -(-p // 5) + max(s, d)
+        ),
+        "plain operations fit beside the others: count all slots together, and round up.": (
+            p // 5 + max(s, d)
+        ),
+        "plain operations need slots, too: how many slots are there to fill in all?": max(s, d),
+        "plain operations need slots, too. And a scalar operation fits beside a double.": s + d,
+        "a scalar operation takes a slot, too, not only its t.": (max(-(-(p + 4 * d) // 5), s, d)),
+        "a bundle has five slots: t takes plain operations, too.": (
+            max(-(-(p + s + 4 * d) // 4), s, d)
+        ),
+        "round up, not to the nearest.": max(round((p + s + 4 * d) / 5), s, d),
+        "round up, not to the nearest. And all slots together are only one limit: what about t, and"
+        " doubles?": round((p + s + 4 * d) / 5),
+        "one too many where all bundles are full: `-(-a // b)` rounds up.": (
+            max((p + s + 4 * d) // 5 + 1, s, d)
+        ),
+        "one too many where all bundles are full: `-(-a // b)` rounds up. And all slots together"
+        " are only one limit: what about t, and doubles?": (p + s + 4 * d) // 5 + 1,
+        "a double leaves t free: it takes four slots.": max(-(-(p + s + 5 * d) // 5), s, d),
+        "these are operations; a bundle holds up to five plain ones.": max(p, s, d),
         "there are no half bundles: round up.": max((p + s + 4 * d) / 5, s, d),
         "bundles are whole: round up.": (p + s + 4 * d) / 5,
+        "bundles are whole, and a double multiply-add takes four slots.": (p + s + d) / 5,
         "bundles are whole: `//` rounds down, and you need to round up.": (p + s + 4 * d) // 5,
         "these are slots; a bundle has five.": p + s + 4 * d,
         "these are operations; a bundle holds up to five.": p + s + d,

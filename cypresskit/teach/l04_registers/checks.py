@@ -55,6 +55,10 @@ def two_kernels() -> Table:
         f"{ITSELF}. Round up, not down.": w // c,
         "one too many where it comes out even: 4 wavefronts of 2 clocks fill 2 + 6.": w // c + 2,
         "one less would do.": -(-w // c) + 2,
+        f"{ITSELF}. Round up, not to the nearest.": round(w / c),
+        "these are the clocks of an iteration: how many times does `compute` go into them?": c + w,
+        "the engine is busy while a wavefront computes: how many times does `compute`, not `wait`,"
+        " go into an iteration?": -(-(c + w) // w) if w else 0,
     },
     "while one wavefront waits, others compute: how many fill that time? Count the waiting one,"
     " too.",
@@ -95,19 +99,18 @@ def check_chip(chip: object) -> Verdict:
         chip.register_pool >= registers,
         f"One wavefront of sgemm_tn_37 takes {registers} registers; the pool has"
         f" {chip.register_pool}.",
-        "multiply the registers of a wavefront by the number of wavefronts.",
+        "it counts registers, not wavefronts: multiply the two.",
     )
     room = chip.active_wavefronts(registers)
-    message = (
-        f"With {chip.register_pool} registers, {room} wavefronts of sgemm_tn_37 fit; sgemm_tn has"
-        f" {want}"
-    )
-    require(
-        room >= want,
-        f"{message}.",
-        f"a wavefront of this kernel takes {registers} registers of the pool.",
-    )
-    least = f"what is the least pool for {want} wavefronts?"
+    fit = f"{room} wavefronts of sgemm_tn_37 fit" if room > 1 else "1 wavefront of sgemm_tn_37 fits"
+    message = f"With {chip.register_pool} registers, {fit}; sgemm_tn has {want}"
+    short = f"each of {want} wavefronts takes {registers} registers: how many is that?"
+    if chip.register_pool == want * 25:
+        short = f"25 are the registers of sgemm_tn. Those of sgemm_tn_37 are {registers}."
+    require(room >= want, f"{message}.", short)
+    least = f"each of {want} wavefronts takes {registers} registers: how many is that at least?"
+    if chip.register_pool > HD5870.register_bytes // 16:
+        least = "the pool counts registers of a wavefront, not bytes."
     require(chip.register_pool <= want * registers, f"{message}. A smaller pool is enough.", least)
     slow, fast = (
         simulate("sgemm_tn_37", m=3840, n=1024, k=128, device=d).gflops for d in (HD5870, chip)
@@ -124,6 +127,31 @@ def check_chip(chip: object) -> Verdict:
     [(400, 300, 50), (300, 400, 50), (500, 20, 200), (90, 90, 300)],
     lambda first, second, work: {
         "the second fetch is still awaited: they were in flight together.": first,
+        "that is the wait that is left. How much longer was it with the first fetch?": second,
+        "if the second fetch takes longer, the wait stays as it is: nothing is saved.": (
+            abs(first - second)
+        ),
+        "they start together: an iteration waits for the longer one, not for their sum.": (
+            first + second
+        ),
+        "that is the wait for both. How long is the wait for the second one alone?": (
+            max(first, second)
+        ),
+        "without the first fetch, the wait is `second`. How long was it with both?": (
+            min(first, second)
+        ),
+        "that is an iteration with both fetches. How long is one without the first?": (
+            max(first, second) + work
+        ),
+        "the work is done with and without the first fetch: it cancels.": first - second - work,
+        "the work is done with or without the first fetch, so it cancels.": (
+            max(first - second, 0) - work
+        ),
+        "the work begins when both fetches have arrived: it hides none of the wait.": first - work,
+        "the work hides none of the wait: it begins when both fetches have arrived.": (
+            max(first - work, 0)
+        ),
+        "that is what a free second fetch would save.": max(second - first, 0),
         "that is what an iteration still takes. How much shorter is it?": second + work,
         "a wait can't become shorter than nothing: what if the second fetch is the longer one?": (
             first - second

@@ -358,6 +358,32 @@ def share_filled(n: int, k: int) -> float:
         "this is how full the last round is, and 0 if it is full: all rounds count.": (
             (n // 64) ** 2 % (20 * k) / (20 * k)
         ),
+        "that counts the full rounds. Which share of the slots of all rounds has a wavefront?": (
+            (n // 64) ** 2 // (20 * k)
+        ),
+        "that counts the rounds. Which share of their slots has a wavefront?": (
+            -(-((n // 64) ** 2) // (20 * k))
+        ),
+        "round up, not to the nearest, and count rounds. Then: which share of their slots has a"
+        " wavefront?": round((n // 64) ** 2 / (20 * k)),
+        "that is upside down: wavefronts over slots.": 20 * k / (n // 64) ** 2,
+        "a round has 20 engines with `active` wavefronts each: how many rounds is that, rounded"
+        " up?": (n // 64) ** 2 / k,
+        "the last round counts, too, with all its slots: not more than 1 can be filled.": (
+            min(1, (n // 64) ** 2 / (20 * k))
+        ),
+        "that is a round's wavefronts on average. Over how many slots?": (
+            (n // 64) ** 2 / -(-((n // 64) ** 2) // (20 * k))
+        ),
+        "the full rounds are filled, but what is in the last one counts, too.": (
+            (n // 64) ** 2 // (20 * k) / -(-((n // 64) ** 2) // (20 * k))
+        ),
+        "a wavefront computes 64 x 64 elements, a work-item 8 x 8. And the rounds are whole.": (
+            (n // 8) ** 2 / (20 * k)
+        ),
+        "n is in elements: a wavefront computes 64 x 64 of them.": (
+            n**2 / (-(-(n**2) // (20 * k)) * 20 * k)
+        ),
         "a share is between 0 and 1. This is in percent.": 100 * share_filled(n, k),
         "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 elements.": (
             share_filled(8 * n, k)
@@ -394,6 +420,8 @@ def check_chip(chip) -> Verdict:
         active, needed = score.report.active_wavefronts, score.report.registers
         hint = f"{chip.register_pool} registers hold {active} wavefronts, each with {needed}. How"
         hint += " many registers would one more take?"
+        if chip.l1_bytes < HD5870.l1_bytes:
+            hint = "it has one more wavefront, but needs its L1: leave that as it was."
     if chip.l2_bytes < HD5870.l2_bytes:
         hint = "this kernel needs its L2. Which memory does it not use at all?"
     require(score.gflops >= 1.03 * stock.gflops, f"{message}.", hint)
