@@ -374,7 +374,7 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> tuple[dict[int, 
         if not is_given(cell):
             named = {number for line in lines for number in given.get(line, ())}.union(passed)
             is_owned = is_entered and named <= {place} and source.count("explanation(") < 2
-            own = "\n".join(line for line in lines if not line or line not in given)
+            own = "\n".join(line for line in lines if line not in given)
             found = [text for text in LISTED.split(own) if PROSE.search(text)]
             others += [Text(_plain(text), place, is_owned) for text in found]
         if cell["cell_type"] != "code":
@@ -399,7 +399,7 @@ def _given_lines(lesson: Lesson) -> dict[str, set[int]]:
     """Return the lines of a lesson, with the exercise that alone has it, if any."""
     given: dict[str, set[int]] = {}
     for cell in lesson.cells:
-        for line in _lines(cell, lesson):
+        for line in filter(PROSE.search, _lines(cell, lesson)):
             given.setdefault(line, set()).add(find_entry(cell).get("exercise", 0))
     return {line: found if len(found) == 1 else set() for line, found in given.items()}
 
@@ -435,5 +435,5 @@ def _line_texts(line: str) -> str:
     code = line.strip()
     tree = bindings.parse_cell(code + " pass" * code.endswith(":"))
     first = tree.body[0] if tree and tree.body else None
-    is_word = isinstance(first, ast.Expr | ast.AnnAssign) and not isinstance(first.value, ast.Call)
+    is_word = isinstance(first, ast.Expr | ast.AnnAssign) and not re.match(r"[\w.]+\(", code)
     return line if not tree or is_word else _texts(code, tree)
