@@ -63,9 +63,12 @@ def require_text(text: object, step: str) -> None:
     require(not isinstance(text, str) or bool(text.strip()), f"{message}.", hint)
 
 
-def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
+def climb_exercise(
+    step: str, hint: Callable[[Kernel], str] | None = None
+) -> Callable[[Callable[[Kernel], str]], Check]:
     """Make the check of a step's kernel: correct at several shapes with every check on, and as fast
-    as the step's first target. The decorated function describes a correct kernel.
+    as the step's first target. The decorated function describes a correct kernel; ``hint`` says
+    what makes a slow one faster, by default the step's own hint.
     """
     chosen = STEPS[step]
 
@@ -76,14 +79,20 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
         def check(text: Any) -> Verdict:
             require_text(text, step)
             require_own_text(text)
-            return judge_kernel(text, chosen.file, partial(_judged, chosen, text, describe))
+            return judge_kernel(text, chosen.file, partial(_judged, chosen, text, describe, hint))
 
         return check
 
     return made
 
 
-def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program) -> Verdict:
+def _judged(
+    step: Step,
+    text: str,
+    describe: Callable[[Kernel], str],
+    advise: Callable[[Kernel], str] | None,
+    _: Program,
+) -> Verdict:
     """Return the verdict on a step's text that assembles."""
     seen = judged_kernel(text, step.file, step.like, step.n, step.scales)
     if seen.launch_hint:
@@ -95,7 +104,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     gflops = report.gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
-        hint = step.hint or what_helps(report.bound, mine)
+        hint = advise(mine) if advise else step.hint or what_helps(report.bound, mine)
         return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", hint)
     return Verdict(True, f"{message}.")
 

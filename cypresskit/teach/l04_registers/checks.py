@@ -70,7 +70,26 @@ def check_needed(c, w):
     return -(-(c + w) // c)
 
 
-@climb_exercise("04")
+def late_hint(mine: Kernel) -> str:
+    """Return what saves registers next in a kernel that reads the old C."""
+    lines = [line.partition(";")[0] for line in mine.text.splitlines()]
+    opcodes = [(line.split() or [""])[0] for line in lines]
+    reads = [n for n, line in enumerate(lines) if ", g[" in line]
+    loop = opcodes.index("whileloop") if "whileloop" in opcodes else 0
+    if any(n < loop for n in reads):
+        return (
+            "what is read above the loop holds its register all through it: move each read below"
+            " `endloop`, beside its `mad`."
+        )
+    if "if_logicalnz" in opcodes and any(n < opcodes.index("if_logicalnz") for n in reads):
+        return "move the reads into the `if_logicalnz`, each beside its `mad`."
+    return (
+        "how many numbers of C wait at the same time? Read two registers, add them to the block,"
+        " and use the same two for the next row."
+    )
+
+
+@climb_exercise("04", late_hint)
 def check_c_late(mine: Kernel) -> str:
     """Exercise 2: an 8 x 8 kernel that adds beta * C, and reads it where that costs few
     registers.
