@@ -294,7 +294,7 @@ def test_of_lines_that_compute_a_wrong_place_none_is_blamed_alone():
     wrong = [NUMBERED[0].replace("r1.z", "r2.x"), "iand r1.z, r2.x, l8.y", NUMBERED[1]]
     notes, line = replayed(STEPS["05"], renumbered(*wrong[:2], "mov r1.w, r1.z"))
     said = (
-        r"Line \d+, race: work-items 0 and 1 store to one place, which lines 17 to 19 compute: .*"
+        r"Line \d+, race: its address comes from lines 17 to 19: work-items 0 and 1 store to one .*"
     )
     assert re.fullmatch(said, notes[0]) and not line, notes
 
@@ -315,19 +315,21 @@ COLUMN = [
         (["ushr r2.x, l8.y, vTidInGrpFlat.x", "iand r1.z, r2.x, l8.w"], False),
     ],
 )
-def test_of_lines_that_give_two_work_items_one_place_those_are_told_that_lose_a_bit(row, given):
-    """A given line as well: it is the reader's that use its bits twice."""
+def test_where_work_items_store_to_one_place_the_lost_bit_of_their_numbers_is_told(row, given):
+    """And all of the reader's lines that compute it."""
     lines = [*row, *COLUMN] if given else [*COLUMN, *row]
     text = renumbered(*lines)
     notes, _ = replayed(STEPS["05"], text)
     said = re.search(
-        r"store to one place, which lines .* compute.* lines? (.*) gives? both", notes[0]
+        r"comes from lines (\d+) to (\d+): work-items (\d+) and (\d+) store .* bit (\d+) of their",
+        notes[0],
     )
-    pair = [int(n) for n in re.findall(r"\d+", notes[0].partition("work-items ")[2])][:2]
-    bit = (pair[0] ^ pair[1]).bit_length() - 1
-    assert said and f": bit {bit} of their number is lost;" in notes[0], notes
-    numbers = {int(n) for n in re.findall(r"\d+", said[1])}
-    assert numbers & {text.splitlines().index(line) + 1 for line in row}, notes
+    assert said, notes
+    first, last, one, other, bit = map(int, said.groups())
+    assert one ^ other == 1 << bit
+    own = [*COLUMN, *row][: 4 if given else None]
+    numbers = {text.splitlines().index(line) + 1 for line in own}
+    assert numbers == {*range(first, last + 1)}, notes
 
 
 @pytest.mark.parametrize("line", [*LACKS["02"][:2], "mov r30, l0.z"])

@@ -15,7 +15,6 @@ from cypresskit.kernels.catalogue import KERNELS
 from cypresskit.kernels.own import load_kernel
 
 ROW = "    ; row 1: your line goes below this one\n"
-GROUP = "umad r1.z, r1.x, l0.z, r1.z\numad r1.w, r1.y, l0.z, r1.w\n"
 EXCHANGE = """    fence_threads_lds
     lds_store_id(0) r3.x, r4.{}
     fence_threads_lds
@@ -31,7 +30,6 @@ for column, letter in enumerate("xyzw"):
     place = f"    ; column {column} of A\n"
     RIGHT["07"] = RIGHT["07"].replace(place, EXCHANGE.format(letter) + place)
 ENDS = "mov o1.xy__, r11"
-STORE = "    lds_store_id(0) r3.x, r4.x\n"
 
 
 def judged(step: str, text: str):
@@ -43,23 +41,6 @@ def judged(step: str, text: str):
 
 #: A step, and a mistake in its right text: what is replaced by what, and what is said.
 MISTAKES = {
-    "one address": (
-        "07",
-        (STORE, STORE.replace("r3.x", "r3.y")),
-        "work-items 0 and 1 store to one place: both have the same r3.y",
-    ),
-    "one address, and a word in a comment": (
-        "07",
-        (STORE, STORE.replace("r3.x, r4.x", "r4.y, r4.x ; as lds_store_vec does")),
-        "store to one place",
-    ),
-    "four numbers": (
-        "07",
-        (STORE, "    lds_store_vec_id(0) mem, r3.x, r3.x, r4\n"),
-        "work-items 0 and 1 store to one place: their r3.x is 0 and 4, but each stores 16 bytes",
-    ),
-    "group": ("05", (GROUP, ""), "no line that computes it reads vThreadGrpIdFlat"),
-    "bit": ("05", ("l8.w        ", "l8.y        "), "bit 2 of their number is lost"),
     "float": (
         "05",
         ("ushr r1.z, vTidInGrpFlat.x, l8.y", "ushr r1.z, vTidInGrpFlat.x, l1.y"),

@@ -26,7 +26,6 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.diagnosis.element_trace import ElementTrace, Note, trace_element
-from cypresskit.diagnosis.slices import StepRecorder
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.line_repairs import (
     ARITHMETIC,
@@ -39,7 +38,7 @@ from cypresskit.editing.line_repairs import (
     register_of,
     words_of,
 )
-from cypresskit.editing.places import find_place, recorded_items, said_of_place
+from cypresskit.editing.places import origins, said_of_place
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.il.dataflow import components, defines, liveness, read_positions
@@ -48,8 +47,6 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.statement import find_statement, read_statement, state
 from cypresskit.machine import KernelError
-from cypresskit.machine.checks import Finding
-from cypresskit.machine.observer import Observer
 from cypresskit.tables import named_lines
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
@@ -232,11 +229,12 @@ class _Search:
         self.unset = any(f.kind == "uninitialised" for f in seen.findings)
         # The first of them are enough to name a line
         self.places = [f for f in seen.findings if f.kind.endswith(("outside", "race"))][:4]
-        self.origins = [find_place(finding, self._recorded(finding)) for finding in self.places]
         terms = trace.terms if trace else ()
         self.near = {*sum((term.lines for term in terms if not term.right), ())}
         self.near.update(*(note.lines for note in self.notes), trace.placed if trace else ())
-        self.near.update(*(place.lines for place in self.origins))
+        lines = {finding.line for finding in self.places}
+        body = seen.kernel.program.body
+        self.near |= origins(seen.kernel.program, (i for i in body if i.line in lines))
         self.leads = trace.leads if trace else frozenset()
         #: The registers that these lines read or write
         self.reach = {name for n in self.leads for name in map(register_of, self.words[n - 1][1:])}
@@ -343,11 +341,6 @@ class _Search:
         for note in self.notes[:1]:
             if note.kind == "factor" and not {*idle}.isdisjoint(note.lines):
                 return note
-        lost = self._placed()
-        mine = [self.words[line - 1] for line in self.own]
-        copies = any(words_of(put) in mine for change in found.undone for put in change.old)
-        if copies and lost and "number is lost" in lost.text:
-            return lost  # a line that stands there already isn't the one that is meant
         if not idle:
             return found.fault
         then = f"then no line reads what {named_lines(idle, 'set')}."
@@ -380,18 +373,18 @@ class _Search:
         """Return the changed lines that compute the place of an access outside, or of a race; None
         if a note says which changed line has another element.
         """
-        own, group = self.own, self.seen.kernel.program.group
+        own, program = self.own, self.seen.kernel.program
         if any(
             note.kind in ("factor", "unread") and own & {*note.lines[:1]} for note in self.notes
         ):
             return None
-        for finding, place in zip(self.places, self.origins):
+        for finding in self.places:
             line, kind = finding.line, finding.kind
-            if place.offset and line in own and self._is_new_offset(line - 1):
+            if line in own and self._is_new_offset(line - 1):
                 said = "fetches another texel than belongs here: look at its offset"
                 return Note(f"Line {line} {said}.", line)
-            for said, at in said_of_place(finding, place, own, self.lines, group):
-                return Note(f"Line {line}, {kind}: {said}.", at)
+            if place := said_of_place(finding, program, own, self.lines):
+                return Note(f"Line {line}, {kind}: {place[0]}.", place[1])
             if line in own and kind in ("load outside", "store outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)
         return None
@@ -402,12 +395,6 @@ class _Search:
         return bool(offset) and all(
             words[0].partition("_aoffimmi")[2] != offset for words in self.known
         )
-
-    def _recorded(self, finding: Finding) -> list[StepRecorder]:
-        """Return the steps of the work-items of a finding, in a product of the shown size."""
-        seen, runs = self.seen, [*map(StepRecorder, recorded_items(self.seen, finding))]
-        _result(make_product(seen.kernel, self.size, seen.alpha, seen.beta), seen.kernel.text, runs)
-        return runs
 
     def _target(self, at: int) -> str:
         return register_of(self.words[at][1])
@@ -601,9 +588,9 @@ def _note(at: int, said: str) -> Note:
     return Note(f"Line {at + 1}{said}", at + 1)
 
 
-def _result(given: Product, text: str, observers: Sequence[Observer] = ()) -> np.ndarray:
+def _result(given: Product, text: str) -> np.ndarray:
     """Return the C of a text; NaN if it can't be run."""
     with suppress(*FAILURES):
         made = replace(given.kernel, text=text, given=None)
-        return replace(given, kernel=made).run(engine="interpreter", observers=observers)
+        return replace(given, kernel=made).run(engine="interpreter")
     return np.full(given.expected.shape, np.nan)
