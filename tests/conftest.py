@@ -370,14 +370,12 @@ def leaves_no_trace():
 
 @pytest.fixture(autouse=True)
 def untouched(leaves_no_trace, monkeypatch):
-    """A test's checks have ten times as long, as a busy computer is no mistake, and the search for
-    a wrong line, which may take all that it has, four times; and it leaves `__main__`, which
-    IPython replaces and empties, as it was: what starts processes would trip there.
+    """A test's checks have ten times as long, as a busy computer is no mistake; and it leaves
+    `__main__`, which IPython replaces and empties, as it was: what starts processes would trip
+    there.
     """
     if check := sys.modules.get("cypresskit.teach.check"):
         monkeypatch.setattr(check, "SECONDS", 10 * check.SECONDS)
-    if search := sys.modules.get("cypresskit.editing.changed_lines"):
-        monkeypatch.setattr(search, "SECONDS", 4 * search.SECONDS)
     yield
     sys.modules["__main__"] = MAIN
 

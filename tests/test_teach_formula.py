@@ -6,6 +6,7 @@ from math import gcd
 
 import pytest
 
+from cypresskit.isolated import changes
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.formula import Formula, _is_equal, draw_case, formula_exercise
 from cypresskit.teach.l04_registers import check_saves
@@ -96,6 +97,73 @@ def test_the_place_of_a_slip_is_told(wrong, said, form):
     cell = "from math import sqrt\n" + form.replace("_", wrong)
     hint = check(AnswerSource([cell], "f")).hint
     assert said in hint and hint.endswith("think.") and bool(said) == (hint != "think.")
+
+
+#: Right formulas, and wrong ones with what is said of each.
+SLIPS = {
+    "-(-(a + b) // a)": {
+        "(a + b) // a": "`(a + b) // a` has to be rounded up",
+        "round((a + b) / a)": "`(a + b) / a` has to be rounded up in `round((a + b) / a)`",
+        "-(-(a + b) // a) + 1": "`+ 1` is too much in",
+        "-(-(a - b) // a)": "something else than `-` belongs in `a - b`",
+        "-(-(b + b) // a)": "something else than the first `b` belongs in `b + b`",
+        "(a - b) // a": "",
+    },
+    "max(a, b) * 3 + c / b": {
+        "min(a, b) * 3 + c / b": "something else than `min",
+        "max(a, b) * 3 - c / b": "something else than `-` belongs in",
+        "max(a, b) * 3 + c * b": "something else than `*` belongs in `c * b`",
+        "max(a, b) * 3 + 2 * c / b": "`2 *` is too much in `2 * c",
+        "max(a, b) * 7 + c / b": "something else than `7` belongs in",
+        "max(a, b) * 3 + c / a": "`a` and `b` are exchanged",
+        "max(a, b) + c / b": "a factor is missing beside `max(a, b)` in",
+        "max(a, b) * 3 + c / b / c": "`/ c` is too much in `b / c`",
+        "max(a, b) * 3 + 1 / b": "it doesn't use `c`",
+        "max(a, b) * 3 + c / sum(b)": "`sum` is too much in `sum(b)`",
+        "np.max(a, b) * 3 + c / b": "numpy's functions take several numbers as one list",
+        "np.array([a, b]) * 3 + c / b": "something else than `np.array` belongs in",
+        "max(a, b)(3) + c / b": "Is a `*` missing before a parenthesis?",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [(right, *row) for right, slips in SLIPS.items() for row in slips.items()],
+)
+def test_one_changed_part_is_told(right, wrong, said):
+    """And no part where one change isn't enough."""
+    cases = [(2, 6, 4), (7, 5, 3), (4, 9, 10), (12, 12, 5)]
+    made = eval(f"lambda a, b, c: {right}")
+    check = formula_exercise(cases, no_mistakes, "think.", name="f")(made)
+    answer = AnswerSource(["import numpy as np", f"f = lambda a, b, c: {wrong}"], "f")
+    hint = check(answer).hint
+    assert said in hint and "hink." in hint and (said or hint.startswith("think.")), hint
+
+
+LOOP = "def f(a, b):\n    n = {0}\n    while n * a < a + b:\n        n += {1}\n    return n"
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "said"),
+    [("0", "2", "something else than `2` belongs in `n += 2`"), ("3", "1", "else than `3`")],
+)
+def test_a_loop_is_changed_as_well(start, step, said):
+    check = formula_exercise([(2, 6), (4, 5), (8, 3), (30, 400)], no_mistakes, "think.", name="f")(
+        lambda a, b: -(-(a + b) // a)
+    )
+    assert said in check(AnswerSource([LOOP.format(start, step)], "f")).hint
+
+
+@pytest.mark.parametrize(
+    "body", ["while a: b += 1", "while a: f(0)", "for _ in range(9**9): b += 1"]
+)
+def test_a_changed_function_that_does_not_end_is_ended_by_its_count(body):
+    names: dict = {}
+    exec(f"def f(a, b=0):\n    {body}\n    return b", names)
+    trials = changes.Trials()
+    assert trials.call(names["f"], (0,), 1000) == (0 if "while" in body else None)
+    assert trials.call(names["f"], (1,), 1000) is None and trials.left < 0
 
 
 @pytest.mark.parametrize("wrong", ["24 * a**2 // b + a // c", "24 * a**2 / b + a // c"])

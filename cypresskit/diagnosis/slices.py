@@ -191,7 +191,7 @@ class StepRecorder(Observer):
         self._stored: dict[int, int] = {}
 
     def start(self, launch: Launch) -> None:
-        self.program, self.textures = launch.program, launch.textures
+        self.program = launch.program
 
     def step(self, event: StepEvent) -> None:
         if event.active[self.item]:

@@ -20,7 +20,6 @@ from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import chain, zip_longest
-from time import process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +49,7 @@ from cypresskit.machine import KernelError
 from cypresskit.tables import named_lines
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
-SECONDS = 2.0  # of processor time for all variants of a text
+MAX_LINES = 24_000  # of IL, of all variants that are run: one to three seconds
 MISSING = 4  # deleted lines that may be a mistake
 LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
@@ -238,7 +237,7 @@ class _Search:
         self.leads = trace.leads if trace else frozenset()
         #: The registers that these lines read or write
         self.reach = {name for n in self.leads for name in map(register_of, self.words[n - 1][1:])}
-        self.end = process_time() + SECONDS
+        self.lines_left = MAX_LINES
         alpha = seen.alpha if seen.alpha == 1 else OTHER * seen.alpha
         beta = OTHER * seen.beta
         self.given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
@@ -520,7 +519,7 @@ class _Search:
         """Return the variant that makes C correct or, unless only a whole C counts, most of it."""
         best, most = None, 0 if self.wrong.any() else -1
         for variant in variants:
-            if process_time() > self.end:
+            if self.lines_left < 0:
                 break
             if not self._may_help(variant):
                 continue
@@ -553,6 +552,7 @@ class _Search:
 
     def _is_right(self, kernel: Kernel) -> bool:
         """Return whether nothing is found in a kernel, in place of one whose C is right."""
+        self.lines_left -= 2 * len(self.seen.kernel.program.body)
         with suppress(*FAILURES):
             alpha, beta = self.seen.alpha, self.seen.beta
             found = verify(kernel)
@@ -565,6 +565,7 @@ class _Search:
         """Return how many elements of a product a text makes correct, and how many it leaves
         incorrect; (0, 0) if it changes one of these, or leaves the one that is shown.
         """
+        self.lines_left -= len(self.seen.kernel.program.body)
         result = _result(self.given, text)
         wrong = self.given.wrong(result)
         if (wrong & (result != self.before) & ~np.isnan(self.before)).any():

@@ -48,6 +48,23 @@ NEEDED_CELLS_HINT = (
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP_HINT = "what changes from one iteration of the loop to the next, and what ends it?"
 MAX_CHARACTERS = 4_000  # of a verdict
+#: What errors mean, by a part of their text.
+MEANINGS = {
+    " for ^: ": "A power is `**` in Python; `^` is something else.",
+    "' object is not iterable": "`sum` takes a list, and so do `min` and `max` of one thing: here"
+    " it is a number.",
+    "'list' and '": "Lists don't calculate: `np.array` makes an array of a list, which does.",
+    "concatenate list": "`+` joins lists: `np.array` makes an array of a list, which calculates.",
+    "' object is not subscriptable": "A number has no `[...]`.",
+    "' object is not callable": "Is a `*` missing before a parenthesis?",
+    "between instances of": "Numbers are compared with numbers, not with a list.",
+    "be broadcast together": "The arrays' shapes differ: print `.shape` of each.",
+    "size-1 arrays": "An array is where one number belongs.",
+    "length-1 arrays": "An array is where one number belongs.",
+    "must be of ArrayType": "numpy's functions take several numbers as one list.",
+    "interpreted as an integer": "numpy's functions take several numbers as one list.",
+    "out of bounds for array of dimension": "numpy's functions take several numbers as one list.",
+}
 UNUSABLE_ERRORS = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
 BROKEN = "This check is broken: {}. Your answer was not judged."
 REPORT = (
@@ -141,8 +158,7 @@ def call_answer(
     try:
         return work(*arguments)
     except Raised as error:
-        if "for ^: " in str(error):
-            hint += " A power is `**` in Python; `^` is something else."
+        hint += "".join(f" {said}" for part, said in MEANINGS.items() if part in str(error))
         raise CheckStopped(
             f"{call} stops with {str(error).rstrip('.')}{_line(error)}.", hint
         ) from None

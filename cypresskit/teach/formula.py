@@ -30,8 +30,9 @@ Mistakes = Callable[..., Mapping[str, float]]
 Draw = Callable[[], tuple] | None
 RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
 N_RANDOM_CASES = 3  # calls with numbers that aren't shown
-N_CASES_OF_CHANGES = 24  # more of them: a change of many may be right by chance
+N_CASES_OF_CHANGES = 100  # more of them: a change of many may be right by chance
 RUN_CHANGES = "cypresskit.isolated.changes", "run_changes"
+LOOK_AT_WHOLE = "look at what is rounded, and at what is counted."
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
 
@@ -100,7 +101,9 @@ class Formula:
         if not all(fine):
             return replace(self, cases=cases).refused(results, want, failed, answer)
         if failed:
-            raise failed[0]
+            verdict, found = failed[0].verdict, self.changed(answer)
+            hint = f"{found} {capitalize(verdict.hint)}" if found else verdict.hint
+            return replace(verdict, hint=hint)
 
         self.try_others(answer)
         message = (
@@ -146,13 +149,8 @@ class Formula:
         hint = self.hint
         if all(map(_is_rounded, results, want)):
             hint = ROUNDED
-        elif not any(results) and not failed:
-            hint = (
-                f"it returns 0 in every call: does it return what it computes? {capitalize(hint)}"
-            )
-        elif not failed:
-            pattern = _pattern(results, want) or self.ignored(answer) or self.changed(answer)
-            hint = f"{pattern} {capitalize(hint)}" if pattern else hint
+        elif found := self.found(results, want, failed, answer):
+            hint = f"{found} {capitalize(hint)}"
         if any(fine):
             right = [self.call(case) for case, is_right in zip(self.cases, fine) if is_right]
             are = "is" if len(right) == 1 else "are"
@@ -161,6 +159,20 @@ class Formula:
         if failed:
             hint += f" In another call {failed[0].verdict.message}"
         return Verdict(False, message, hint)
+
+    def found(
+        self,
+        results: Sequence[float],
+        want: Sequence[float],
+        failed: Sequence[CheckStopped],
+        answer: Callable,
+    ) -> str:
+        """Return what is found out about wrong results, or ""."""
+        pattern, otherwise = ("", "") if failed else _pattern(results, want)
+        found = (not pattern and self.ignored(answer)) or self.changed(answer) or otherwise
+        if pattern:
+            return f"{pattern}: {found}" if found else f"{pattern}."
+        return found
 
     def ignored(self, answer: Callable) -> str:
         """Return which arguments the answer's source never reads, of those that change the right
@@ -177,12 +189,15 @@ class Formula:
         """Return where one change of the answer makes it right, or ""."""
         if not isinstance(answer, Answer):
             return ""
-        cases = [*self.cases, *(self.draw() for _ in range(N_CASES_OF_CHANGES))]
-        want = [self.right(*case) for case in cases]
+        right: dict[int, str] | None = None  # what the right changes say, by their numbers
         with suppress(NoResult, Raised, TypeError, ValueError):  # the results may be anything
-            for said, results in answer.through(*RUN_CHANGES, cases):
-                if all(map(_is_equal, results, want)):
-                    return str(said)
+            for cases in (self.cases, [self.draw() for _ in range(N_CASES_OF_CHANGES)]):
+                want = [self.right(*case) for case in cases]
+                found = answer.through(*RUN_CHANGES, cases, right and [*right])
+                right = {n: str(said) for n, said, got in found if all(map(_is_equal, got, want))}
+                if not right:
+                    return ""
+            return next(iter((right or {}).values()))
         return ""
 
     def _depends_on(self, place: int) -> bool:
@@ -240,7 +255,9 @@ def result_of(call: str, answer: Callable, case: tuple, hint: str) -> float:
         more = ""
         if isinstance(value, tuple):
             more = "a comma makes several numbers: a decimal has a point, as in 1.3."
-        if getattr(value, "size", 0) == 1:
+        if size := getattr(value, "size", 0):
+            more = f"one number is expected, not {size}. {capitalize(hint)}"
+        if size == 1:
             more = "`.item()` takes the number out of an array."
         raise CheckStopped(f"{call} returns {kind}, not a number.", more or hint)
     return figure
@@ -260,20 +277,25 @@ def _is_rounded(value: float, right: float) -> bool:
     return any(isclose(value, way(right * power) / power, rel_tol=1e-12) for power, way in places)
 
 
-def _pattern(results: Sequence[float], right: Sequence[float]) -> str:
-    """Return what the results have in common if they are the right ones times a number, or if whole
-    numbers are off by one; else "".
+def _pattern(results: Sequence[float], right: Sequence[float]) -> tuple[str, str]:
+    """Return what the results have in common, or "": they are 0, or the right ones times a number,
+    or whole numbers that are off by one. And where to look then.
     """
+    if not any(results):
+        return "it returns 0 in every call", "does it return what it computes?"
     if len(right) > 1 and all(right):
         ratio = results[0] / right[0]
         if all(
             isclose(result, ratio * value, rel_tol=1e-6) for result, value in zip(results, right)
         ):
-            return f"each result is {ratio:.6g} times the right one."
+            return f"each result is {ratio:.6g} times the right one", ""
     off = [abs(result - value) for result, value in zip(results, right)]
     if all(isinstance(value, int) for value in right) and {*off} == {0, 1}:
-        return "the wrong results are off by one: look at what is rounded, and at what is counted."
-    return ""
+        return (
+            "the wrong results are off by one",
+            LOOK_AT_WHOLE,
+        )
+    return "", ""
 
 
 def _text(value) -> str:
