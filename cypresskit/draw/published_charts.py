@@ -113,8 +113,8 @@ FLUCTUATES = (
 NO_NUMBERS = "The text prints no number of this plot, so only the model is drawn."
 CHARTS = {
     "nakasato_4": PublishedChart(
-        "With 25 registers SGEMM reaches {sgemm_tn:,.0f} Gflop/s, with 37 at most"
-        " {sgemm_tn_37:,.0f}",
+        "With 25 registers SGEMM reaches {sgemm_tn:,.0f} Gflop/s at the paper's best N, with 37 at"
+        " most {sgemm_tn_37:,.0f}",
         "Nakasato's figure 4",
         FLUCTUATES,
         {"sgemm_tn": "25 registers", "sgemm_tn_37": "37 registers"},
@@ -293,6 +293,10 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
     across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
     up = scale_up(plot.y, [0.0, *tops, *(level.y for level in plot.levels)])
     labels = {level: f"{number_text(level.y)} {level.words}" for level in plot.levels}
+    for level in plot.levels:
+        if len(plot.series) > 1 and level.series in plot.series:
+            word = level.words.removesuffix(" printed")
+            labels[level] = f"{plot.series[level.series]}: {word} {number_text(level.y)}"
     axes = Axes(width, across, up, [*plot.series.values(), *labels.values()])
     for level, label in labels.items():
         ends = level.least if level.extreme is min else across.low, across.high

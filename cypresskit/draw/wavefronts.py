@@ -265,7 +265,7 @@ def _draw_report(
     """Draw the rows and tracks of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks)
-    registers = f"{report.registers} of {report.device.register_pool} registers per wavefront"
+    registers = f"{report.registers} of {report.device.register_pool} registers"
     slots = f"{report.active_wavefronts} wavefront slots"
     title = f"{report.kernel}: {registers}, {slots}"
     sheet.text(LEFT, layout.title, title, bold=True, size=14)

@@ -55,7 +55,7 @@ PARTS = {
     "loop": (True, r""),
     "fetches": (True, r"sample"),
     "sharing": (True, r"lds|fence"),
-    "old C": (False, r"g\[|if_|endif"),
+    "old C": (False, r"g\[|if_|endif|iadd"),
     "before": (False, r"^(?!\s*mov r\d+, l\d\.\w$)"),
 }
 
