@@ -101,7 +101,7 @@ class Formula:
         if not all(fine):
             return replace(self, cases=cases).refused(results, want, failed, answer)
         if failed:
-            verdict, found = failed[0].verdict, self.changed(answer)
+            verdict, found = failed[0].verdict, self.changed(answer, failed)
             hint = f"{found} {capitalize(verdict.hint)}" if found else verdict.hint
             return replace(verdict, hint=hint)
 
@@ -169,7 +169,7 @@ class Formula:
     ) -> str:
         """Return what is found out about wrong results, or ""."""
         pattern, otherwise = ("", "") if failed else _pattern(results, want)
-        found = (not pattern and self.ignored(answer)) or self.changed(answer) or otherwise
+        found = (not pattern and self.ignored(answer)) or self.changed(answer, failed) or otherwise
         if pattern:
             return f"{pattern}: {found}" if found else f"{pattern}."
         return found
@@ -185,9 +185,12 @@ class Formula:
         ]
         return f"it doesn't use {listed(unread)}." if unread else ""
 
-    def changed(self, answer: Callable) -> str:
-        """Return where one change of the answer makes it right, or ""."""
-        if not isinstance(answer, Answer):
+    def changed(self, answer: Callable, failed: Sequence[CheckStopped]) -> str:
+        """Return where one change of the answer makes it right, or "". None is tried of one that
+        ``failed`` other than by an error, such as for its size: a changed one may be larger.
+        """
+        lost = any(not stopped.verdict.hint.startswith(self.hint) for stopped in failed)
+        if lost or not isinstance(answer, Answer):
             return ""
         right: dict[int, str] | None = None  # what the right changes say, by their numbers
         with suppress(NoResult, Raised, TypeError, ValueError):  # the results may be anything
