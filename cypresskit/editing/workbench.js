@@ -336,16 +336,17 @@ export class Workbench {
     if (!this.opened) this.open(answer.rows)
   }
 
-  /** Scroll at first to the main loop, or to the reader's place above it. */
+  /** Scroll at first to the main loop, or to the reader's place above it. The caret is there, or in
+   * the line that says where the reader's line belongs. */
   open(rows) {
     this.opened = true
     const [first] = this.bundles.colors.keys()
     if (!rows.some(({loop}) => loop) || this.editor.area.matches(":focus")) return
     const mine = this.editor.area.value.split("\n").findIndex((line) => /;.*\byour line/.test(line))
-    const begin = mine < 0 ? first : Math.min(mine + 1, first)
-    this.editor.placeCaret(begin)
+    const here = mine < 0 ? first : mine + 1
+    this.editor.placeCaret(here)
     this.editor.move()
-    this.editor.lines.toTop(begin - 2)
+    this.editor.lines.toTop(Math.min(here, first) - 2)
   }
 
   show_verdict({right, message, findings, small}) {

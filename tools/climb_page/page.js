@@ -346,9 +346,11 @@
     link.href = `?step=${step.id}#${step.id}`
     link.textContent = "A link to this step, for later"
     link.addEventListener("click", (event) => {
-      if (!navigator.share) return
+      const {clipboard} = navigator
+      if (!navigator.share && !clipboard) return
       event.preventDefault()
-      navigator.share({title: document.title, url: link.href}).catch(() => {})
+      if (navigator.share) navigator.share({title: document.title, url: link.href}).catch(() => {})
+      else clipboard.writeText(link.href).then(() => (link.textContent = "The link is copied"))
     })
     const anyway = document.createElement("a")
     anyway.href = button.getAttribute("href")

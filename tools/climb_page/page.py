@@ -162,8 +162,8 @@ def rail() -> str:
     dots = []
     for n, (name, (x, y)) in enumerate(zip(KERNELS, places)):
         is_low, gflops = n >= UP, f"{speed(name):,.0f}"
-        if is_low:
-            text = f'x="{x:.1f}" y="{below:.1f}" class="mid"'
+        if is_low or n == UP - 1:  # above the last one is the paper's line
+            text = f'x="{x:.1f}" y="{below if is_low else y + 26:.1f}" class="mid"'
         else:
             dx, kind = (9, "start") if n < 2 else (-9, "end")
             text = f'x="{x + dx:.1f}" y="{y + 4:.1f}" class="{kind}"'
