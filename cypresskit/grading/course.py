@@ -28,7 +28,8 @@ ELSEWHERE = "(not in its place)"  # precedes texts that may explain an exercise
 MAX_VERSIONS = 5  # of an answer to an exercise that are judged, the last ones
 EMPTY = "the file is empty: ask for another copy"
 DAMAGED = (
-    "the file is damaged, or was saved only in part: ask for another copy. Nothing in it was read"
+    "the file is no whole notebook: it is damaged, was saved only in part, or is an archive. Unpack"
+    " it, or ask for another copy. Nothing in it was read"
 )
 OLD = "it is a notebook in an old format: open it in JupyterLab, save it, and run the command again"
 UNREAD = "a call of explanation() whose text only a run would give"
