@@ -168,3 +168,19 @@ def test_of_several_files_the_right_answer_counts(graded):
     answered(second, BUS.exercises[0], "place")
     answers, _ = graded(first, second)
     assert [found.points for found in answers.values()] == [1, None, None]
+
+
+def test_the_solutions_own_words_under_another_name_are_noticed():
+    noticed = 0
+    for lesson in LESSONS.values():
+        parts = [(course.find_entry(cell), cell) for cell in lesson.cells]
+        handed = [cell for at, cell in parts if at.get("part") not in course.NOT_FOR_STUDENTS]
+        for exercise in lesson.exercises:
+            for at, cell in parts:
+                if (at.get("exercise"), at.get("part")) == (exercise.number, "solution"):
+                    source = re.sub(rf"\b{exercise.answer}\b", "other", cell["source"])
+                    own = {**cell, "source": source, "metadata": {}, "id": "own"}
+                    if source != cell["source"] and re.search(exercise.pattern, source):
+                        assert course.find_unseen([*handed, own], lesson, exercise)
+                        noticed += 1
+    assert noticed

@@ -323,7 +323,9 @@ def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> st
     seen = {code[n] for name in lesson.answers for n in bindings.find_needed_cells(read, name)}
     for each in lesson.exercises:
         seen.update(version.cell for version in find_versions(cells, lesson, each))
-    given = {line.strip("# ") for cell in lesson.cells for line in cell["source"].splitlines()}
+    whole = {cell["source"] for cell in lesson.cells}
+    handed = [c for c in lesson.cells if find_entry(c).get("part") not in NOT_FOR_STUDENTS]
+    given = {line.strip("# ") for cell in handed for line in cell["source"].splitlines()}
     given.difference_update(exercise.template.splitlines()[:1])  # which begins the answer, too
     found = []
     for cell in cells:
@@ -331,7 +333,8 @@ def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> st
         if (find_code(cell, lesson) or cell["source"]) in seen:
             lines = _lines(cell, lesson)
         text = "\n".join(line for line in lines if line.strip("# ") not in given)
-        if re.search(exercise.pattern, text) and not is_given(cell):
+        is_whole = cell["source"] in whole or is_given(cell)
+        if re.search(exercise.pattern, text) and not is_whole:
             found.append(text)
     return "\n\n".join(found)
 
