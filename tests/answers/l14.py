@@ -92,26 +92,14 @@ ROUNDS = """def launch(steps, wavefronts, iterations, slots):
     return rows
 """
 #: Rows of a clock that serves, of the wavefronts that wait when a place is free, not the earliest.
-BY_NUMBER = """def run(steps, wavefronts, iterations):
-    rows = []
-    free = {"ALU": [0, 0], "TEX": [0]}
-    ready = [(0, w, 0) for w in range(wavefronts)]
-    while ready:
-        starts = [max(now, min(free[steps[n % len(steps)][0]])) for now, w, n in ready]
+BY_NUMBER = RUN.replace(
+    "        now, w, n = heappop(ready)\n",
+    """        starts = [max(now, min(free[steps[n % len(steps)][0]])) for now, w, n in ready]
         waiting = [entry for entry, start in zip(ready, starts) if start == min(starts)]
         now, w, n = min(waiting, key=lambda entry: entry[1])
         ready.remove((now, w, n))
-        unit, busy, away = steps[n % len(steps)]
-        places = free[unit]
-        place = places.index(min(places))
-        begin = max(now, places[place])
-        places[place] = begin + busy
-        again = begin + busy + away
-        rows.append((w, unit, begin, begin + busy, again))
-        if n + 1 < iterations * len(steps):
-            heappush(ready, (again, w, n + 1))
-    return rows
-"""
+""",
+)
 FEWEST_STEPS = "lambda entry: entry[1]", "lambda entry: (entry[2], entry[0])"
 LATEST = "lambda entry: entry[1]", "lambda entry: -entry[0]"
 #: Rows of a clock that does one wavefront after another.
