@@ -2,19 +2,18 @@
 somewhere in the file.
 """
 
-import json
 import random
 import re
 from collections.abc import Callable
 from copy import deepcopy
 
+import hand_ins
 import pytest
 
 from cypresskit.cli import cmd_grade
 from cypresskit.editing import steps
 from cypresskit.grading import course, gradebook, judging
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
-from cypresskit.grading.submissions import Student
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.check import Verdict
 
@@ -40,11 +39,7 @@ def graded(tmp_path, monkeypatch) -> Callable[..., tuple[dict[int, GradedAnswer]
     monkeypatch.setattr(judging, "judge_student", judge_student)
 
     def grade(*notebooks: Cells) -> tuple[dict[int, GradedAnswer], dict]:
-        student = Student("ada", "ada")
-        for number, cells in enumerate(notebooks):
-            path = tmp_path / f"{number}.ipynb"
-            path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-            student.notebooks.append(path)
+        student = hand_ins.student_of(tmp_path, notebooks)
         works = cmd_grade.student_work(LESSONS, None, student, None)
         (answers,) = works.values()
         (row,) = gradebook.grade_rows(CourseRecords(LESSONS, [(student, works)]))

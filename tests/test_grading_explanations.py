@@ -9,12 +9,12 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import NamedTuple
 
+import hand_ins
 import pytest
 
 from cypresskit.cli import cmd_grade
 from cypresskit.grading import course, gradebook, handout, judging
 from cypresskit.grading.gradebook import CourseRecords
-from cypresskit.grading.submissions import Student
 from cypresskit.teach import explanations
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.explanations import MAX_CHARACTERS
@@ -50,11 +50,7 @@ def graded(tmp_path, monkeypatch) -> Callable[..., Graded]:
     monkeypatch.setattr(judging, "judge_student", judge_student)
 
     def grade(*notebooks: Cells) -> Graded:
-        student = Student("ada", "ada")
-        for number, cells in enumerate(notebooks):
-            path = tmp_path / f"{number}.ipynb"
-            path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-            student.notebooks.append(path)
+        student = hand_ins.student_of(tmp_path, notebooks)
         works = cmd_grade.student_work(LESSONS, None, student, None)
         records = CourseRecords(LESSONS, [(student, works)])
         (answers,) = works.values()
