@@ -90,7 +90,6 @@ def curve(name: str, done: dict[str, list[Row]]) -> Iterable[Row]:
         "dgemm_tn with transfers": lambda: transfer_rows(alone, bus["pcie_gb_s"]),
         "formula, 3 GB/s": lambda: transfer_rows(lambda n: constant, bus["pcie_gb_s"]),
         "formula, 10 GB/s": lambda: transfer_rows(lambda n: constant, 10),
-        "overlap": lambda: matsumoto_rows(multiples, block=BLOCK),
         "no overlap": lambda: matsumoto_rows(multiples, block=BLOCK, overlap=False),
         "padded to 1792": lambda: matsumoto_rows(between, block=BLOCK),
         "padded to multiples of 128": lambda: matsumoto_rows(between),

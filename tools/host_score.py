@@ -80,14 +80,16 @@ def mma_gains() -> dict[str, list[float]]:
     ``overlap_gain``: by overlap, at multiples of the block. ``padding_gain``: by less padding,
     halfway between multiples.
     """
-    curves = {name: curve for chart in stored().values() for name, curve in chart.items()}
-
-    def gains(name: str, slow: str, first: int = 0, step: int = 1) -> list[float]:
-        pairs = list(zip(curves[name], curves[slow], strict=True))[first::step]
-        ratios = [fast / slower for (_, fast, _), (_, slower, _) in pairs]
-        return [min(ratios), max(ratios)]
-
+    curves = {
+        name: {n: gflops for n, gflops, _ in curve}
+        for chart in stored().values()
+        for name, curve in chart.items()
+    }
+    waits, padded = curves["no overlap"], curves["padded to 1792"]
+    fitted = curves["padded to multiples of 128"]
+    overlap = [padded[n] / waits[n] for n in waits]
+    padding = [fitted[n] / padded[n] for n in padded if n > min(waits) and n not in waits]
     return {
-        "overlap_gain": gains("overlap", "no overlap"),
-        "padding_gain": gains("padded to multiples of 128", "padded to 1792", 2, 2),
+        "overlap_gain": [min(overlap), max(overlap)],
+        "padding_gain": [min(padding), max(padding)],
     }

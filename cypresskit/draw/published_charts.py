@@ -198,14 +198,13 @@ CHARTS = {
         x="products in a launch",
     ),
     "matsumoto": PublishedChart(
-        "With overlap {overlap:.0f} Gflop/s at most, without {no overlap:.0f}",
+        "With overlap {padded to 1792:.0f} Gflop/s at most, without {no overlap:.0f}",
         "Matsumoto's figures 1 and 2, products larger than the card",
         NO_NUMBERS + " It names the block of 1792, to whose multiples the upper curves belong.",
         {
-            "overlap": "with overlap",
-            "no overlap": "without overlap",
-            "padded to 1792": "padded to 1792",
-            "padded to multiples of 128": "padded to 128",
+            "padded to multiples of 128": "overlap, a block for each N",
+            "padded to 1792": "overlap, blocks of 1792",
+            "no overlap": "no overlap, blocks of 1792",
         },
     ),
     "li_stages": PublishedChart(
