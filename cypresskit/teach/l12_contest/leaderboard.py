@@ -1,4 +1,4 @@
-"""The contest's leaderboard: kernels, and entries from files, judged, ranked, and shown as lines.
+"""The contest's leaderboard: kernels, and entries from files, judged and ranked.
 
 An entry's file is a kernel in IL, whose first line states its block (``kernels.statement``). Its
 name is the file's, so no entry can pass for the published figure. Nothing of it is run as Python.
@@ -17,6 +17,7 @@ from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.process import ForkServer
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.statement import EXAMPLE, read_statement
+from cypresskit.lesson_table import Table
 from cypresskit.teach.check import BROKEN, REPORT, use_seed
 from cypresskit.teach.l12_contest import checks as contest
 
@@ -24,6 +25,7 @@ MAX_CHARACTERS = 100_000  # characters of an entry
 SECONDS = 240.0  # for an entry
 MEGABYTES = 4_000  # likewise
 MAX_NAME = 40  # characters of a name
+HEADS = "entry", "Gflop/s", "registers", "bound by, or why it has no speed"
 END_REASONS = {
     "time": "it had not ended when its time was up",
     "memory": f"it needs more than {MEGABYTES:,} MB",
@@ -32,7 +34,7 @@ END_REASONS = {
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the leaderboard; a wrong entry has 0 Gflop/s, and a verdict that says why."""
+    """A row of the leaderboard; a wrong entry has 0 Gflop/s, and a verdict that says why."""
 
     name: str
     gflops: float = 0.0
@@ -94,14 +96,13 @@ def row(text: str, name: str, n: int, server: ForkServer) -> Row:
         return Row(name, verdict=f"Not judged. {BROKEN.format(error)} {REPORT}")
 
 
-def board(rows: Iterable[Row], n: int = contest.N) -> str:
-    """Return rows as lines, the best first and equal ones once, with the published figure among
+def board(rows: Iterable[Row], n: int = contest.N) -> Table:
+    """Return a table of rows, the best first and equal ones once, with the published figure among
     them. Wrong ones come last, with the reason.
     """
     ranked = sorted([*rows, _published_row()], key=lambda row: -row.gflops)
-    return "\n".join(
-        [f"Gflop/s, simulated at N = {n}, {CHIP_ALONE.name}", *dict.fromkeys(map(line, ranked))]
-    )
+    note = f"Simulated at N = {n}, {CHIP_ALONE.name}."
+    return Table(HEADS, dict.fromkeys(map(cells, ranked)), note=note)
 
 
 def _published_row() -> Row:
@@ -114,7 +115,7 @@ def _published_row() -> Row:
 Entry = Kernel | str
 
 
-def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contest.N) -> str:
+def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contest.N) -> Table:
     """Return the board of kernels or their names, or of pairs of one and a chip, all judged."""
     pairs = [
         item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
@@ -129,11 +130,10 @@ def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contes
     return board(rows, n)
 
 
-def line(row: Row) -> str:
-    """Return a row as a line of text."""
+def cells(row: Row) -> tuple[str, float | None, int | None, str]:
+    """Return a row's cells in the table."""
     name = tables.elided(tables.one_line(row.name), MAX_NAME)
-    if not row.gflops:
-        why = row.verdict.removeprefix("Not yet. ").partition("\nWhere to look:")[0]
-        return f"     -  {name:20} {tables.elided(tables.one_line(why), 80)}"
-    bound = f", bound by {row.bound}" if row.bound else ""
-    return f"{row.gflops:6.0f}  {name:20} {row.registers:3} registers{bound}"
+    if row.gflops:
+        return name, round(row.gflops), row.registers, row.bound
+    why = row.verdict.removeprefix("Not yet. ").partition("\nWhere to look:")[0]
+    return name, None, None, tables.elided(tables.one_line(why), 80)
