@@ -70,7 +70,7 @@ def test_a_gpu_that_fails_is_told(monkeypatch):
 
 def test_figures_side_by_side():
     table = lesson.comparison_table("layout", {"NN": 100.0, "TN": 150.0})
-    assert table.heads[1::2] == ["Cypress", record()["device"]]
+    assert table.heads[1::2] == ["Cypress, Gflop/s", f"{record()['device']}, Gflop/s"]
     nn, tn = (figures("layout")[case] for case in ("NN", "TN"))
     assert table.values[1] == ["TN", 150, 1.5, tn, tn / nn] and table.values[2][1:3] == [None, None]
     assert (

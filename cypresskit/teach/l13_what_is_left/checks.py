@@ -69,7 +69,10 @@ def comparison_table(experiment: str, cypress: Mapping[str, float]) -> Table:
     for case in parts[1]:
         pairs = [(values.get(case), one) for values, one in zip(parts, first)]
         rows.append([case, *(x for value, one in pairs for x in (value, value and value / one))])
-    return Table(["", "Cypress", "times the first", record()["device"], "times the first"], rows)
+    heads = [""]
+    for chip in ("Cypress", record()["device"]):
+        heads += [f"{chip}, Gflop/s", "times the first"]
+    return Table(heads, rows)
 
 
 def peak_gflops() -> float:
