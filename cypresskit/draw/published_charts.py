@@ -291,11 +291,7 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
     tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
     across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
     up = scale_up(plot.y, [0.0, *tops, *(level.y for level in plot.levels)])
-    labels = {level: f"{number_text(level.y)} {level.words}" for level in plot.levels}
-    for level in plot.levels:
-        if len(plot.series) > 1 and level.series in plot.series:
-            word = level.words.removesuffix(" printed")
-            labels[level] = f"{plot.series[level.series]}: {word} {number_text(level.y)}"
+    labels = {level: _level_label(level, plot.series) for level in plot.levels}
     axes = Axes(width, across, up, [*plot.series.values(), *labels.values()])
     for level, label in labels.items():
         ends = level.least if level.extreme is min else across.low, across.high
@@ -312,6 +308,14 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
         told = f"published {value:g} at {at:g}; {_compare(curves[series], at, value)}"
         axes.ring(f"published {series}", at, value, colors[series], told)
     return axes
+
+
+def _level_label(level: PrintedLevel, series: Mapping[str, str]) -> str:
+    """Return the label of a printed number, with its curve's if there are several."""
+    number = number_text(level.y)
+    if len(series) > 1 and level.series in series:
+        return f"{series[level.series]}: {level.words.removesuffix(' printed')} {number}"
+    return f"{number} {level.words}"
 
 
 def _bars(plot: PublishedChart, curves: Mapping[str, Curve]) -> dict[str, dict[str, float]]:
