@@ -96,7 +96,7 @@ PLANTED = {
     "no component": ("01a", ["mad r11.xy__, r2, r3, r11"], 22, "one component belongs here"),
     "another register": ("01a", ["mad r11.xy__, r0.y, r3, r11"], 22, "another register belongs"),
     "counts half": ("00", TWO, 22, "An iteration adds 2 terms, but k grows by 1"),
-    "wrong rows": ("01b", EXCHANGED, 23, "another component belongs"),
+    "wrong rows": ("01b", EXCHANGED, 23, "Lines 23 and 24 exchange r2.w and r2.z."),
     "added twice": ("01b", [*ROWS, ROWS[0]], 25, "Without line 25 the kernel is correct"),
     "texel": ("02", [LACKS["02"][0].replace("1,0", "0,1"), *LACKS["02"][1:]], 38, "its offset"),
     "texture": ("02", [LACKS["02"][0].replace("(0)", "(1)"), *LACKS["02"][1:]], 38, "texture 1;"),

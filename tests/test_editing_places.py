@@ -54,7 +54,7 @@ MISTAKES = {
     "offset": (
         "01a",
         ("resource(1)_sampler(1)", "resource(1)_sampler(1)_aoffimmi(0,3,0)"),
-        "offset.",
+        "offset",
     ),
     "first k": (
         "01a",

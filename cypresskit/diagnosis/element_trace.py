@@ -775,7 +775,7 @@ class _Judge:
                         text = f"line {line} multiplies {element} by a number, not by {other}"
                         return Note(text, line, (line,))
             text = "its factors, but no line multiplies them in that iteration"
-            return Note(f"{named_lines(readers, 'read')} {text}", 0, (*readers,))
+            return Note(f"{named_lines(readers, 'read')} {text}", 0, (*readers,), "missing")
         absent = next(reading.element for reading in readings if not reading.line)
         alike = (e for elements in self.right for e in elements if e.matrix == absent.matrix)
         reads = [*chain.from_iterable(sliced.reads.get(element, ()) for element in alike)]

@@ -31,6 +31,8 @@ from cypresskit.editing.line_repairs import (
     PRODUCTS,
     REGISTER,
     TESTS,
+    exchanges,
+    likewise,
     line_repairs,
     misplaced,
     mistake,
@@ -54,6 +56,7 @@ MISSING = 4  # deleted lines that may be a mistake
 LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 OTHER = 7.0  # times the scalars that are shown, so that no literal is one of them by chance
+MISSING_KINDS = "missing", "unread", "count", "no store"  # of notes: no line that is there is wrong
 #: Lines of which each changes some elements of C: one may be right though others aren't.
 SEPARATE = "sample", "lds_", *ARITHMETIC, "sub"
 
@@ -111,13 +114,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     faults = trace.faults if trace else ()
     if fault:
         beside = (note for note in faults if fault.line in note.lines)
-        notes = [fault, *(note for note in beside if not fault.kind or note.kind != fault.kind)]
-        lost = faults[0] if faults and faults[0].kind == "lost" else None
-        if lost and fault.text.startswith("Without") and _own(known, trace) & {*lost.lines}:
-            return [lost, fault]  # the variant may delete a sum that the reader wants
-        if re.search("reads .* another", fault.text):  # a note may say which
-            notes.sort(key=lambda note: note.kind != "factor")
-        return notes
+        return [fault, *(note for note in beside if not fault.kind or note.kind != fault.kind)]
     if not trace or not faults:
         return []
     first, *others = faults
@@ -126,20 +123,31 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     other = _other_sum(own, [*map(words_of, lines)])
     if other and (other.line not in first.lines or first.kind == "sum"):
         return [other, *faults]
-    is_access = first.kind in ("factor", "unread", "repeated") or "address" in first.text
-    mine = sorted(own.intersection(trace.placed) - named) * is_access
-    if is_access or "store" in first.kind:
-        mine = mine or _own_literals(own, trace.placed, lines)
-    if first.kind == "store" and not named and not mine:
-        mine = sorted(own.intersection(r.line for term in trace.terms for r in term.factors))
-    text = first.text
-    if mine:
-        said, _, more = text.partition(". ")
-        at = "look at it, and at" if named else "look at"
-        leads = f"{named_lines(mine)}, which lead{'s' * (len(mine) == 1)} there"
-        text = f"{said.removesuffix('.')}: {at} your {leads}. {more}".rstrip()
-    line = max({first.line} & {0, *named} or named or mine or [first.line])
+    mine = _led_by(own - named, trace.placed, lines)
+    if not mine and not named and first.kind not in MISSING_KINDS:
+        mine = _led_by(own, trace.leads, lines)
+    line = first.line
+    if own and line not in (0, *named):
+        goals = [max(named)] if named else mine or [line]
+        line = 0 if goals[1:] else goals[0]
+    if not mine:
+        return [first._replace(line=line), *others]
+    said, _, more = first.text.partition(". ")
+    at = "look at it, and at" if named else "look at"
+    leads = f"{named_lines(mine)}, which lead{'s' * (len(mine) == 1)} there"
+    text = f"{said.removesuffix('.')}: {at} your {leads}. {more}".rstrip()
     return [first._replace(text=text, line=line), *others]
+
+
+def _led_by(own: Iterable[int], leads: Iterable[int], lines: Sequence[str]) -> list[int]:
+    """Return the reader's lines that lead to something, or declare a literal of those that do."""
+    code = " ".join(bare_line(lines[n - 1]) for n in leads)
+    words = ((n, words_of(lines[n - 1])) for n in sorted(own))
+    return [
+        n
+        for n, (op, name, *_) in words
+        if n in leads or (op == "dcl_literal" and f"{name}." in code)
+    ]
 
 
 def _own(known: str, trace: ElementTrace | None) -> set[int]:
@@ -147,13 +155,6 @@ def _own(known: str, trace: ElementTrace | None) -> set[int]:
     if not trace or not known:
         return set()
     return _own_lines(_changes(known.splitlines(), trace.kernel.text.splitlines()))
-
-
-def _own_literals(own: set[int], placed: Iterable[int], lines: Sequence[str]) -> list[int]:
-    """Return the reader's declarations of a literal that a line reads which leads to an address."""
-    code = " ".join(bare_line(lines[n - 1]) for n in placed)
-    words = ((n, words_of(lines[n - 1])) for n in sorted(own))
-    return [n for n, (op, name, *_) in words if op == "dcl_literal" and f"{name}." in code]
 
 
 def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | None:
@@ -379,21 +380,11 @@ class _Search:
             return None
         for finding in self.places:
             line, kind = finding.line, finding.kind
-            if line in own and self._is_new_offset(line - 1):
-                said = "fetches another texel than belongs here: look at its offset"
-                return Note(f"Line {line} {said}.", line)
             if place := said_of_place(finding, program, own, self.lines):
                 return Note(f"Line {line}, {kind}: {place[0]}.", place[1])
-            if line in own and kind in ("load outside", "store outside"):
+            if line in own and kind.endswith("outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)
         return None
-
-    def _is_new_offset(self, at: int) -> bool:
-        """Return whether no line of the known text fetches with a line's offset."""
-        offset = self.words[at][0].partition("_aoffimmi")[2]
-        return bool(offset) and all(
-            words[0].partition("_aoffimmi")[2] != offset for words in self.known
-        )
 
     def _target(self, at: int) -> str:
         return register_of(self.words[at][1])
@@ -496,8 +487,41 @@ class _Search:
             moves = [self._moved(at, place, only_whole or not is_separate) for place in to]
             single[LIKELY:LIKELY] = moves
             ranked[at + 1 not in self.near].insert(0, single)
+        ranked[0].extend(self._alike(places))
         for turn in chain.from_iterable(zip_longest(*lines) for lines in ranked):
             yield from filter(None, turn)
+
+    def _alike(self, places: Sequence[int]) -> Iterator[list[Variant]]:
+        """Yield, for each kind of line, the variants with one mistake repaired in several."""
+        kinds: dict[str, list[int]] = {}
+        for at in sorted(places):
+            kinds.setdefault(self.words[at][0].partition("(")[0], []).append(at)
+        for group in kinds.values():
+            lines = [self.words[at] for at in group]
+            variants: list[Variant | None] = []
+            for names, made in exchanges(lines) if group[1:] else ():
+                variants.append(self._together(group, made, f"{{}} exchange {names}."))
+            repairs = line_repairs(lines[0], self.words) if group[1:] else ()
+            for text, said, _ in repairs:
+                made = [likewise(lines[0], words_of(text), words) for words in lines]
+                more = "" if said.endswith(".") else " is wrong."
+                said = f"Line {group[0] + 1}{said}{more} The same mistake is in {{}}."
+                variants.append(self._together(group, made, said, 1))
+            yield [*filter(None, variants)]
+
+    def _together(
+        self, places: Sequence[int], right: Sequence[Sequence[str]], said: str, first: int = 0
+    ) -> Variant | None:
+        """Return the variant with several lines changed, or None for fewer than two; ``said`` of
+        those from the ``first`` on.
+        """
+        pairs = [(at, words) for at, words in zip(places, right) if words != self.words[at]]
+        if not pairs[1:]:
+            return None
+        changed = tuple(LineChange(at, (f"{op} {', '.join(words)}",)) for at, (op, *words) in pairs)
+        lines = tuple(at + 1 for at, _ in pairs)
+        text = said.format(named_lines(lines[first:]))
+        return Variant(changed, Note(text[0].upper() + text[1:], lines[0], lines))
 
     def _written_elsewhere(self, at: int, right: Sequence[str]) -> str:
         """Return the end of a sentence on a line that should write another register, or other

@@ -7,7 +7,7 @@ taken for it; or it exchanges two words, or makes a product of a sum. No text is
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, combinations, islice, product, zip_longest
 from typing import NamedTuple
 
 from cypresskit.il.cursor import bare_line
@@ -27,7 +27,9 @@ CONFUSED = (
 )
 TESTS = "ge", "lt", "break"  # how opcodes begin that test a loop
 READERS = "lds_store", "break"  # their first word is read, not written
-OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
+OFFSET = "_aoffimmi"
+OFFSETS = ("", *map(f"{OFFSET}({{}})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
+EXCHANGES = 60  # pairs that are tried in lines of one kind
 REGISTER = re.compile(r"r\d")
 NUMBER = re.compile(r"\d+")
 FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
@@ -139,6 +141,48 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     found += [(1, n, 0, other) for n, other in enumerate(opcodes, 4 if fetch else 0)]
     for *_, place, word in sorted(found, key=lambda each: each[:2]):
         yield [*words[:place], word, *words[place + 1 :]]
+
+
+def exchanges(lines: Sequence[Words]) -> Iterator[tuple[str, list[Words]]]:
+    """Yield two textures, or words that lines of one kind read, such as "r2.x and r2.y", with the
+    lines in which these are exchanged: first of the words that are one of two.
+    """
+    if all(FETCH.match(words[0]) for words in lines):
+        swapped = str.maketrans("01", "10")
+        fetches = [FETCH.sub(lambda op: op[0].translate(swapped), words[0]) for words in lines]
+        yield "textures 0 and 1", [[op, *words[1:]] for op, words in zip(fetches, lines)]
+    places = [{*filter(None, place)} for place in zip_longest(*(words[2:] for words in lines))]
+    choices = [*sorted(places, key=len), set().union(*places)]
+    pairs = chain.from_iterable(combinations(sorted(choice), 2) for choice in choices)
+    for pair in islice(dict.fromkeys(pairs), EXCHANGES):
+        swap = dict(zip(pair, pair[::-1]))
+        yield (
+            " and ".join(pair),
+            [[*words[:2], *(swap.get(word, word) for word in words[2:])] for words in lines],
+        )
+
+
+def likewise(words: Words, right: Words, other: Words) -> Words:
+    """Return another line with the change that makes ``words`` right, or as it is if it hasn't this
+    mistake.
+    """
+    if len(words) != len(other):
+        return other
+    if len(words) != len(right):
+        return next(iter(_multiply_add(other)), other) if other[0] == words[0] else other
+    made = [*other]
+    for place in _different(words, right):
+        (wrong, letters), (good, put), (name, held) = (
+            _split(line[place]) if place else line[0].partition(OFFSET)[::2]
+            for line in (words, right, other)
+        )
+        if words[place] != other[place] and (wrong != good or held != letters):
+            return other
+        mark = "." if place else OFFSET
+        made[place] = f"{good if name == wrong else name}{mark}{put}".removesuffix(mark)
+        if place > 1 and right[place] == register_of(words[1]):  # a sum's own register
+            made[place] = register_of(other[1])
+    return made
 
 
 def misplaced(place: int) -> str:
