@@ -81,6 +81,7 @@ def test_texture_clocks_are_lesson_05s():
 
 
 NO_HEAP = "heappush(ready, (again, w, n + 1))", "ready.append((again, w, n + 1))"
+NEW_LAST = "heappush(ready, (again, begun, 0))", "ready.append((again, begun, 0))"
 PLACES_EMPTIED = "begun += 1", 'begun += 1; free = {"ALU": [0, 0], "TEX": [0]}'
 
 
@@ -93,10 +94,11 @@ PLACES_EMPTIED = "begun += 1", 'begun += 1; free = {"ALU": [0, 0], "TEX": [0]}'
         (lesson.check_launch, [LAUNCH], True),
         (lesson.check_run, [RUN, *NO_HEAP], False),
         (lesson.check_run, [RUN, "index(min", "index(max"], False),
+        (lesson.check_launch, [LAUNCH, *NEW_LAST], False),
         (lesson.check_launch, [LAUNCH, *PLACES_EMPTIED], False),
         (lesson.check_launch, [LAUNCH, "min(slots, wavefronts)", "slots"], False),
     ],
-    ids=["timed", "run", "launch", "no heap", "last place", "places emptied", "too many"],
+    ids=["timed", "run", "launch", "no heap", "last place", "new last", "emptied", "too many"],
 )
 def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, answer, right, seed):
     with use_seed(f"student {seed}"):
@@ -112,7 +114,7 @@ def test_whoever_serves_another_than_the_earliest_is_told_so(order, seed):
         with use_seed(seed):
             verdict = check(made(text, *order))
         assert not verdict.right
-        assert "was ready later" in verdict.message and "ready earliest" in verdict.hint, verdict
+        assert "serves wavefront" in verdict.hint and "ready earliest" in verdict.hint, verdict
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -147,21 +149,31 @@ def test_a_loop_that_never_ends_is_told_what_ends_it(check, answer, monkeypatch)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_clock_that_does_less_than_it_can_is_refused(seed):
-    """Random steps, and the right rows with one that begins later, and all that follows from it."""
+def test_a_row_that_differs_is_shown_the_first_in_time(seed):
+    """Random steps, and the right rows of which a clock of one is later, and of another after it,
+    or the order of wavefronts that are alike.
+    """
     draw = random.Random(seed)
     units = ["TEX", *["ALU"] * draw.randint(1, 3)]
-    steps = [(unit, draw.uniform(1, 90), draw.uniform(1, 400)) for unit in units]
-    launch = steps, draw.randint(2, 9), draw.randint(2, 6), 0
+    steps = [(unit, draw.randint(1, 90), draw.randint(1, 400)) for unit in units]
+    slots = draw.choice([0, 2, 4])
+    launch = steps, draw.randint(4, 9), draw.randint(2, 6), slots
     rows = lesson.right_rows(*launch)
-    lesson._count_rows("run(...)", rows, launch)
-    lesson._judge("run(...)", rows, launch, "")
-    late = draw.uniform(1, 50)
-    delayed = [(w, u, *(clock + late for clock in clocks)) for w, u, *clocks in rows]
-    with pytest.raises(shell.CheckStopped):
-        lesson._judge("run(...)", delayed, launch, "")
-    with pytest.raises(shell.CheckStopped):
-        lesson._count_rows("run(...)", rows[:-1], launch)
+    lesson._judge("run(...)", rows, launch)
+    swap = {0: 1, 1: 0}
+    renamed = [(swap.get(w, w), *others) for w, *others in rows]
+    lesson._judge("run(...)", renamed, launch)
+
+    first, second = sorted(draw.sample(range(len(rows)), 2), key=lambda n: rows[n][2])
+    for number in first, second:
+        w, unit, begin, free, again = rows[number]
+        rows[number] = w, unit, begin + 0.5, free + 0.5, again + 0.5
+    with pytest.raises(shell.CheckStopped) as stopped:
+        lesson._judge("run(...)", rows, launch)
+    w, unit, begin, *_ = rows[first]
+    assert f"({w}, {unit}, {begin:g}, " in str(stopped.value)
+    with pytest.raises(shell.CheckStopped, match="rows, and should have"):
+        lesson._judge("run(...)", rows[:-1], launch)
 
 
 def test_the_readers_functions_are_used_only_if_they_are_right(capsys):
@@ -292,8 +304,8 @@ def test_the_growing_chart_shows_each_share_at_its_place(seed, width):
             (mark,) = drawn.marks[f"{kernel} {name}"]
             assert drawn.value("x", mark.x) == pytest.approx(share, abs=0.1)
             assert 0 <= mark.x <= drawn.width
-        for n, ends in enumerate(((first, middle), (middle, last))):
-            found = drawn.value("x", drawn.lines[f"{kernel} {n}"][:, 0])
+        for mechanism, ends in ("pauses", (first, middle)), ("overhead", (middle, last)):
+            found = drawn.value("x", drawn.lines[f"{kernel} {mechanism}"][:, 0])
             assert found == pytest.approx(ends, abs=0.1)
     for label in drawn.labels:
         assert label.box[0] >= -30 and label.box[2] <= drawn.width + 30, label

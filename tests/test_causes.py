@@ -156,6 +156,11 @@ def thirteen_over_ten(*numbers: float) -> float:
     )
 
 
+def last_clock_by_hand(places: str) -> float:
+    """When the wavefronts of the first section end, if the ALU has these places."""
+    return clock.last_clock(made(RUN, "[0, 0]", places)(clock.BY_HAND, 2, 2))
+
+
 def serves_later_ones_first() -> float:
     """The clocks of ten wavefronts if the one that has done the least comes first, over those if
     the one comes first that is ready earliest.

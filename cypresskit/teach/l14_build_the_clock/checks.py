@@ -4,20 +4,14 @@ A *step* is (unit, busy, away): the unit is occupied for ``busy`` clocks, and th
 for its next step ``away`` clocks later. A clock returns *rows* (wavefront, unit, begin, free,
 ready), one for each step that a wavefront has done.
 
-The checks are laws, on random steps that no solution has seen. In some launches, wavefronts queue
-at the texture unit, in others at the ALU: only those that become ready at the same time may be
-served in any order. A broken law is explained by a common mistake, if a clock that makes it ends at
-the same clocks, and the right one doesn't.
+A clock is compared with the right one on random steps that no solution has seen. Wavefronts that
+become ready at the same clock may be served in any order, so the right one follows the reader's in
+this. The first row that differs is shown. If it begins too late, it says what it has waited for.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from heapq import heappop, heappush
-from math import isclose
-from typing import Any
-
-import numpy as np
 
 from cypresskit.chip.work import ALU
 from cypresskit.kernels.compiled import kernel_stats
@@ -35,7 +29,6 @@ from cypresskit.timing.timed_launch import TimedLaunch
 SHORT, LONG = 128, 512  # iterations of launches
 USUAL = 7, 40, 320  # overhead, pause, memory
 PLACES = {"ALU": 2, "TEX": 1}  # wavefronts that a unit serves at once
-ROUNDING = 1e-6  # clocks
 
 Clause = tuple[str, int]
 Step = tuple[str, float, float]
@@ -80,295 +73,72 @@ def printed(kernel: str) -> float:
     return printed("sgemm_tn") / slower if slower else float(row["gflops_max"])
 
 
-# -- references
-
-TERMS = "amount", "overhead", "pause", "memory", "overhead for each bundle", "number"
-#: Busy and away of a clause, as multiples of the terms.
-RIGHT = {
-    "ALU": ((8, 1, 0, 0, 0, 0), (0, 0, 1, 0, 0, 0)),
-    "TEX": ((1, 0, 0, 0, 0, 0), (0, 0, 1, 1, 0, 0)),
-}
-#: Hints by part, term, and whether the term shouldn't be there.
-HINTS = {
-    ("busy", "amount", False): "a bundle takes 8 clocks, and the amount of TEX is clocks already.",
-    ("busy", "overhead", False): "an ALU clause has the overhead once, in clocks.",
-    ("busy", "overhead", True): "only an ALU clause has an overhead.",
-    ("busy", "pause", True): "the pause occupies nothing: it belongs to `away`.",
-    ("busy", "memory", True): (
-        "while data are in flight, the texture unit serves others: memory belongs to `away`."
-    ),
-    ("busy", "overhead for each bundle", True): (
-        "the overhead comes once for each clause, not for each bundle."
-    ),
-    ("away", "amount", True): "what occupies the unit is `busy`, and isn't counted again.",
-    ("away", "overhead", True): "the overhead occupies the ALU: it belongs to `busy`.",
-    ("away", "pause", False): "a wavefront pauses once after any clause, this one too.",
-    ("away", "memory", False): "its data arrive `memory` clocks later.",
-    ("away", "memory", True): "only a TEX clause waits for memory.",
-}
-AS_ARGUMENT = "overhead, pause and memory are arguments: use their names, not numbers."
-NO_OTHER = "the four rules name no other clocks: which number of yours is in none of them?"
-ALIKE = "the same rule holds for each clause of a unit, whatever its amount and its place."
-OTHER_UNIT = 'these are the numbers of the other unit: is `unit` compared with "ALU"?'
-EXCHANGED = "`busy` and `away` are exchanged."
+# -- the right clock
 
 
-def _terms(amount: float, overhead: float, pause: float, memory: float) -> list[float]:
-    return [amount, overhead, pause, memory, overhead * amount, 1]
+def right_steps(
+    given: Iterable[Clause], overhead: float, pause: float, memory: float
+) -> list[Step]:
+    """Return the steps of clauses."""
+    return [
+        (unit, overhead + 8 * amount, pause) if unit == "ALU" else (unit, amount, memory + pause)
+        for unit, amount in given
+    ]
 
 
-def right_steps(given: Iterable[Clause], *numbers: float) -> list[Step]:
-    """Return the steps of clauses, for an overhead, a pause and a memory."""
-    steps = []
-    for unit, amount in given:
-        busy, away = np.dot(RIGHT[unit], _terms(amount, *numbers)).tolist()
-        steps.append((unit, busy, away))
-    return steps
-
-
-def right_rows(steps, wavefronts, iterations, slots=0, *, places=PLACES, hold=0, own=0):
-    """Return the rows of a launch. The other arguments make mistakes: ``places`` of each unit; 1 to
-    ``hold`` them while a wavefront is away; 1 if each wavefront has its ``own``.
+def _right_events(
+    steps: Sequence[Step],
+    wavefronts: int,
+    iterations: int,
+    slots: int = 0,
+    first: Callable[[int, int], float] = lambda w, n: 0,
+) -> Iterator[tuple[int, float, float, Row]]:
+    """Yield (n, when the wavefront is ready, when a place is free, row) of each wavefront's n-th
+    step. Of those ready at the same clock, that wavefront comes first for which ``first(w, n)`` is
+    least.
     """
-    free = {unit: [0.0] * count for unit, count in places.items()}
-    begun = min(slots or wavefronts, wavefronts)
-    ready = [(0.0, w, 0) for w in range(begun)]
-    rows = []
+    free = {unit: [0.0] * count for unit, count in PLACES.items()}
+    waiting = sorted(range(wavefronts), key=lambda w: first(w, 0))
+    slots = slots or wavefronts
+    ready = [(0.0, first(w, 0), w, 0) for w in waiting[:slots]]
+    waiting = waiting[slots:]
     while ready:
-        now, w, n = heappop(ready)
+        now, _, w, n = heappop(ready)
         unit, busy, away = steps[n % len(steps)]
-        at = free.get(unit, free["ALU"])
-        place = w % len(at) if own else at.index(min(at))
-        begin = max(now, at[place])
-        at[place] = begin + busy + hold * away
-        rows.append((w, unit, begin, begin + busy, begin + busy + away))
-        if n + 1 < iterations * len(steps):
-            heappush(ready, (rows[-1][4], w, n + 1))
-        elif begun < wavefronts:
-            heappush(ready, (rows[-1][4], begun, 0))
-            begun += 1
-    return rows
+        place = heappop(free[unit])
+        begin = max(now, place)
+        heappush(free[unit], begin + busy)
+        again = begin + busy + away
+        yield n, now, place, (w, unit, begin, begin + busy, again)
+        n += 1
+        if n == iterations * len(steps):
+            if not waiting:
+                continue
+            w, n = waiting.pop(0), 0
+        heappush(ready, (again, first(w, n), w, n))
 
 
-def _end(*given, **mistake) -> float:
-    return last_clock(right_rows(*given, **mistake))
-
-
-def _rounds(steps, wavefronts, iterations, slots):
-    """Return when a launch ends in which each round waits for the last one."""
-    full, rest = divmod(wavefronts, slots or wavefronts)
-    return full * _end(steps, slots or wavefronts, iterations) + _end(steps, rest, iterations)
-
-
-#: When a clock with a common mistake ends, by the mistake's hint.
-MISTAKES: dict[str, Callable[..., float]] = {
-    "": _end,  # none
-    "while a wavefront is away, its place is free: occupy it for `busy` clocks only.": (
-        partial(_end, hold=1)
-    ),
-    "the ALU has two places: take the one that is free first.": (
-        partial(_end, places={"ALU": 1, "TEX": 1})
-    ),
-    "no place belongs to a wavefront: take the one that is free first.": partial(_end, own=1),
-    "ALU and texture unit work at the same time: each has places of its own.": (
-        partial(_end, places={"ALU": 1})
-    ),
-    "wavefronts don't wait for each other: each begins its next iteration when it is ready.": (
-        lambda steps, w, n, s: n * _end(steps, w, 1, s)
-    ),
-    "wavefronts overlap: while one is away, others use the units.": (
-        lambda steps, w, n, s: w * n * sum(busy + away for _, busy, away in steps)
-    ),
-    "a new wavefront begins when *one* has ended, not when all of a round have.": _rounds,
-}
-
-
-# -- laws
-
-PLACES_OF = {"ALU": "the ALU has two places of its own", "TEX": "TEX has one place of its own"}
-FORM = "a row is (wavefront, unit, begin, free, ready)."
-LATER = (
-    "it begins at the later of the two clocks. Which one is served next? (Only heappush keeps"
-    " `ready` in order.)"
-)
-EARLIEST = (
-    "the one that is ready earliest comes first, whatever its number, and however much it has done."
-    " heappop gives it, if the clock is first in each entry, and only heappush puts entries in."
-)
-AT_FIRST = "as many wavefronts as fit are ready at clock 0, and begin as soon as a place is free."
-NEW = "a new wavefront is ready when one ends: push it with that clock."
-WHICH_STEP = (
-    "the n-th step of a wavefront is steps[n % len(steps)], and its unit is the row's second."
-)
-ENDLESS = (
-    "the loop ends when `ready` is empty: push a wavefront only while it has steps left, with n + 1"
-    " (and count those that have begun)."
-)
-AGAIN = "it begins with step 0: push (again, w, n + 1) while n + 1 < iterations * len(steps)."
-Launch = tuple[Sequence[Step], int, int, int]
-
-
-def _count_rows(call: str, rows: Sequence[Row], launch: Launch) -> None:
-    """Stop the check unless each wavefront has a row for each of its steps."""
-    steps, wavefronts, iterations, slots = launch
-    require(rows, f"{call} returns no rows.", "append one for each step; is `rows` returned?")
-    each = iterations * len(steps)
-    counts = Counter(row[0] for row in rows)
-    for w in sorted({*counts, *range(wavefronts)}):
-        hint = AGAIN
-        if w not in range(wavefronts):
-            hint = "no more wavefronts begin than there are, even if there are more slots."
-        elif not counts[w]:
-            hint = (
-                "each wavefront begins: when one ends, the next does, until none is left."
-                if slots
-                else "all wavefronts are in `ready` at first: is each that is taken out served?"
-            )
-        elif counts[w] > each:
-            hint = f"it does {each} steps, and each wavefront has a number of its own."
-        require(
-            counts[w] == each * (w in range(wavefronts)),
-            f"{call} has {counts[w]} rows of wavefront {w}. There are {wavefronts} wavefronts,"
-            f" from 0 on, and each does {iterations} x {len(steps)} steps.",
-            hint,
-        )
-
-
-def _arrivals(rows: Sequence[Row], launch: Launch) -> dict[int, float]:
-    """Return from when on each wavefront may begin: later ones when one ends."""
-    _, wavefronts, _, slots = launch
-    first, last = {}, {}
-    for w in range(wavefronts):
-        own = [row for row in rows if row[0] == w]
-        first[w], last[w] = min(row[2] for row in own), max(row[4] for row in own)
-    begun = sorted(first, key=lambda w: first[w])
-    return dict(zip(begun, [0.0] * (slots or wavefronts) + sorted(last.values())))
-
-
-def _judge(call: str, rows: Sequence[Row], launch: Launch, mistake: str | None) -> None:
-    """Stop the check at the first broken law. Without a ``mistake``, only those are judged that a
-    single step can break; else also that each begins as soon as it can, and in order.
+def right_rows(*launch) -> list[Row]:
+    """Return the rows of a launch: (steps, wavefronts, iterations), and the slots if not all
+    wavefronts fit.
     """
-    steps, _, _, slots = launch
-    arrival = _arrivals(rows, launch)
-    ready = dict(arrival)
-    done: Counter[int] = Counter()
-    taken = {unit: [0.0] * count for unit, count in PLACES.items()}
-    served = dict.fromkeys(PLACES, (0.0, 0))  # when the last one that began was ready, and which
-    for w, unit, begin, free, again in sorted(rows, key=lambda row: (row[2], ready[row[0]])):
-        step_unit, busy, away = steps[done[w] % len(steps)]
-        which = f"{call}: step {done[w]} of wavefront {w}"
-        require(
-            unit == step_unit, f"{which} is in {unit}; it should be in {step_unit}.", WHICH_STEP
-        )
-        least = min(taken[unit])
-        late = begin - max(ready[w], least)
-        waits = f"{which} begins at clock {begin:g}, but "
-        laws = [
-            (
-                isclose(free, begin + busy),
-                f"{which} occupies its unit for {free - begin:g} clocks; its `busy` is {busy:g}",
-                "the place is free again at begin + busy.",
-            ),
-            (
-                isclose(again, free + away),
-                f"{which} is ready {again - free:g} clocks after its unit is free; its `away` is"
-                f" {away:g}",
-                "the wavefront is ready again at begin + busy + away.",
-            ),
-            (
-                done[w] or begin >= arrival[w] - ROUNDING,
-                f"{waits}all {slots} slots are taken until {arrival[w]:g}",
-                NEW,
-            ),
-            (
-                begin >= ready[w] - ROUNDING,
-                f"{waits}the wavefront is ready at {ready[w]:g}",
-                "it begins when the wavefront *and* a place are ready: at the later of the two.",
-            ),
-            (
-                begin >= least - ROUNDING,
-                f"{waits}the {unit} is occupied until {least:g}",
-                f"{PLACES_OF[unit]}: is begin + busy stored in that which is taken?",
-            ),
-            (
-                mistake is None or late < ROUNDING,
-                f"{waits}the wavefront is ready at {ready[w]:g}, and a place of the {unit} is free"
-                f" at {least:g}",
-                mistake or (LATER if done[w] else NEW if arrival[w] else AT_FIRST),
-            ),
-            (
-                mistake is None or ready[w] >= served[unit][0] - ROUNDING,
-                f"{waits}it is ready at {ready[w]:g}. Wavefront {served[unit][1]} was ready later,"
-                f" at {served[unit][0]:g}, and was served first",
-                mistake or EARLIEST,
-            ),
-        ]
-        for fine, words, hint in laws:
-            require(fine, f"{words}.", hint)
-        taken[unit][taken[unit].index(least)] = free
-        served[unit] = ready[w], w
-        done[w] += 1
-        ready[w] = again
+    return [row for *_, row in _right_events(*launch)]
 
 
-def _check_clock(answer: Callable, name: str, cases: Sequence[tuple]) -> Verdict:
-    """Judge a clock on cases (steps, wavefronts, iterations) or (..., slots)."""
+# -- exercise 1
 
-    def as_rows(given: Any) -> list[Row]:
-        return [
-            (int(w), str(unit), float(begin), float(free), float(ready))
-            for w, unit, begin, free, ready in given
-        ]
-
-    seen: list[tuple[str, list[Row], Launch]] = []
-    for case in cases:
-        steps = "random steps" if seen else case[0]
-        call = f"{name}({', '.join(map(str, (steps, *case[1:])))})"
-        given = call_answer(
-            call, answer, *case, hint="which value of that line is another one?", endless=ENDLESS
-        )
-        hint = f"{FORM} Is `rows` returned?"
-        rows = call_answer(call, as_rows, given, hint=hint, unusable="other rows")
-        launch = (*case, 0)[:4]
-        _count_rows(call, rows, launch)
-        _judge(call, rows, launch, None)
-        seen.append((call, rows, launch))
-    ends = [last_clock(rows) for _, rows, _ in seen]
-    mistake = ""
-    for words, makes in MISTAKES.items():
-        if np.allclose([makes(*launch) for *_, launch in seen], ends, rtol=1e-9):
-            mistake = words
-            break
-    for call, rows, launch in seen:
-        _judge(call, rows, launch, mistake)
-    message = f"No law is broken in {len(cases)} launches: the first ends at clock {ends[0]:g}."
-    return Verdict(True, message)
-
-
-# -- exercises
-
-BY_HAND = [("TEX", 4, 6), ("ALU", 8, 2)]
-
-
-def _random_steps() -> list[Step]:
-    """Return steps that no solution has seen."""
-    units = "TEX", *["ALU"] * check_rng.randint(1, 3)
-    return [(unit, check_rng.uniform(20, 90), check_rng.uniform(1, 400)) for unit in units]
-
-
-def _queue_at_tex() -> list[Step]:
-    """Return steps of which a wavefront does several in a row, while another is in the TEX."""
-    draw = check_rng.uniform
-    alu = [("ALU", draw(1, 3), draw(0.2, 1)) for _ in range(4)]
-    return [("TEX", draw(20, 25), draw(3, 5)), *alu]
-
-
-def _queue_at_alu() -> list[Step]:
-    """Return steps for whose ALU many wavefronts wait, of which some have done more."""
-    draw = check_rng.uniform
-    soon, late = ("ALU", draw(20, 40), draw(1, 10)), ("ALU", draw(20, 40), draw(50, 100))
-    return [soon, late, ("TEX", draw(10, 20), draw(1, 100))]
+#: What a rule adds to a step, and (overhead, pause, memory) that show this rule alone.
+RULES = [
+    (
+        (0, 0, 0),
+        "a bundle of the ALU takes 8 clocks; an amount of TEX is clocks. All other clocks are 0"
+        ' here: use the names of the arguments. (Is `unit` compared with "ALU"?)',
+    ),
+    ((9, 0, 0), "an ALU clause, and no other, occupies its place for `overhead` clocks, once."),
+    ((0, 0, 700), "only TEX waits for memory. It occupies nothing meanwhile: memory is `away`."),
+    ((0, 50, 0), "the pause comes once, after any clause. It occupies nothing: it is `away`."),
+]
+TOGETHER = "each rule adds its clocks to busy or away, whatever the others add."
 
 
 @exercise
@@ -379,62 +149,152 @@ def check_timed(timed: Callable) -> Verdict:
     def steps(*given) -> list[Step]:
         return [(str(unit), float(busy), float(away)) for unit, busy, away in timed(*given)]
 
-    cases: list[tuple] = [([("TEX", 128), ("ALU", 10)], *numbers) for numbers in (USUAL, (0, 0, 0))]
-    for bundles in range(1, 9):
-        given = [("ALU", bundles), ("TEX", draw(1, 400)), ("ALU", draw(9, 32))]
-        cases.append((given, draw(1, 30), draw(31, 60), draw(100, 700)))
+    random = [((draw(1, 30), draw(31, 60), draw(100, 700)), TOGETHER) for _ in range(5)]
     form = "it returns a list with (unit, busy, away) for each clause."
-    made, faults = [], []
-    for case in cases:
-        call = f"timed({', '.join(map(str, case))})"
-        found = call_answer(call, steps, *case, hint=form, unusable="something else")
-        want = right_steps(*case)
-        count = f"{call} returns {len(found)} steps for {len(want)} clauses."
-        require(len(found) == len(want), count, form)
-        for (unit, amount), step, right in zip(case[0], found, want):
-            made.append((unit, _terms(amount, *case[1:]), step[1:]))
-            if step != right:
-                shown = (f"({unit}, {busy:g}, {away:g})" for unit, busy, away in (step, right))
-                faults.append(f"{call}: {' should be '.join(shown)}.")
-    require(not faults, (*faults, "")[0], _explain(made))
-    return Verdict(True, "Ten lists are right, eight of them random.")
+    for numbers, hint in RULES + random:
+        given = [("ALU", 1), ("TEX", draw(1, 400)), ("ALU", draw(2, 32))]
+        call = f"timed({given}, {', '.join(map(str, numbers))})"
+        found = call_answer(call, steps, given, *numbers, hint=form, unusable="something else")
+        require(len(found) == 3, f"{call} returns {len(found)} steps for 3 clauses.", form)
+        for step, right in zip(found, right_steps(given, *numbers)):
+            shown = ("({}, {:g}, {:g})".format(*each) for each in (step, right))
+            require(step == right, f"{call}: {' should be '.join(shown)}.", hint)
+    return Verdict(True, "All nine lists are right.")
 
 
-def _explain(made: Iterable[tuple[str, list[float], Sequence[float]]]) -> str:
-    """Return the hint for wrong steps, (unit, terms, (busy, away)): which term of ``busy`` or
-    ``away`` is wrong, if they are sums of multiples of the terms.
+# -- exercises 2 and 3
+
+LAUNCHES = 90  # of random steps; a new wavefront that is out of order shows in every ninth
+BY_HAND = [("TEX", 4, 6), ("ALU", 8, 2)]
+FORM = "a row is (wavefront, unit, begin, free, ready). Is `rows` returned?"
+ENDLESS = (
+    "the loop ends when `ready` is empty: push a wavefront only while it has steps left, with n + 1"
+    " (and count those that have begun)."
+)
+AGAIN = (
+    "at first, `ready` has all wavefronts that fit. Push (again, w, n + 1) as long as"
+    " n + 1 < iterations * len(steps), and only then."
+)
+NEXT = " Then push the next wavefront, with its own number and step 0, as long as one is left."
+STEP = "a wavefront's n-th step is steps[n % len(steps)]. Its unit is the row's second value."
+NEW = (
+    "At first only `slots` wavefronts are ready. When *one* ends, another is ready, at that clock."
+)
+LATER = "it begins when the wavefront *and* a place are ready: at the later of the two."
+TAKEN = (
+    "does it wait for a place, and is begin + busy stored in that one? TEX has one of its own, the"
+    " ALU two."
+)
+AWAY = (
+    "A place is occupied for `busy` clocks only. While a wavefront is away, others begin, and none"
+    " waits for it."
+)
+PLACE = "ALU and TEX have places of their own: take the one of the unit that is free first."
+EARLIEST = (
+    "The one that is ready earliest comes first, whatever its number. heappop gives it, if the"
+    " right clock is first in each entry, and if only heappush puts entries in."
+)
+SUMS = "its place is free at begin + busy, and it is ready again at begin + busy + away."
+Launch = tuple[Sequence[Step], int, int, int]
+
+
+def _check_clock(answer: Callable, name: str, cases: Sequence[tuple]) -> Verdict:
+    """Judge a clock on launches of random steps, each (wavefronts, iterations) or (..., slots), and
+    before them on steps by hand.
     """
-    wrong = []
-    for unit, other in ("TEX", "ALU"), ("ALU", "TEX"):
-        rows, parts = map(np.array, zip(*(row[1:] for row in made if row[0] == unit)))
-        for words, meant in (OTHER_UNIT, RIGHT[other]), (EXCHANGED, RIGHT[unit][::-1]):
-            if np.allclose(parts, rows @ np.transpose(meant)):
-                return words
-        for part, column, right in zip(("busy", "away"), parts.T, RIGHT[unit]):
-            factors = np.linalg.lstsq(rows, column)[0].round(6)
-            if np.allclose(rows @ factors, column):
-                terms = zip(TERMS, factors, right)
-                wrong += [(part, term, want == 0) for term, is_, want in terms if is_ != want]
-    if any(term == "number" for _, term, _ in wrong):
-        is_lacking = any(term in TERMS[1:4] and not extra for _, term, extra in wrong)
-        return AS_ARGUMENT if is_lacking else NO_OTHER
-    wrong.sort(key=lambda each: not each[2])  # what shouldn't be there comes first
-    known = [HINTS[each] for each in wrong if each in HINTS]
-    return (*known, ALIKE)[0]
+
+    def as_rows(*case) -> list[Row]:
+        return [
+            (int(w), str(unit), float(begin), float(free), float(ready))
+            for w, unit, begin, free, ready in answer(*case)
+        ]
+
+    for number, case in enumerate(cases):
+        steps = _random_steps() if number else BY_HAND
+        call = f"{name}({', '.join(map(str, ('random steps' if number else steps, *case)))})"
+        rows = call_answer(
+            call, as_rows, steps, *case, hint=FORM, unusable="other rows", endless=ENDLESS
+        )
+        require(rows, f"{call} returns no rows.", "append one for each step. Is `rows` returned?")
+        _judge(call, rows, (steps, *case, 0)[:4])
+    return Verdict(True, f"All rows are right in {len(cases)} launches.")
+
+
+def _random_steps() -> list[Step]:
+    """Return steps that no solution has seen, long and very short ones. Their sums are exact."""
+    draw = check_rng.randint
+
+    def clocks() -> float:
+        return draw(1, 2 ** draw(10, 28)) / 2**20
+
+    units = [check_rng.choice(["ALU", "TEX"]) for _ in range(draw(2, 4))]
+    return [(unit, clocks(), clocks()) for unit in units]
+
+
+def _judge(call: str, rows: Sequence[Row], launch: Launch) -> None:
+    """Stop the check at the first row that isn't the right clock's."""
+    steps, wavefronts, iterations, slots = launch
+    own: dict[int, list[Row]] = {w: [] for w in range(wavefronts)}
+    for row in rows:
+        own.setdefault(row[0], []).append(row)
+    for w, done in own.items():
+        each = iterations * len(steps) * (w in range(wavefronts))
+        require(
+            len(done) == each,
+            f"{call}: wavefront {w} has {len(done)} rows, and should have {each}. There are"
+            f" {wavefronts} wavefronts, from 0 on, of {iterations} x {len(steps)} steps each.",
+            AGAIN + NEXT * bool(slots),
+        )
+
+    replayed = _right_events(*launch, first=lambda w, n: own[w][n][2])
+    events = [(own[right[0]][n], right, n, now, place) for n, now, place, right in replayed]
+    wrong = [number for number, (row, right, *_) in enumerate(events) if row != right]
+    if wrong:
+        number = min(wrong, key=lambda number: min(row[2] for row in events[number][:2]))
+        row, right, n, now, place = events[number]
+        given, wanted = ("({}, {}, {:g}, {:g}, {:g})".format(*each) for each in (row, right))
+        before = {row for row, *_ in events[:number]}
+        require(
+            False,
+            f"{call}: the row of step {n} of wavefront {row[0]} is {given}, and should be {wanted}."
+            f" This is ready at {now:g}, and a place of the {right[1]} is free at {place:g}.",
+            _explain(row, right, now, bool(slots and not n), rows, before),
+        )
+
+
+def _explain(
+    row: Row, right: Row, now: float, is_new: bool, rows: Sequence[Row], before: set[Row]
+) -> str:
+    """Return where to look for a wrong row of a wavefront that is ready at ``now``, and should be
+    served after those of ``before``.
+    """
+    w, unit, begin, *_ = row
+    if unit != right[1]:
+        return STEP
+    if begin < right[2]:
+        return TAKEN if begin >= now else NEW if is_new else LATER
+    if begin == right[2]:
+        return SUMS
+    for other in rows[: rows.index(row)]:
+        if other[1] == unit and other not in before:
+            return f"yours serves wavefront {other[0]} before it. {EARLIEST}"
+    for v, where, _, free, again in rows:
+        if v != w and begin == free:
+            return f"yours waits until wavefront {v} leaves the {where}. {PLACE}"
+        if v != w and begin == again:
+            return f"yours waits until wavefront {v} is ready again. {NEW if is_new else AWAY}"
+    return LATER
 
 
 @exercise
 def check_run(run: Callable) -> Verdict:
     """Exercise 2: ``run(steps, wavefronts, iterations)``, the rows of wavefronts that all fit."""
-    cases: list[tuple] = [(_random_steps(), w, n) for w, n in ((1, 3), (3, 9), (10, 20))]
-    cases += (_queue_at_tex(), 7, 3), (_queue_at_alu(), 9, 9)
-    return _check_clock(run, "run", [(BY_HAND, 2, 2), *cases])
+    return _check_clock(run, "run", [(2, 2), *[(5, 5)] * LAUNCHES])
 
 
 @exercise
 def check_launch(launch: Callable) -> Verdict:
     """Exercise 3: ``launch(steps, wavefronts, iterations, slots)``, more wavefronts than fit."""
-    sizes = (5, 2), (13, 6), (4, 4), (3, 8), (11, 3)
-    cases: list[tuple] = [(_random_steps(), w, 4, slots) for w, slots in sizes]
-    cases += (_queue_at_tex(), 7, 3, 3), (_queue_at_alu(), 12, 4, 9)
-    return _check_clock(launch, "launch", [(BY_HAND, 3, 1, 2), *cases])
+    return _check_clock(
+        launch, "launch", [(3, 1, 2), (4, 2, 4), (3, 2, 8), *[(9, 1, 3)] * LAUNCHES]
+    )

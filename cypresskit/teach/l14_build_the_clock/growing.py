@@ -5,12 +5,12 @@ percent of the published ones.
 from collections.abc import Mapping
 from itertools import pairwise
 
-from cypresskit.draw.chart import COLORS, EDGE, GAP, WIDE, Canvas, Chart, Scale, number_text
+from cypresskit.draw.chart import COLORS, EDGE, GAP, Canvas, Chart, Scale, number_text
 from cypresskit.teach.l14_build_the_clock.checks import printed
 
-LEFT, ROW, NARROW_ROW = 124, 54, 72  # pixels: left end of the scale, from row to row
-ABOVE = 17  # pixels from a row to the text above or below it
+ROW = 64  # pixels from row to row
 SCALE = Scale("% of the published speed", 95, 145, ticks=(100, 110, 120, 130, 140))
+LABELED = 5  # percent that a mechanism costs at least, if its name is written
 
 
 def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
@@ -37,25 +37,33 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
     ]
 
     def paint(width: float) -> Canvas:
-        row = ROW if width == WIDE else NARROW_ROW
-        foot = row * len(shares)
+        foot = ROW * len(shares)
         canvas = Canvas(width, foot + 3 * GAP)
-        left = EDGE if canvas.is_narrow else LEFT
 
         def x(share: float) -> float:
-            return float(left + (width - EDGE - 12 - left) * SCALE.share(share))
+            return float(EDGE + (width - 3 * EDGE) * SCALE.share(share))
 
         for tick in SCALE.numbers():
             canvas.add("path", "line", d=f"M{x(tick):.1f} 0V{foot}", opacity=0.5)
             canvas.write(x(tick), foot + 12, number_text(tick), "soft", "middle", data_axis="x")
         canvas.write(width - EDGE, foot + 12 + GAP, SCALE.title, "soft", "end")
-        rows = {kernel: row * (n + 1) - 28 for n, kernel in enumerate(shares)}
-        for kernel, y in rows.items():
-            _paint_row(canvas, kernel, shares[kernel], y, x)
-        for number, mechanism in enumerate(added):
-            kernel = max(shares, key=lambda name: shares[name][number] - shares[name][number + 1])
-            at = x(shares[kernel][number + 1]) + 4
-            canvas.write(at, rows[kernel] + ABOVE, mechanism, COLORS[number])
+
+        for row, (kernel, (first, *_, last)) in enumerate(shares.items()):
+            y = ROW * row + 40
+            canvas.write(0, y - 30, kernel)
+            for color, mechanism, ends in zip(COLORS, added, pairwise(shares[kernel])):
+                line = f"M{x(ends[0]):.1f} {y}L{x(ends[1]):.1f} {y}"
+                canvas.add("path", color, name=f"{kernel} {mechanism}", d=line, stroke_width=5)
+                if ends[0] - ends[1] > LABELED:
+                    canvas.write(x(sum(ends) / 2), y + 16, mechanism, color, "middle")
+            words = f"{kernel}, published: {number_text(printed(kernel))} Gflop/s"
+            look = {"fill": "page", "r": 5.5, "stroke_width": 3}
+            canvas.mark(f"{kernel} published", words, x(100), y, "ink", **look)
+            for name, share, color in ("first", first, "soft"), ("last", last, "ink"):
+                words = f"{kernel}: {share:.1f} %"
+                canvas.mark(f"{kernel} {name}", words, x(share), y, color, fill=color, r=4.5)
+                if name == "last" or first - last > 1:
+                    canvas.write(x(share), y - 16, f"{share:.0f} %", color, "middle")
         return canvas
 
     about = (
@@ -63,23 +71,3 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
         " a mechanism costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
-
-
-def _paint_row(canvas: Canvas, kernel: str, shares, y: float, x) -> None:
-    """Draw a kernel's speeds at the height ``y``; ``x`` returns the pixel of a share."""
-    if canvas.is_narrow:
-        canvas.write(0, y - 2 * ABOVE, kernel)
-    else:
-        canvas.write(LEFT - 12, y, kernel, anchor="end")
-    for number, (before, after) in enumerate(pairwise(shares)):
-        line = f"M{x(before):.1f} {y:.1f}L{x(after):.1f} {y:.1f}"
-        canvas.add("path", COLORS[number], name=f"{kernel} {number}", d=line, stroke_width=5)
-    speed = number_text(printed(kernel))
-    look = {"fill": "page", "r": 5.5, "stroke_width": 3}
-    canvas.mark(f"{kernel} published", f"published: {speed} Gflop/s", x(100), y, "ink", **look)
-    canvas.write(x(100), y + ABOVE, speed, "soft", "middle")
-    for name, share, color in (("first", shares[0], "soft"), ("last", shares[-1], "ink")):
-        words = f"{kernel}: {share:.1f} % of {speed}"
-        canvas.mark(f"{kernel} {name}", words, x(share), y, color, fill=color, r=4.5)
-        if name == "last" or shares[0] - shares[-1] > 1:
-            canvas.write(x(share), y - ABOVE, f"{share:.0f} %", color, "middle")
