@@ -13,6 +13,7 @@ from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.line_repairs import line_repairs, mistake, words_of
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.kernels.statement import find_statement
+from cypresskit.teach.climb import explain_wrong_product
 
 GAP = "your line"  # in the comment below which a step's reader writes
 #: The lines that each step lacks.
@@ -324,6 +325,10 @@ def test_where_work_items_store_to_one_place_the_lost_bit_of_their_numbers_is_to
     own = [*COLUMN, *row][: 4 if given else None]
     numbers = {text.splitlines().index(line) + 1 for line in own}
     assert numbers <= {*range(first, last + 1)}, notes
+    alike = re.search(r"both have the same r1\.[zw] \(line (\d+)\)", notes[0])
+    assert alike and int(alike[1]) in range(first, last + 1), notes
+    seen = judged_kernel(text, STEPS["05"].file, STEPS["05"].like, scales=STEPS["05"].scales)
+    assert explain_wrong_product(seen, STEPS["05"].starter).hint == notes[0], "as the check says"
 
 
 @pytest.mark.parametrize("line", [*LACKS["02"][:2], "mov r30, l0.z"])

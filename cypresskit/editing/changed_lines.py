@@ -373,14 +373,14 @@ class _Search:
         """Return the changed lines that compute the place of an access outside, or of a race; None
         if a note says which changed line has another element.
         """
-        own, program = self.own, self.seen.kernel.program
+        own = self.own
         if any(
             note.kind in ("factor", "unread") and own & {*note.lines[:1]} for note in self.notes
         ):
             return None
         for finding in self.places:
             line, kind = finding.line, finding.kind
-            if place := said_of_place(finding, program, own, self.lines):
+            if place := said_of_place(finding, self.given, own, self.lines):
                 return Note(f"Line {line}, {kind}: {place[0]}.", place[1])
             if line in own and kind.endswith("outside"):
                 return Note(f"Line {line}, {kind}: {finding.advice}", line)

@@ -121,9 +121,10 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
             False, seen.error, "what depends on the size, on k, or on the row or column of C?"
         )
     trace = trace_wrong(seen)
-    notes = lead_to_fault(find_changed_fault(seen, known, trace), trace, known)
+    fault = find_changed_fault(seen, known, trace)
+    notes = lead_to_fault(fault, trace, known)
     if found:
-        return replace(found, hint=notes[0].text) if notes and notes[0].line else found
+        return replace(found, hint=notes[0].text) if fault or (notes and notes[0].line) else found
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
     return Verdict(False, f"{seen.wrong or seen.error}.", hint)
 

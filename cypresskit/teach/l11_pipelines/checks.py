@@ -157,7 +157,8 @@ def check_pipeline(s, u):
     [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
     lambda s, c, g: {
         "inverted: the slower side should get less.": s * c / (s * c + (1 - s) * g),
-        "the share tried counts as well: how much did each do in its time?": g / (c + g),
+        "the CPU did the share that was tried, the chips the rest. How much did each do in a"
+        " second?": g / (c + g),
         "this is the CPU's rate over the chips'. Return its part of both.": s / c / ((1 - s) / g),
         "shares have to add up to 1: divide by the sum of both rates.": s * g / c,
     },
