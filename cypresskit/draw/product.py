@@ -54,8 +54,9 @@ def product(kernel: Source = "sgemm_tn", n: int = 512, seed: int = 1) -> Chart:
     dtype = TYPES[launched.precision]
     a, b = np.random.default_rng(seed).standard_normal((2, n, n)).astype(dtype)
     unit = float(np.spacing(np.array(np.sqrt(n), dtype)))
+    exact = exact_product(a, b)
     errors, least = (
-        exact_errors(c, a, b) for c in (gemm(a, b, kernel=launched), added_in_pairs(a, b))
+        errors_of(c, *exact) for c in (gemm(a, b, kernel=launched), added_in_pairs(a, b))
     )
     is_wrong = errors > rounding_bounds(a, b, 0, 1, 0, dtype)
     means, wrong = (_folded(values, launched.block) for values in (errors / unit, is_wrong))
@@ -97,22 +98,27 @@ def added_in_pairs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return added_in_pairs(a[:, :half], b[:half]) + added_in_pairs(a[:, half:], b[half:])
 
 
-def exact_errors(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return how far each element of ``c`` is off the product of ``a`` and ``b``, in float64.
+def exact_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the product of two matrices as two of float64, to be added.
 
     The matrices are cut into slices of 20 bits, whose products float64 holds exactly for k up to
-    8192; what is lost when these are added is added, too.
+    8192; the second matrix has what is lost when these are added.
     """
-    high, low = c.astype(float), np.zeros(c.shape)
+    high, low = np.zeros((2, len(a), b.shape[1]))
+    for x in _slices(a.astype(float), 1):
+        for y in _slices(b.astype(float), 0):
+            part = x @ y
+            total = high + part
+            back = total - high
+            low += (high - (total - back)) + (part - back)
+            high = total
+    return high, low
+
+
+def errors_of(c: np.ndarray, high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """Return how far each element of ``c`` is off ``high`` + ``low``, in float64."""
     with np.errstate(all="ignore"):  # an incorrect kernel's NaN
-        for x in _slices(a.astype(float), 1):
-            for y in _slices(b.astype(float), 0):
-                part = x @ y
-                total = high - part
-                back = total - high
-                low += (high - (total - back)) - (part + back)
-                high = total
-        errors = np.abs(high + low)
+        errors = np.abs(c - high - low)
     return np.where(np.isnan(errors), np.inf, errors)
 
 

@@ -47,7 +47,18 @@ WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left ou
 
 
 def time_launch(launch: TimedLaunch) -> LaunchTime:
-    """Simulate a launch; everything, if it is ``exact``."""
+    """Simulate a launch; everything, if it is ``exact``.
+
+    Raises
+    ------
+    ValueError
+        For code that neither computes nor accesses anything.
+    """
+    if not any(control.operations or control.accesses for control in launch.code.controls):
+        raise ValueError(
+            f"{launch.name}: there is nothing to time, since nothing that it computes or fetches is"
+            " stored. Write a result to o0 or g[]"
+        )
     sample = None if launch.exact else _sample(launch)
     if sample is not None:
         paths, spread = sample
