@@ -2,19 +2,24 @@
 
 import random
 import re
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from conftest import JS, ROOT
 from pages import axe_finds
 
 from cypresskit import published
+from cypresskit.compiler import compile
+from cypresskit.editing.steps import STEPS
 from cypresskit.gains import FIGURES, IDEAS
 from cypresskit.timing import simulate
-from tools import climb_page
+from tools import bench_page, climb_page
 from tools.bench_page.browser import served
-from tools.climb_page import film, kernels, numbers, pictures
+from tools.climb_page import drawn, film, kernels, numbers, pictures
 
 TEXT = (ROOT / "tools/climb_page/page.md").read_text(encoding="utf-8")
 #: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
@@ -125,6 +130,54 @@ def test_the_film_is_what_the_chip_answers():
     assert "Line 21" in wrong["says"]
 
 
+# -- the pictures that the page draws itself
+
+
+def test_arithmetic_is_the_limit_of_8_x_8_alone():
+    needed = {name: drawn.clocks(name) for name in ("00", "01a", "01b", "02")}
+    assert [of["ALU"] > of["texture"] for of in needed.values()] == [False, False, False, True]
+    for name, of in needed.items():
+        stats = compile(kernels.kernel(name).program).stats()
+        assert round(of["ALU"]) >= stats.bundles_per_iteration * 4
+
+
+def test_the_other_order_has_the_same_products_in_fewer_bundles():
+    before, after = (drawn.bundles(name) for name in ("02", "03"))
+    held = [Counter(target for row in rows for _, _, target in row) for rows in (before, after)]
+    assert held[0] == held[1] and len(held[0]) == 64 + 3
+    for name, rows in (("02", before), ("03", after)):
+        assert len(rows) == compile(kernels.kernel(name).program).stats().bundles_per_iteration
+
+    def changes(rows):
+        """How often a bundle begins with another texel of B than the one before."""
+        first = [row[0][1] for row in rows if row[0][1]]
+        return sum(one != other for one, other in pairwise(first))
+
+    assert changes(before) > 5 * changes(after) == 5
+
+
+def test_the_race_ends_in_the_order_of_the_speeds():
+    soup = BeautifulSoup(drawn.picture("three"), "html.parser")
+    said = [text.text for text in soup.select("[data-said]")]
+    speeds = [f"{numbers.speed(name, 2048):,.0f} Gflop/s" for name in ("nn", "lds", "12")]
+    assert [words.partition(":")[0] for words in said] == speeds
+    first, second = (int(words.split()[-3]) for words in said[:2])
+    assert first < second < 100 and said[2].endswith(": done")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_path_has_the_tiles_of_a_map(seed):
+    chance = random.Random(f"{seed} {random.random()}")  # `--new` draws others
+    across = chance.randint(1, 40)
+    wanted = sorted(chance.sample(range(across * 30), chance.randint(1, across * 30)))
+    found = []
+    for x, y, wide in re.findall(r"M(\d+) ([\d.]+)h(\d+)", drawn.tiles(np.array(wanted), across)):
+        begin = int(float(y)) * across + int(x)
+        assert int(x) + int(wide) <= across
+        found += range(begin, begin + int(wide))
+    assert found == wanted
+
+
 # -- the page
 
 
@@ -199,6 +252,85 @@ def test_a_link_leads_to_its_step(site, page):
     page.wait_for_function(near)
     page.locator("[id='37'] [data-ready]").first.wait_for(state="attached")
     page.wait_for_function(near)
+
+
+@pytest.mark.slow
+def test_a_copied_link_leads_to_its_step(site, page):
+    """On a phone, where the workbench isn't opened."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.add_init_script(COPYING)
+    near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 52) < 30"
+    with served(site) as address:
+        for name in kernels.KERNELS:
+            page.goto(address)
+            page.locator(f"[id='{name}'] .try").click()
+            page.get_by_role("link", name="A link to this step").click()
+            page.get_by_text("The link is copied").wait_for()
+            page.goto(page.evaluate("window.copied"))
+            page.wait_for_function(near, arg=name)
+
+
+COPYING = """
+Object.defineProperty(navigator, "share", {value: undefined})
+navigator.clipboard.writeText = async (text) => { window.copied = text }
+"""
+
+
+def test_try_it_opens_the_shown_kernel():
+    """Or the given one, in which the reader writes lines."""
+    for name, shown in kernels.KERNELS.items():
+        opened = climb_page.page.bench_link(name).partition("step=")[2]
+        if shown.starter:
+            step = STEPS[opened]
+            texts = step.solved if step.solution else step.starter, kernels.kernel(name).text
+            assert kernels.difference(*texts, "loop") == []
+        else:
+            (launch,) = (each for each in bench_page.KERNELS if each.kernel == opened)
+            assert launch == shown.launch
+
+
+@pytest.mark.slow
+def test_after_a_success_a_link_opens_the_next_step(site, page):
+    """In the frame that is there, whose Python goes on."""
+    loaded = []
+
+    def answer(route):
+        loaded.append(route.request.url)
+        route.fulfill(body=f"<script>{WORKBENCH}</script>", content_type="text/html")
+
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.route("**/bench/index.html*", answer)
+    with served(site) as address:
+        page.goto(address)
+        first, *others = kernels.KERNELS
+        page.locator(f"[id='{first}'] .try").click()
+        for number, name in enumerate(others, 2):
+            title = page.locator(f"[id='{name}']").get_attribute("data-title")
+            link = page.get_by_role("link", name=f"step {number}, {title}", exact=True)
+            assert "Next: " in page.locator(".next").inner_text()
+            link.click()
+            opened = climb_page.page.bench_link(name).partition("step=")[2]
+            page.locator(f"[id='{name}'] .bench[data-opened='{opened}']").wait_for()
+            top = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 80"
+            page.wait_for_function(top, arg=name)
+        assert page.locator(".next a").get_attribute("href") == "#contest"
+        page.frame_locator(".bench iframe").locator("body").evaluate("() => tell(shown, false)")
+        page.locator(".next a").wait_for(state="detached")
+    assert len(loaded) == 1
+
+
+#: In the place of the workbench: every kernel is correct.
+WORKBENCH = """
+let shown = new URLSearchParams(location.search).get("step")
+function tell(step, isRight = true) {
+  shown = step
+  const say = (message) => parent.postMessage({...message, step}, location.origin)
+  say({type: "opened"})
+  say({type: "clocks", isRight})
+}
+addEventListener("message", ({data}) => data.type === "open" && tell(data.step))
+tell(shown)
+"""
 
 
 @pytest.mark.slow

@@ -285,13 +285,36 @@ def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, pag
     assert help_line["y"] + help_line["height"] - bench["y"] <= 535
 
 
+def test_from_a_fault_of_the_text_a_button_leads_to_what_il_is(begin, page):
+    begin()
+    panel = page.locator(".ckw-panel-il")
+    page.locator(".ckw-open button", has_text="IL in a minute").click()
+    assert panel.get_attribute("hidden") is not None
+    page.evaluate("() => channel.bring('fault')")
+    page.locator(".ckw-findings button", has_text="IL in a minute").click()
+    assert panel.get_attribute("hidden") is None
+
+
+CARET = "() => host.querySelector('.ckw-area').selectionStart"
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_caret_begins_where_the_readers_line_belongs(begin, page, step):
+    """In the line that says so, if the step has one."""
+    text = STEPS[step].starter
+    begin(text)
+    lines = [n for n, line in enumerate(text.splitlines()) if "your line" in line]
+    at = text[: page.evaluate(CARET)].count("\n")
+    assert at == lines[0] if lines else at > 0
+
+
 def test_a_shown_line_is_at_its_button_and_heard(begin, page):
     begin()
     page.set_viewport_size({"width": 1366, "height": 657})
     page.evaluate(OPENED, {"name": "02"})
     page.wait_for_selector(AREA)
     page.evaluate("() => channel.say({type: 'history', entries: [], stuck: 0.3})")
-    button = page.locator("button", has_text="Show one more line")
+    button = page.locator("button", has_text="Stuck?")
     assert not button.is_visible()
     button.click()  # once it is there
     assert page.evaluate("() => channel.heard.at(-1).type") == "line"

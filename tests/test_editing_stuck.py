@@ -36,6 +36,32 @@ def talk_after(tmp_path, tries: int, seconds: float, right: bool = False, step=S
     return talk, heard
 
 
+def press(talk, heard) -> None:
+    """Press until a line is shown whole."""
+    talk.hear({"type": "line"}, heard.append)
+    if heard and heard[-1].get("hint"):
+        talk.hear({"type": "line"}, heard.append)
+
+
+@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
+def test_a_hint_comes_before_each_line_and_has_none_of_its_sources(tmp_path, name):
+    step = STEPS[name]
+    talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
+    told = []
+    while not told or not told[-1]["end"]:
+        edits = len(talk.edits)
+        talk.hear({"type": "line"}, heard.append)
+        told.append(heard[-1])
+        assert len(talk.edits) - edits == (not told[-1]["hint"] and not told[-1]["end"])
+    hints = [message["hint"] for message in told]
+    (*lines, _), shown = told[-1]["lines"] + [""], iter(hints)
+    for line in lines:
+        name, *operands = re.split(",? ", line)
+        if operands[1:]:
+            assert next(shown) == f"{name} {operands[0]}" + ", ?" * len(operands[1:])
+        assert next(shown) == ""  # the line itself
+
+
 @pytest.mark.parametrize(
     ("tries", "seconds", "right", "shown"),
     [
@@ -47,9 +73,9 @@ def talk_after(tmp_path, tries: int, seconds: float, right: bool = False, step=S
 )
 def test_a_line_is_shown_after_time_and_tries_alone(tmp_path, tries, seconds, right, shown):
     talk, heard = talk_after(tmp_path, tries, seconds, right)
-    talk.hear({"type": "line"}, heard.append)
+    press(talk, heard)
     said = [message["lines"] for message in heard if message["type"] == "line"]
-    assert said == ([["mad r11.xy__, r2.y, r3, r11"]] if shown else [])
+    assert said == ([[], ["mad r11.xy__, r2.y, r3, r11"]] if shown else [])
     waits = seconds < STUCK_SECONDS
     assert (57 < (stuck_in(talk.edits, STEP) or 0) <= 61) == waits
     assert (talk.edits[-1].note == SHOWN) == shown
@@ -64,7 +90,7 @@ def test_each_press_shows_a_further_line_until_there_is_none(tmp_path, name):
     last = step.solution[-1]
     talk.put(f"{step.starter}\n{last}\n", "")
     for _ in step.solution:
-        talk.hear({"type": "line"}, heard.append)
+        press(talk, heard)
     *_, before, end = [message for message in heard if message["type"] == "line"]
     has = {*map(bare_line, step.starter.splitlines()), last}
     lacks = [line for line in dict.fromkeys(step.solution) if line not in has]
@@ -81,7 +107,7 @@ def test_each_shown_line_counts_wherever_the_text_comes_from(tmp_path, note):
     talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
     talk.edits.add(Edit(0, talk.text, right=False, note=note))
     for _ in range(3):
-        talk.hear({"type": "line"}, heard.append)
+        press(talk, heard)
     assert sum(edit.note == SHOWN for edit in talk.edits) == len(heard[-1]["lines"]) == 3
 
 
@@ -94,7 +120,7 @@ def test_a_page_has_no_line_of_the_solution_but_those_it_asked_for(tmp_path, nam
         talk.hear({"type": "hello"}, heard.append)
         told = json.dumps(heard)
         assert sum(json.dumps(line) in told for line in lacks) == asked
-        talk.hear({"type": "line"}, heard.append)
+        press(talk, heard)
 
 
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
@@ -154,7 +180,7 @@ class Reader:
     def press(self) -> None:
         heard: list[dict] = []
         self.talk.hear({"type": "line"}, heard.append)
-        self.shown += sum(m["type"] == "line" and not m["end"] for m in heard)
+        self.shown += sum(m["type"] == "line" and not m["end"] + m["hint"] for m in heard)
 
     def edit(self, text: str, judged: bool, right: bool = False) -> None:
         self.talk.begin(f"a-{random.random()}", text)

@@ -30,6 +30,7 @@ from cypresskit.editing.step_files import (
     saved_edit,
     shown_lines,
     stuck_in,
+    without_sources,
 )
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.supervisor import Start, Supervisor
@@ -84,6 +85,7 @@ class Conversation:
         #: Where the text comes from, unless it was typed.
         self.note = "" if self.edits.known(self.text) else OPENED
         self.answers: dict[str, Message] = {}
+        self.hinted = ""  # the line whose hint was shown last
         self.missing = [*PARTS]  # of the answer; none once there are no more
         self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
@@ -208,18 +210,24 @@ class Conversation:
             self.put(self.step.starter, f"step {self.step.name} from its beginning")
 
     def _hear_line(self, _: Message, page: Send | None) -> None:
-        """Show a reader who is stuck one more line of the solution. The history says so."""
+        """Show a reader who is stuck one more line of the solution: first without its sources, then
+        whole. The history says so.
+        """
         if self.step is None or stuck_in(self.edits, self.step) != 0.0:
             return
         self._read_history()
         line = next_line("\n".join([self.text, *shown_lines(self.edits, self.step)]), self.step)
-        if line:
+        hint = without_sources(line)
+        is_hint = line not in (hint, self.hinted)
+        self.hinted = line
+        if line and not is_hint:
             edit = self.edits.known(self.text) or Edit(0, self.text)
             self._add(replace(edit, note=SHOWN, time=0.0))
         lacks = next_line(self.text, self.step)
         end = "" if line else ALL_SHOWN if lacks else ALL_TYPED
         lines = [*filter(None, shown_lines(self.edits, self.step))]
-        self.say({"type": "line", "lines": lines, "end": end}, page)
+        shown = {"lines": lines, "hint": hint if is_hint else "", "end": end}
+        self.say({"type": "line"} | shown, page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))

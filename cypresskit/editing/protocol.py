@@ -27,7 +27,8 @@ Messages of the page
 ``restart``
     Load the given text of the step; the reply is ``text``.
 ``line``
-    Show one more line of the step's solution, to a reader who is stuck; the reply is ``line``.
+    Show one more line of the step's solution, to a reader who is stuck: at first without its
+    sources. The reply is ``line``.
 ``recall``: entry
     Load the text of an entry of the history; the reply is ``text``.
 ``compare``: entries
@@ -67,8 +68,9 @@ Messages of Python
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
     ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: in how many
     seconds one more line can be shown, or None.
-``line``: lines, end
-    The lines that a stuck reader was shown; ``end`` says that there is no further one, or is "".
+``line``: lines, hint, end
+    The lines that a stuck reader was shown; ``hint`` is the next one without its sources, or "", if
+    it is among them; ``end`` says that there is no further one, or is "".
 ``versions``: figures, hunks
     Two entries side by side (``versions.side_by_side``).
 ``gone``

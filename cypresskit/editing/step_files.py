@@ -60,6 +60,13 @@ def next_line(text: str, step: Step) -> str:
     return next((line for line in step.solution if line not in has), "")
 
 
+def without_sources(line: str) -> str:
+    """Return a line of IL with a question mark in the place of each source: a hint."""
+    name, _, rest = line.partition(" ")
+    target, *sources = rest.split(", ")
+    return " ".join(filter(None, [name, ", ".join([target, *"?" * len(sources)])]))
+
+
 def shown_lines(edits: Edits, step: Step) -> list[str]:
     """Return the lines of a step's solution that its reader was shown, one for each edit that says
     so: the first that its text and the lines before it lack.

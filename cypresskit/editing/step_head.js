@@ -4,6 +4,7 @@ import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
 
 const WITHIN = 0.02 // share of a target: a speed this close below it needs no hint
+const HINT = "Stuck? Show a hint"
 const CHECK = "[data-cypresskit-check]" // the output of a check
 
 export class StepHead {
@@ -41,7 +42,7 @@ export class StepHead {
       title: "With our registers, which may not be yours. The history says so.",
       onclick: owner.more,
     }
-    make(this.stuck, "button", more, "Stuck? Show one more line of ours")
+    this.more = make(this.stuck, "button", more, HINT)
     this.shown = make(this.stuck, "div", {role: "status"})
     this.climb = make(below, "div", {class: "ckw-climb"})
     this.showTargets()
@@ -131,10 +132,12 @@ export class StepHead {
   }
 
   /** Show the lines that a stuck reader asked for. */
-  showLines({lines, end}) {
+  showLines({lines, hint, end}) {
     this.shown.replaceChildren()
-    for (const line of lines) make(make(this.shown, "p"), "code", {}, line)
-    make(this.shown, "p", {}, end)
+    for (const line of [...lines, hint])
+      if (line) make(make(this.shown, "p"), "code", {}, line)
+    make(this.shown, "p", {}, hint ? "Each ? is a register. Which ones?" : end)
+    this.more.textContent = hint ? "Show this line" : HINT
   }
 
   /** Show the climb. */

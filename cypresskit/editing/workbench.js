@@ -314,6 +314,8 @@ export class Workbench {
       const [{line, column, message}] = faults
       const spoken = `Line ${line}, column ${column}: ${message}`
       this.headline("fault", `Line ${line}: ${message}`, faults, spoken)
+      const onclick = () => this.panels.open("il", true, true)
+      make(make(this.findings, "p"), "button", {onclick}, "IL in a minute")
     } else {
       const title = (count, names) => `${count} register${count === 1 ? "" : "s"} in use: ${names}`
       const rows = live.map(([line, count, names]) => [line, count, count, title(count, names)])

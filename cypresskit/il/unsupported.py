@@ -12,7 +12,7 @@ from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import OPCODES
 
 #: The form of an instruction, for messages about other text.
-FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources (docs/il.md)."
+FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources."
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
 ADVICE = _TABLE["advice"]  # by name of an instruction that AMD's IL never had: what to use
 INSTEAD = _TABLE["instead"]  # by the beginning of an instruction's name: what replaces it

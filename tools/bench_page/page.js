@@ -9,6 +9,7 @@ const MAX_BYTES = 200_000 // of a kernel in an address
 const MAX_NAME = 40 // letters of an author's name
 const WATCH_MS = 500 // between two checks of the worker
 const STORE = "cypresskit-climb"
+const VISITED = "cypresskit visited" // in the browser's storage: IL was explained
 const STORE_TIMEOUT = 2000 // milliseconds until another tab has the files, or the store can't be opened
 /** @type {any} */
 const page = window
@@ -209,6 +210,12 @@ class Bench {
     const isText = content.type === "state" || content.type === "text"
     if (isText && !this.newer) this.take(content) // or else an older one
     if (content.part === "clocks") this.speed = content.gflops ?? 0
+    if (content.part === "clocks" && isEmbedded)
+      tellPage({type: "clocks", step: page.step, isRight: this.speed > 0})
+    if (content.type === "state" && !attempt(() => localStorage.getItem(VISITED))) {
+      attempt(() => localStorage.setItem(VISITED, "yes"))
+      content.step?.opens.push("il")
+    }
     if (content.edit === this.newer?.edit) this.newer = undefined
     this.showNext(content.history?.kept ?? content.kept)
     this.tell(content)

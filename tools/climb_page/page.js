@@ -193,12 +193,25 @@
     seen.observe(picture)
   }
 
-  // The picture of reuse is drawn once it is seen.
+  // Pictures that the page holds move once they are seen, and again.
   const drawn = new IntersectionObserver(
-    ([{isIntersecting, target}]) => isIntersecting && target.toggleAttribute("data-playing", true),
+    (found) => {
+      for (const {isIntersecting, target} of found)
+        if (isIntersecting) target.toggleAttribute("data-playing", true)
+    },
     {threshold: 0.6},
   )
-  drawn.observe($(".reuse"))
+  for (const picture of all(".drawn")) {
+    drawn.observe(picture)
+    const again = document.createElement("button")
+    Object.assign(again, {type: "button", textContent: "Again", hidden: CALM.matches})
+    again.addEventListener("click", () => {
+      picture.removeAttribute("data-playing")
+      picture.getBoundingClientRect() // so that it begins anew
+      picture.toggleAttribute("data-playing", true)
+    })
+    picture.previousElementSibling.append(" ", again)
+  }
 
   // -- where one is
 
@@ -241,6 +254,8 @@
 
   /** @type {HTMLElement} */
   let bench
+  /** @type {HTMLElement} what is next, below the workbench */
+  let next
   let open
   const frameOf = () => /** @type {HTMLIFrameElement} */ ($("iframe", bench))
   const ask = (step) => frameOf().contentWindow.postMessage({type: "open", step}, location.origin)
@@ -267,10 +282,13 @@
       bench.className = "bench"
       const frame = document.createElement("iframe")
       frame.src = `bench/index.html?embed&step=${name}`
-      bench.append(frame)
+      next = document.createElement("p")
+      next.className = "next"
+      bench.append(frame, next)
       step.append(bench)
     }
     frameOf().title = title
+    next.replaceChildren()
     bench.hidden = false
     $(".two", step).hidden = $("figure", step).hidden = true
     button.textContent = "Back to the picture"
@@ -283,7 +301,26 @@
     if (data.type === "height") frameOf().style.height = `${Math.max(480, data.height + 4)}px`
     if (data.type === "ready" && open) ask(stepOf(open.button))
     if (data.type === "opened") bench.dataset.opened = data.step
+    if (data.type === "clocks" && open && data.step === stepOf(open.button)) showNext(data.isRight)
   })
+  /** Once C is correct: a link to the next step, which opens its workbench, or to the contest. */
+  function showNext(isRight) {
+    next.replaceChildren()
+    if (!isRight) return
+    const number = steps.indexOf(open.step) + 1
+    const step = steps[number]
+    const link = document.createElement("a")
+    link.href = step ? `#${step.id}` : "#contest"
+    link.textContent = step ? `step ${number + 1}, ${step.dataset.title}` : "your turn, the contest"
+    if (step)
+      link.addEventListener("click", (event) => {
+        event.preventDefault()
+        const button = $(".try", step)
+        show(step, button)
+        button.focus({preventScroll: true})
+      })
+    next.append("C is correct. Next: ", link)
+  }
   // What the workbench needs most comes once its button is about to be pressed.
   let isComing = false
   function fetchAhead() {

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from cypresskit.draw.display import scripts
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.gains import IDEAS
-from tools.climb_page import film, pictures, reuse
+from tools.climb_page import drawn, film, pictures
 from tools.climb_page.kernels import KERNELS, LAST, code
 from tools.climb_page.numbers import filled, gain, gauges, names, speed
 
@@ -87,9 +87,9 @@ def lesson_of(name: str) -> str:
 
 def stage(part: Part, made: dict[str, pictures.Made]) -> str:
     """Return a picture's figure: its caption, and its still, which its script replaces."""
-    if part.picture == "reuse":
+    if part.picture in drawn.DRAWN:
         caption = f"<figcaption>{html(part.caption)}</figcaption>"
-        return f"<figure>{caption}{reuse.picture()}</figure>"
+        return f"<figure>{caption}{drawn.picture(part.picture)}</figure>"
     shown = made[part.picture]
     if shown.inside:
         return f'<figure class="chart">{shown.inside}</figure>'

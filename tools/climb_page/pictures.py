@@ -51,13 +51,10 @@ def _race(sizes: Sequence[int]) -> Displayable:
 PICTURES = {
     "two": Shown(lambda: _race((1, 2)), 0.3),
     "race": Shown(lambda: _race((1, 2, 4, 8)), 0.3),
-    "eight": Shown(lambda: draw.register_block(kernel("02")), 0.7),
-    "bundles": Shown(lambda: draw.bundles(kernel("03"))),
     "chip": Shown(lambda: draw.chip([simulate(kernel(LAST), n) for n in (4352, 2048, 1024)]), 0.45),
     "wavefronts": Shown(draw.wavefronts, 0.62),
     "nn": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_nn")),
     "compute": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")),
-    "lds": Shown(teach.lds.lds_transpose),
     "chart": Shown(lambda: draw.published("nakasato_4")),
 }
 
