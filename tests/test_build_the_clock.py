@@ -5,6 +5,8 @@ docs/model.md.
 import random
 import re
 from dataclasses import replace
+from importlib import import_module
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -222,8 +224,47 @@ def test_wavefronts_that_are_alike_fall_in_step():
     assert nine < 0.98 * eight
     eight, nine = (speed("sgemm_tn", wavefronts=w, scatter=20) for w in (8, 9))
     assert nine > eight
-    model = [modeled("sgemm_tn", w).gflops for w in (8, 9)]
-    assert model[0] < model[1]
+
+
+@pytest.mark.parametrize("iterations", [256, 384, 512])
+def test_in_the_model_nine_wavefronts_are_as_fast_as_eight(iterations, monkeypatch):
+    monkeypatch.setattr(import_module(modeled.__module__), "LONG", iterations)
+    eight, nine = (modeled.__wrapped__("sgemm_tn", w).gflops for w in (8, 9))
+    assert nine == pytest.approx(eight, rel=0.01)
+
+
+def meetings(overhead: float, scatter: float = 0) -> list[set]:
+    """For each iteration of six wavefronts, which are in the ALU at once, in a clause of 28."""
+    given = lesson.clauses("sgemm_tn_37")
+    large = given.index(("ALU", 28))
+    steps = Scattered(CLOCK.steps("sgemm_tn_37", overhead), scatter)
+    rows = lesson.right_rows(steps, 6, 120)
+    at: list[list] = [[] for _ in range(120)]
+    for w in range(6):
+        for n, (_, _, begin, free, _) in enumerate([row for row in rows if row[0] == w]):
+            if n % len(given) == large:
+                at[n // len(given)].append((w, begin, free))
+    return [
+        {(v, w) for v, a, b in spans for w, c, d in spans if v < w and max(a, c) < min(b, d)}
+        for spans in at[60:]
+    ]
+
+
+def test_in_each_iteration_the_same_wavefronts_meet_but_not_with_one_more_clock():
+    first, *others = meetings(8)
+    assert all(pairs == first for pairs in others)
+    for changing in meetings(9), meetings(8, scatter=2):
+        assert sum(one != next_ for one, next_ in pairwise(changing)) > 10
+
+
+def test_ten_wavefronts_lose_by_the_overhead_and_six_by_pauses_and_memory():
+    whole, waits = speed("sgemm_tn"), speed("sgemm_tn", overhead=0)
+    units = speed("sgemm_tn", 0, 0, 0)
+    assert units - waits < 0.1 * (units - whole)
+    whole, waits = speed("sgemm_tn_37"), speed("sgemm_tn_37", overhead=0)
+    units = speed("sgemm_tn_37", 0, 0, 0)
+    assert units - waits > 0.9 * (units - whole)
+    assert whole == pytest.approx(0.97 * waits, rel=0.005)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -256,14 +297,18 @@ def test_without_what_the_clock_lacks_the_model_comes_to_it(kernel):
 
 @pytest.mark.parametrize("kernel", [*FOUR, "sgemm_64x64", "sgemm_64x64_lds", "ddgemm_tn_fma"])
 def test_what_it_has_is_enough_for_most(kernel):
-    assert speed(kernel) == pytest.approx(modeled(kernel).gflops, rel=0.045)
+    assert speed(kernel) == pytest.approx(modeled(kernel).gflops, rel=0.05)
 
 
-def test_a_board_with_fewer_engines_is_slower_by_its_last_round():
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_37", "dgemm_tn"])
+def test_a_board_with_fewer_engines_is_slower_by_its_last_round(kernel):
     """By engines and GHz, an HD 5850 would have the same share of all kernels' speed."""
-    for _, own, model in CLOCK.boards_table().rows:
-        assert float(model) < 100 * 18 / 20 * HD5850.clock_ghz / HD5870.clock_ghz
-        assert abs(float(own) - float(model)) < 1.5
+    m, n, k = lesson.size_of_launch(kernel, 60, 20, 128)
+    boards = HD5850, HD5870
+    own = [CLOCK.launched(kernel, (m, n, k), board) for board in boards]
+    model = [simulate(kernel, m=m, n=n, k=k, device=board).gflops for board in boards]
+    assert model[0] / model[1] < 18 / 20 * HD5850.clock_ghz / HD5870.clock_ghz
+    assert own[0] / own[1] == pytest.approx(model[0] / model[1], abs=0.015)
 
 
 def test_lowest_speeds_are_within_four_points_of_the_published():

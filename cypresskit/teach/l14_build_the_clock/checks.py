@@ -26,7 +26,6 @@ from cypresskit.teach.check import (
 )
 from cypresskit.timing.timed_launch import TimedLaunch
 
-SHORT, LONG = 128, 512  # iterations of launches
 USUAL = 7, 40, 320  # overhead, pause, memory
 PLACES = {"ALU": 2, "TEX": 1}  # wavefronts that a unit serves at once
 
@@ -41,7 +40,7 @@ def clauses(kernel: Source) -> list[Clause]:
     ("TEX", clocks of the texture unit for a wavefront) as its addresses and the rule of banks give
     them. What an ALU clause does in the LDS is left out.
     """
-    (path,) = TimedLaunch(resolve(kernel), size_of_launch(kernel, 8, 8, SHORT)).trace(1)
+    (path,) = TimedLaunch(resolve(kernel), size_of_launch(kernel, 8, 8, 128)).trace(1)
     loop, _ = max(path.segments, key=lambda segment: segment[1])
     return [
         ("ALU", clause.bundles)

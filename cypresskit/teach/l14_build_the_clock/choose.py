@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.chip.work import KINDS
-from cypresskit.devices import HD5850, HD5870, Device
+from cypresskit.devices import HD5870, Device
 from cypresskit.draw.chart import Chart
 from cypresskit.draw.line_chart import line_chart
 from cypresskit.draw.stored_curves import stored_speeds
@@ -21,8 +21,6 @@ from cypresskit.lesson_table import Table
 from cypresskit.published import kernel as published
 from cypresskit.published import size_of
 from cypresskit.teach.l14_build_the_clock.checks import (
-    LONG,
-    SHORT,
     Row,
     Step,
     check_launch,
@@ -40,7 +38,7 @@ from cypresskit.timing.simulate import simulate
 from cypresskit.timing.timed_launch import TimedLaunch
 
 ITERATIONS = 200  # of the reader's clock, after which the start hardly counts
-ROUNDS = 2  # of the model's launches, all full
+LONG, ROUNDS = 384, 2  # iterations and rounds of the model's launches; all rounds are full
 MEMORY = 320  # clocks
 #: Boards without what the reader's clock lacks, by how the model's bound begins.
 WITHOUT: dict[str, dict[str, Any]] = {
@@ -176,19 +174,6 @@ class Clock:
             rows.append([kernel, n, least, *(speed / percent for speed in speeds)])
         heads = ["kernel", "N", "published, %", "your clock, %", "the model, %"]
         return Table(heads, rows, 2, note="In percent of the peak. The model: timed as published.")
-
-    def boards_table(self) -> Table:
-        """Tabulate how fast an HD 5850 is in percent of an HD 5870, by this clock and the model."""
-        rows = []
-        for kernel in ("sgemm_tn", "sgemm_tn_37", "dgemm_tn"):
-            m, n, k = size_of_launch(kernel, 60, 20, SHORT)
-            own, model = [], []
-            for board in (HD5850, HD5870):
-                own.append(self.launched(kernel, (m, n, k), board))
-                model.append(simulate(kernel, m=m, n=n, k=k, device=board).gflops)
-            rows.append([kernel, *(100 * small / large for small, large in (own, model))])
-        heads = ["kernel", "your clock, %", "the model, %"]
-        return Table(heads, rows, note="HD 5850 in percent of HD 5870; 1,200 wavefronts.")
 
     def strangers_table(self, names: Sequence[str]) -> Table:
         """Tabulate kernels by this clock and by the model: by what that is bound and, if the clock
