@@ -545,7 +545,7 @@ def test_what_happens_to_change_a_place_that_data_decide_is_no_repair(store, lin
     """However long is searched: other fetched numbers lead elsewhere."""
     text = reference_kernel(STEPS["02"].like).text
     number = text[: text.index(store)].count("\n") + 1
-    monkeypatch.setattr(changed_lines, "MAX_LINES", lines)
+    monkeypatch.setattr(changed_lines, "MAX_STEPS", lines)
     note = fault_of("02", text.replace(store, store.replace("r1.x", "r2.x")))
     assert note and f"Line {number}" in note.text
 

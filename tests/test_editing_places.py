@@ -97,7 +97,7 @@ MISTAKES = {
 @pytest.mark.parametrize("is_known", [True, False])
 def test_what_is_said_names_the_line_and_why(name, is_known, monkeypatch):
     """Where no repair is tried."""
-    monkeypatch.setattr(changed_lines, "MAX_LINES", -1)
+    monkeypatch.setattr(changed_lines, "MAX_STEPS", -1)
     step, (right, wrong), said = MISTAKES[name]
     assert right in RIGHT[step]
     seen, trace = judged(step, RIGHT[step].replace(right, wrong, 1))
@@ -117,7 +117,7 @@ def test_a_float_may_be_written_in_any_way(number):
 
 
 def test_c_that_is_read_after_it_was_stored_is_named(monkeypatch):
-    monkeypatch.setattr(changed_lines, "MAX_LINES", -1)
+    monkeypatch.setattr(changed_lines, "MAX_STEPS", -1)
     text = KERNELS["sgemm_tn"].text
     load = next(line for line in text.splitlines() if line.strip().startswith("mov r2, g["))
     address = load.split()[-1]
@@ -128,7 +128,7 @@ def test_c_that_is_read_after_it_was_stored_is_named(monkeypatch):
 
 
 def test_the_size_of_the_lds_is_named_beside_what_computes_an_address(monkeypatch):
-    monkeypatch.setattr(changed_lines, "MAX_LINES", -1)
+    monkeypatch.setattr(changed_lines, "MAX_STEPS", -1)
     text = RIGHT["07"].replace(
         "ishl r3.x, vTidInGrpFlat.x, l2.x", "ishl r3.x, vTidInGrpFlat.x, l2.w"
     )
@@ -149,7 +149,7 @@ mov o0.x, r12.x
 
 def test_a_right_sum_in_another_register_is_not_blamed(monkeypatch):
     """Two mistakes are elsewhere: both fetches take exchanged coordinates."""
-    monkeypatch.setattr(changed_lines, "MAX_LINES", -1)
+    monkeypatch.setattr(changed_lines, "MAX_STEPS", -1)
     starter = STEPS["00"].starter
     start, end = starter.index("mul r10.x"), starter.index("endmain")
     text = starter[:start] + EPILOGUE + starter[end:]
@@ -174,7 +174,7 @@ def test_a_line_that_only_other_work_items_run_is_repaired():
     known = "\n".join(
         f"{each} ; {n}" if each == line else each for n, each in enumerate(right.splitlines())
     )
-    fault = find_changed_fault(seen, known.replace(line, "mov r99, r98"), trace_wrong(seen))
+    fault = find_changed_fault(seen, known.replace(line, "mov r99, r98", 6), trace_wrong(seen))
     assert fault and "l2.z" in fault.text, fault
 
 

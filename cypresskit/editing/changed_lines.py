@@ -45,13 +45,15 @@ from cypresskit.il.cursor import bare_line
 from cypresskit.il.dataflow import components, defines, liveness, read_positions
 from cypresskit.il.program import LETTERS, Program
 from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.statement import find_statement, read_statement, state
 from cypresskit.machine import KernelError
+from cypresskit.machine.observer import Observer, StepEvent
 from cypresskit.tables import named_lines
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
-MAX_LINES = 24_000  # of IL, of all variants that are run: one to three seconds
+MAX_STEPS = 20_000  # of all variants that are run: at most some two seconds
 MISSING = 4  # deleted lines that may be a mistake
 LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
@@ -238,11 +240,14 @@ class _Search:
         self.leads = trace.leads if trace else frozenset()
         #: The registers that these lines read or write
         self.reach = {name for n in self.leads for name in map(register_of, self.words[n - 1][1:])}
-        self.lines_left = MAX_LINES
         alpha = seen.alpha if seen.alpha == 1 else OTHER * seen.alpha
         beta = OTHER * seen.beta
         self.given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
-        self.before = _result(self.given, seen.kernel.text)
+        counted = StepCount()
+        self.before = _result(self.given, seen.kernel.text, counted)
+        #: Of one run; doubles take twice as long
+        self.steps = counted.steps * (BYTES[seen.kernel.precision] // 4)
+        self.steps_left = MAX_STEPS
         self.wrong = self.given.wrong(self.before)
 
     def fault(self) -> Note | None:
@@ -543,7 +548,7 @@ class _Search:
         """Return the variant that makes C correct or, unless only a whole C counts, most of it."""
         best, most = None, 0 if self.wrong.any() else -1
         for variant in variants:
-            if self.lines_left < 0:
+            if self.steps_left < 0:
                 break
             if not self._may_help(variant):
                 continue
@@ -576,7 +581,7 @@ class _Search:
 
     def _is_right(self, kernel: Kernel) -> bool:
         """Return whether nothing is found in a kernel, in place of one whose C is right."""
-        self.lines_left -= 2 * len(self.seen.kernel.program.body)
+        self.steps_left -= 4 * self.steps
         with suppress(*FAILURES):
             alpha, beta = self.seen.alpha, self.seen.beta
             found = verify(kernel)
@@ -589,7 +594,7 @@ class _Search:
         """Return how many elements of a product a text makes correct, and how many it leaves
         incorrect; (0, 0) if it changes one of these, or leaves the one that is shown.
         """
-        self.lines_left -= len(self.seen.kernel.program.body)
+        self.steps_left -= self.steps
         result = _result(self.given, text)
         wrong = self.given.wrong(result)
         if (wrong & (result != self.before) & ~np.isnan(self.before)).any():
@@ -613,9 +618,19 @@ def _note(at: int, said: str) -> Note:
     return Note(f"Line {at + 1}{said}", at + 1)
 
 
-def _result(given: Product, text: str) -> np.ndarray:
+class StepCount(Observer):
+    """Counts the instructions that are run."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def step(self, event: StepEvent) -> None:
+        self.steps += 1
+
+
+def _result(given: Product, text: str, *observers: Observer) -> np.ndarray:
     """Return the C of a text; NaN if it can't be run."""
     with suppress(*FAILURES):
         made = replace(given.kernel, text=text, given=None)
-        return replace(given, kernel=made).run(engine="interpreter")
+        return replace(given, kernel=made).run(engine="interpreter", observers=observers)
     return np.full(given.expected.shape, np.nan)
