@@ -415,3 +415,16 @@ def test_why_a_constant_memory_works():
 
     drawn = Clock(lesson.right_steps, run).speed("sgemm_tn_37")
     assert stated("by drawing") == pytest.approx(drawn, rel=0.005)
+
+
+def test_what_the_answers_say_of_an_overhead_of_nine_clocks():
+    """In percent of the published speeds, with 7 clocks and with 9."""
+    kernels = "sgemm_tn dgemm_tn ddgemm_tn_fma ddgemm_tn_nofma sgemm_tn_37 sgemm_64x64_lds"
+    off = {
+        overhead: [
+            round(abs(100 * speed(kernel, overhead) / lesson.printed(kernel) - 100))
+            for kernel in kernels.split()
+        ]
+        for overhead in (7, 9)
+    }
+    assert off == {7: [2, 4, 2, 3, 1, 1], 9: [0, 3, 1, 4, 4, 3]}
