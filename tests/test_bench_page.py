@@ -463,6 +463,9 @@ def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
     """
     open_bench(page, f"{bench}?embed&step=01b")
     assert not page.get_by_role("button", name="Share this").is_visible()
+    il = page.locator(".ckw-panel-il")
+    assert il.is_visible()  # at the first visit
+    page.evaluate(LISTEN)
     type_at_end(page, "\n; mine")
     page.evaluate(NO_MORE_WORKERS)
     for launch in bench_page.KERNELS:
@@ -470,12 +473,19 @@ def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
         assert text_of(page) == reference_kernel(launch.kernel).text
         speed = f"{FIGURES[launch].gflops:,.0f}"
         page.locator("#bench", has_text=f"{speed} Gflop/s at N = {launch.n:,}").wait_for()
+        page.wait_for_function("name => window.correct === name", arg=launch.kernel)
+        assert not il.is_visible()
     page.evaluate(OPEN, "01b")
     assert text_of(page) == f"{STEPS['01b'].starter}\n; mine"
     page.locator("#bench", has_text="is missing").wait_for()
+    page.wait_for_function("() => window.correct === undefined")
     assert page.evaluate("window.workers ?? 0") == 0
 
 
+#: Notes which kernel the page around it is told to be correct.
+LISTEN = """() => addEventListener("message", ({data: {type, step, isRight}}) => {
+    if (type === "clocks") window.correct = isRight ? step : undefined
+})"""
 NO_MORE_WORKERS = "() => { window.Worker = class { constructor() { window.workers = 1 } } }"
 
 

@@ -288,7 +288,6 @@ def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, pag
 def test_from_a_fault_of_the_text_a_button_leads_to_what_il_is(begin, page):
     begin()
     panel = page.locator(".ckw-panel-il")
-    page.locator(".ckw-open button", has_text="IL in a minute").click()
     assert panel.get_attribute("hidden") is not None
     page.evaluate("() => channel.bring('fault')")
     page.locator(".ckw-findings button", has_text="IL in a minute").click()

@@ -214,7 +214,7 @@ class Bench {
       tellPage({type: "clocks", step: page.step, isRight: this.speed > 0})
     if (content.type === "state" && !attempt(() => localStorage.getItem(VISITED))) {
       attempt(() => localStorage.setItem(VISITED, "yes"))
-      content.step?.opens.push("il")
+      content.newcomer = true
     }
     if (content.edit === this.newer?.edit) this.newer = undefined
     this.showNext(content.history?.kept ?? content.kept)
