@@ -480,7 +480,7 @@ def test_the_workbench_shows_the_fault_first():
 def test_a_repair_of_the_only_changed_line_makes_all_of_c_correct(step, text):
     """Its target is wrong. A mask, or another component of a source, repairs some elements."""
     fault = fault_of(step, text)
-    said = "writes r1.x, but line 19 reads r1.z", "sets it anew before a line reads it"
+    said = "writes r1.x; another component belongs here", "sets it anew before a line reads it"
     assert any(words in fault.text for words in said), fault
 
 

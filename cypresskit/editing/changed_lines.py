@@ -42,8 +42,8 @@ from cypresskit.editing.line_repairs import (
 from cypresskit.editing.places import origins, said_of_place
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
-from cypresskit.il.dataflow import components, defines, liveness, read_positions
-from cypresskit.il.program import LETTERS, Program
+from cypresskit.il.dataflow import defines, liveness
+from cypresskit.il.program import Program
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product, make_product
@@ -261,7 +261,7 @@ class _Search:
         kinds = [note.kind for note in self.notes]
         if "repeated" in kinds and kinds[0] == "count":
             return self.notes[0]
-        if note := self._mixed() or self._iterates():
+        if note := self._iterates():
             return note
         own = [change.at for change in self.changes if change.new]
         counts = [self.words[at][:2] for at in own if self.words[at][0] == "add"]
@@ -281,32 +281,7 @@ class _Search:
             own = [at for at in own if at + 1 in self.near]
         found = found or self._best(self._repairs(own))
         found = found or (None if self.unset else self._best(self._undone(replaced)))
-        if found:
-            return self._told(found)
-        return self._overwritten() or self._placed()
-
-    def _mixed(self) -> Note | None:
-        """Return a note on a changed line that takes a float of a literal for a whole number, or a
-        whole number for a float.
-        """
-        literals = {words[1]: words[2:] for words in self.words if words[0] == "dcl_literal"}
-        program = self.seen.kernel.program
-        for i in (i for i in program.body if i.line in self.own):
-            for n, source in enumerate(i.sources):
-                numbers = literals.get(str(source.register), [])
-                for c in components(source, read_positions(program, i, n)) if numbers else ():
-                    number, name = numbers[c].lower(), f"{source.register}.{LETTERS[c]}"
-                    is_float = "." in number or "e" in number
-                    taken = i.op.sources[n] in ("iu" if is_float else "fd")
-                    if not taken or "0x" in number or not float(number):
-                        continue
-                    text = f"Line {i.line} takes {name}, the whole number {number}, for a float"
-                    bits = 0  # of a subnormal float
-                    if is_float:
-                        text = f"Line {i.line} takes {name}, the float {number}, for a whole number"
-                        bits = int(np.float32(number).view(np.int32))
-                    return Note(f"{text}: that is {bits:,}.", i.line)
-        return None
+        return found.fault if found else self._overwritten() or self._placed()
 
     def _iterates(self) -> Note | None:
         """Return a note if the kernel is correct as it was stated before, or if an iteration takes
@@ -327,29 +302,6 @@ class _Search:
             text = f"{takes}, but it is launched for k {kernel.k_step}"
             return Note(f"{text}: end line 1 with `{state(double)}`.", 1)
         return None
-
-    def _told(self, found: Variant) -> Note:
-        """Return the fault that a variant repairs. If the reader's lines would then have no effect,
-        the note on one of them comes first, or the fault names them, too.
-        """
-        made = replace(self.seen.kernel, text=self._text(found.undone), given=None)
-        old, new = self.seen.kernel.program, made.program
-        before = [old.body[at].line for at in _unread(old)]
-        repaired = made.text.splitlines()
-        after = [repaired[new.body[at].line - 1] for at in _unread(new)]
-        after = [line for line in after if repaired.count(line) == 1]  # which of several is it?
-        idle = [
-            n
-            for n in sorted(self.own)
-            if n not in before and self.lines[n - 1] in after and n != found.fault.line
-        ]
-        for note in self.notes[:1]:
-            if note.kind == "factor" and not {*idle}.isdisjoint(note.lines):
-                return note
-        if not idle:
-            return found.fault
-        then = f"then no line reads what {named_lines(idle, 'set')}."
-        return found.fault._replace(text=f"{found.fault.text.removesuffix('.')}; {then}")
 
     def _overwritten(self) -> Note | None:
         """Return the changed line that overwrites a result before a line reads it; or the one whose
@@ -486,7 +438,6 @@ class _Search:
                 whole = only_whole or elsewhere or not is_separate
                 # A coordinate that is 0 by chance is right for the first blocks
                 whole |= self._starts(at, ("sample",)) and words_of(text)[2] != self.words[at][2]
-                said = self._written_elsewhere(at, words_of(text)) or said
                 single.append(Variant((LineChange(at, (text,)),), _note(at, said), whole))
             to = ends[-1:] if is_separate else ends[::-1]  # to the loop's end, or before it
             moves = [self._moved(at, place, only_whole or not is_separate) for place in to]
@@ -527,20 +478,6 @@ class _Search:
         lines = tuple(at + 1 for at, _ in pairs)
         text = said.format(named_lines(lines[first:]))
         return Variant(changed, Note(text[0].upper() + text[1:], lines[0], lines))
-
-    def _written_elsewhere(self, at: int, right: Sequence[str]) -> str:
-        """Return the end of a sentence on a line that should write another register, or other
-        components, where the next line that reads these isn't one of its kind; or "".
-        """
-        wrong = self.words[at]
-        if wrong[1] == right[1] or [*wrong[2:]] != [*right[2:]] or right[1] in right[2:]:
-            return ""
-        for n, words in enumerate(self.words[at + 1 :], at + 2):
-            if right[1] in words[2:]:
-                return f" writes {wrong[1]}, but line {n} reads {right[1]}."
-            if words[1] == right[1]:
-                break
-        return ""
 
     # Variants tried
 
