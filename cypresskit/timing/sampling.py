@@ -47,12 +47,8 @@ WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left ou
 
 
 def time_launch(launch: TimedLaunch) -> LaunchTime:
-    """Simulate a launch; everything, if it is ``exact``.
-
-    Raises
-    ------
-    ValueError
-        For code that neither computes nor accesses anything.
+    """Simulate a launch; everything, if it is ``exact``. Raises ``ValueError`` for code that
+    neither computes nor accesses anything.
     """
     if not any(control.operations or control.accesses for control in launch.code.controls):
         raise ValueError(

@@ -10,6 +10,7 @@ longer checked: their addresses may follow from it.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,9 +23,8 @@ from cypresskit.il.dataflow import (
     keys,
     uses,
 )
-from cypresskit.il.program import LETTERS, Instruction
+from cypresskit.il.program import LETTERS, Instruction, Program
 from cypresskit.machine.checks.findings import Check, Finding, Naming
-from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
 
@@ -40,11 +40,13 @@ class Needs:
         The components of its result that matter later; all that exist, if it goes to memory.
     start
         The components that may be read before they are set.
+    texels
+        By output, the bytes of a texel.
     """
 
-    def __init__(self, launch: Launch):
-        self.program = program = launch.program
-        self.outputs = launch.outputs
+    def __init__(self, program: Program, *texels: tuple[int, int]):
+        self.program = program
+        self.texels = dict(texels)
         body = program.body
         self.uses: list[list[Use]] = [[]] * len(body)
         self.writes: list[tuple[int, ...]] = [()] * len(body)
@@ -55,7 +57,7 @@ class Needs:
         written = defines(i)
         if i.dest:
             index = i.dest.register.index
-            words = self.outputs[index].texel // 4 if i.dest.register.kind == "o" else 4
+            words = self.texels[index] // 4 if i.dest.register.kind == "o" else 4
             self.writes[at] = tuple(
                 c for c in i.dest.written if ((index, c) in after if written else c < words)
             )
@@ -69,6 +71,10 @@ class Needs:
                 needed.append((n, source, positions))
         self.uses[at] = needed
         return after - {*written} | keys(needed)
+
+
+#: A program is checked in several launches.
+needs_of = lru_cache(maxsize=16)(Needs)
 
 
 class UninitialisedCheck(Check):
@@ -90,7 +96,8 @@ class UninitialisedCheck(Check):
         super().__init__(naming)
         self.others = others
         self.earlier: list[Finding] = []
-        self.needs = Needs(self.launch)
+        outputs = self.launch.outputs.items()
+        self.needs = needs_of(self.program, *((n, output.texel) for n, output in outputs))
         items = self.launch.shape.items
         self.unset = {key: np.ones(items, bool) for key in self.needs.start}
         self.has_reported = False
