@@ -2,16 +2,16 @@
 
 The last correct text is known, or the given one that a step starts from. Each variant of the text
 is one repair of one mistake: a change undone; a line deleted, or moved into the loop or out of it;
-or a word of a line replaced by one that other lines have there. A variant counts as the repair if
-each element of C that it changes becomes correct, with the one that is shown; and if C is correct,
-if the checks find nothing. So a line is never called wrong without a run that shows it. Where no
-variant is a repair, a sentence only says what changed lines do: one overwrites a result, or some
-compute the address of an access outside.
+a word of a line replaced by one that other lines have there; or such a change, or an exchange of
+two names, in several lines of one kind. A variant counts as the repair if each element of C that it
+changes becomes correct, with the one that is shown; and if C is correct, if the checks find
+nothing. So a line is never called wrong without a run that shows it. Where no variant is a repair,
+a sentence only says which changed lines compute the address of an access outside.
 
 Limitations
 -----------
-One mistake is found, or several that affect different elements of C; not two in one sum, or one in
-several lines of a whole C. For those, the notes on an incorrect element say what is certain.
+One mistake is found, or the same one in several lines, or several that affect different elements of
+C; not two in one sum. For those, the notes on an incorrect element say what is certain.
 """
 
 import re
@@ -42,8 +42,6 @@ from cypresskit.editing.line_repairs import (
 from cypresskit.editing.places import origins, said_of_place
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
-from cypresskit.il.dataflow import defines, liveness
-from cypresskit.il.program import Program
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product, make_product
@@ -281,7 +279,7 @@ class _Search:
             own = [at for at in own if at + 1 in self.near]
         found = found or self._best(self._repairs(own))
         found = found or (None if self.unset else self._best(self._undone(replaced)))
-        return found.fault if found else self._overwritten() or self._placed()
+        return found.fault if found else self._placed()
 
     def _iterates(self) -> Note | None:
         """Return a note if the kernel is correct as it was stated before, or if an iteration takes
@@ -301,29 +299,6 @@ class _Search:
                 return Note(f"{takes}, but line {line} states k {kernel.k_step}.", line)
             text = f"{takes}, but it is launched for k {kernel.k_step}"
             return Note(f"{text}: end line 1 with `{state(double)}`.", 1)
-        return None
-
-    def _overwritten(self) -> Note | None:
-        """Return the changed line that overwrites a result before a line reads it; or the one whose
-        own result no line reads, if no note names a changed line, or terms that are missing: lines
-        that will read it may be yet to be written, as for a first value.
-        """
-        named = any(self.own.intersection(note.lines) for note in self.notes)
-        named &= self.notes[:1] == () or self.notes[0].kind != "store"
-        named |= any(note.kind in ("", "unread") for note in self.notes[:1])
-        body = self.seen.kernel.program.body
-        for at in _unread(self.seen.kernel.program):
-            i, written = body[at], {*defines(body[at])}
-            if all(source.register.kind == "l" for source in i.sources):
-                continue  # a first value may be lost
-            later = (j for j in body[at + 1 :] if written & {*defines(j)})
-            over = next(later, i).line
-            set_here = str(i.dest).replace("_", "")
-            if over in self.own and over != i.line:
-                text = f"Line {i.line} sets {set_here}, but line {over} sets it anew before a line"
-                return Note(f"{text} reads it.", over)
-            if over == i.line in self.own and not named:
-                return Note(f"Line {over} sets {set_here}, but no later line reads it.", over)
         return None
 
     def _placed(self) -> Note | None:
@@ -539,15 +514,6 @@ class _Search:
         if (shown := self.seen.wrong) and wrong[..., shown.row, shown.column].any():
             return 0, 0
         return int((self.wrong & ~wrong).sum()), int(wrong.sum())
-
-
-def _unread(program: Program) -> Iterator[int]:
-    """Yield the indices of the instructions whose results no later one reads."""
-    live = liveness(program)
-    for at, i in enumerate(program.body):
-        written = {*defines(i)}
-        if written and not written & live[at + 1]:
-            yield at
 
 
 def _note(at: int, said: str) -> Note:
