@@ -53,7 +53,7 @@ def answer(exercise: course.Exercise, name: str = "", said: str = "RIGHT") -> st
     name = name or exercise.answer
     if match := re.match(r"def \w+(\(.*\):)", exercise.template):
         return f"def {name}{match[1]}\n    return {said}{exercise.number}"
-    if exercise.pattern == course.KERNEL:
+    if exercise.pattern == course.ANY_KERNEL:
         return f"{name} = '''\nmov r1.x, r0.y ; {said}{exercise.number}\nend\n'''"
     return f"{name} = {said}{exercise.number}"
 
@@ -127,6 +127,67 @@ def test_each_answer_is_judged_or_listed_and_none_that_is_listed_has_a_zero(seed
             assert found.points is None and row[exercise.name] is None, (way, found)
             assert f"RIGHT{exercise.number}" in found.unseen
             assert f"{exercise.name}: it may be" in row["status"]
+
+
+def unnamed(exercise: course.Exercise) -> list[str]:
+    """Right answers to an exercise under another name, or under none."""
+    if "def " in exercise.template:
+        return ["lambda *_: RIGHT", "other = lambda *_: RIGHT", "other = partial(RIGHT, 1)"]
+    if exercise.pattern == course.VALUE:
+        return ["other = RIGHT", "other = replace(ck.HD5870, size=RIGHT)", "print(1024)  # RIGHT"]
+    kernel = "'''\nmov r1.x, r0.y ; RIGHT\nend\n'''"
+    forms = [kernel, f"other = {kernel}", 'other = "RIGHT"', '"RIGHT"', 'other = ck.kernels["RIGHT"]']
+    forms += ['other = open("RIGHT.il").read()', 'ck.workbench(text="RIGHT")']
+    call = f'ck.workbench(step="{exercise.step}", text="RIGHT")'
+    calls = [call, f"other = {call}", f"a, b = {call}, 1", f"print({call}.text)", f"[{call}]"]
+    calls += [call.replace("ck.", "from cypresskit import workbench\n")]
+    calls += [call.replace("ck.workbench", "other = ck.workbench\nother")]
+    return forms + calls * bool(exercise.step)
+
+
+def placed(lesson: course.Lesson, exercise: course.Exercise, *sources: str) -> Cells:
+    """The lesson's cells, with sources in place of the answer's cell."""
+    cells = deepcopy(lesson.cells)
+    (place,) = (n for n, cell in enumerate(cells) if cell["source"] == exercise.template)
+    cells[place : place + 1] = [cells[place] | {"source": source} for source in sources]
+    return cells
+
+
+EXERCISES = [(stem, n) for stem, lesson in LESSONS.items() for n in range(len(lesson.exercises))]
+
+
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_an_answer_without_its_name_is_judged_or_listed(stem, number, graded):
+    """In any lesson: beside the given cell, or in its place."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    for form in unnamed(exercise):
+        for sources in ([form], [exercise.template, form], [form, exercise.template]):
+            answers, row = graded(placed(lesson, exercise, *sources))
+            found = answers[exercise.number]
+            assert found.points == row[exercise.name] != 0, form
+            assert form in found.unseen or "RIGHT" in found.code
+            assert found.points or form in found.unseen
+            is_counted = f'step="{exercise.step}"' in form and "other(" not in form
+            assert found.points == (1 if is_counted and exercise.step else None), form
+
+
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_an_answer_that_was_split_is_judged_or_listed(stem, number, graded):
+    """At any line, as by Jupyter's Split Cell."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    if exercise.step:
+        right = f'{exercise.answer} = ck.workbench(\n    step="x",\n    text="RIGHT",\n)'
+    else:
+        right = exercise.template.replace("return ", "return RIGHT, ").replace("end\n", "RIGHT\n")
+        lost = "\n    return RIGHT" if "def " in right else f"\n{exercise.answer} = RIGHT"
+        right += lost * ("RIGHT" not in right)
+    lines = right.splitlines()
+    for at in range(1, len(lines)):
+        parts = "\n".join(lines[:at]), "\n".join(lines[at:])
+        answers, _ = graded(placed(lesson, exercise, *parts))
+        assert answers[exercise.number].points != 0, parts
 
 
 def test_what_is_not_answered_has_no_points(graded):

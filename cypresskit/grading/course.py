@@ -24,21 +24,27 @@ CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
-ELSEWHERE = "(not in its place)"  # precedes texts that may explain an exercise
+ELSEWHERE = "(no single call in its place)"  # precedes texts that may explain an exercise
 MAX_VERSIONS = 5  # of an answer to an exercise that are judged, the last ones
-EMPTY = "the file is empty: ask for another copy"
+EMPTY = "the file is empty"
 DAMAGED = (
-    "the file is no whole notebook: it is damaged, was saved only in part, or is an archive. Unpack"
-    " it, or ask for another copy. Nothing in it was read"
+    "the file is no whole notebook: it is damaged, was saved only in part, or is an archive, to be"
+    " unpacked. Nothing in it was read"
 )
-OLD = "it is a notebook in an old format: open it in JupyterLab, save it, and run the command again"
-UNREAD = "a call of explanation() whose text only a run would give"
+OLD = "it is a notebook in an old format: JupyterLab opens it, and saves it in a new one"
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 TITLE = re.compile(r"# (\d\d .+)")
 LINK = re.compile(r"\[([^]]{0,200})\]\([^)]{0,200}\)")  # handouts lack those to other lessons
 LISTED = re.compile(r"\n(?=\n|[-*]|\W?\d+[.):])")  # before a paragraph, or a line of a list
 KERNEL = r"\br\d+[.\w]*,"  # is in any text of a kernel: a register, and what it gets
+#: What is in the source of any answer: a function; a kernel, its name, file or workbench; a value
+FUNCTION = r"\bdef\s+\w+\s*\(|\blambda\b|\bpartial\("
+ANY_KERNEL = (
+    rf"{KERNEL}|\.kernels\b|workbench\(|\.workbench\b|\bstep *=|\bopen\(|\bread_text\("
+    r"|(?m:(=|^) *['\"]\w+['\"])"
+)
+VALUE = r"\w\s*=\s*\w|\d\d"
 IL_CODE = re.compile(r"^[ \t]*[a-z]\S*+([ \t]+-?(?=\w+[.\[]\w|[a-z]+\d)\S++)+[ \t]*(;|$)", re.M)
 FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.S)
 COMMENT = re.compile(r"(?:#|^\s*!|^\s*%(?=\s))(.*)")  # or a command
@@ -72,10 +78,10 @@ class Exercise(NamedTuple):
 
     @property
     def pattern(self) -> str:
-        """What is in the source of any answer: a function, a kernel's registers, or a value."""
+        """What is in the source of any answer."""
         if "def " in self.template:
-            return r"\bdef\s+\w+\s*\(|\blambda\b"
-        return KERNEL if "'''" in self.template or self.step else r"\w\s*=\s*\w"
+            return FUNCTION
+        return ANY_KERNEL if "'''" in self.template or self.step else VALUE
 
 
 class Lesson(NamedTuple):
@@ -286,18 +292,18 @@ def find_versions(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> 
     """Return the versions of a student's answer to an exercise, the last first.
 
     Each cell that sets the answer gives one, which those below it don't change; so does each call
-    of its check with something else, and a kernel saved in a workbench.
+    of its check with something else, and a kernel saved in a workbench, or opened in one.
     """
     name = exercise.answer
-    code = [text for cell in cells if (text := find_code(cell, lesson)) is not None]
+    code = _join_cells(cells, lesson)
     read = [bindings.read_cell(cell) for cell in code]
     versions = []
     if saved := find_saved_kernels(cells).get(exercise.step):
         versions.append(Version([*code, f"{name} = {saved.text!r}"], saved.text, saved.lines_shown))
     is_setting = [bindings.is_set_in(cell, name) for cell in read]
     for place in reversed(range(len(code))):
-        for passed in _passed(read[place], exercise.checker):
-            if passed != name:
+        for passed in _passed(read[place], exercise):
+            if passed != name and not (is_setting[place] and "workbench(" in passed):
                 cell = bindings.find_last_setting(code, passed) or code[place]
                 versions.append(Version([*code, f"{name} = {passed}"], cell))
         if is_setting[place]:
@@ -306,19 +312,39 @@ def find_versions(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> 
     return versions[:MAX_VERSIONS] or [Version(code, "")]
 
 
-def _passed(cell: str, checker: str) -> Iterator[str]:
-    """Yield what the calls of a check in a cell pass to it, as source."""
-    tree = bindings.parse_cell(cell) if checker in cell else None
-    for node in ast.walk(tree or ast.Module([], [])):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(checker):
-            yield from map(ast.unparse, node.args[:1])
+def _join_cells(cells: Sequence[Cell], lesson: Lesson) -> list[str]:
+    """Return the source of all code; a cell that only continues the one above is joined to it."""
+    code: list[str] = []
+    for cell in cells:
+        if (text := find_code(cell, lesson)) is None:
+            continue
+        joined = "\n".join([*code[-1:], text])
+        is_part = text[:1].isspace() or not bindings.parse_cell(bindings.read_cell(text))
+        if code and is_part and bindings.parse_cell(joined):
+            code[-1] = joined
+        else:
+            code.append(text)
+    return code
+
+
+def _passed(cell: str, exercise: Exercise) -> Iterator[str]:
+    """Yield what a cell's calls of a check pass to it, and its workbenches of the step."""
+    step = f"step={exercise.step!r}" if exercise.step else exercise.checker
+    is_calling = exercise.checker in cell or "workbench(" in cell
+    for node in ast.walk((bindings.parse_cell(cell) if is_calling else None) or ast.Module([], [])):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name.endswith(exercise.checker):
+                yield from map(ast.unparse, node.args[:1])
+            elif name.endswith("workbench") and step in map(ast.unparse, node.keywords):
+                yield ast.unparse(node)
 
 
 def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> str:
-    """Return a student's code that may be the answer to an exercise, but that no check sees: it
-    isn't the lesson's, and no answer needs it.
+    """Return the cells of a student that may have the answer to an exercise, but that no check
+    sees: they aren't the lesson's, and no answer needs them.
     """
-    code = [text for cell in cells if (text := find_code(cell, lesson)) is not None]
+    code = _join_cells(cells, lesson)
     read = [bindings.read_cell(cell) for cell in code]
     seen = {code[n] for name in lesson.answers for n in bindings.find_needed_cells(read, name)}
     for each in lesson.exercises:
@@ -329,13 +355,13 @@ def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> st
     given.difference_update(exercise.template.splitlines()[:1])  # which begins the answer, too
     found = []
     for cell in cells:
-        lines = cell["source"].splitlines()
-        if (find_code(cell, lesson) or cell["source"]) in seen:
-            lines = _lines(cell, lesson)
+        source = find_code(cell, lesson) or cell["source"]
+        is_seen = any(source in each for each in seen)
+        lines = _lines(cell, lesson) if is_seen else source.splitlines()
         text = "\n".join(line for line in lines if line.strip("# ") not in given)
         is_whole = cell["source"] in whole or is_given(cell)
         if re.search(exercise.pattern, text) and not is_whole:
-            found.append(text)
+            found.append(cell["source"])
     return "\n\n".join(found)
 
 
@@ -355,15 +381,15 @@ class Text(NamedTuple):
     is_owned: bool = False  #: whether its cell is this exercise's for sure, and no other's
 
 
-def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> tuple[dict[int, str], list[Text]]:
+def read_explanations(cells: Sequence[Cell], lesson: Lesson) -> tuple[dict[int, str], list[Text]]:
     """Return a student's explanations by the exercise's number, and the other texts.
 
     An explanation is the text of a call of ``explanation`` that is alone in its cell and in its
     exercise, which the cell's entry or the last check above tells. Further calls are other texts,
-    and so are strings, comments and Markdown that the lesson doesn't have.
+    and so are paragraphs in strings, comments and Markdown that the lesson doesn't have.
     """
     checks = lesson.checks
-    given = _given_lines(lesson)
+    given = _given_lines(lesson) | _translated(cells, lesson)
     values: dict[str, Any] = {}
     calls: dict[int, list[Text]] = {}
     others: list[Text] = []
@@ -378,23 +404,25 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> tuple[dict[int, 
         if not is_given(cell):
             named = {number for line in lines for number in given.get(line, ())}.union(passed)
             is_owned = is_entered and named <= {place} and source.count("explanation(") < 2
-            own = "\n".join(line for line in lines if line not in given)
-            found = [text for text in LISTED.split(own) if PROSE.search(text)]
+            found = [text for text in LISTED.split("\n".join(lines)) if _is_own(text, given)]
             others += [Text(_plain(text), place, is_owned) for text in found]
         if cell["cell_type"] != "code":
             current *= "\n## " not in f"\n{source}"
             continue
-        texts = [*explanations.find_calls(source, values)]
-        is_alone = len(texts) == 1 and not passed
-        for text in texts:
-            said = Text(UNREAD if text is None else _plain(text), place)
-            if said.text:
-                is_placed = is_alone and text is not None
-                calls.setdefault(current * is_placed, []).append(said)
+        for text, fault in (found := [*explanations.find_calls(source, values)]):
+            is_placed = len(found) == 1 and not passed and not fault
+            said = Text(": ".join(filter(None, [fault, _plain(text)])), place)
+            same = calls.setdefault(current * is_placed, [])
+            if text and said not in same:
+                same.append(said)
         if passed:
             current = place = passed[-1]
     placed = {n: calls.pop(n)[0].text for n in checks.values() if len(calls.get(n, ())) == 1}
-    further = [said for texts in calls.values() for said in texts]
+    further = [
+        said._replace(text=f"one of {len(texts)} calls: {said.text}") if n else said
+        for n, texts in calls.items()
+        for said in texts
+    ]
     called = "\n".join([*placed.values(), *(said.text for said in further)])
     return placed, further + [each for each in others if each.text not in called]
 
@@ -403,9 +431,28 @@ def _given_lines(lesson: Lesson) -> dict[str, set[int]]:
     """Return the lines of a lesson, with the exercise that alone has it, if any."""
     given: dict[str, set[int]] = {}
     for cell in lesson.cells:
-        for line in filter(PROSE.search, _lines(cell, lesson)):
+        for line in _lines(cell, lesson):
             given.setdefault(line, set()).add(find_entry(cell).get("exercise", 0))
     return {line: found if len(found) == 1 else set() for line, found in given.items()}
+
+
+def _is_own(text: str, given: Mapping[str, set[int]]) -> bool:
+    """Whether a paragraph is a text that the lesson doesn't have."""
+    own = (line for line in text.splitlines() if line not in given)
+    return bool(PROSE.search(" ".join(own)))
+
+
+def _translated(cells: Iterable[Cell], lesson: Lesson) -> dict[str, set[int]]:
+    """Return the headings in place of the lesson's, if there are as many, but for longer ones."""
+    own, theirs = ([line.split() for line in _headings(each)] for each in (cells, lesson.cells))
+    is_same = [line[0] for line in own] == [line[0] for line in theirs]
+    pairs = zip(own, theirs) if is_same else ()
+    return {" ".join(o): set() for o, t in pairs if o != t and len(o) <= len(t)}
+
+
+def _headings(cells: Iterable[Cell]) -> list[str]:
+    texts = (cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    return [line for line in "\n".join(texts).splitlines() if re.match("#+ ", line)]
 
 
 def _plain(text: str) -> str:

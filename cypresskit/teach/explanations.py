@@ -7,14 +7,17 @@ or cleared. ``cypresskit grade`` reads it there.
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from cypresskit.teach.bindings import find_bound_names, parse_cell, read_cell
 
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
 MAX_CHARACTERS = 10_000  # of a text that are read
+UNREAD = "a call of explanation() whose text only a run would give"
+SEVERAL = "a call of explanation() with {} arguments"
+BEGINS, ENDS = "\ue000", "\ue001"  # of source that stands in a text for what only a run would give
+SOURCE = re.compile(f"{BEGINS}[^{ENDS}]*{ENDS}")
 PLAIN_FORMAT = re.compile(r"(%[sd%]|\{\w*\}|[^%{}])*")
 
 
@@ -41,8 +44,15 @@ def explanation_cell(text: str = "") -> str:
     return f"{OPENS}\n{text}\n{CLOSES}"
 
 
-def find_calls(cell: str, values: dict[str, Any]) -> Iterator[str | None]:
-    """Yield the texts of the calls of ``explanation`` in a cell; None if only a run would give it.
+class Call(NamedTuple):
+    """A call of ``explanation``."""
+
+    text: str  #: with the source, in braces, of what only a run would give
+    fault: str = ""  #: why the text isn't an explanation, or ""
+
+
+def find_calls(cell: str, values: dict[str, Any]) -> Iterator[Call]:
+    """Yield the calls of ``explanation`` in a cell.
 
     ``values`` has the values of the names that earlier cells set, and gets this cell's.
     """
@@ -52,15 +62,22 @@ def find_calls(cell: str, values: dict[str, Any]) -> Iterator[str | None]:
         known = values if is_plain else {}  # others may set a name before they use it
         for call in ast.walk(statement):
             if isinstance(call, ast.Call) and _name(call.func) == "explanation":
-                texts = [*call.args, *(each.value for each in call.keywords if each.arg == "text")]
-                text = _evaluate(texts[0], known) if len(texts) == 1 else None
-                yield text if text is None else str(text)
+                yield _read_call(call, known)
         value = _evaluate(statement.value, values) if isinstance(statement, ast.Assign) else None
         for name in find_bound_names(statement):
             values.pop(name, None)
-        for target in getattr(statement, "targets", ()) if value is not None else ():
-            if isinstance(target, ast.Name):
+        for target in getattr(statement, "targets", ()):
+            if isinstance(target, ast.Name) and not SOURCE.fullmatch(str(value)):
                 values[target.id] = value
+
+
+def _read_call(call: ast.Call, values: Mapping[str, Any]) -> Call:
+    given = [*call.args, *(each.value for each in call.keywords)]
+    texts = [str(_evaluate(each, values)) for each in given]
+    text = " / ".join(filter(str.strip, texts))
+    is_read = all(SOURCE.sub("", each).strip() or not each.strip() for each in texts)
+    fault = SEVERAL.format(len(texts)) if len(texts) > 1 else "" if is_read else UNREAD
+    return Call(text.replace(BEGINS, "{").replace(ENDS, "}"), fault)
 
 
 def _name(function: ast.expr) -> str:
@@ -71,11 +88,16 @@ def _name(function: ast.expr) -> str:
 def _evaluate(node: ast.expr, values: Mapping[str, Any]) -> Any:
     """Return the value of a constant or a name, or of texts that are joined or formatted.
 
-    That of anything else is None.
+    That of anything else is its source, between ``BEGINS`` and ``ENDS``.
     """
-    with suppress(TypeError, LookupError, ValueError, AttributeError, RecursionError):
+    try:
         return _value(node, values)
-    return None
+    except (TypeError, LookupError, ValueError, AttributeError, RecursionError):
+        pass
+    try:
+        return f"{BEGINS}{ast.unparse(node).removeprefix('{').removesuffix('}')}{ENDS}"
+    except RecursionError:
+        return f"{BEGINS}...{ENDS}"
 
 
 def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
@@ -85,17 +107,17 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
         case ast.Name():
             return values[node.id]
         case ast.FormattedValue(conversion=-1, format_spec=None):
-            return str(_value(node.value, values))
+            return str(_evaluate(node.value, values))
         case ast.JoinedStr():
-            text = "".join(_value(part, values) for part in node.values)
+            text = "".join(_evaluate(part, values) for part in node.values)
         case ast.BinOp(op=ast.Add()):
-            text = "".join(_value(part, values) for part in (node.left, node.right))
+            text = "".join(_evaluate(part, values) for part in (node.left, node.right))
         case ast.BinOp(op=ast.Mod()):
             given = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
-            text = _template(node.left, values) % tuple(_value(each, values) for each in given)
+            text = _template(node.left, values) % tuple(_evaluate(each, values) for each in given)
         case ast.Call(func=ast.Attribute(value=template, attr="format")):
-            named = {str(each.arg): _value(each.value, values) for each in node.keywords}
-            given = [_value(each, values) for each in node.args]
+            named = {str(each.arg): _evaluate(each.value, values) for each in node.keywords}
+            given = [_evaluate(each, values) for each in node.args]
             text = _template(template, values).format(*given, **named)
         case _:
             raise ValueError("only a run would give it")
@@ -104,7 +126,7 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
 
 def _template(node: ast.expr, values: Mapping[str, Any]) -> str:
     """Return a format without widths, which may be huge."""
-    text = _value(node, values)
+    text = _evaluate(node, values)
     if not PLAIN_FORMAT.fullmatch(text):
         raise ValueError("it has more than places")
     return text
