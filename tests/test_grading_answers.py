@@ -42,7 +42,11 @@ def graded(tmp_path, monkeypatch) -> Callable[..., tuple[dict[int, GradedAnswer]
         student = hand_ins.student_of(tmp_path, notebooks)
         works = cmd_grade.student_work(LESSONS, None, student, None)
         (answers,) = works.values()
-        (row,) = gradebook.grade_rows(CourseRecords(LESSONS, [(student, works)]))
+        records = CourseRecords(LESSONS, [(student, works)])
+        (row,), page = gradebook.grade_rows(records), gradebook.render_page(records, student)
+        undecided = sum(each.points is None for each in answers.values())
+        assert page.count(gradebook.UNDECIDED) == undecided and ".csv" not in page
+        assert page.count("Not yet.") + page.count("Right.") + undecided == len(answers)
         return {exercise.number: answer for exercise, answer in answers.items()}, row
 
     return grade
@@ -136,7 +140,13 @@ def unnamed(exercise: course.Exercise) -> list[str]:
     if exercise.pattern == course.VALUE:
         return ["other = RIGHT", "other = replace(ck.HD5870, size=RIGHT)", "print(1024)  # RIGHT"]
     kernel = "'''\nmov r1.x, r0.y ; RIGHT\nend\n'''"
-    forms = [kernel, f"other = {kernel}", 'other = "RIGHT"', '"RIGHT"', 'other = ck.kernels["RIGHT"]']
+    forms = [
+        kernel,
+        f"other = {kernel}",
+        'other = "RIGHT"',
+        '"RIGHT"',
+        'other = ck.kernels["RIGHT"]',
+    ]
     forms += ['other = open("RIGHT.il").read()', 'ck.workbench(text="RIGHT")']
     call = f'ck.workbench(step="{exercise.step}", text="RIGHT")'
     calls = [call, f"other = {call}", f"a, b = {call}, 1", f"print({call}.text)", f"[{call}]"]

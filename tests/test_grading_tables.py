@@ -236,6 +236,10 @@ def test_who_handed_in_nothing_that_can_be_judged_gets_no_grade_to_import(tmp_pa
     put(tmp_path / "in/Bob_8_assignsubmission_file/x.ipynb", answer="right = 1")
     assert graded(tmp_path / "in", tmp_path / "out") == 0
     assert [row["Grade"] for row in rows(tmp_path / "out/moodle.csv")] == ["", "60.0"]
+    grades = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    assert [row["total"] for row in grades] == ["", "60.0"]
+    pages = {path.name[0]: path.read_text("utf-8") for path in tmp_path.glob("out/feedback/*")}
+    assert "<h1>Ada: no grade</h1>" in pages["A"] and "60 of 100" in pages["B"]
 
 
 def test_a_file_of_moodle_has_the_same_student_as_its_folders(tmp_path):
@@ -255,12 +259,24 @@ def test_the_commonest_wrong_answers_of_each_exercise_come_first(seed):
     exercises = LESSONS["09_bus"].exercises
     records = CourseRecords(LESSONS)
     wrong: Counter[tuple[str, str]] = Counter()
+    given, codes = set(), []
     for number in range(40):
         answers = {
-            e: GradedAnswer(Verdict(chance.random() < 0.3, chance.choice("abc"))) for e in exercises
+            e: GradedAnswer(
+                Verdict(chance.random() < 0.3, chance.choice("abc")),
+                unseen=f"{e.number} of {number}" * (chance.random() < 0.3),
+            )
+            for e in exercises
         }
-        records.works.append((Student(f"{number}", f"{number}"), {"09_bus": answers}))
-        wrong.update((e.name, f"{a.verdict}") for e, a in answers.items() if not a.verdict.right)
+        records.works.append((Student(f"{number}", f"S{number}"), {"09_bus": answers}))
+        found = [(e.name, f"{a.verdict}") for e, a in answers.items() if not a.verdict.right]
+        wrong.update(found)
+        given |= {(*each, f"S{number}") for each in found}
+        unseen = [a.unseen for a in answers.values() if a.unseen and not a.verdict.right]
+        codes += [f"S{number}:\n{code}" for code in unseen]
     table = gradebook.wrong_rows(records)
+    who = {(row["exercise"], row["verdict"]): row["students"].split(", ") for row in table}
+    assert {(*key, name) for key, names in who.items() for name in names} == given
+    assert all(any(code in row[gradebook.UNSEEN] for row in table) for code in codes)
     assert {(row["exercise"], row["verdict"]): row["count"] for row in table} == wrong
     assert table == sorted(table, key=lambda row: (row["exercise"], -row["count"]))

@@ -18,8 +18,8 @@ NO_SANDBOX = (
     " every page then says so. See Grading in docs/teaching.md."
 )
 UNKNOWN = (
-    "it has neither the title nor a check of a lesson that counts. If it is one, begin its first"
-    " cell with the title, such as `# 09 The bus`, and run the command again"
+    "it has neither the title nor a check of a lesson that counts. A lesson begins with the title,"
+    " such as `# 09 The bus`"
 )
 
 
@@ -56,20 +56,12 @@ UNKNOWN = (
 )
 def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""
-    from cypresskit.grading import course, gradebook, judging, submissions
+    from cypresskit.grading import gradebook, judging, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
     from cypresskit.timing import simulate
 
     try:
-        exercises, numbers = (
-            " ".join(given).replace(",", " ").split() for given in (args.exercises, args.lessons)
-        )
-        for name in exercises if numbers else ():
-            if name.split(".")[0] not in numbers:
-                raise ValueError(f"--exercises {name}: its lesson isn't in --lessons")
-        numbers = [*dict.fromkeys(numbers or (name.split(".")[0] for name in exercises))]
-        due = tuple(path.stem for path in course.select_notebooks(numbers))
-        lessons = course.select_exercises(course.read_lessons(), exercises)
+        lessons, due = select_lessons(args)
         students, left_out = submissions.find_students(args.submitted)
     except NotADirectoryError:
         raise CommandError(f"{args.submitted} is a file: unpack it into a folder") from None
@@ -82,23 +74,8 @@ def grade(args: argparse.Namespace) -> None:
     sandbox = None if args.no_sandbox else find_sandbox()
     if not sandbox and not args.no_sandbox:
         raise CommandError(NO_SANDBOX)
-    if gradebook.is_foreign(args.grades):
-        raise CommandError(
-            f"{args.grades} has files that this command didn't write: choose an empty folder, or"
-            " one that doesn't exist yet"
-        )
-    (args.grades / "feedback").mkdir(parents=True, exist_ok=True)
-    sheet = args.grades / gradebook.EXPLANATIONS
-    try:
-        points = gradebook.known_points(gradebook.parse_rows(sheet))
-    except ValueError as error:
-        raise CommandError(str(error)) from None
-    lessons = {stem: lesson for stem, lesson in lessons.items() if not due or stem in due}
     records = gradebook.CourseRecords(
-        lessons,
-        points=points,
-        sandboxed=bool(sandbox),
-        due=due,
+        lessons, points=open_folder(args.grades), sandboxed=bool(sandbox), due=due
     )
     if sandbox:
         simulate("sgemm_tn", 256)  # compiled here, since there nothing can be kept
@@ -106,33 +83,80 @@ def grade(args: argparse.Namespace) -> None:
     for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
         records.works.append((student, works))
         parts = [f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)]
-        print(f"{student.name}; {gradebook.describe_outcome(student, parts)}", flush=True)
+        outcome = gradebook.describe_outcome(student, parts)
+        print("; ".join([student.name, outcome, *records.questions(student)]), flush=True)
     faults = gradebook.write_all(records, args.grades)
-    report(records, sheet, left_out, faults)
+    if left_out:
+        print(f"Skipped hidden files: {', '.join(left_out)}", file=sys.stderr)
+    tell_what_counts(records)
+    tell_what_is_left(records, args.grades / gradebook.EXPLANATIONS)
+    tell_what_is_not_imported([student for student, _ in records.works])
+    if faults:
+        raise CommandError("\n".join(faults))
 
 
-def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None:
-    """Print which files were skipped, which students have no grade, and what is left to grade.
+def select_lessons(args: argparse.Namespace) -> tuple[dict, tuple[str, ...]]:
+    """Return the lessons that may be submitted, with the exercises that count, and the stems of
+    those that count for all students, if any are named.
+
+    Raises
+    ------
+    ValueError
+        If a lesson or an exercise doesn't exist, or contradicts another option.
+    """
+    from cypresskit.grading import course
+
+    exercises, numbers = (
+        " ".join(given).replace(",", " ").split() for given in (args.exercises, args.lessons)
+    )
+    for name in exercises if numbers else ():
+        if name.split(".")[0] not in numbers:
+            raise ValueError(f"--exercises {name}: its lesson isn't in --lessons")
+    numbers = [*dict.fromkeys(numbers or (name.split(".")[0] for name in exercises))]
+    due = tuple(path.stem for path in course.select_notebooks(numbers))
+    lessons = course.select_exercises(course.read_lessons(), exercises)
+    return {stem: lesson for stem, lesson in lessons.items() if not due or stem in due}, due
+
+
+def open_folder(grades: Path) -> dict[str, float]:
+    """Make the folder for tables and pages, or return the points that the teacher entered there.
 
     Raises
     ------
     CommandError
-        If there are ``faults``.
+        If the folder has other files, or a table that can't be read.
     """
-    from cypresskit.grading import gradebook, submissions
+    from cypresskit.grading import gradebook
 
-    if left_out:
-        print(f"Skipped hidden files: {', '.join(left_out)}", file=sys.stderr)
-    without = [student.name for student, works in records.works if not works]
-    if without:
+    if gradebook.is_foreign(grades):
+        raise CommandError(
+            f"{grades} has files that this command didn't write: choose an empty folder, or one"
+            " that doesn't exist yet"
+        )
+    (grades / "feedback").mkdir(parents=True, exist_ok=True)
+    try:
+        return gradebook.known_points(gradebook.parse_rows(grades / gradebook.EXPLANATIONS))
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def tell_what_counts(records) -> None:
+    """Print which students have no grade, and which lessons make up the maximum."""
+    if without := [student.name for student, works in records.works if not works]:
         print(f"Without a grade, {len(without)} of {len(records.works)}: {', '.join(without)}")
-    handed_in = Counter(stem for _, works in records.works for stem in works)
+    submitted = Counter(stem for _, works in records.works for stem in works)
     lessons = [
-        f"{records.lessons[stem].name} ({quantity(handed_in[stem], 'student')})"
+        f"{records.lessons[stem].name} ({quantity(submitted[stem], 'student')})"
         for stem in records.counted
     ]
     if lessons:
         print(f"The maximum is {records.maximum}, 100 for each lesson: {', '.join(lessons)}")
+
+
+def tell_what_is_left(records, sheet: Path) -> None:
+    """Print how many explanations have no points yet."""
+    from cypresskit.grading import gradebook
+
     rows = gradebook.explanation_rows(records)
     if waiting := sum(row[gradebook.RUBRIC] is None for row in rows):
         have = "has" if waiting == 1 else "have"
@@ -140,15 +164,19 @@ def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None
             f"{quantity(waiting, 'explanation')} {have} no points yet: enter them in"
             f" {one_line(str(sheet))}, and run this command again"
         )
-    systems = {student.system for student, _ in records.works} - {""}
-    strange = [student.name for student, _ in records.works if not student.system]
+
+
+def tell_what_is_not_imported(students: list) -> None:
+    """Print which students aren't in the table that Moodle or Canvas imports."""
+    from cypresskit.grading import submissions
+
+    systems = {student.system for student in students} - {""}
+    strange = [student.name for student in students if not student.system]
     if systems and strange:
         print(f"Not in the table for {systems.pop()}, by their names: {', '.join(strange)}")
     odd = [name for name in strange if not submissions.NAMES[submissions.CANVAS].match(name)]
     if not systems and odd != strange:
         print(f"No table for Canvas, which gives no names such as {', '.join(odd) or 'these'}")
-    if faults:
-        raise CommandError("\n".join(faults))
 
 
 def student_work(lessons: dict, sandbox, student, server) -> dict:
@@ -179,6 +207,6 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         _, stem, exercise, version = attempt
         judged.setdefault(stem, []).append((exercise, version, verdict))
     return {
-        stem: gradebook.combine_answers(lessons[stem], found, judged[stem], student.notes)
+        stem: gradebook.combine_answers(lessons[stem], found, judged[stem])
         for stem, found in notebooks.items()
     }

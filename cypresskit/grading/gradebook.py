@@ -11,7 +11,6 @@ points count for all students of the row. Columns that the teacher has added to 
 import csv
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,9 +34,11 @@ SAMPLES = "2 points, for example", "1 point, for example", "0 points, for exampl
 KEY = "key"
 NOT_SUBMITTED = "nothing was submitted"
 UNWRITTEN = "Nothing written."
+UNDECIDED = "Your notebook has other code that may be the answer. Your teacher decides."
+SAME = "as in exercise {}: {}"  # its number, the beginning of the texts
 BESIDE = "also written, outside of explanations"
 UNSEEN = "code that no check has seen"
-LISTED = "{} outside of the explanations: see {}"  # texts, the table
+LISTED = "{}: texts outside of the explanations (see {})"  # a lesson, the table
 UNTRIED = (
     "{}: it may be answered by {} (see {}). If so, set `{}` to it in a code cell, and grade again"
 )
@@ -58,6 +59,11 @@ class GradedAnswer(NamedTuple):
     lines_shown: int = 0  #: of a solution, by the workbench
     beside: str = ""  #: texts that stand in the exercise, outside of the explanation
     unseen: str = ""  #: code that may be the answer, but that no check has seen
+
+    @property
+    def is_unplaced(self) -> bool:
+        """Whether the texts in place of an explanation were found elsewhere."""
+        return self.explanation.startswith(course.ELSEWHERE)
 
     @property
     def points(self) -> int | None:
@@ -106,9 +112,10 @@ class CourseRecords:
     sandboxed: bool = True
     due: tuple[str, ...] = ()
 
-    def total(self, student: Student) -> float:
-        """Return a student's points for all lessons."""
-        return round(sum(self.grade(each)[0] for each in self.submissions(student)), 1)
+    def total(self, student: Student) -> float | None:
+        """Return a student's points for all lessons; None if no lesson of theirs was judged."""
+        grades = [self.grade(each)[0] for each in self.submissions(student)]
+        return round(sum(grades), 1) if grades else None
 
     @property
     def counted(self) -> list[str]:
@@ -174,6 +181,17 @@ class CourseRecords:
             words.append(f"not submitted: {', '.join(missing)}")
         return describe_outcome(student, words)
 
+    def questions(self, student: Student) -> list[str]:
+        """Return what the teacher has to look at in a student's work, and where."""
+        found = []
+        for _, lesson, answers in self.submissions(student):
+            if any(each.beside or each.is_unplaced for each in answers.values()):
+                found.append(LISTED.format(lesson.name, EXPLANATIONS))
+            for exercise, answer in answers.items():
+                if answer.unseen:
+                    found.append(UNTRIED.format(exercise.name, UNSEEN, WRONG, exercise.answer))
+        return found
+
 
 def describe_outcome(student: Student, judged: list[str]) -> str:
     """Return what was judged of a student's work, and the notes on the rest, in one sentence."""
@@ -200,7 +218,7 @@ def grade_rows(records: CourseRecords) -> Iterator[dict]:
         row: dict = {"id": student.id, "student": student.name}
         row["total"] = records.total(student)
         row["maximum"] = records.maximum
-        row["status"] = records.status(student)
+        row["status"] = "; ".join([records.status(student), *records.questions(student)])
         if not records.sandboxed:
             row["judging"] = UNSAFE
         for submission in submissions:
@@ -227,14 +245,19 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
                 found = (exercise, submission.student, answer)
                 groups.setdefault(key, []).append(found)
     rows = []
+    shown: dict[str, int] = {}  # the exercise that shows texts of no exercise
     for key, group in groups.items():
         exercise, _, first = group[0]
+        text = first.explanation
+        if first.is_unplaced:
+            number = shown.setdefault(exercise.name.partition(",")[0] + text, exercise.number)
+            text = text if number == exercise.number else SAME.format(number, elided(text, 100))
         beside = [f"{student.name}: {a.beside}" for _, student, a in group if a.beside]
         row = {
             "exercise": exercise.name,
             "question": exercise.why,
             **dict(zip(SAMPLES, (exercise.good, *exercise.samples))),
-            "explanation": first.explanation,
+            "explanation": text,
             BESIDE: elided(" / ".join(beside), MAX_CELL),
             "count": len(group),
             "students": ", ".join(student.name for _, student, _ in group),
@@ -247,13 +270,23 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
 
 def wrong_rows(records: CourseRecords) -> list[dict]:
     """Return the rows of ``wrong_answers.csv``, the most frequent of each exercise first."""
-    answers = [pair for submission in records.submissions() for pair in submission.answers.items()]
-    wrong = ((e.name, str(a.verdict), a.unseen) for e, a in answers if not a.verdict.right)
+    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for student, _, answers in records.submissions():
+        for exercise, answer in answers.items():
+            if not answer.verdict.right:
+                group = groups.setdefault((exercise.name, str(answer.verdict)), [])
+                group.append((student.name, answer.unseen))
     rows = [
-        {"exercise": name, "count": count, "verdict": verdict, UNSEEN: elided(unseen, MAX_CELL)}
-        for (name, verdict, unseen), count in Counter(wrong).most_common()
+        {
+            "exercise": name,
+            "count": len(group),
+            "verdict": verdict,
+            "students": ", ".join(student for student, _ in group),
+            UNSEEN: elided("\n\n".join(f"{who}:\n{code}" for who, code in group if code), MAX_CELL),
+        }
+        for (name, verdict), group in groups.items()
     ]
-    return sorted(rows, key=lambda row: row["exercise"])
+    return sorted(rows, key=lambda row: (row["exercise"], -row["count"]))
 
 
 def system_tables(records: CourseRecords) -> dict[str, list[dict]]:
@@ -262,9 +295,7 @@ def system_tables(records: CourseRecords) -> dict[str, list[dict]]:
     Moodle's is the grading worksheet of its assignment.
     """
     title = ", ".join(records.lessons[stem].name for stem in records.counted)
-    grades = [
-        (student, records.total(student) if works else "") for student, works in records.works
-    ]
+    grades = [(student, records.total(student)) for student, _ in records.works]
     moodle = [
         {"Identifier": f"Participant {student.id}", "Grade": grade, "Last modified (grade)": ""}
         for student, grade in grades
@@ -335,11 +366,11 @@ def render_page(records: CourseRecords, student: Student) -> str:
     status = records.status(student)
     if not records.sandboxed:
         status += f"; {UNSAFE}"
+    total = records.total(student)
     return PAGE.format(
         name=escape(student.name),
         status=escape(status),
-        total=records.total(student),
-        most=records.maximum,
+        total="no grade" if total is None else f"{total:g} of {records.maximum} points",
         lessons="".join(texts),
     )
 
@@ -353,7 +384,8 @@ def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) 
             points += f" A good explanation: {escape(exercise.good)}"
     return EXERCISE.format(
         name=escape(exercise.name),
-        verdict=html(answer.verdict) + f"<p>{answer.help}</p>" * bool(answer.help),
+        verdict=f"<p>{UNDECIDED}</p>" if answer.unseen else html(answer.verdict),
+        help=f"<p>{answer.help}</p>" * bool(answer.help),
         why=escape(exercise.why),
         explanation=f"<q>{escape(answer.explanation)}</q>" if answer.explanation else UNWRITTEN,
         points=points,
@@ -426,13 +458,12 @@ def combine_answers(
     lesson: Lesson,
     notebooks: list[list[course.Cell]],
     judged: list[tuple[Exercise, course.Version, Verdict]],
-    notes: list[str],
 ) -> dict[Exercise, GradedAnswer]:
     """Return a student's answers to a lesson, from all submitted notebooks of it.
 
     Of several versions of an answer, the first right one counts, or else the first. The last
     explanation counts. An exercise without one gets the texts that stand outside of explanations,
-    but for those that are surely another exercise's. ``notes`` get what the teacher has to look at.
+    but for those that are surely another exercise's.
     """
     answers: dict[Exercise, GradedAnswer] = {}
     for exercise, version, verdict in judged:
@@ -452,28 +483,31 @@ def combine_answers(
         explanations |= new
     counted = [exercise.number for exercise in lesson.exercises]
     others = [each for each in others if not each.is_owned or each.place in counted]
+    is_complete = explanations.keys() >= {*counted}
     for exercise, answer in answers.items():
         number = exercise.number
-        texts = [each.text for each in others if not each.is_owned or each.place == number]
-        unplaced = " / ".join([course.ELSEWHERE, *dict.fromkeys(texts)]) if texts else ""
-        here = [each.text for each in others if _nearest(counted, each.place) == number]
         is_explained = number in explanations
+        texts = [
+            each.text
+            for each in others
+            if (
+                _nearest(counted, each.place) == number
+                if each.is_owned or is_complete
+                else not is_explained
+            )
+        ]
+        text = " / ".join(dict.fromkeys(texts))
+        unplaced = elided(f"{course.ELSEWHERE} {text}", MAX_CELL) if text else ""
         unseen = [
             course.find_unseen(cells, lesson, exercise)
             for cells in notebooks
             if not answer.verdict.right
         ]
         answers[exercise] = answer._replace(
-            explanation=explanations.get(number, elided(unplaced, MAX_CELL)),
-            beside=" / ".join(dict.fromkeys(here)) if is_explained else "",
+            explanation=explanations.get(number, unplaced),
+            beside=text * is_explained,
             unseen="\n\n".join(filter(None, unseen)),
         )
-    if listed := {each.text for each in others}:
-        count = quantity(len(listed), "text")
-        notes.append(f"{lesson.name}: {LISTED.format(count, EXPLANATIONS)}")
-    for exercise, answer in answers.items():
-        if answer.unseen:
-            notes.append(UNTRIED.format(exercise.name, UNSEEN, WRONG, exercise.answer))
     return answers
 
 
