@@ -342,12 +342,13 @@ def test_with_reduced_motion_the_film_is_its_end(site, page):
 
 
 @pytest.mark.few(3)
+@pytest.mark.parametrize("width", [390, 768])
 @pytest.mark.parametrize("name", [name for name in pictures.PICTURES if name != "chart"])
-def test_no_label_covers_another_on_a_phone(name, show):
+def test_no_label_covers_another_on_a_narrow_page(name, width, show):
     page = show(pictures.PICTURES[name].make())
     place = "name => Object.assign(document.body, {className: 'cypresskit stage'}).dataset.picture"
     page.evaluate(f"{place} = name", name)
     page.add_style_tag(content=pictures.style())
-    page.set_viewport_size({"width": 375, "height": 844})  # 16 more than the picture
+    page.set_viewport_size({"width": width - 15, "height": 844})  # 16 more than the picture
     page.wait_for_timeout(1000)
     assert [fault for fault in page.evaluate(JS.faults) if " px: " not in fault] == []

@@ -57,10 +57,10 @@ CLAUSE_VERBS = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 #: How many wavefronts compute, and where its share is printed: pixels from the rows' right end.
 ALU_STATES = {
     "idle": 0,
-    "one computes": 104,
-    "two compute": 250,
-    "three compute": 390,
-    "four compute": 540,
+    "one computes": 116,
+    "two compute": 302,
+    "three compute": 446,
+    "four compute": 588,
 }
 
 
