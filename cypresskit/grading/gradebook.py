@@ -26,7 +26,7 @@ from cypresskit.tables import as_csv, elided, quantity, read_csv
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
-#: Percent of a lesson's points; of a lesson that lacks a part, the other part counts alone.
+#: Percent of a lesson's points
 SHARES = {"exercises": 60, "explanations": 40}
 FULL = 2  # points for an explanation
 RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
@@ -157,18 +157,13 @@ class CourseRecords:
         answers = submission.answers.items()
         right = sum(answer.verdict.right for _, answer in answers)
         given = sum(self.explanation_points(*pair) or 0 for pair in answers)
-        counts = {
-            "exercises": (right, len(answers)),
-            "explanations": (given, FULL * len(answers)),
-        }
-        parts = {name: count for name, count in counts.items() if count[1]}
-        points = {name: SHARES[name] * earned / most for name, (earned, most) in parts.items()}
-        words = "; ".join(
-            f"{name}: {earned:g} of {most} ({points[name]:.3g} of {SHARES[name]} points)"
-            for name, (earned, most) in parts.items()
-        )
-        whole = sum(SHARES[name] for name in parts) or 1
-        return round(100 * sum(points.values()) / whole, 1), words
+        total, words = 0.0, []
+        for (name, share), earned, most in zip(SHARES.items(), (right, given), (1, FULL)):
+            most *= len(answers)
+            points = share * earned / most
+            total += points
+            words.append(f"{name}: {earned:g} of {most} ({points:.3g} of {share} points)")
+        return round(total, 1), "; ".join(words)
 
     def status(self, student: Student) -> str:
         """Return which of a student's files and lessons were judged, and why others weren't."""
@@ -433,14 +428,12 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
     files = {GRADES: format_csv(grade_rows(records))}
-    others = {WRONG: format_csv(found) if (found := wrong_rows(records)) else b""}
+    files[WRONG] = format_csv(found) if (found := wrong_rows(records)) else b""
     for name, table in system_tables(records).items():
-        others[name] = as_csv(table).encode("utf-8", "replace") if table else b""
-    for name, data in others.items():
-        if data:
-            files[name] = data
-        else:
-            (folder / name).unlink(missing_ok=True)  # of an earlier run
+        files[name] = as_csv(table).encode("utf-8", "replace") if table else b""
+    for name in [name for name, data in files.items() if not data]:
+        del files[name]
+        (folder / name).unlink(missing_ok=True)  # of an earlier run
     if not faults:
         files = {EXPLANATIONS: format_csv(rows)} | files
     for student, _ in records.works:
