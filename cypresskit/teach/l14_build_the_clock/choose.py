@@ -120,7 +120,7 @@ class Clock:
         self, kernel: Source, overhead: float = 7, pause: float = 40, memory: float = MEMORY
     ) -> list[Step]:
         """Return the steps of an iteration of a kernel's loop."""
-        return self.timed(clauses(kernel), overhead, pause, memory)
+        return list(self.timed(clauses(kernel), overhead, pause, memory))
 
     def speed(
         self,
