@@ -475,6 +475,8 @@ def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
         page.locator("#bench", has_text=f"{speed} Gflop/s at N = {launch.n:,}").wait_for()
         page.wait_for_function("name => window.correct === name", arg=launch.kernel)
         assert not il.is_visible()
+    type_at_end(page, "\nnonsense")
+    page.wait_for_function("() => window.correct === undefined")
     page.evaluate(OPEN, "01b")
     assert text_of(page) == f"{STEPS['01b'].starter}\n; mine"
     page.locator("#bench", has_text="is missing").wait_for()

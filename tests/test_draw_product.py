@@ -10,7 +10,7 @@ import pytest
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.chart import NARROW, WIDE
-from cypresskit.draw.product import CLASSES, added_in_pairs, errors_of, exact_product
+from cypresskit.draw.product import CLASSES, added_in_pairs, compare_with_exact, exact_product
 
 KERNELS = ["sgemm_tn", "sgemm_64x64_lds", "dgemm_nn", "dgemm_tn_stream_2x8", "sgemm_naive"]
 
@@ -42,7 +42,7 @@ def test_errors_are_exact(dtype, seed):
     a = (rng.standard_normal((m, k)) * 10.0 ** rng.integers(-8, 8, (m, 1))).astype(dtype)
     b = (rng.standard_normal((k, n)) * 10.0 ** rng.integers(-8, 8, (1, n))).astype(dtype)
     for c in (a @ b, added_in_pairs(a, b), np.zeros((m, n), dtype)):
-        errors = errors_of(c, *exact_product(a, b))
+        errors = compare_with_exact(c, *exact_product(a, b))
         for i, j in np.ndindex(m, n):
             terms = (Fraction(float(a[i, t])) * Fraction(float(b[t, j])) for t in range(k))
             true = abs(Fraction(float(c[i, j])) - sum(terms))

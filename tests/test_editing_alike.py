@@ -1,4 +1,4 @@
-"""Of the same mistake in several lines, one of these is named, or none, but no right line."""
+"""Of the same mistake in several lines, one of these is named, or none: no right line alone."""
 
 import random
 import re
@@ -82,7 +82,7 @@ def known_of(step: str, rng: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_no_right_line_is_named(seed):
+def test_no_right_line_is_named_alone(seed):
     rng = random.Random(seed)
     while True:
         step = rng.choice([*RIGHT])

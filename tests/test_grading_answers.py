@@ -200,6 +200,41 @@ def test_an_answer_that_was_split_is_judged_or_listed(stem, number, graded):
         assert answers[exercise.number].points != 0, parts
 
 
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_a_function_that_was_split_is_one_answer(stem, number, graded):
+    """Between its head and its lines, which may begin with a magic command."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    head, *lines = answer(exercise).splitlines()
+    if head.startswith("def "):
+        for body in "\n".join(lines), "\n".join(["    %time 1", *lines]):
+            answers, _ = graded(placed(lesson, exercise, head, body))
+            assert answers[exercise.number].points == 1, body
+
+
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_a_cell_that_begins_with_an_empty_line_is_a_cell(stem, number, graded):
+    """A right answer counts, though a wrong one follows."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    wrong = "\n" + answer(exercise, said="WRONG")
+    answers, _ = graded(placed(lesson, exercise, answer(exercise), wrong))
+    assert answers[exercise.number].points == 1
+
+
+def test_a_cell_is_not_seen_for_being_a_part_of_a_line_that_is_judged():
+    """Of `limit = 160`, which is judged, `t = 16` is a part."""
+    lesson, exercise = next(
+        (lesson, exercise)
+        for lesson in LESSONS.values()
+        for exercise in lesson.exercises
+        if exercise.pattern == course.VALUE and len(exercise.answer) > 1
+    )
+    other = f"{exercise.answer[-1]} = 16"
+    cells = placed(lesson, exercise, other, f"{exercise.answer} = 160")
+    assert other in course.find_unseen(cells, lesson, exercise).split("\n\n")
+
+
 def test_what_is_not_answered_has_no_points(graded):
     """In a lesson as handed out, and where a student solved another exercise with a helper."""
     for lesson in LESSONS.values():

@@ -18,8 +18,8 @@ NO_SANDBOX = (
     " every page then says so. See Grading in docs/teaching.md."
 )
 UNKNOWN = (
-    "it has neither the title nor a check of a lesson that counts. A lesson begins with the title,"
-    " such as `# 09 The bus`"
+    "it has neither the title nor a check of a lesson that counts. Its first cell has to begin with"
+    " its title, such as `# 09 The bus`"
 )
 
 
@@ -119,7 +119,7 @@ def select_lessons(args: argparse.Namespace) -> tuple[dict, tuple[str, ...]]:
 
 
 def open_folder(grades: Path) -> dict[str, float]:
-    """Make the folder for tables and pages, or return the points that the teacher entered there.
+    """Make the folder for tables and pages; return the points that the teacher entered in it.
 
     Raises
     ------

@@ -56,7 +56,7 @@ def product(kernel: Source = "sgemm_tn", n: int = 512, seed: int = 1) -> Chart:
     unit = float(np.spacing(np.array(np.sqrt(n), dtype)))
     exact = exact_product(a, b)
     errors, least = (
-        errors_of(c, *exact) for c in (gemm(a, b, kernel=launched), added_in_pairs(a, b))
+        compare_with_exact(c, *exact) for c in (gemm(a, b, kernel=launched), added_in_pairs(a, b))
     )
     is_wrong = errors > rounding_bounds(a, b, 0, 1, 0, dtype)
     means, wrong = (_folded(values, launched.block) for values in (errors / unit, is_wrong))
@@ -115,7 +115,7 @@ def exact_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return high, low
 
 
-def errors_of(c: np.ndarray, high: np.ndarray, low: np.ndarray) -> np.ndarray:
+def compare_with_exact(c: np.ndarray, high: np.ndarray, low: np.ndarray) -> np.ndarray:
     """Return how far each element of ``c`` is off ``high`` + ``low``, in float64."""
     with np.errstate(all="ignore"):  # an incorrect kernel's NaN
         errors = np.abs(c - high - low)

@@ -200,7 +200,7 @@ CHARTS = {
     "matsumoto": PublishedChart(
         "With overlap {padded to 1792:.0f} Gflop/s at most, without {no overlap:.0f}",
         "Matsumoto's figures 1 and 2, products larger than the card",
-        NO_NUMBERS + " It names the block of 1792, to whose multiples the upper curves belong.",
+        NO_NUMBERS + " It names the block of 1792: without overlap, only its multiples are drawn.",
         {
             "padded to multiples of 128": "overlap, a block for each N",
             "padded to 1792": "overlap, blocks of 1792",

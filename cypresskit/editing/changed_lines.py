@@ -243,8 +243,8 @@ class _Search:
         self.given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
         counted = StepCount()
         self.before = _result(self.given, seen.kernel.text, counted)
-        #: Of one run; doubles take twice as long
-        self.steps = counted.steps * (BYTES[seen.kernel.precision] // 4)
+        self.step_cost = BYTES[seen.kernel.precision] // 4  # doubles take twice as long
+        self.steps = counted.steps  # of the latest run
         self.steps_left = MAX_STEPS
         self.wrong = self.given.wrong(self.before)
 
@@ -493,7 +493,7 @@ class _Search:
 
     def _is_right(self, kernel: Kernel) -> bool:
         """Return whether nothing is found in a kernel, in place of one whose C is right."""
-        self.steps_left -= 4 * self.steps
+        self.steps_left -= 4 * self.steps * self.step_cost
         with suppress(*FAILURES):
             alpha, beta = self.seen.alpha, self.seen.beta
             found = verify(kernel)
@@ -506,8 +506,10 @@ class _Search:
         """Return how many elements of a product a text makes correct, and how many it leaves
         incorrect; (0, 0) if it changes one of these, or leaves the one that is shown.
         """
-        self.steps_left -= self.steps
-        result = _result(self.given, text)
+        counted = StepCount()
+        result = _result(self.given, text, counted)
+        self.steps = counted.steps
+        self.steps_left -= self.steps * self.step_cost
         wrong = self.given.wrong(result)
         if (wrong & (result != self.before) & ~np.isnan(self.before)).any():
             return 0, 0

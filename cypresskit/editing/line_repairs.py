@@ -145,7 +145,7 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
 
 def exchanges(lines: Sequence[Words]) -> Iterator[tuple[str, list[Words]]]:
     """Yield two textures, or words that lines of one kind read, such as "r2.x and r2.y", with the
-    lines in which these are exchanged: first of the words that are one of two.
+    lines in which these are exchanged: first those where lines differ in two words only.
     """
     if all(FETCH.match(words[0]) for words in lines):
         swapped = str.maketrans("01", "10")
@@ -172,14 +172,15 @@ def likewise(words: Words, right: Words, other: Words) -> Words:
         return next(iter(_multiply_add(other)), other) if other[0] == words[0] else other
     made = [*other]
     for place in _different(words, right):
-        (wrong, letters), (good, put), (name, held) = (
+        (wrong_name, wrong_part), (right_name, right_part), (name, part) = (
             _split(line[place]) if place else line[0].partition(OFFSET)[::2]
             for line in (words, right, other)
         )
-        if words[place] != other[place] and (wrong != good or held != letters):
+        if words[place] != other[place] and (wrong_name != right_name or part != wrong_part):
             return other
         mark = "." if place else OFFSET
-        made[place] = f"{good if name == wrong else name}{mark}{put}".removesuffix(mark)
+        name = right_name if name == wrong_name else name
+        made[place] = f"{name}{mark}{right_part}".removesuffix(mark)
         if place > 1 and right[place] == register_of(words[1]):  # a sum's own register
             made[place] = register_of(other[1])
     return made

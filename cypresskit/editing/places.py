@@ -42,7 +42,7 @@ def said_of_place(
     ways = (("its address comes from", here), ("its loop's test comes from", tests))
     for how, starts in ways if finding.line not in own or finding.kind != "race" else ():
         if found := sorted(origins(program, starts) & {*own}):
-            text = f"{how} {named_lines(found)}{_alike(finding, given, found)}"
+            text = f"{how} {named_lines(found)}{_same_place(finding, given, found)}"
             if finding.element.startswith("lds") and "outside" in finding.kind:
                 declared = (
                     n for n, each in enumerate(lines, 1) if each.strip().startswith("dcl_lds")
@@ -52,7 +52,7 @@ def said_of_place(
     return None
 
 
-def _alike(finding: Finding, given: Product, lines: Collection[int]) -> str:
+def _same_place(finding: Finding, given: Product, lines: Collection[int]) -> str:
     """Return which two work-items of a line store to one place, the bit in which alone their
     numbers differ, and what some lines compute alike for both; or "".
     """
@@ -62,7 +62,13 @@ def _alike(finding: Finding, given: Product, lines: Collection[int]) -> str:
     text = f": work-items {one} and {other} store to one place"
     bits = one ^ other
     text += f"; bit {bits.bit_length() - 1} of their number is lost" * (bits.bit_count() == 1)
-    runs = [StepRecorder(item) for item in (one, other)]
+    same = _equal_results(given, (one, other), lines)
+    return text + f"; both have the same {listed(same)}" * bool(same)
+
+
+def _equal_results(given: Product, items: Sequence[int], lines: Collection[int]) -> list[str]:
+    """Return the registers, each with its line, that some lines set alike in two work-items."""
+    runs = [StepRecorder(item) for item in items]
     with suppress(KernelError):
         given.run(observers=runs)
     program = given.kernel.program
@@ -73,4 +79,4 @@ def _alike(finding: Finding, given: Product, lines: Collection[int]) -> str:
         words = {run.steps[n].words[key[1]] for run, steps in zip(runs, last) for n in steps}
         if all(last) and len(words) == 1:
             same.append(f"r{key[0]}.{LETTERS[key[1]]} (line {runs[0].line(last[0][0])})")
-    return text + f": both have the same {listed(same)}" * bool(same)
+    return same

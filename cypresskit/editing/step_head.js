@@ -39,7 +39,8 @@ export class StepHead {
     })
     this.stuck = make(this.box, "div", {hidden: ""})
     const more = {
-      title: "With our registers, which may not be yours. The history says so.",
+      title:
+        "With our registers, which may not be yours. The history says so if a whole line is shown.",
       onclick: owner.more,
     }
     this.more = make(this.stuck, "button", more, HINT)
@@ -134,9 +135,8 @@ export class StepHead {
   /** Show the lines that a stuck reader asked for. */
   showLines({lines, hint, end}) {
     this.shown.replaceChildren()
-    for (const line of [...lines, hint])
-      if (line) make(make(this.shown, "p"), "code", {}, line)
-    make(this.shown, "p", {}, hint ? "Each ? is a register. Which ones?" : end)
+    for (const line of [...lines, hint]) if (line) make(make(this.shown, "p"), "code", {}, line)
+    make(this.shown, "p", {}, hint ? "Each ? is a source. Which ones?" : end)
     this.more.textContent = hint ? "Show this line" : HINT
   }
 

@@ -137,7 +137,10 @@ export class Workbench {
     makeTerms(il, state.tables.il_minute)
     makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), state.tables.legend)
     for (const name of opens) this.panels.open(name)
-    if (state.newcomer) this.panels.open("il") // the site's page says so
+    if (state.newcomer) {
+      il.parentElement.prepend(il) // the site's page says so
+      this.panels.open("il")
+    }
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.showHistory(state.history)
     this.showUnsaved(state.problem)

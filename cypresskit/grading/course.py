@@ -26,12 +26,12 @@ METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
 ELSEWHERE = "(not in a single call below its exercise)"  # precedes other texts
 MAX_VERSIONS = 5  # of an answer to an exercise that are judged, the last ones
-EMPTY = "the file is empty"
+EMPTY = "the file is empty: another copy is needed"
 DAMAGED = (
-    "the file is no whole notebook: it is damaged, was saved only in part, or is an archive, to be"
-    " unpacked. Nothing in it was read"
+    "the file is no whole notebook. It may be damaged, saved only in part, or an archive that has"
+    " to be unpacked. Nothing in it was read: another copy is needed"
 )
-OLD = "it is a notebook in an old format: JupyterLab opens it, and saves it in a new one"
+OLD = "it is a notebook in an old format: it has to be opened in JupyterLab, and saved"
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 TITLE = re.compile(r"# (\d\d .+)")
@@ -48,7 +48,7 @@ VALUE = r"\w\s*=\s*\w|\d\d"
 IL_CODE = re.compile(r"^[ \t]*[a-z]\S*+([ \t]+-?(?=\w+[.\[]\w|[a-z]+\d)\S++)+[ \t]*(;|$)", re.M)
 FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.S)
 COMMENT = re.compile(r"(?:#|^\s*!|^\s*%(?=\s))(.*)")  # or a command
-PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words in a line
+PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words
 
 Cell = dict[str, Any]
 
@@ -319,8 +319,9 @@ def _join_cells(cells: Sequence[Cell], lesson: Lesson) -> list[str]:
         if (text := find_code(cell, lesson)) is None:
             continue
         joined = "\n".join([*code[-1:], text])
-        is_part = text[:1].isspace() or not bindings.parse_cell(bindings.read_cell(text))
-        if code and is_part and bindings.parse_cell(joined):
+        is_indented = text.lstrip("\n")[:1] in {" ", "\t"}
+        is_part = is_indented or not bindings.parse_cell(bindings.read_cell(text))
+        if code and is_part and bindings.parse_cell(bindings.read_cell(joined)):
             code[-1] = joined
         else:
             code.append(text)
@@ -329,15 +330,19 @@ def _join_cells(cells: Sequence[Cell], lesson: Lesson) -> list[str]:
 
 def _passed(cell: str, exercise: Exercise) -> Iterator[str]:
     """Yield what a cell's calls of a check pass to it, and its workbenches of the step."""
-    step = f"step={exercise.step!r}" if exercise.step else exercise.checker
-    is_calling = exercise.checker in cell or "workbench(" in cell
-    for node in ast.walk((bindings.parse_cell(cell) if is_calling else None) or ast.Module([], [])):
-        if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            if name.endswith(exercise.checker):
-                yield from map(ast.unparse, node.args[:1])
-            elif name.endswith("workbench") and step in map(ast.unparse, node.keywords):
-                yield ast.unparse(node)
+    if exercise.checker not in cell and "workbench(" not in cell:
+        return
+    step = f"step={exercise.step!r}"
+    for node in ast.walk(bindings.parse_cell(cell) or ast.Module([], [])):
+        if not isinstance(node, ast.Call):
+            continue
+
+        name = ast.unparse(node.func)
+        keywords = [ast.unparse(each) for each in node.keywords]
+        if name.endswith(exercise.checker):
+            yield from map(ast.unparse, node.args[:1])
+        elif exercise.step and name.endswith("workbench") and step in keywords:
+            yield ast.unparse(node)
 
 
 def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> str:
@@ -356,7 +361,7 @@ def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> st
     found = []
     for cell in cells:
         source = find_code(cell, lesson) or cell["source"]
-        is_seen = any(source in each for each in seen)
+        is_seen = any(f"\n{source}\n" in f"\n{each}\n" for each in seen)
         lines = _lines(cell, lesson) if is_seen else source.splitlines()
         text = "\n".join(line for line in lines if line.strip("# ") not in given)
         is_whole = cell["source"] in whole or is_given(cell)

@@ -209,22 +209,26 @@ class Bench {
   hear(content) {
     const isText = content.type === "state" || content.type === "text"
     if (isText && !this.newer) this.take(content) // or else an older one
-    if (content.part === "clocks") this.speed = content.gflops ?? 0
-    if (content.part === "clocks" && isEmbedded)
-      tellPage({type: "clocks", step: page.step, isRight: this.speed > 0})
     if (content.type === "state" && !attempt(() => localStorage.getItem(VISITED))) {
       attempt(() => localStorage.setItem(VISITED, "yes"))
       content.newcomer = true
     }
     if (content.edit === this.newer?.edit) this.newer = undefined
+    if (content.part === "clocks" && !this.newer) this.setSpeed(content.gflops ?? 0)
     this.showNext(content.history?.kept ?? content.kept)
     this.tell(content)
   }
 
-  /** Take a text, whoever has changed it. */
+  /** Take a text, whoever has changed it. Whether it is correct isn't known yet. */
   take({edit, text}) {
     this.newest = {type: "text", edit, text}
-    this.speed = 0
+    this.setSpeed(0)
+  }
+
+  /** Note the newest text's speed: 0 until C is known to be correct. */
+  setSpeed(gflops) {
+    this.speed = gflops
+    if (isEmbedded) tellPage({type: "clocks", step: page.step, isRight: gflops > 0})
   }
 
   /** Pass a message to the widget. */

@@ -1,5 +1,5 @@
-"""Pictures that the page draws itself, as SVG whose parts appear one after the other: each shows
-what a step's heading says, and ends with it. Their data are recordings of simulated runs.
+"""Pictures that only this page has, as SVG whose parts appear one after the other: the lessons'
+pictures show more than a step's heading says. Their data are recordings of simulated runs.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,15 @@ def _picture(kind: str, panels: Iterator[str]) -> str:
     return f'<div class="drawn {kind}">{"".join(panels)}</div>'
 
 
-def _panel(title: str, said: str, size: tuple[int, int], inside: str) -> str:
-    """Return a panel as SVG. What it says is beside its title, or below a narrow one."""
+def _panel(title: str, said: str, size: tuple[int, int], inside: str, more: str = "") -> str:
+    """Return a panel as SVG. What it says is beside its title, or below a narrow one; a screen
+    reader says ``more``, too.
+    """
     width, height = size
     place = f'x="{width}" y="16" class="end"' if width == WIDTH else 'x="0" y="32"'
     title = title.replace(" x ", " \N{MULTIPLICATION SIGN} ")
     return (
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}: {said}">'
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{title}: {said}{more}">'
         f'<text x="0" y="16" class="title">{title}</text>'
         f'<text {place} data-said="">{said}</text>{inside}</svg>'
     )
@@ -112,7 +114,8 @@ def units() -> Iterator[str]:
             inside += f'<text x="0" y="{y}"{kind}>{UNITS[unit]}: {number:.0f} clocks</text>'
             inside += f'<path class="{unit.lower()} run" d="M0 {y + 6}h{width:.1f}v14H0z"'
             inside += f' style="--t:{number / most:.3f}"/>'
-        yield _panel(title, count(rows * columns, "product"), (SIDE, 114), inside)
+        more = "".join(f", {UNITS[unit]} {number:.0f} clocks" for unit, number in of.items())
+        yield _panel(title, count(rows * columns, "product"), (SIDE, 114), inside, more)
 
 
 def clocks(name: str) -> dict[str, float]:
@@ -128,31 +131,31 @@ def clocks(name: str) -> dict[str, float]:
 
 def packing() -> Iterator[str]:
     """Yield the loop's bundles in both orders of its products, colored by their texel of B."""
-    packed = {name: bundles(name) for name in ("02", "03")}
+    packed = {"Before": bundles("02"), "In the other order": bundles("03")}
     most = max(map(len, packed.values()))
-    for title, rows in zip(("Before", "In the other order"), packed.values()):
+    for title, rows in packed.items():
         texels = sorted({texel for row in rows for _, texel, _ in row if texel})
-        inside = ""
-        for n, row in enumerate(rows):
-            y = 28 + 15 * n
-            inside += f'<g class="at" style="--t:{n / most:.3f}">'
-            inside += f'<text x="16" y="{y + 11}" class="end">{n + 1}</text>'
-            for slot in range(5):
-                kind, words = "empty", ""
-                for place, texel, target in row:
-                    if place == slot:
-                        kind = f"b b{texels.index(texel)}" if texel else "other"
-                        words = target
-                x = 22 + 56 * slot
-                inside += f'<rect class="{kind}" x="{x}" y="{y}" width="54" height="13"/>'
-                inside += f'<text x="{x + 27}" y="{y + 10.5}" class="mid">{words}</text>'
-            inside += "</g>"
+        inside = "".join(_bundle(n, row, texels, n / most) for n, row in enumerate(rows))
         yield _panel(title, count(len(rows), "bundle"), (WIDTH, 32 + 15 * most), inside)
 
 
+def _bundle(n: int, row: list[tuple[int, str, str]], texels: list[str], time: float) -> str:
+    """Return a bundle as SVG: its number, and its five slots."""
+    y = 28 + 15 * n
+    filled = {slot: (texel, words) for slot, texel, words in row}
+    parts = [f'<text x="16" y="{y + 11}" class="end">{n + 1}</text>']
+    for slot in range(5):
+        texel, words = filled.get(slot, ("", ""))
+        kind = f"b b{texels.index(texel)}" if texel else "other" if words else "empty"
+        x = 22 + 56 * slot
+        parts.append(f'<rect class="{kind}" x="{x}" y="{y}" width="54" height="13"/>')
+        parts.append(f'<text x="{x + 27}" y="{y + 10.5}" class="mid">{words}</text>')
+    return f'<g class="at" style="--t:{time:.3f}">{"".join(parts)}</g>'
+
+
 def bundles(name: str) -> list[list[tuple[int, str, str]]]:
-    """Return the bundles of a kernel's loop. Each operation is its slot, the register that holds
-    its texel of B ("" if it is no product), and what it adds to.
+    """Return the bundles of a kernel's loop. Each operation is its slot; the register that holds
+    its texel of B, or "" if it is no product; and what a product adds to, or the operation's name.
     """
     code = compile(kernel(name).program)
     rows = []
@@ -174,7 +177,7 @@ def bundles(name: str) -> list[list[tuple[int, str, str]]]:
 
 def race() -> Iterator[str]:
     """Yield the maps of C of three kernels at the moment when the fastest is done."""
-    titles = {"nn": "A as it is", "lds": "A as it is, shared", LAST: "A transposed"}
+    titles = {"nn": "A as it is", "lds": "A through the LDS", LAST: "A transposed"}
     n = KERNELS["lds"].launch.n
     scenes = {title: Scene(report(name, n), 0, False) for name, title in titles.items()}
     last = min(scene.clocks[-1] for scene in scenes.values())
@@ -194,10 +197,8 @@ def race() -> Iterator[str]:
 
 
 def tiles(numbers: np.ndarray, across: int) -> str:
-    """Return tiles of a map as an SVG path: a line through each row of neighbors."""
-    ends = np.flatnonzero((np.diff(numbers) != 1) | (numbers[1:] % across == 0))
-    pieces = np.split(numbers, ends + 1)
-    return "".join(f"M{each[0] % across} {each[0] // across + 0.5}h{len(each)}" for each in pieces)
+    """Return tiles of a map as an SVG path."""
+    return "".join(f"M{n % across} {n // across + 0.5}h1" for n in numbers)
 
 
 DRAWN = {"reuse": reuse, "units": units, "packing": packing, "three": race}

@@ -55,10 +55,10 @@ def names() -> dict[str, Any]:
     }
 
 
-def _gain_today(experiment: str, before: str, after: str) -> float:
-    """Return the ratio of two figures that were measured on the H200."""
+def _gain_today(experiment: str, slower: str, faster: str) -> float:
+    """Return the second case's figure over the first's, as measured on the H200."""
     figures = today.figures(experiment)
-    return figures[after] / figures[before]
+    return figures[faster] / figures[slower]
 
 
 def filled(text: str) -> str:

@@ -171,40 +171,37 @@
   )
   for (const stage of stages.values()) near.observe(stage)
 
+  const SEEN = {threshold: [0, 0.2, 0.4, 0.61, 0.8]}
+  const isSeen = ({intersectionRatio, intersectionRect}) =>
+    intersectionRatio > 0.6 || intersectionRect.height > 0.55 * innerHeight
+
   function playWhenSeen(picture) {
-    const seen = new IntersectionObserver(
-      ([{intersectionRatio, intersectionRect}]) => {
-        const isSeen = intersectionRatio > 0.6 || intersectionRect.height > 0.55 * innerHeight
-        if (!isSeen) return
-        const player = $("[data-ready]", picture) && picture
-        if (!player) {
-          const again = () => {
-            seen.unobserve(picture)
-            seen.observe(picture)
-          }
-          setTimeout(again, 200)
-          return
+    const seen = new IntersectionObserver(([one]) => {
+      if (!isSeen(one)) return
+      const player = $("[data-ready]", picture) && picture
+      if (!player) {
+        const again = () => {
+          seen.unobserve(picture)
+          seen.observe(picture)
         }
-        seen.disconnect()
-        if (!CALM.matches) player.dispatchEvent(new Event("cypresskit-play"))
-      },
-      {threshold: [0, 0.2, 0.4, 0.61, 0.8]},
-    )
+        setTimeout(again, 200)
+        return
+      }
+      seen.disconnect()
+      if (!CALM.matches) player.dispatchEvent(new Event("cypresskit-play"))
+    }, SEEN)
     seen.observe(picture)
   }
 
-  // Pictures that the page holds move once they are seen, and again.
-  const drawn = new IntersectionObserver(
-    (found) => {
-      for (const {isIntersecting, target} of found)
-        if (isIntersecting) target.toggleAttribute("data-playing", true)
-    },
-    {threshold: 0.6},
-  )
+  // The page's own pictures play when they are seen, and when their button is pressed.
+  const drawn = new IntersectionObserver((found) => {
+    for (const one of found) if (isSeen(one)) one.target.toggleAttribute("data-playing", true)
+  }, SEEN)
   for (const picture of all(".drawn")) {
     drawn.observe(picture)
     const again = document.createElement("button")
-    Object.assign(again, {type: "button", textContent: "Again", hidden: CALM.matches})
+    Object.assign(again, {type: "button", textContent: "Play again", hidden: CALM.matches})
+    again.ariaLabel = `Play again: ${picture.closest("section").dataset.title}`
     again.addEventListener("click", () => {
       picture.removeAttribute("data-playing")
       picture.getBoundingClientRect() // so that it begins anew
@@ -234,7 +231,7 @@
     const value = Number(step.dataset.speed)
     $("span", strip).textContent = `${steps.indexOf(step) + 1} of ${steps.length}`
     $("b", strip).textContent = `${whole.format(value)} Gflop/s`
-    strip.style.setProperty("--at", String(value / 2014))
+    strip.style.setProperty("--at", String(value / Number(strip.dataset.paper)))
     const shown = $("[data-count]", step)
     if (!shown.dataset.done) {
       shown.dataset.done = "yes"
@@ -284,6 +281,7 @@
       frame.src = `bench/index.html?embed&step=${name}`
       next = document.createElement("p")
       next.className = "next"
+      next.setAttribute("role", "status")
       bench.append(frame, next)
       step.append(bench)
     }

@@ -247,6 +247,7 @@ def write(site: Path, address: str = "") -> None:
         rail=rail(),
         menu=menu(site),
         steps=len(KERNELS),
+        paper=names()["paper"](),
         body="".join(sections(parts[1:], made)),
         preview=preview(address, html(top.title), sentence(top.prose)) if address else "",
     )

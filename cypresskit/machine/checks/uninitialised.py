@@ -73,7 +73,8 @@ class Needs:
         return after - {*written} | keys(needed)
 
 
-#: A program is checked in several launches.
+#: A program is checked in several launches, so what it needs is found once. The cache takes only
+#: what can be hashed: hence pairs.
 needs_of = lru_cache(maxsize=16)(Needs)
 
 

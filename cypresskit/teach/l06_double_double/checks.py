@@ -171,7 +171,7 @@ def check_two_sum(two_sum_of: Answer) -> Verdict:
             elif all(is_right([*map(abs, case)]) for case in cases):
                 hint = "this is right for positive numbers: -1e17 is larger in size than 3."
             elif e == -lost and not all(e == -lost for _, e, lost in map(called, *zip(*cases))):
-                hint = "the sign of one part: what is missing of b and of a are both added."
+                hint = "check the sign of one part: what b lost and what a lost are both added."
             message = f"two_sum_of({a!r}, {b!r}) gives e = {e!r}; the sum lost {lost!r}."
             return Verdict(False, message, hint)
     return Verdict(

@@ -228,7 +228,7 @@ def _random_steps() -> list[Step]:
     draw = check_rng.randint
 
     def clocks() -> float:
-        return draw(1, 2 ** draw(10, 28)) / 2**20
+        return draw(1, 2 ** draw(2, 18)) / 2**10
 
     units = [check_rng.choice(["ALU", "TEX"]) for _ in range(draw(2, 4))]
     return [(unit, clocks(), clocks()) for unit in units]
@@ -255,12 +255,12 @@ def _judge(call: str, rows: Sequence[Row], launch: Launch) -> None:
     if wrong:
         number = min(wrong, key=lambda number: min(row[2] for row in events[number][:2]))
         row, right, n, now, place = events[number]
-        given, wanted = ("({}, {}, {:g}, {:g}, {:g})".format(*each) for each in (row, right))
+        given, wanted = ("({}, {}, {:.8g}, {:.8g}, {:.8g})".format(*each) for each in (row, right))
         before = {row for row, *_ in events[:number]}
         require(
             False,
             f"{call}: the row of step {n} of wavefront {row[0]} is {given}, and should be {wanted}."
-            f" This is ready at {now:g}, and a place of the {right[1]} is free at {place:g}.",
+            f" This is ready at {now:.8g}, and a place of the {right[1]} is free at {place:.8g}.",
             _explain(row, right, now, bool(slots and not n), rows, before),
         )
 
