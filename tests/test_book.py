@@ -202,8 +202,8 @@ def test_sentences_stand_in_the_solved_notebook_and_folded_in_both(path):
 
 
 def called_text(cell: str) -> str:
-    (text,) = explanations.find_calls(cell, {})
-    return " ".join(text.split())
+    (call,) = explanations.find_calls(cell, {})
+    return " ".join(call.text.split())
 
 
 @each_lesson

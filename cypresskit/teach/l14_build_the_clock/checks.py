@@ -216,7 +216,7 @@ def _check_clock(answer: Callable, name: str, cases: Sequence[tuple]) -> Verdict
         steps = _random_steps() if number else BY_HAND
         call = f"{name}({', '.join(map(str, ('random steps' if number else steps, *case)))})"
         rows = call_answer(
-            call, as_rows, steps, *case, hint=FORM, unusable="other rows", endless=ENDLESS
+            call, as_rows, steps, *case, hint=FORM, unusable="rows of another form", endless=ENDLESS
         )
         require(rows, f"{call} returns no rows.", "append one for each step. Is `rows` returned?")
         _judge(call, rows, (steps, *case, 0)[:4])
