@@ -401,7 +401,7 @@ def test_a_second_tab_takes_no_text_from_the_first(bench, tab):
     first, second = tab(""), tab("")
     open_bench(first, f"{bench}?step=00")
     type_at_end(first, "\n; mine")
-    first.wait_for_function("() => !localStorage.length")  # it is saved
+    first.wait_for_function("() => !localStorage.getItem('cypresskit typed 00')")  # it is saved
     linked = STEPS["01a"].starter
     packed = first.evaluate(PACK, linked)
     open_bench(second, f"{bench}?step=00#text={packed}")

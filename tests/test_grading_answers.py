@@ -222,6 +222,31 @@ def test_a_cell_that_begins_with_an_empty_line_is_a_cell(stem, number, graded):
     assert answers[exercise.number].points == 1
 
 
+@pytest.mark.parametrize("write", ['open("k.il", "w").write(text)', "{name}.text = text"])
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_a_kernel_that_no_check_sees_is_listed(stem, number, write, graded):
+    """It is in a file, or was put into a workbench."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    if exercise.step:
+        lines = ["text = 'RIGHT'", write.format(name=exercise.answer)]
+        lines.insert(2 - 2 * ("open" not in write), f'{exercise.answer} = ck.workbench("k.il")')
+        answers, _ = graded(placed(lesson, exercise, "\n".join(lines).replace("RIGHT", "a kernel")))
+        assert answers[exercise.number].points is None
+
+
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_a_line_that_is_commented_out_is_listed(stem, number, graded):
+    """Within a function that is judged, and is wrong."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    if "def " in exercise.template:
+        head, *lines = answer(exercise, said="WRONG").splitlines()
+        source = "\n".join([head, "    # return x + y", *lines])
+        answers, _ = graded(placed(lesson, exercise, source))
+        assert answers[exercise.number].points is None
+
+
 def test_a_cell_is_not_seen_for_being_a_part_of_a_line_that_is_judged():
     """Of `limit = 160`, which is judged, `t = 16` is a part."""
     lesson, exercise = next(

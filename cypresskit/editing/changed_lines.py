@@ -520,7 +520,7 @@ class _Search:
 
 def _note(at: int, said: str) -> Note:
     """Return the note on a line, by its index."""
-    return Note(f"Line {at + 1}{said}", at + 1)
+    return Note(f"Line {at + 1}{said or ': something else belongs here.'}", at + 1)
 
 
 class StepCount(Observer):

@@ -28,8 +28,8 @@ ELSEWHERE = "(not in a single call below its exercise)"  # precedes other texts
 MAX_VERSIONS = 5  # of an answer to an exercise that are judged, the last ones
 EMPTY = "the file is empty: another copy is needed"
 DAMAGED = (
-    "the file is no whole notebook. It may be damaged, saved only in part, or an archive that has"
-    " to be unpacked. Nothing in it was read: another copy is needed"
+    "the file is no whole notebook. An archive has to be unpacked. If it is damaged, or was saved"
+    " only in part, another copy is needed"
 )
 OLD = "it is a notebook in an old format: it has to be opened in JupyterLab, and saved"
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
@@ -39,12 +39,13 @@ LINK = re.compile(r"\[([^]]{0,200})\]\([^)]{0,200}\)")  # handouts lack those to
 LISTED = re.compile(r"\n(?=\n|[-*]|\W?\d+[.):])")  # before a paragraph, or a line of a list
 KERNEL = r"\br\d+[.\w]*,"  # is in any text of a kernel: a register, and what it gets
 #: What is in the source of any answer: a function; a kernel, its name, file or workbench; a value
-FUNCTION = r"\bdef\s+\w+\s*\(|\blambda\b|\bpartial\("
+FUNCTION = r"\bdef\s+\w+\s*\(|\blambda\b|\bpartial\(|\breturn\b"
 ANY_KERNEL = (
     rf"{KERNEL}|\.kernels\b|workbench\(|\.workbench\b|\bstep *=|\bopen\(|\bread_text\("
     r"|(?m:(=|^) *['\"]\w+['\"])"
 )
 VALUE = r"\w\s*=\s*\w|\d\d"
+WRITES = re.compile(r"\bopen\(|\bwrite_text\(|\.text\s*=")  # what no check sees
 IL_CODE = re.compile(r"^[ \t]*[a-z]\S*+([ \t]+-?(?=\w+[.\[]\w|[a-z]+\d)\S++)+[ \t]*(;|$)", re.M)
 FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.S)
 COMMENT = re.compile(r"(?:#|^\s*!|^\s*%(?=\s))(.*)")  # or a command
@@ -80,7 +81,7 @@ class Exercise(NamedTuple):
     def pattern(self) -> str:
         """What is in the source of any answer."""
         if "def " in self.template:
-            return FUNCTION
+            return rf"{FUNCTION}|\b{self.answer}\s*="
         return ANY_KERNEL if "'''" in self.template or self.step else VALUE
 
 
@@ -361,7 +362,8 @@ def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> st
     found = []
     for cell in cells:
         source = find_code(cell, lesson) or cell["source"]
-        is_seen = any(f"\n{source}\n" in f"\n{each}\n" for each in seen)
+        is_judged = any(f"\n{source}\n" in f"\n{each}\n" for each in seen)
+        is_seen = is_judged and not WRITES.search(source)
         lines = _lines(cell, lesson) if is_seen else source.splitlines()
         text = "\n".join(line for line in lines if line.strip("# ") not in given)
         is_whole = cell["source"] in whole or is_given(cell)
