@@ -45,7 +45,7 @@ ANY_KERNEL = (
     r"|(?m:(=|^) *['\"]\w+['\"])"
 )
 VALUE = r"\w\s*=\s*\w|\d\d"
-WRITES = re.compile(r"\bopen\(|\bwrite_text\(|\.text\s*=")  # what no check sees
+WRITES = re.compile(r"\bopen\(|\bwrite_text\(|\.text\s*=")  # where no check looks
 IL_CODE = re.compile(r"^[ \t]*[a-z]\S*+([ \t]+-?(?=\w+[.\[]\w|[a-z]+\d)\S++)+[ \t]*(;|$)", re.M)
 FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.S)
 COMMENT = re.compile(r"(?:#|^\s*!|^\s*%(?=\s))(.*)")  # or a command
@@ -450,7 +450,7 @@ def _is_own(text: str, given: Mapping[str, set[int]]) -> bool:
 
 
 def _translated(cells: Iterable[Cell], lesson: Lesson) -> dict[str, set[int]]:
-    """Return the headings in place of the lesson's, if there are as many, but for longer ones."""
+    """Return the headings that stand in place of the lesson's, and aren't longer than those."""
     own, theirs = ([line.split() for line in _headings(each)] for each in (cells, lesson.cells))
     is_same = [line[0] for line in own] == [line[0] for line in theirs]
     pairs = zip(own, theirs) if is_same else ()

@@ -11,7 +11,7 @@ from cypresskit.compiler import compile
 from cypresskit.draw.block import Update, find_block
 from cypresskit.draw.chip_scene import Scene
 from cypresskit.kernels.samples import record_work_item
-from cypresskit.tables import plural
+from cypresskit.tables import quantity
 from tools.climb_page.kernels import KERNELS, LAST, kernel, report, roles
 from tools.climb_page.numbers import UNITS
 
@@ -36,11 +36,6 @@ def _panel(title: str, said: str, size: tuple[int, int], inside: str, more: str 
         f'<text x="0" y="16" class="title">{title}</text>'
         f'<text {place} data-said="">{said}</text>{inside}</svg>'
     )
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number} {plural(noun, number)}"
 
 
 # -- step 1: fetched numbers, and a line from each to the products that use it
@@ -71,7 +66,7 @@ def reuse() -> Iterator[str]:
         numbers = list(dict.fromkeys(word for update in made for word in _words(update)))
         numbers.sort(key=lambda word: word[0])  # A above B
         heights = {word: 40.0 + ROW * n for n, word in enumerate(numbers)}
-        said = f"{count(len(numbers), 'number')} fetched, {count(len(made), 'product')}"
+        said = f"{quantity(len(numbers), 'number')} fetched, {quantity(len(made), 'product')}"
         inside = "".join([*_lines(made, heights), *_boxes(heights)])
         yield _panel(title, said, (WIDTH, 250), inside)
 
@@ -115,7 +110,7 @@ def units() -> Iterator[str]:
             inside += f'<path class="{unit.lower()} run" d="M0 {y + 6}h{width:.1f}v14H0z"'
             inside += f' style="--t:{number / most:.3f}"/>'
         more = "".join(f", {UNITS[unit]} {number:.0f} clocks" for unit, number in of.items())
-        yield _panel(title, count(rows * columns, "product"), (SIDE, 114), inside, more)
+        yield _panel(title, quantity(rows * columns, "product"), (SIDE, 114), inside, more)
 
 
 def clocks(name: str) -> dict[str, float]:
@@ -136,7 +131,7 @@ def packing() -> Iterator[str]:
     for title, rows in packed.items():
         texels = sorted({texel for row in rows for _, texel, _ in row if texel})
         inside = "".join(_bundle(n, row, texels, n / most) for n, row in enumerate(rows))
-        yield _panel(title, count(len(rows), "bundle"), (WIDTH, 32 + 15 * most), inside)
+        yield _panel(title, quantity(len(rows), "bundle"), (WIDTH, 32 + 15 * most), inside)
 
 
 def _bundle(n: int, row: list[tuple[int, str, str]], texels: list[str], time: float) -> str:
