@@ -351,7 +351,7 @@ def test_a_cell_that_runs_for_over_a_second_says_so(lab, cells):
     for cell in WAITS:  # neither is waited for
         cells.evaluate(f"cell => {{ ({JS.run})([cell]) }}", cell)
     told = """text => [...document.querySelectorAll(".jp-CodeCell")]
-        .filter(cell => text.includes(cell.querySelector(".cm-line")?.innerText))
+        .filter(cell => text.split("\\n")[0] === cell.querySelector(".cm-line")?.innerText)
         .map(cell => cell.querySelector(".jp-InputPrompt").dataset.works ?? "").join()"""
     waiting, behind = WAITS
     try:
