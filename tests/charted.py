@@ -1,6 +1,7 @@
 """What a chart shows, read from its SVG alone: data, by the numbers beside its axes."""
 
 import re
+from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -61,8 +62,7 @@ class Charted:
             if kind == "text":
                 self._read_text(element)
             elif kind == "path" and name:
-                numbers = re.findall(r"-?[\d.]+", element.attrib["d"])
-                self.lines[name] = np.array(numbers, float).reshape(-1, 2)
+                self.lines[name] = np.array(_corners(element.attrib["d"]))
             elif kind == "g":
                 groups = [element] if element.attrib.get("class") == "point" else element
                 self.marks[name] = [_mark(group) for group in groups if len(group)]
@@ -131,6 +131,50 @@ class Charted:
             for other in self.labels[n + 1 :]
             if one.meets(other) and not one.kind == other.kind == "along"
         ]
+
+    def texts_on_lines(self) -> list[tuple[str, str]]:
+        """The pairs of a text and a line that goes through it. A band and the axes are no lines."""
+        found = []
+        for name, corners in self.lines.items():
+            x, y = _points(corners).T
+            for text, _, (left, top, right, bottom) in self.labels:
+                is_inside = (left < x) & (x < right) & (top + 2 < y) & (y < bottom - 2)
+                if is_inside.any() and not name.startswith(("band", "limit")):
+                    found.append((text, name))
+        return found
+
+    def lines_along_lines(self) -> list[tuple[str, str]]:
+        """The pairs of a printed level and a curve of something else that it runs along."""
+        found = []
+        for level in (name for name in self.lines if name.startswith("level")):
+            x, y = _points(self.lines[level]).T
+            for name, corners in self.lines.items():
+                there = np.interp(x, *corners.T, left=np.nan, right=np.nan)
+                is_other = name not in level and not name.startswith(("band", "level"))
+                if is_other and (np.abs(there - y) < 5).mean() > 0.25:
+                    found.append((level, name))
+        return found
+
+
+def _corners(path: str) -> list[tuple[float, float]]:
+    """The points of an SVG's path of straight lines."""
+    corners: list[tuple[float, float]] = []
+    for kind, numbers in re.findall(r"([MLHV])([-\d. ]+)", path):
+        x, y = corners[-1] if corners else (0.0, 0.0)
+        given = [float(number) for number in numbers.split()]
+        corners.append(
+            (given[0], y) if kind == "H" else (x, given[0]) if kind == "V" else (*given,)
+        )
+    return corners
+
+
+def _points(corners: np.ndarray) -> np.ndarray:
+    """Points along a line, a pixel apart or less."""
+    parts = [
+        one + (other - one) * np.linspace(0, 1, 2 + int(np.hypot(*(other - one))))[:, np.newaxis]
+        for one, other in pairwise(corners)
+    ]
+    return np.concatenate(parts) if parts else corners
 
 
 def _mark(group: ElementTree.Element) -> Mark:

@@ -153,6 +153,29 @@ def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another
             assert max(top - mark.y, mark.y - bottom, 0) < 90, label
 
 
+@WIDTHS
+@pytest.mark.parametrize("name", [*CURVES, "climb", "roofline", "readers' roofline"])
+def test_no_line_goes_through_a_text_or_along_anothers_curve(name, width):
+    """A label says what it stands at: on another line it would seem to be that line's."""
+    reports = [ck.simulate("sgemm_tn_stream", 128), ck.simulate("sgemm_tn", 256)]
+    others = {
+        "climb": draw.climb,
+        "roofline": ck.teach.why_blocks.roofline,
+        "readers' roofline": lambda: ck.teach.why_blocks.roofline(reports, "yours"),
+    }
+    chart = others[name]() if name in others else draw.published(name)
+    drawn = Charted(chart, width)
+    assert not drawn.texts_on_lines()
+    assert not drawn.lines_along_lines()
+    assert not drawn.overlaps()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_line_of_any_chart_goes_through_a_text_beside_the_axes(seed):
+    drawn = Charted(draw.line_chart(random_series(seed), "x", "y"), WIDE)
+    assert not drawn.texts_on_lines()
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_labels_that_are_spread_are_apart_in_order_and_as_near_as_can_be(seed):
     rng = np.random.default_rng(seed)

@@ -27,6 +27,7 @@ WIDE, NARROW = 860, 380  # pixels: the widths for which a chart is drawn
 HEAD, FOOT, EDGE = 26, 38, 8  # pixels above and below the axes, and at the sides
 GAP = 15  # pixels from one line of text to the next
 LONGEST = 34  # letters of a label
+SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
 CSS = theme.minify(read_packaged("draw/chart.css"))
 #: Puts the drawings, for a column and for a phone, in the place of their image.
@@ -138,11 +139,11 @@ class Canvas:
         """Write text near a point, where no other text is: above it, beside it or below it."""
         near = [("middle", 0, -GAP), ("start", 11, 0), ("end", -11, 0), ("middle", 0, GAP)]
         near += [("start", 8, -12), ("start", 8, 12), ("end", -8, -12), ("end", -8, 12)]
-        self._write_free(
+        self.write_free(
             x, y, [*near, *_further("start", 11), *_further("end", -11)], text, color, **how
         )
 
-    def _write_free(
+    def write_free(
         self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
     ) -> None:
         """Write text at the first of some places where no text is and no line, or else few."""
@@ -155,6 +156,10 @@ class Canvas:
                     break
         anchor, right, down = places[min(found, default=(0, 0))[1]]
         self.write(x + right, y + down, text, color, anchor, **how)
+
+    def avoid(self, points: ArrayLike) -> None:
+        """Let texts that are placed later avoid points (x, y) of a line, if they can."""
+        self._drawn = np.concatenate([self._drawn, points])
 
     def _crossings(self, box: Box) -> int:
         """Return how many points of lines are in a box."""
@@ -222,7 +227,7 @@ class Axes(Canvas):
     across, up
         The scales of x and y.
     ends
-        The labels at lines' ends. On a phone they are inside of the axes.
+        The labels at lines' ends. On a phone long ones are inside of the axes.
     has_grid
         Whether there are lines at the ticks of y.
     """
@@ -241,7 +246,8 @@ class Axes(Canvas):
         super().__init__(width, HEAD + self.high + FOOT)
         self.across, self.up = across, up
         longest = max((min(len(end), LONGEST) for end in ends), default=0)
-        beside = 0 if self.is_narrow else longest * theme.LETTER + 10 * bool(ends)
+        self.is_beside = not self.is_narrow or longest < SHORT
+        beside = self.is_beside * (longest * theme.LETTER + 10 * bool(ends))
         self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
@@ -283,12 +289,20 @@ class Axes(Canvas):
         corners = np.stack([self.x(x), self.y(y)], axis=1)
         for one, other in pairwise(corners):
             steps = np.linspace(0, 1, 2 + int(np.hypot(*(other - one)) / 6))[:, np.newaxis]
-            self._drawn = np.concatenate([self._drawn, one + (other - one) * steps])
+            self.avoid(one + (other - one) * steps)
 
-    def level(self, name: str, x: tuple[float, float], y: float, color: str, text: str) -> None:
-        """Draw a printed number or a limit: a dashed line from one x to another, with a label."""
-        self.line(name, x, (y, y), color, stroke_dasharray="6 5")
-        self.end(y, text, color)
+    def level(self, name: str, start: float, y: float, color: str, text: str) -> None:
+        """Draw a printed number or a limit: a dashed line with a label at its end. If it holds only
+        from a ``start`` on, the line is short.
+        """
+        low, high = self.across.low, self.across.high
+        if not start:
+            self.line(name, (low, high), (y, y), color, stroke_dasharray="6 5")
+            self.end(y, text, color)
+            return
+        end = start + 0.12 * (high - low)
+        self.line(name, (start, end), (y, y), color, stroke_dasharray="6 5")
+        self._spots.append(_Spot(float(self.x(end)), float(self.y(y)), text, color, ""))
 
     def band(self, name: str, x: ArrayLike, low: ArrayLike, high: ArrayLike, color: str) -> None:
         """Draw by how much a curve may be off."""
@@ -344,7 +358,8 @@ class Axes(Canvas):
             middle = left + away * np.cos(turn), low + away * np.sin(turn) - 10
             one, up, other, down = _box(*middle, text[:2], "start")
             self._taken.append((one, up + 2, other, down - 2))
-        place = f"translate({left + 14:.1f} {low:.1f}) rotate({np.degrees(turn):.1f})"
+        x, y = left + 14 * np.cos(turn), low + 14 * np.sin(turn)
+        place = f"translate({x:.1f} {y:.1f}) rotate({np.degrees(turn):.1f})"
         self._texts.append(text_element(0, -10, text, color, "start", transform=place))
 
     def svg(self) -> str:
@@ -355,13 +370,16 @@ class Axes(Canvas):
 
     def _write_ends(self) -> None:
         """Write the labels at lines' ends, apart from each other."""
-        if self.is_narrow:
+        if not self.is_beside:
             places = [("end", 0, s * n) for n in range(9, int(self.high), 3) for s in (-1, 1)]
             for y, text, color, kind in sorted(self._ends):
-                self._write_free(self.right, y, places, text, color, class_=kind)
+                self.write_free(self.right, y, places, text, color, class_=kind)
             return
         wanted = [self.foot - y for y, *_ in self._ends]
-        for up, (_, text, color, kind) in zip(spread(wanted, GAP, self.high), self._ends):
+        for up, (y, text, color, kind) in zip(spread(wanted, GAP, self.high), self._ends):
+            if abs(y - (self.foot - up)) > 3:
+                leader = f"M{self.right:.1f} {y:.1f}L{self.right + 8:.1f} {self.foot - up:.1f}"
+                self.add("path", color, d=leader, class_=kind)
             self.write(self.right + 10, self.foot - up, text, color, class_=kind)
 
     def _write_spots(self) -> None:
@@ -380,18 +398,22 @@ class Axes(Canvas):
     def _write_bracket(self, spots: Sequence["_Spot"]) -> None:
         """Draw a bracket, and the labels at the side, and as far up or down, where they fit."""
         middle = spread([spot.y for spot in spots], GAP, self.height)
-        downs = sorted(range(-240, 241, 2), key=abs)
-        for down, side in product(downs, (1, -1)):
-            x = spots[0].x + 21 * side
-            anchor = "start" if side > 0 else "end"
+        found = [(np.inf, 0, 1)]
+        for down, side in product(range(-240, 241, 2), (1, -1)):
+            x, anchor = spots[0].x + 21 * side, _anchor(side)
             boxes = [_box(x, y + down, spot.text, anchor) for spot, y in zip(spots, middle)]
             if all(map(self._is_free, boxes)):
-                break
-        left = spots[0].x + 11 * side
+                found.append((abs(down) + 20 * sum(map(self._crossings, boxes)), down, side))
+        _, down, side = min(found)
+        x, left = (spots[0].x + away * side for away in (21, 11))
         top, foot = spots[0].y - 6, spots[-1].y + 6
         self.add("path", "soft", d=f"M{left:.1f} {top:.1f}h{4 * side}V{foot:.1f}h{-4 * side}")
         for spot, y in zip(spots, middle):
-            self.write(x, y + down, spot.text, spot.color, anchor, class_=spot.kind)
+            self.write(x, y + down, spot.text, spot.color, _anchor(side), class_=spot.kind)
+
+
+def _anchor(side: int) -> str:
+    return "start" if side > 0 else "end"
 
 
 @dataclass(frozen=True)

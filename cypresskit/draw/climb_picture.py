@@ -56,9 +56,9 @@ class Bar(NamedTuple):
         """The speed, and how it compares with that of the kernel that the idea starts from."""
         if not self.before:
             return f"{self.gflops:,.0f}"
-        factor = max(self.gflops / self.before, self.before / self.gflops)
+        factor = f"{max(self.gflops / self.before, self.before / self.gflops):.3g}"
         how = "slower" if self.gflops < self.before else "as fast"
-        return f"{self.gflops:,.0f}, {factor:.3g} times {how}"
+        return f"{self.gflops:,.0f}, " + (f"{factor} times {how}" if factor != "1" else "as fast")
 
 
 def climb(lesson: int | None = None) -> "Climb":
@@ -149,7 +149,7 @@ class Climb(Chart):
         others = [(bar, below + row * n) for n, bar in enumerate(self.beside)]
         foot = below + row * len(others)
         canvas = Canvas(width, foot + 20 if self.bars else 1)
-        rows = _Rows(canvas, left, width - 200 if not is_narrow else width - 70, row)
+        rows = _Rows(canvas, left, width - (70 if is_narrow else 100), row)
         if not self.bars:
             return canvas
         rows.draw_scale(foot)
@@ -159,7 +159,7 @@ class Climb(Chart):
             first = f"M{stairs[0][0]:.1f} {stairs[0][1]:.1f}"
             canvas.add("path", "c", name="stairs", d=first + path, stroke_width=2)
         if others:
-            head = "Other ideas, from the kernel that each starts from"
+            head = "Other ideas, and what each starts from"
             canvas.write(0, below - row / 2 - 12, head, class_="bold")
         for bar, y in steps:
             rows.draw(bar, y, is_step=True)
@@ -168,7 +168,9 @@ class Climb(Chart):
         return canvas
 
     def to_html(self) -> str:
-        """Return the picture for a page, with buttons that save it as SVG and PNG."""
+        """Return the picture for a page, with buttons that save it."""
+        if not self.bars:
+            return super().to_html()
         return (
             f'<div>{super().to_html()}<p><a style="{LINK}" download="climb.svg"'
             f' href="{data_url(self.to_paper())}">Save as SVG</a> &nbsp;'
@@ -191,7 +193,11 @@ class _Rows:
         marks = [(gflops, "line", 0.5) for gflops in GRID_GFLOPS]
         for gflops, color, alpha in (*marks, (PEAK, "soft", 0.8), (PAPER, "wait", 0.8)):
             line = f"M{self.x(gflops):.1f} {TOP - 22}V{foot - 8:.1f}"
-            self.canvas.add("path", color, name=f"level {gflops:g}", d=line, opacity=alpha)
+            is_limit = color != "line"
+            name = f"level {gflops:g}" * is_limit
+            self.canvas.add("path", color, name=name, d=line, opacity=alpha)
+            if is_limit:
+                self.canvas.avoid([(self.x(gflops), y) for y in range(0, int(foot), 6)])
         for gflops in GRID_GFLOPS:
             self.canvas.write(
                 self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x"
@@ -211,21 +217,19 @@ class _Rows:
         canvas.write(6, name_y, bar.name, "ink" if bar.gflops else "soft", **look)
         if not bar.gflops:
             return
-        x, start = self.x(bar.gflops), self.x(bar.before) if bar.before else 0.0
+        x = self.x(bar.gflops)
+        start = self.x(bar.before) if bar.before and not is_step else x
         color = "wait" if bar.gflops < bar.before else "c"
         if bar.ceiling:
             limit = f"M{self.x(bar.ceiling):.1f} {y - 5:.1f}v10"
             canvas.add("path", "soft", name=f"limit {bar.name}", d=limit)
-        if start and not is_step:
+        if start != x:
             canvas.add("path", color, d=f"M{start:.1f} {y:.1f}H{x:.1f}", stroke_width=2)
             canvas.add("circle", color, "page", f"start {bar.name}", cx=start, cy=y, r=4)
         words = f"{bar.gflops:,.0f}: {bar.details}"
         canvas.mark(bar.name, words, x, y, color, fill=color, r=5)
-        room = theme.LETTER * len(bar.words) + 12
-        if is_step and x - room > (0 if is_narrow else self.left - 60):
-            canvas.write(x - 12, y, bar.words, anchor="end")
-        else:
-            right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
-            fits = right + room < canvas.width
-            place = (right, "start") if fits else (min(x, start or x) - 12, "end")
-            canvas.write(place[0], y, bar.words, anchor=place[1])
+        right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
+        beside = [("start", right, 0.0), ("end", min(x, start) - 12, 0.0)]
+        above = "end", self.x(PAPER) - 8, -16.0
+        places = [*beside[:: -1 if is_step else 1], above]
+        canvas.write_free(0, y, places, bar.words, "ink")

@@ -262,8 +262,9 @@ def published(name: str) -> Chart:
         for level in plot.levels
     ]
     told = [
-        f"{series}, modeled: " + ", ".join(f"{x:g}: {number_text(y)}" for x, y in curve.items())
-        for series, curve in curves.items()
+        f"{label}, modeled: "
+        + ", ".join(f"{x:g}: {number_text(y)}" for x, y in curves[series].items())
+        for series, label in plot.series.items()
     ]
     if plot.y == "%":
         about = "Shares of the time of all stages, modeled; gray: the other loads and stores."
@@ -292,11 +293,12 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
     across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
     up = scale_up(plot.y, [0.0, *tops, *(level.y for level in plot.levels)])
     labels = {level: _level_label(level, plot.series) for level in plot.levels}
-    axes = Axes(width, across, up, [*plot.series.values(), *labels.values()])
+    starts = {level: level.least if level.extreme is min else 0 for level in labels}
+    ends = [label for level, label in labels.items() if not starts[level]]
+    axes = Axes(width, across, up, [*plot.series.values(), *ends])
     for level, label in labels.items():
-        ends = level.least if level.extreme is min else across.low, across.high
         name = f"level {level.series} {level.words}"
-        axes.level(name, ends, level.y, colors.get(level.series, "soft"), label)
+        axes.level(name, starts[level], level.y, colors.get(level.series, "soft"), label)
     for series, label in plot.series.items():
         x, y, error = np.array(rows[series]).T
         if error.any():

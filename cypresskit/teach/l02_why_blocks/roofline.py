@@ -59,7 +59,7 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
             axes.line(f"roof {memory}", *bend, color, stroke_width=thick)
             axes.along(x, y, f"{memory}: {rate:,.0f} GB/s", color)
         ends = axes.x(ACROSS.high), axes.y(peak) - 11
-        axes.write(*ends, f"arithmetic: {peak:,.0f} Gflop/s", "ink", "end")
+        axes.write(*ends, f"arithmetic: {peak:,.0f}", "ink", "end")
         for kernel, (at, speed) in rings.items():
             axes.ring(kernel, at, speed, "c", told[kernel], f"{speed:,.0f} {kernel}")
         for kernel, (at, speed) in dots.items():
