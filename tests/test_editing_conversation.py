@@ -528,7 +528,7 @@ def test_what_is_no_file_is_neither_written_nor_waited_for(talk, become):
 
 def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_lost(talk):
     older, mine = (NAIVE + f"; {name}\n" for name in ("older", "mine"))
-    talk.talk.hear({"type": "unsent", "text": older})
+    talk.talk.hear({"type": "unsent", "edit": "b", "text": older})
     assert talk.path.read_text() == NAIVE
     talk.talk.hear({"type": "text", "edit": "a-1", "text": mine, "base": ""})
     assert talk.path.read_text() == mine

@@ -130,6 +130,7 @@ class Answerer {
     this.heard.push(message)
     if (message.type === "hello") this.begin()
     if (message.type === "text") this.text = message.text
+    if (message.type === "unsent") this.say({type: "heard", edit: message.edit, problem: ""})
     if (["text", "shown"].includes(message.type) && !this.silent)
       this.answer({edit: message.edit, text: this.text})
   }

@@ -169,7 +169,9 @@ class Conversation:
     def _hear_unsent(self, message: Message, _: Send | None) -> None:
         """Keep a text that was based on an older one than the file's."""
         text = whole_letters(str(message["text"]))
-        self._add_unjudged(text, "typed on a page that was left before it was sent")
+        if text != self.text:
+            self._add_unjudged(text, "typed on a page that was left before it was sent")
+        self._acknowledge(str(message["edit"]))
 
     def begin(self, edit: str, text: str, base: str | None = None) -> None:
         """Make a text the newest one, and answer it.

@@ -8,6 +8,7 @@ from cypresskit.draw.scripts import join_modules, read_packaged
 MODULES = (
     "draw/shell.js",
     "draw/il_colors.js",
+    "editing/texts.js",
     "editing/il_text.js",
     "editing/painted_lines.js",
     "editing/undo.js",
@@ -20,6 +21,9 @@ MODULES = (
     "editing/small_product.js",
     "editing/step_head.js",
     "editing/panels.js",
+    "editing/headline.js",
+    "editing/line_help.js",
+    "editing/cost_guess.js",
     "editing/workbench.js",
 )
 STYLES = ("draw/look.css", "editing/workbench.css")

@@ -19,6 +19,9 @@ Messages of the page
     The reader changed the text. ``base``: the ``edit`` that was changed. If another editor changed
     the file too, its text goes into the history. Only the reader's typing causes this message; what
     was typed after the notebook's kernel had ended is sent when the page opens again.
+``unsent``: edit, text
+    A text for the history: an earlier page couldn't send it, and the file has changed since. The
+    reply is ``heard``.
 ``shown``: edit
     The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
     shows isn't answered.
@@ -41,7 +44,8 @@ Messages of Python
     ``history``, as in that message; the problem, as in ``heard``; and the step, or None. Only the
     page that sent ``hello`` gets it.
 ``heard``: edit, problem
-    The text is in the file; or ``problem`` says why it isn't, and where it is kept.
+    The text is in the file, or in the history, if it was ``unsent``; or ``problem`` says why it
+    isn't, and where it is kept.
 ``working``: edit, part
     This part is being made.
 ``answer``: edit, part, ...

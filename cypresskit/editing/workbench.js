@@ -2,30 +2,41 @@
 // answers that come back; see protocol.py.
 import {followTheme, isSingle, keepKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
+import {CostGuess} from "./cost_guess.js"
 import {Editor} from "./editor.js"
 import {Figures, inWhole} from "./figures.js"
+import {Headline} from "./headline.js"
 import {History} from "./history.js"
-import {makeTerms, wordAt} from "./il_text.js"
+import {makeTerms} from "./il_text.js"
+import {LineHelp} from "./line_help.js"
 import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
 import {StepHead} from "./step_head.js"
+import {Texts} from "./texts.js"
 
 const DEBOUNCE_MS = 60 // without a key, before a text is sent
 const ACK_TIMEOUT = 900 // milliseconds to wait for the message that a text has arrived
 const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
-const SPEAK_MS = 900 // without news, before a screen reader hears a message
-const UNSENT = "cypresskit-unsent-texts"
 const UNHEARD =
   "No answer: Python is running another cell, or was restarted. Your text is kept. If this message " +
   "stays, run the first cell and this cell again."
 const RESTARTED =
   "Python was restarted: run the first cell and this cell again. Until then this page keeps your text."
-const GUESS =
-  "Which line costs the most? Click its number, or put the caret into that line and press "
-const MAX_LINES = 8 // that a sentence names
-const SEEN = 150 // characters of a headline that are visible
 // The statements about a text: each becomes fresh with the part of its answer that has its name.
 const STATEMENTS = ["headline", "findings", "text", "code", "verdict", "clocks", "costs"]
+// The panels that buttons open: name, label, and what they show. A step opens some of the first.
+const PANELS = [
+  ["costs", "Costs", "What each line costs"],
+  ["limits", "Limits", "What limits the kernel, and what could help"],
+  ["bundles", "Bundles", "What the compiler made of each line"],
+  ["registers", "Registers", "Registers, wavefronts, and the launch"],
+  ["history", "History", "Your edits, and how fast they are"],
+]
+const STEP_PANELS = [["climb", "Climb", "Your saved steps in one picture"]]
+const MEANINGS = [
+  ["il", "IL in a minute", "What the text of a kernel consists of"],
+  ["legend", "Legend", "The marks, and the keys"],
+]
 
 export class Workbench {
   /**
@@ -34,29 +45,130 @@ export class Workbench {
    *   channel
    * @param {() => void} begun what to do once it is laid out */
   constructor(host, channel, begun = () => {}) {
-    this.host = host
-    this.channel = channel
-    this.begun = begun
-    this.view = Math.random().toString(36).slice(2, 8)
-    this.count = 0
-    this.timers = {}
-    this.answers = {} // to this text, by part
-    this.words = new Map() // their names and meanings, of all texts
     host.classList.add("cypresskit", "ckw")
     keepKeys(host, isSingle) // x would cut the cell
-    this.ends = [followTheme(host)]
-    this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
-    this.ends.push(channel.listen((message) => this.hear(message)))
-    this.after("silence", ACK_TIMEOUT, () => {
-      this.waiting.textContent = UNHEARD
-    })
+    /** @type {Bench | undefined} */
+    this.bench = undefined
+    const waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
+    this.silence = setTimeout(() => {
+      waiting.textContent = UNHEARD
+    }, ACK_TIMEOUT)
+    const begin = (message) => {
+      if (message.type !== "state") return
+      clearTimeout(this.silence)
+      waiting.remove()
+      this.bench = new Bench(host, channel, message)
+      this.bench.begin(message)
+      begun()
+    }
+    const hear = (message) => (this.bench ? this.bench.hear(message) : begin(message))
+    this.ends = [followTheme(host), channel.listen(hear)]
     channel.send({type: "hello"})
   }
 
   end() {
-    for (const timer of Object.values(this.timers)) clearTimeout(timer)
+    clearTimeout(this.silence)
     for (const end of this.ends) end()
-    this.editor?.lines.end()
+    this.bench?.end()
+  }
+}
+
+/** The page of a workbench, from the first `state` on. */
+class Bench {
+  /**
+   * @param {HTMLElement} host
+   * @param {{send: (message: object) => void}} channel
+   * @param {any} state */
+  constructor(host, channel, state) {
+    this.host = host
+    this.channel = channel
+    this.texts = new Texts(state)
+    this.timers = {}
+    this.isClicked = false // the element of C whose terms come next
+    this.isPlaced = false // the caret, in the main loop
+    /** @type {number | undefined} */
+    this.gflops = undefined // of the last correct kernel
+    /** @type {number | undefined} */
+    this.before = undefined // of the one before this text
+    host.setAttribute("role", "group")
+    host.setAttribute("aria-label", `Workbench: ${state.name}`)
+
+    const above = make(host, "div")
+    const page = make(host, "div", {class: "ckw-page"})
+    const head = make(page, "div", {class: "ckw-head"})
+    this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
+    const main = make(page, "div", {class: "ckw-main"})
+    const left = make(main, "div", {class: "ckw-left"})
+    this.small = new SmallProduct(make(main, "div", {class: "ckw-right"}), (row, column) => {
+      this.isClicked = true
+      this.ask({part: "replay", element: [row, column]})
+    })
+    const row = make(page, "div", {class: "ckw-open"})
+    const question = make(page, "div")
+    const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
+    const panels = make(page, "div", {class: "ckw-panels"})
+
+    const goTo = (line, column) => this.editor.goTo(line, column)
+    const markFresh = (name) => this.markFresh(name)
+    this.headline = new Headline({head, below, host}, {goTo, markFresh})
+    this.passed = make(head, "p", {class: "ckw-passed ckw-of-clocks", role: "status"})
+    this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
+    this.editor = new Editor(left, state.text, {
+      label: `IL of ${state.name}`,
+      changed: () => this.changed(),
+      moved: (line) => this.moved(line),
+      picked: (line) => this.guess.guess(line),
+      note: (words) => this.help.note(words),
+    })
+    this.panels = new Panels(row, panels)
+    const showsCosts = () => !this.panels.all.get("costs").box.hidden
+    this.help = new LineHelp(left, this.editor, showsCosts)
+    this.guess = new CostGuess(question, this.editor, {
+      isAsked: Boolean(state.step?.guess),
+      note: (words) => this.help.note(words),
+      done: () => this.panels.open("costs"),
+    })
+
+    const all = [...PANELS, ...(state.step ? STEP_PANELS : []), ...MEANINGS]
+    const boxes = Object.fromEntries(
+      all.map(([name, label, title]) => [name, this.panels.add(name, label, title)]),
+    )
+    const {statistics} = state.tables
+    const places = {terms: below, limits: boxes.limits, costs: boxes.costs, working: row}
+    const light = (lines) => this.light(lines)
+    this.figures = new Figures({statistics, goTo, light}, {...places, card: boxes.registers})
+    this.bundles = new BundleTable(make(boxes.bundles, "div", {class: "ckw-middle ckw-of-code"}), {
+      goTo,
+      picked: (line) => {
+        this.editor.lines.show(line)
+        this.light(new Set([line]), false)
+      },
+    })
+    this.history = new History(
+      make(boxes.history, "div", {class: "ckw-history"}),
+      (entry) => this.post({type: "recall", entry}),
+      (entries) => this.post({type: "compare", entries}),
+    )
+    this.step =
+      state.step &&
+      new StepHead(above, boxes.climb, state.step, {
+        share: () => this.ask({part: "climb"}),
+        more: () => this.post({type: "line"}),
+        restart: () => this.post({type: "restart"}),
+      })
+    makeTerms(boxes.il, state.tables.il_minute)
+    makeTerms(boxes.legend, state.tables.legend)
+    for (const name of state.step?.opens ?? PANELS.map(([name]) => name)) this.panels.open(name)
+    if (state.newcomer) {
+      panels.prepend(boxes.il) // the site's page says so
+      this.panels.open("il")
+    }
+  }
+
+  end() {
+    for (const timer of Object.values(this.timers)) clearTimeout(timer)
+    this.headline.hush()
+    this.editor.lines.end()
   }
 
   /** Do something after a while, unless it is put off again. */
@@ -66,128 +178,19 @@ export class Workbench {
   }
 
   hear(message) {
-    if (message.type === "state") return this.begin(message)
-    if (!this.editor) return
-    const ours = message.edit === this.edit
-    const current = ours && this.editor.text === this.sent
-    if (message.type === "answer" && current) this.answer(message)
-    else if (message.type === "heard" && ours) this.heard(message.problem)
-    else if (message.type === "working" && current) this.figures.works(message.part)
-    else if (message.type === "done" && current) this.rest()
-    else if (message.type === "text") this.takeOver(message)
-    else if (message.type === "history") this.showHistory(message)
-    else if (message.type === "versions") this.history.versions.show(message)
-    else if (message.type === "line") this.step?.showLines(message)
-    else if (message.type === "trouble") this.note(message.message)
-    else if (message.type === "gone") this.lose()
-  }
-
-  // -- the parts of the page
-
-  begin(state) {
-    clearTimeout(this.timers.silence)
-    if (this.editor) {
-      // The kernel was restarted, or the widget made again: continue with the text that is here.
-      this.showHistory(state.history)
-      return this.typed ? this.send() : this.takeOver(state)
-    }
-    this.waiting.remove()
-    this.state = state
-    const {host} = this
-    host.setAttribute("role", "group")
-    host.setAttribute("aria-label", `Workbench: ${state.name}`)
-    const above = make(host, "div")
-    const page = make(host, "div", {class: "ckw-page"})
-    const head = make(page, "div", {class: "ckw-head"})
-    this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
-    this.passed = make(head, "p", {class: "ckw-passed ckw-of-clocks", role: "status"})
-    this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
-    this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
-    const main = make(page, "div", {class: "ckw-main"})
-    const left = make(main, "div", {class: "ckw-left"})
-    this.editor = new Editor(left, state.text, {
-      label: `IL of ${state.name}`,
-      changed: () => this.changed(),
-      moved: (line) => this.moved(line),
-      picked: (line) => this.guess(line),
-      note: (words) => this.note(words),
-    })
-    this.help = make(left, "p", {class: "ckw-help"})
-    this.notes = make(left, "p", {class: "ckw-help ckw-note", role: "status"})
-    this.small = new SmallProduct(make(main, "div", {class: "ckw-right"}), (row, column) => {
-      this.asked = true
-      this.ask({part: "replay", element: [row, column]})
-    })
-    const row = make(page, "div", {class: "ckw-open"})
-    this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-clocks", role: "status", hidden: ""})
-    const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
-    this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
-    this.panels = new Panels(row, make(page, "div", {class: "ckw-panels"}))
-    this.addPanels(row, below)
-    if (state.step) {
-      const climb = this.panels.add("climb", "Climb", "Your saved steps in one picture")
-      this.step = new StepHead(above, climb, state.step, {
-        share: () => this.ask({part: "climb"}),
-        more: () => this.post({type: "line"}),
-        restart: () => this.post({type: "restart"}),
-      })
-    }
-    const opens = state.step?.opens ?? [...this.panels.all.keys()]
-    const il = this.panels.add("il", "IL in a minute", "What the text of a kernel consists of")
-    makeTerms(il, state.tables.il_minute)
-    makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), state.tables.legend)
-    for (const name of opens) this.panels.open(name)
-    if (state.newcomer) {
-      il.parentElement.prepend(il) // the site's page says so
-      this.panels.open("il")
-    }
-    this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
-    this.showHistory(state.history)
-    this.showUnsaved(state.problem)
-    this.takeOver(state)
-    this.sendUnsent(state)
-    this.begun()
-  }
-
-  /** Send what couldn't be sent when the page was left. A text based on the file's becomes the
-   * newest; others only enter the history. */
-  sendUnsent({file, text}) {
-    const unsent = Object.values(allUnsent()[file] ?? {})
-    keepUnsent(file)
-    for (const {base, text: mine} of unsent) {
-      if (base !== text) {
-        this.post({type: "unsent", text: mine})
-        continue
-      }
-      this.editor.begin(mine)
-      this.edit = "" // not of the text that the page shows
-      this.changed()
-      this.send()
-    }
-  }
-
-  /** The panels that buttons open. */
-  addPanels(row, below) {
-    const {panels} = this
-    const costs = panels.add("costs", "Costs", "What each line costs")
-    const limits = panels.add("limits", "Limits", "What limits the kernel, and what could help")
-    const bundles = panels.add("bundles", "Bundles", "What the compiler made of each line")
-    const card = panels.add("registers", "Registers", "Registers, wavefronts, and the launch")
-    const history = panels.add("history", "History", "Your edits, and how fast they are")
-    const goTo = (line, column) => this.editor.goTo(line, column)
-    const {statistics} = this.state.tables
-    const owner = {statistics, goTo, light: (lines) => this.light(lines)}
-    this.figures = new Figures(owner, {terms: below, limits, card, costs, working: row})
-    this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
-      goTo,
-      picked: (line) => {
-        this.editor.lines.show(line)
-        this.light(new Set([line]), false)
-      },
-    })
-    const recall = (entry) => this.post({type: "recall", entry})
-    const compare = (entries) => this.post({type: "compare", entries})
-    this.history = new History(make(history, "div", {class: "ckw-history"}), recall, compare)
+    const {type} = message
+    const isOurs = this.texts.names(message.edit)
+    if (type === "state") this.begin(message)
+    else if (type === "answer" && isOurs) this.answer(message)
+    else if (type === "heard") this.heard(message)
+    else if (type === "working" && isOurs) this.figures.works(message.part)
+    else if (type === "done" && isOurs) this.rest()
+    else if (type === "text") this.follow(message)
+    else if (type === "history") this.showHistory(message)
+    else if (type === "versions") this.history.versions.show(message)
+    else if (type === "line") this.step?.showLines(message)
+    else if (type === "trouble") this.help.note(message.message)
+    else if (type === "gone") this.lose()
   }
 
   /** The history has changed, and perhaps what the step saves. */
@@ -199,28 +202,48 @@ export class Workbench {
 
   // -- texts
 
+  /** Python has begun: it is new, or was restarted, or this page is. */
+  begin(state) {
+    const isOwn = this.texts.stage !== "saved"
+    const messages = this.texts.begin(state)
+    this.showHistory(state.history)
+    this.showUnsaved(state.problem)
+    if (!isOwn) this.showDraft()
+    if (this.texts.stage !== "saved") this.step?.begin()
+    for (const message of messages) this.post(message)
+  }
+
   changed() {
-    this.typed = true
+    this.texts.type(this.editor.text)
     this.step?.begin()
-    keepUnsent(this.state.file, this.view, {base: this.known, text: this.editor.text})
     this.markStale()
-    this.after("sending", DEBOUNCE_MS, () => this.send())
+    this.after("sending", DEBOUNCE_MS, () => this.post(this.texts.send()))
+  }
+
+  /** Show a text of another editor, unless this page's is newer. */
+  follow(message) {
+    if (!this.texts.take(message)) return
+    this.showDraft()
+    this.post({type: "shown", edit: message.edit})
+  }
+
+  /** Show a text that wasn't typed here. */
+  showDraft() {
+    const {draft} = this.texts
+    if (draft !== this.editor.text) this.editor.begin(draft)
+    this.markStale()
   }
 
   /** The text has changed: all statements are about the previous one. The statement's elements have
    * the class `ckw-of-NAME`; the host's attribute `data-stale` lists the stale ones. */
   markStale() {
     this.host.dataset.stale = STATEMENTS.join(" ")
-    this.answers = {}
-    this.before = this.gflops // of the last correct kernel
+    this.before = this.gflops
     this.figures.works("")
     this.step?.forget()
-    this.prompt.hidden = true
-    this.wanted = 0 // the line that was guessed before there are costs
-    if (this.help.querySelector(".ckw-bad")) this.help.replaceChildren()
-    clearTimeout(this.timers.speaking)
-    this.spoken.textContent = ""
-    this.note("")
+    this.guess.forget()
+    this.help.forget()
+    this.headline.hush()
   }
 
   /** This statement is about this text. */
@@ -229,22 +252,16 @@ export class Workbench {
     this.host.dataset.stale = stale.join(" ")
   }
 
-  send() {
-    clearTimeout(this.timers.sending)
-    const {text} = this.editor
-    const base = this.edit
-    this.edit = `${this.view}-${++this.count}`
-    this.sent = text
-    this.after("silence", ACK_TIMEOUT, () => this.note(UNHEARD))
-    this.host.setAttribute("aria-busy", "true")
-    this.post({type: "text", edit: this.edit, text, base})
-  }
-
   ask(message) {
-    this.post({type: "ask", edit: this.edit, ...message})
+    this.post({type: "ask", edit: this.texts.edit, ...message})
   }
 
   post(message) {
+    if (message.type === "text") {
+      clearTimeout(this.timers.sending)
+      this.after("silence", ACK_TIMEOUT, () => this.help.note(UNHEARD))
+      this.host.setAttribute("aria-busy", "true")
+    }
     try {
       this.channel.send(message)
     } catch {
@@ -252,56 +269,37 @@ export class Workbench {
     }
   }
 
-  /** The kernel has ended. */
+  /** Python has ended. */
   lose() {
     this.rest()
     this.endSilence()
     this.showUnsaved(RESTARTED)
   }
 
-  heard(problem = "") {
+  heard(message) {
+    if (!this.texts.heard(message)) return
     this.endSilence()
-    this.showUnsaved(problem)
-    if (problem || this.editor.text !== this.sent) return
-    this.known = this.sent
-    this.typed = false
-    keepUnsent(this.state.file, this.view)
+    this.showUnsaved(message.problem)
   }
 
   endSilence() {
     clearTimeout(this.timers.silence)
-    if (this.notes.textContent === UNHEARD) this.note("")
+    if (this.help.notes.textContent === UNHEARD) this.help.note("")
   }
 
   /** Show why the text isn't in the file; "" if it is. */
-  showUnsaved(problem) {
+  showUnsaved(problem = "") {
     if (this.unsaved.textContent !== problem) this.unsaved.textContent = problem
     this.unsaved.hidden = !problem
-  }
-
-  /** Show a text that doesn't come from this page, unless the reader has typed meanwhile: then this
-   * page's text is sent, and the other one goes into the history. */
-  takeOver({text, edit}) {
-    const ours = (name) => name?.startsWith(`${this.view}-`)
-    if (ours(edit) && ours(this.edit)) return
-    if (this.typed && this.editor.text !== this.sent) return
-    this.edit = edit
-    this.known = text
-    this.sent = text
-    this.typed = false
-    if (text !== this.editor.text) this.editor.begin(text)
-    this.markStale()
-    this.post({type: "shown", edit})
   }
 
   // -- answers
 
   answer(answer) {
     const {part, faults = [], refusal} = answer
-    this.answers[part] = answer
+    this.texts.answers[part] = answer
     this.figures.works("")
-    if (part === "climb") this.step?.showClimb(answer)
-    else this[`show_${part}`](answer)
+    this[`show_${part}`](answer)
     if (!faults.length && !refusal) this.markFresh(part)
   }
 
@@ -312,14 +310,14 @@ export class Workbench {
   }
 
   show_text({faults, live, words}) {
-    for (const [word, meaning] of Object.entries(words)) this.words.set(word, meaning)
+    this.help.learn(words)
     this.editor.paintFaults(faults)
     if (faults.length) {
       const [{line, column, message}] = faults
       const spoken = `Line ${line}, column ${column}: ${message}`
-      this.headline("fault", `Line ${line}: ${message}`, faults, spoken)
+      this.headline.show("fault", `Line ${line}: ${message}`, faults, spoken)
       const onclick = () => this.panels.open("il", true, true)
-      make(make(this.findings, "p"), "button", {onclick}, "IL in a minute")
+      make(make(this.headline.faults, "p"), "button", {onclick}, "IL in a minute")
     } else {
       const title = (count, names) => `${count} register${count === 1 ? "" : "s"} in use: ${names}`
       const rows = live.map(([line, count, names]) => [line, count, count, title(count, names)])
@@ -331,24 +329,25 @@ export class Workbench {
   show_code(answer) {
     if (answer.refusal) {
       const {line, message} = answer.refusal
-      this.headline("fault", line ? `Line ${line}: ${message}` : message, [answer.refusal])
+      const words = line ? `Line ${line}: ${message}` : message
+      this.headline.show("fault", words, [answer.refusal])
       return
     }
-    this.list([])
+    this.headline.list([])
     this.explain()
     this.bundles.show(answer)
     this.editor.lines.know("color", this.bundles.colors)
     this.figures.card(answer.card)
-    if (!this.opened) this.open(answer.rows)
+    if (!this.isPlaced) this.place(answer.rows)
   }
 
   /** Scroll at first to the main loop, or to the reader's place above it. The caret is there, or in
    * the line that says where the reader's line belongs. */
-  open(rows) {
-    this.opened = true
+  place(rows) {
+    this.isPlaced = true
     const [first] = this.bundles.colors.keys()
     if (!rows.some(({loop}) => loop) || this.editor.area.matches(":focus")) return
-    const mine = this.editor.area.value.split("\n").findIndex((line) => /;.*\byour line/.test(line))
+    const mine = this.editor.text.split("\n").findIndex((line) => /;.*\byour line/.test(line))
     const here = mine < 0 ? first : mine + 1
     this.editor.placeCaret(here)
     this.editor.move()
@@ -356,16 +355,16 @@ export class Workbench {
   }
 
   show_verdict({right, message, findings, small}) {
-    if (right) this.figures.correctCard = this.answers.code?.card
+    if (right) this.figures.correctCard = this.texts.answers.code?.card
     this.editor.paintFaults(findings.filter(({line}) => line))
-    this.headline(right ? "right" : "wrong", message, findings)
+    this.headline.show(right ? "right" : "wrong", message, findings)
     this.figures.terms.hidden = true
     this.small.show(small)
   }
 
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
   show_clocks(answer) {
-    const {right, message} = this.answers.verdict ?? {}
+    const {right, message} = this.texts.answers.verdict ?? {}
     const {gflops, size, bound, problem, notes} = answer
     this.speed.replaceChildren()
     this.figures.clocks(answer, right)
@@ -375,7 +374,7 @@ export class Workbench {
       this.panels.open("climb")
       this.ask({part: "climb"})
     }
-    if (problem && right) this.headline("wrong", problem, [{message: problem}])
+    if (problem && right) this.headline.show("wrong", problem, [{message: problem}])
     if (problem || !right) return
     const shown = inDigits(gflops)
     const isSquare = size.every((side) => side === size[0])
@@ -387,8 +386,8 @@ export class Workbench {
     if (inDigits(gflops - change) !== shown)
       make(this.speed, "span", {class: kind}, ` ${sign}${inDigits(Math.abs(change))}`)
     this.gflops = gflops
-    if (!this.wanted) this.askGuess()
-    this.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
+    this.guess.ask()
+    this.headline.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
   }
 
   show_costs(answer) {
@@ -396,41 +395,7 @@ export class Workbench {
     this.editor.lines.know("cost", cellsOf(rows, 0.01))
     this.figures.costs(answer)
     this.explain()
-    if (!answer.costliest) this.prompt.hidden = true
-    if (this.wanted) this.guess(this.wanted)
-  }
-
-  /** Ask for the most expensive line, until the reader has guessed. */
-  askGuess() {
-    this.wanted = 0
-    if (!this.state.step?.guess || this.guessed) return
-    this.prompt.hidden = false
-    this.prompt.textContent = GUESS
-    const onclick = () => {
-      const {line, column} = this.editor.caret
-      this.guess(line)
-      this.editor.goTo(line, column + 1) // the button goes, the focus stays
-    }
-    make(this.prompt, "button", {onclick}, "This line")
-  }
-
-  /** Take a line as the reader's guess, if the page asks for one. */
-  guess(line) {
-    const {costs} = this.answers
-    if (this.prompt.hidden || this.guessed) return
-    if (!costs) {
-      this.wanted = line
-      this.prompt.textContent = `Your guess is line ${line}: its cost comes soon.`
-      return
-    }
-    if (!costs.lines.some((row) => row.line === line)) {
-      this.note(`Line ${line} takes no time by itself.`)
-      return this.askGuess()
-    }
-    this.guessed = true
-    const verdict = line === costs.costliest ? "correct" : "incorrect"
-    this.prompt.textContent = `Your guess, line ${line}, is ${verdict}.`
-    this.panels.open("costs")
+    this.guess.know(answer)
   }
 
   /** Show the terms of an element. A note on the first incorrect one becomes the headline. */
@@ -439,18 +404,24 @@ export class Workbench {
     const {notes = [], terms = [], problem, message} = answer
     const lines = terms.flatMap(({right, line}) => (right || !line ? [] : [line]))
     if (lines.length) this.light(new Set(lines))
-    if (lines.length && this.asked) this.editor.lines.show(Math.min(...lines))
-    this.asked = false
+    if (lines.length && this.isClicked) this.editor.lines.show(Math.min(...lines))
+    this.isClicked = false
     const spoken = [problem ?? message, ...notes].join(" ")
-    this.speak(spoken)
-    const findings = this.answers.verdict?.findings ?? []
+    this.headline.speak(spoken)
+    const findings = this.texts.answers.verdict?.findings ?? []
     const others = findings.filter(({kind}) => kind !== "answer")
     if (!notes.length || others.length === findings.length) return
     const sentence = notes[0].split(/(?<=\.) /)[0]
     const fault = {line: answer.line, message: notes[0]}
     if (fault.line) this.editor.paintFaults([fault])
-    this.headline("wrong", sentence, [fault, ...others], spoken)
+    this.headline.show("wrong", sentence, [fault, ...others], spoken)
   }
+
+  show_climb(answer) {
+    this.step?.showClimb(answer)
+  }
+
+  // -- the caret
 
   /** Highlight lines, and their operations. */
   light(lines, scroll = true) {
@@ -458,106 +429,13 @@ export class Workbench {
     this.bundles.light(lines, scroll)
   }
 
-  /** Set the headline: what was found about the text, in a sentence; and the list of the faults. */
-  headline(kind, text, faults, spoken = text) {
-    this.verdictLine.dataset.kind = kind
-    this.verdictLine.textContent = text
-    this.verdictLine.title = text
-    this.markFresh("headline")
-    this.list(faults)
-    this.speak(spoken)
-  }
-
-  /** List faults or findings, with buttons to their lines. The headline isn't repeated. */
-  list(faults) {
-    this.findings.replaceChildren()
-    this.markFresh("findings")
-    const headline = this.verdictLine.textContent
-    const read = headline.length <= SEEN ? headline : ""
-    for (const {line, column, message, advice} of faults) {
-      const known = read.includes(message.replace(/\.$/, ""))
-      if (known && !line && !advice) continue
-      const item = make(this.findings, "p")
-      const onclick = () => this.editor.goTo(line, column)
-      if (line) make(item, "button", {onclick}, `${known ? "Go to line" : "line"} ${line}`)
-      if (!known) make(item, "span", {}, ` ${message.replace(read, "")}`)
-      if (advice) make(item, "span", {class: "ckw-advice"}, ` ${advice}`)
-    }
-  }
-
-  /** Show a message in place of the help, until the text changes. */
-  note(text) {
-    this.notes.textContent = text
-  }
-
-  /** Let a screen reader hear a message once typing pauses. */
-  speak(text) {
-    this.after("speaking", SPEAK_MS, () => {
-      this.spoken.textContent = text
-    })
-  }
-
-  // -- the caret
-
   moved(line) {
     this.light(new Set([line]))
     this.after("explaining", EXPLAIN_MS, () => this.explain())
   }
 
-  /** Show below the editor what the caret's line means, and what it costs. */
   explain() {
-    const {line, column} = this.editor.caret
-    const text = this.editor.line(line)
-    const words = [wordAt(text, column), text.trim().split(/[\s,]/)[0]]
-    const meaning = words.map((word) => word && this.meaning(word, line)).find(Boolean)
-    this.help.replaceChildren()
-    const say = (words, kind = "", tag = "span") => make(this.help, tag, {class: kind}, words)
-    const fault = this.answers.text?.faults.find((one) => one.line === line)
-    if (fault) {
-      say(fault.message, "ckw-bad")
-      return
-    }
-    say(`${this.editor.lines.cutRemark(line)} `)
-    if (meaning) {
-      say(meaning[0], "", "b")
-      say(` ${meaning[1]}. `)
-      const {cost} = this.editor.lines.all[line - 1]
-      if (cost?.text && !this.panels.all.get("costs").box.hidden) say(cost.title, "ckw-of-costs")
-    } else say("Put the caret on a word to see what it means.", "ckw-soft")
-  }
-
-  /** Return what a word means in a line, as [name, meaning]. */
-  meaning(word, line) {
-    const [name] = word.match(/^r\d+\b/) ?? []
-    if (!name) return this.words.get(word)
-    const live = this.answers.text?.live ?? []
-    const [, , names = ""] = live.find(([at]) => at === line) ?? []
-    const held = names.split(" ").find((one) => one.split(".")[0] === name)
-    const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
-    const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
-    const where = set.length ? `set in ${linesInWords(set)}` : "no line sets it"
-    const state = held ? `${held} is in use here; ` : live.length ? "not in use here; " : ""
-    return [name, state + where]
-  }
-}
-
-/** Return the texts that could not be sent, {base, text} by file and view. They outlive a reload. */
-function allUnsent() {
-  try {
-    return JSON.parse(sessionStorage.getItem(UNSENT)) ?? {}
-  } catch {
-    return {} // nothing is stored there, or nothing of ours
-  }
-}
-
-/** Keep a view's text, or none once it is sent; without a view, none of the file. */
-function keepUnsent(file, view = "", text = undefined) {
-  const all = allUnsent()
-  all[file] = view ? {...all[file], [view]: text} : undefined
-  try {
-    sessionStorage.setItem(UNSENT, JSON.stringify(all))
-  } catch {
-    // A page that may keep nothing.
+    this.help.show(this.texts.answers.text)
   }
 }
 
@@ -576,10 +454,4 @@ function cellsOf(rows, least) {
     {text, title, part: number / highest, most: number === highest},
   ]
   return new Map(rows.map(cell))
-}
-
-/** "line 31" or "lines 3, 6". */
-function linesInWords(lines) {
-  const some = lines.slice(0, MAX_LINES).join(", ")
-  return `line${lines.length > 1 ? "s" : ""} ${some}${lines.length > MAX_LINES ? " …" : ""}`
 }

@@ -1,0 +1,75 @@
+// The line below the editor: what the caret's line means and costs; or a note, until the text changes.
+import {make} from "../draw/shell.js"
+import {wordAt} from "./il_text.js"
+
+const MAX_LINES = 8 // that a sentence names
+
+export class LineHelp {
+  /**
+   * @param {HTMLElement} parent
+   * @param {import("./editor.js").Editor} editor
+   * @param {() => boolean} tellsCosts whether the reader may see them */
+  constructor(parent, editor, tellsCosts) {
+    this.editor = editor
+    this.tellsCosts = tellsCosts
+    this.words = new Map() // their names and meanings, of all texts
+    this.box = make(parent, "p", {class: "ckw-help"})
+    this.notes = make(parent, "p", {class: "ckw-help ckw-note", role: "status"})
+  }
+
+  /** Show a note. */
+  note(text) {
+    this.notes.textContent = text
+  }
+
+  /** The text has changed. */
+  forget() {
+    if (this.box.querySelector(".ckw-bad")) this.box.replaceChildren()
+    this.note("")
+  }
+
+  learn(words) {
+    for (const [word, meaning] of Object.entries(words)) this.words.set(word, meaning)
+  }
+
+  /** Explain the caret's line, by the answer on the text. */
+  show({faults = [], live = []} = {}) {
+    const {line, column} = this.editor.caret
+    const text = this.editor.line(line)
+    const words = [wordAt(text, column), text.trim().split(/[\s,]/)[0]]
+    const meaning = words.map((word) => word && this.meaning(word, line, live)).find(Boolean)
+    this.box.replaceChildren()
+    const say = (words, kind = "", tag = "span") => make(this.box, tag, {class: kind}, words)
+    const fault = faults.find((one) => one.line === line)
+    if (fault) {
+      say(fault.message, "ckw-bad")
+      return
+    }
+    say(`${this.editor.lines.cutRemark(line)} `)
+    if (meaning) {
+      say(meaning[0], "", "b")
+      say(` ${meaning[1]}. `)
+      const {cost} = this.editor.lines.all[line - 1]
+      if (cost?.text && this.tellsCosts()) say(cost.title, "ckw-of-costs")
+    } else say("Put the caret on a word to see what it means.", "ckw-soft")
+  }
+
+  /** Return what a word means in a line, as [name, meaning]. */
+  meaning(word, line, live) {
+    const [name] = word.match(/^r\d+\b/) ?? []
+    if (!name) return this.words.get(word)
+    const [, , names = ""] = live.find(([at]) => at === line) ?? []
+    const held = names.split(" ").find((one) => one.split(".")[0] === name)
+    const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
+    const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
+    const where = set.length ? `set in ${linesInWords(set)}` : "no line sets it"
+    const state = held ? `${held} is in use here; ` : live.length ? "not in use here; " : ""
+    return [name, state + where]
+  }
+}
+
+/** "line 31" or "lines 3, 6". */
+function linesInWords(lines) {
+  const some = lines.slice(0, MAX_LINES).join(", ")
+  return `line${lines.length > 1 ? "s" : ""} ${some}${lines.length > MAX_LINES ? " …" : ""}`
+}

@@ -1,0 +1,188 @@
+"""Which text is known where: ``texts.js`` in Chromium, answered by the real conversation."""
+
+import random
+from collections import deque
+
+import pytest
+from test_editing_conversation import SETTINGS, SilentAnswerer
+
+from cypresskit.draw.scripts import read_packaged
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.kernel_file import KernelFile, is_writable
+
+LOAD = """async (code) => {
+    const {Texts} = await import("data:text/javascript," + encodeURIComponent(code))
+    const pages = [], stores = {}
+    window.open = (store, state) => {
+        const held = (stores[store] ??= new Map())
+        const getItem = (key) => held.get(key) ?? null, setItem = (...pair) => held.set(...pair)
+        return pages.push(new Texts(state, () => ({getItem, setItem}))) - 1
+    }
+    window.act = (page, name, ...given) => {
+        const texts = pages[page], before = texts.draft
+        const got = texts[name](...given)
+        return {got, before, names: texts.names(given[0]?.edit), ...texts}
+    }
+}"""
+
+
+class Python:
+    """The conversation, which may end at any time and begin again; and all texts that it took."""
+
+    def __init__(self, path):
+        self.path, self.taken = path, []
+        self.begin()
+
+    def begin(self):
+        self.talk = Conversation(KernelFile(self.path), SETTINGS, lambda _: SilentAnswerer())
+        self.taken.append(self.talk.text)
+        take = self.talk._take
+
+        def noted(edit, text, note=""):
+            self.taken.append(text)
+            take(edit, text, note)
+
+        self.talk._take = noted
+
+
+class Tab:
+    """A tab of the browser with the workbench, and the messages on their way to and from it."""
+
+    def __init__(self, page, name, python):
+        self.page, self.name, self.python = page, name, python
+        self.texts = self.left = None  # now, and when the tab was left
+        self.at = 0  # which of Python's texts it showed last
+        self.reload()
+
+    def reload(self, arrive=0):
+        """Of what was sent, some may still arrive."""
+        for _ in range(arrive):
+            self.deliver_up()
+        if self.texts is not None:
+            self.left = self.act("names")
+        self.texts, self.typed = None, False
+        self.up, self.down = deque([{"type": "hello"}]), deque()
+
+    def act(self, name, *given):
+        return self.page.evaluate("(given) => act(...given)", [self.texts, name, *given])
+
+    def take_message(self, message):
+        self.down.append((len(self.python.taken) - 1, dict(message)))
+
+    def deliver_up(self):
+        if self.up:
+            talk = self.python.talk
+            if self.take_message not in talk.pages:
+                talk.pages.append(self.take_message)
+            talk.hear(self.up.popleft(), self.take_message)
+
+    def deliver_down(self):
+        """Do what the page does with a message."""
+        if not self.down:
+            return
+        at, message = self.down.popleft()
+        kind = message["type"]
+        if kind == "state":
+            self.begin(at, message)
+        elif self.texts is not None and kind == "text":
+            self.follow(at, message)
+        elif self.texts is not None and kind == "heard":
+            self.act("heard", message)
+
+    def begin(self, at, state):
+        state = {name: state[name] for name in ("file", "text", "edit")}
+        is_new = self.texts is None
+        if is_new:
+            self.texts = self.page.evaluate("(given) => open(...given)", [self.name, state])
+        seen = self.act("begin", state)
+        self.up += seen["got"]
+        left, self.left = self.left, None
+        since = self.python.taken[self.at : at + 1]
+        if is_new and left and left["stage"] != "saved":
+            grown = sorted(text for text in since if left["draft"].startswith(text))
+            if since == grown:
+                assert seen["draft"] == left["draft"], "made from the file's, it is the newest"
+        elif seen["draft"] != seen["before"] and seen["stage"] == "saved":
+            assert seen["before"] in since, "an older text replaced a newer"
+        if seen["stage"] == "saved":
+            self.at = at
+
+    def follow(self, at, message):
+        """Show another editor's text. It is newer than what it replaces."""
+        known = {name: message[name] for name in ("text", "edit")}
+        seen = self.act("take", known)
+        if seen["got"]:
+            assert not message["edit"].startswith(seen["view"]), "a page's own text is no news"
+            assert seen["before"] in self.python.taken[:at], "an older text replaced a newer"
+            self.at = at
+            assert seen["names"] and seen["draft"] == message["text"]
+            self.up.append({"type": "shown", "edit": message["edit"]})
+        else:
+            assert seen["draft"] == seen["before"]
+
+    def type(self, words):
+        self.act("type", self.act("names")["draft"] + words)
+        self.typed = True
+
+    def send(self, *base):
+        self.typed = False
+        self.up.append(self.act("send", *base)["got"])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_text_is_lost_and_none_replaced_by_an_older_one(seed, page, tmp_path):
+    """The law: typing in several tabs, another editor, texts of the history, messages that are
+    late, tabs that are reloaded, and the end of Python, each at any time.
+    """
+    rng = random.Random(seed)
+    path = tmp_path / "my.il"
+    path.write_text("; 0")
+    page.evaluate(LOAD, read_packaged("editing/texts.js"))
+    python = Python(path)
+    tabs = [Tab(page, str(n), python) for n in range(3)]
+    typed, outside = [], ["; 0"]
+    kinds = ["type"] * 5 + ["send"] * 4 + ["up"] * 6 + ["down"] * 8
+    kinds += ["outside", "recall", "reload", "end", "hello", "lock"]
+    for number in range(150):
+        tab, kind = rng.choice(tabs), rng.choice(kinds)
+        if kind == "type" and tab.texts is not None:
+            typed.append(f"<{number}>")
+            tab.type(typed[-1])
+        elif kind == "send" and tab.typed:
+            tab.send()
+        elif kind == "up":
+            tab.deliver_up()
+        elif kind == "down":
+            tab.deliver_down()
+        elif kind == "lock":  # what can't be written now is written later
+            path.chmod(path.stat().st_mode ^ 0o222)
+        elif kind == "outside" and is_writable(path):
+            outside.append(f"; theirs {number}")
+            path.write_text(outside[-1])
+            python.talk.look()
+        elif kind == "recall" and python.talk.edits:
+            tab.up.append({"type": "recall", "entry": rng.choice([*python.talk.edits]).number})
+        elif kind == "hello":  # another view of the widget opens
+            tab.up.append({"type": "hello"})
+        elif kind == "reload":
+            tab.reload(rng.randint(0, len(tab.up)))
+        elif kind == "end":
+            python.begin()
+            for each in tabs:
+                each.up, each.down = deque([{"type": "hello"}]), deque()
+                if rng.random() < 0.5:
+                    each.reload()
+    path.chmod(0o644)
+    while any(tab.up or tab.down or tab.typed for tab in tabs):
+        for tab in tabs:
+            if tab.typed:
+                tab.send()
+            tab.deliver_up()
+            tab.deliver_down()
+        python.talk.look()
+    now = path.read_text()
+    kept = [now, *(edit.text for edit in python.talk.edits)]
+    assert [word for word in typed if not any(word in text for text in kept)] == []
+    assert set(outside) <= set(kept)
+    seen = [tab.act("names") for tab in tabs]
+    assert [(one["draft"], one["stage"]) for one in seen] == [(now, "saved")] * len(tabs)
