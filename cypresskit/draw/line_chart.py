@@ -23,7 +23,7 @@ def line_chart(
     log: str = "",
     title: str = "",
 ) -> Chart:
-    """Draw a line from x to y for each name in ``series``.
+    """Draw a line from x to y for each name in ``series`` that has points.
 
     If there is a guess, it is shown first; a button draws the results over it, from the left to the
     right. Lines beyond the fourth are gray.
@@ -56,7 +56,8 @@ def line_chart(
         set(require_nonempty((place for curve in series.values() for place in curve), wanted))
     )
     own = (guess.value if guess else None) or {}
-    drawn = dict(series) | ({GUESS: own} if own else {})
+    series = {name: curve for name, curve in series.items() if curve}
+    drawn = series | ({GUESS: own} if own else {})
     heights = [height for curve in drawn.values() for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
