@@ -11,7 +11,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.cli import ahead
-from cypresskit.timing import result_cache
+from cypresskit.files import result_cache
 from cypresskit.timing.simulate import forget_reports
 
 SHAPE = {"n": 96, "k": 40}

@@ -292,6 +292,58 @@ def test_an_equal_program_is_compiled_once(monkeypatch):
     ck.launch(ck.assemble(text, "another.il"), (3, 2))
 
 
+@pytest.fixture
+def code_files(tmp_path, monkeypatch):
+    """A function that returns the files of machine code on disk, which are in use."""
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    yield lambda: sorted(tmp_path.rglob("kernel-*.bin"))
+    jit.compiled.cache_clear()
+
+
+def checked_anew(cases: list) -> None:
+    """Forget the machine code in memory, and compare both engines."""
+    jit.compiled.cache_clear()
+    for case in cases:
+        assert_equal(*case)
+
+
+def test_machine_code_comes_from_disk(code_files, monkeypatch):
+    """The same bits and counts, and nothing is optimized again; unless files are damaged."""
+    cases = [random_case(seed, 25) for seed in range(12)]
+    checked_anew(cases)
+    files = code_files()
+    assert len(files) == len(cases)
+    with monkeypatch.context() as patch:
+        patch.setattr(jit, "optimized", lambda *_: pytest.fail("optimized again"))
+        checked_anew(cases)
+    whole = {file: file.read_bytes() for file in files}
+    for (file, data), other in zip(whole.items(), reversed(whole.values())):
+        cut = random.Random(file.name).randrange(len(data))
+        file.write_bytes(random.choice([data[:cut], other, b"", data[:cut] + data[cut + 1 :]]))
+    checked_anew(cases)
+    assert {file: file.read_bytes() for file in code_files()} == whole
+
+
+def test_machine_code_is_of_one_text_processor_and_llvm(code_files, monkeypatch):
+    import llvmlite
+
+    def count(text: str, host: HostProcessor) -> int:
+        jit.machine_code(text, host)
+        return len(code_files())
+
+    here = this_host()
+    text = translate(random_case(1, 5)[0], here).text
+    assert count(text, here) == 1
+    assert count(text + "\n", here) == 2
+    assert count(text, replace(here, features="")) == 3
+    assert count(text, replace(here, name="generic")) == 4
+    monkeypatch.setattr(llvmlite, "__version__", "0.1")
+    assert count(text, here) == 5
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
+    assert count(text + "\n\n", here) == 5
+
+
 def test_every_opcode_has_a_native_meaning_beside_numpys():
     assert NATIVE.keys() == MEANING.keys()
 

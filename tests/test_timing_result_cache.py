@@ -3,14 +3,18 @@
 import pickle
 import random
 import zlib
+from contextlib import suppress
 from dataclasses import fields, replace
 
 import pytest
 
 import cypresskit as ck
+from cypresskit import compiler
+from cypresskit.files import result_cache
 from cypresskit.isolated.process import ForkServer
-from cypresskit.timing import result_cache, simulate
+from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
+from tools.fuzz.programs import random_program
 
 LAUNCHES = [
     ("sgemm_64x64_lds", {"n": 256, "k": 70}),
@@ -25,9 +29,15 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    forget_reports()
+    forget()
     yield tmp_path / "cypresskit"
+    forget()
+
+
+def forget():
+    """Forget what is in memory."""
     forget_reports()
+    compiler._compiled.cache_clear()
 
 
 def kept_files(folder):
@@ -57,10 +67,10 @@ def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, 
     anew = all_of(simulate(name, **size))
     assert not kept_files(folder)
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
-    forget_reports()
+    forget()
     assert all_of(simulate(name, **size)) == anew
-    assert len(kept_files(folder)) == 3  # times, lines, costs
-    forget_reports()
+    assert len(kept_files(folder)) == 4  # compiled code, times, lines, costs
+    forget()
     with monkeypatch.context() as patch:
         patch.setattr("cypresskit.timing.sampling.run", refused)
         patch.setattr("cypresskit.timing.timed_launch.trace_wavefronts", refused)
@@ -91,7 +101,7 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
             file.write_bytes(data)
             if kind == "gone":
                 file.unlink()
-        forget_reports()
+        forget()
         assert all_of(simulate("sgemm_tn", **size)) == expected
 
 
@@ -99,6 +109,45 @@ def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
     monkeypatch.setattr(result_cache.SOURCES, "files", list)
     simulate("sgemm_tn", 64)
     assert not kept_files(folder)
+
+
+def random_text(draw):
+    """A random program that the chip has enough registers for."""
+    while True:
+        text, _ = random_program(draw, statements=12)
+        with suppress(compiler.CompileError):
+            compiler.compile(ck.assemble(text, "kernel.il"), ck.HD5850)
+            return text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
+    """Of random programs, and of the same one before other constants and under another name."""
+    text = random_text(random.Random(seed))
+    kernel = ck.kernels["sgemm_tn"].text
+    head, loop, rest = kernel.partition("whileloop")
+    programs = [
+        ck.assemble(text, "random.il"),
+        ck.assemble(text + " ", "random.il"),
+        ck.assemble(text, "other.il"),
+        ck.assemble(loop + rest, before=head),
+        ck.assemble(loop + rest, before=head.replace("mov r14, l0.z", "mov r14, l0.x")),
+    ]
+
+    def compiled():
+        forget()
+        return [compiler.compile(program, ck.HD5850) for program in programs]
+
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
+    anew = compiled()
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    before = len(kept_files(folder))
+    compiled()
+    assert len(kept_files(folder)) == before + len(programs)
+    monkeypatch.setattr(compiler, "_run_passes", refused)
+    for code, expected in zip(compiled(), anew):
+        assert (code.controls, code.gprs) == (expected.controls, expected.gprs)
+        assert code.listing() == expected.listing()
 
 
 @pytest.mark.parametrize("sandbox", [False, True])
@@ -110,12 +159,12 @@ def test_a_judge_neither_reads_nor_keeps(sandbox):
 def test_whatever_a_time_depends_on_is_in_the_key():
     launch = simulate("sgemm_tn", 64).launch
     keys = [
-        result_cache._key("time", launch),
-        result_cache._key("lines", launch),
+        launch.key("time"),
+        launch.key("lines"),
     ]
 
     def add(**changed):
-        keys.append(result_cache._key("time", replace(launch, **changed)))
+        keys.append(replace(launch, **changed).key("time"))
 
     text = ck.kernels["sgemm_tn"].text
     add(
@@ -134,8 +183,8 @@ def test_whatever_a_time_depends_on_is_in_the_key():
         if isinstance(value, (int, float)):
             other = replace(ck.HD5870)
             object.__setattr__(other, each.name, value + 1)
-            keys.append(result_cache._key("time", replace(launch, device=other)))
+            keys.append(replace(launch, device=other).key("time"))
     own = type("Own", (ck.Device,), {})(name="HD 5870")  # its properties may be its own
-    assert result_cache._key("time", replace(launch, device=own)) is None
+    assert replace(launch, device=own).key("time") is None
     assert len(keys) > 30
     assert len({*keys}) == len(keys)

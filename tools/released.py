@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
-from cypresskit.timing.result_cache import RELEASED
+from cypresskit.files.result_cache import RELEASED
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from tempfile import TemporaryDirectory
 
-from cypresskit.timing import result_cache
+from cypresskit.files import result_cache
 
 IDLE = "--idle"
 CELL_SECONDS = 1800  # on a busy computer; a cell that hangs ends

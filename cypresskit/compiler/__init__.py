@@ -16,7 +16,7 @@ instructions, and ``code`` the result with its statistics and its ``listing``. L
 registers to memory, and moving code from block to block.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from cypresskit.compiler.allocate import allocate
 from cypresskit.compiler.assembly import Bundle, Control
@@ -29,6 +29,7 @@ from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.target import Target
 from cypresskit.compiler.vregs import assign_vregs
 from cypresskit.devices import HD5870, Device, check_device
+from cypresskit.files import result_cache
 from cypresskit.il import Program
 
 __all__ = [
@@ -68,9 +69,15 @@ def compile(program: Program, device: Device = HD5870) -> Code:
 def _compiled(
     program: Program, target: Target, _name: str, _lines: tuple[str, ...]
 ) -> tuple[tuple[Control, ...], int, int]:
-    """Return the controls, registers and temporaries. Equal programs may differ in their names and
-    lines, which the controls have.
+    """Return the controls, registers and temporaries, from disk if they are there. Equal programs
+    may differ in their names and lines, which the controls have.
     """
+    key = result_cache.hash_key("code", program.source, program.name, target)
+    return result_cache.load_or_compute(key, partial(_run_passes, program, target))
+
+
+def _run_passes(program: Program, target: Target) -> tuple[tuple[Control, ...], int, int]:
+    """Return the controls, registers and temporaries."""
     function = lower(program, target)
     simplify(function)
     assign_vregs(function)

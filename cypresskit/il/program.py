@@ -270,6 +270,13 @@ class Program:
     def _hash(self) -> int:  # cached: engines and compiler look results up by program
         return hash((self.mode, self.instructions, self.macros))
 
+    @property
+    def source(self) -> tuple[str, tuple[str, ...], list[Instruction]]:
+        """Its mode, lines, and the instructions from before its first line: equal sources make
+        equal programs, with equal lines.
+        """
+        return self.mode, self.lines, [i for i in self.expanded if i.line < 1]
+
     def text_of(self, line: int) -> str:
         """Return a source line; "" for a line that the text doesn't have."""
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""

@@ -29,9 +29,9 @@ import numpy as np
 
 from cypresskit.chip.engine import run
 from cypresskit.chip.work import WavefrontPath, pack
+from cypresskit.files import result_cache
 from cypresskit.tables import aligned, quantity
 from cypresskit.threads import map_in_threads
-from cypresskit.timing import result_cache
 from cypresskit.timing.ablation import (
     ALL,
     Ablation,
@@ -200,7 +200,7 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     >>> ck.line_costs(ck.simulate("sgemm_nn", 2048)).most_expensive  # doctest: +SKIP
     """
     measure = partial(_measure, report, unless)
-    saved = result_cache.load_or_compute("costs", report.launch, measure)
+    saved = result_cache.load_or_compute(report.launch.key("costs"), measure)
     return LineCosts(*saved, report)
 
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from cypresskit.chip.work import KINDS
 from cypresskit.devices import Device
+from cypresskit.files import result_cache
 from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
-from cypresskit.timing import result_cache
 from cypresskit.timing.launch_time import LaunchTime
 from cypresskit.timing.line_work import LineWork, launch_line_work
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -129,7 +129,7 @@ class Report(LaunchTime):
         """
         whole = self.simulated == 1
         find = partial(launch_line_work, self.launch, whole)
-        return result_cache.load_or_compute("lines", self.launch, find)
+        return result_cache.load_or_compute(self.launch.key("lines"), find)
 
     def __repr__(self) -> str:
         size = "" if self.size is None else " " + " x ".join(map(str, self.size))

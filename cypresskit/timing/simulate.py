@@ -11,12 +11,12 @@ from functools import lru_cache, partial
 from typing import Any
 
 from cypresskit.devices import CHIP_ALONE, HD5870, Device, Range, System, check_device, is_whole
+from cypresskit.files import result_cache
 from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import LaunchShape
-from cypresskit.timing import result_cache
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -121,7 +121,7 @@ def report_on(launch: TimedLaunch) -> Report:
 def _report(launch: TimedLaunch) -> Report:
     _check_shape(launch.shape, launch.device)
     _check_memory(launch)
-    time = result_cache.load_or_compute("time", launch, partial(time_launch, launch))
+    time = result_cache.load_or_compute(launch.key("time"), partial(time_launch, launch))
     _check_products(launch, time.products)
     return Report(
         **vars(time),

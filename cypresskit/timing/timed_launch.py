@@ -9,6 +9,7 @@ import numpy as np
 from cypresskit.chip.work import WavefrontPath
 from cypresskit.compiler import Code, compile
 from cypresskit.devices import CHIP_ALONE, HD5870, Device, System
+from cypresskit.files import result_cache
 from cypresskit.kernels import Kernel
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.trace.memory_layout import MemoryLayout
@@ -71,6 +72,24 @@ class TimedLaunch:
             return self.kernel
         assert self.size is not None
         return self.kernel.shape(*self.size, 1.0, self.beta, self.count)
+
+    def key(self, what: str) -> str | None:
+        """Return a hash of all that a kind of result depends on; None if it isn't cached.
+
+        The numbers of a subclass of ``Device`` may come from its own properties and class
+        attributes, which a key can't cover.
+        """
+        shape = self.shape
+        if type(self.device) is not Device:
+            return None
+        return result_cache.hash_key(
+            what,
+            shape.program.source,
+            vars(self.device),
+            (shape.domain, sorted(shape.textures.items()), sorted(shape.outputs.items())),
+            [(n, words.tobytes()) for n, words in sorted(shape.constants.items())],
+            self.exact,
+        )
 
     @property
     def name(self) -> str:

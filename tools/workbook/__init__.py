@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import nbformat
 
 from cypresskit.cli import cmd_lab
-from cypresskit.timing import result_cache
+from cypresskit.files import result_cache
 from tools import bench_page
 from tools.book import GLOSSARY
 

@@ -199,8 +199,8 @@ import cypresskit.draw  # noqa: E402
 import cypresskit.editing.steps  # noqa: E402
 import cypresskit.editing.workbench  # noqa: E402
 import cypresskit.teach  # noqa: E402, F401
+from cypresskit.files import result_cache  # noqa: E402
 from cypresskit.isolated import here  # noqa: E402
-from cypresskit.timing import result_cache  # noqa: E402
 
 here.IS_USED = True  # an answer to an exercise runs in this process: Stop ends it
 

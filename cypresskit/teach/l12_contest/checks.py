@@ -29,6 +29,7 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.diagnosis.verification import verify
 from cypresskit.editing.dynamic_answers import LARGE_BLOCK, judged_kernel
 from cypresskit.editing.steps import STEPS, shown_speed
+from cypresskit.files import result_cache
 from cypresskit.il import Program
 from cypresskit.il.dataflow import liveness
 from cypresskit.isolated import here
@@ -57,7 +58,6 @@ from cypresskit.teach.climb import (
 )
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
-from cypresskit.timing import result_cache
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 

@@ -1,11 +1,12 @@
-"""Cache results of launches, and of a judge's comparisons, by a hash of all that they depend on.
+"""Cache what kernels give, by a hash of all that it depends on: compiled code, results of launches,
+and a judge's comparisons.
 
 They lie on the user's disk, and those of the lessons in a release (``cypresskit.cli.ahead``). The
-hash covers the files of the model as they were when this was imported, the program's source, the
-board, the launch, and how much is simulated. It doesn't cover the processor and the versions of
-numba and numpy: clocks are the same with each, to the last bit, as a test shows. Nothing is cached
+hash covers the files of the model as they were when this was imported, and what a caller adds: the
+program's source, the board, the launch, and how much is simulated. It doesn't cover the processor
+and the versions of numba and numpy: clocks are the same with each, to the last bit, as a test
+shows. Nothing is cached
 
-- for a subclass of ``Device``;
 - while ``CYPRESSKIT_KEEP`` is 0, as in tests and judges;
 - once a source file was edited.
 
@@ -15,18 +16,15 @@ A file is a compressed pickle: like the machine code beside it, it is read from 
 no other user may write to (``DiskCache``).
 """
 
-import os
 import pickle
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cypresskit.devices import Device
-from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder, read_archived
-from cypresskit.timing.timed_launch import TimedLaunch
+from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder, is_off, read_archived
 
-MAX_FILES = 1024
+MAX_FILES = 2048
 PACKAGE = Path(__file__).parents[1]
 RELEASED = PACKAGE / "data/launches.zip"  # the lessons' results, in a release only
 #: Packages that results depend on.
@@ -34,19 +32,8 @@ MODEL = "chip", "compiler", "il", "kernels", "machine", "timing", "trace"
 T = TypeVar("T")
 
 
-def load_or_compute(what: str, launch: TimedLaunch, compute: Callable[[], T]) -> T:
-    """Load a result from disk, or compute it and save it.
-
-    Parameters
-    ----------
-    what
-        The kind of result.
-    launch
-        What it is about.
-    compute
-        Computes it. A result is never None.
-    """
-    key = _key(what, launch)
+def load_or_compute(key: str | None, compute: Callable[[], T]) -> T:
+    """Load the result that is saved under this key, or compute it and save it. It is never None."""
     saved: T | None = load(key)
     if saved is not None:
         return saved
@@ -59,9 +46,7 @@ def hash_key(*parts: object) -> str | None:
     """Return a hash of the model and of all else that a result depends on; None if nothing is
     cached.
     """
-    if os.environ.get("CYPRESSKIT_KEEP") == "0":
-        return None
-    return SOURCES.key(*parts)
+    return None if is_off() else SOURCES.key(*parts)
 
 
 def load(key: str | None) -> Any:
@@ -81,27 +66,6 @@ def save(key: str | None, result: object) -> None:
 
 def _files() -> DiskCache:
     return DiskCache(cache_folder(), "launch", MAX_FILES)
-
-
-def _key(what: str, launch: TimedLaunch) -> str | None:
-    """Return a hash of all that a result depends on; None if it isn't cached.
-
-    The numbers of a subclass of ``Device`` may come from its own properties and class attributes,
-    which a key can't cover.
-    """
-    program, device, shape = launch.kernel.program, launch.device, launch.shape
-    if type(device) is not Device:
-        return None
-    parts = (
-        what,
-        (program.mode, program.lines),
-        [i for i in program.expanded if i.line < 1],  # from before the first line
-        vars(device),
-        (shape.domain, sorted(shape.textures.items()), sorted(shape.outputs.items())),
-        [(n, words.tobytes()) for n, words in sorted(shape.constants.items())],
-        launch.exact,
-    )
-    return hash_key(*parts)
 
 
 def _sources() -> list[Path]:
