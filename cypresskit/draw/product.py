@@ -1,5 +1,5 @@
 """A product that the simulated device has computed, compared with numpy's: its errors folded by the
-block, and how many elements are off by how much, beside those of the best order of the sum.
+block.
 
 All blocks of C are laid one on the other. A place in the block is then a component of a register,
 the same in each work-item: a right kernel is even, and a wrong operand spoils the places of a
@@ -14,13 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from cypresskit.blas import gemm
-from cypresskit.draw.chart import GAP, WIDE, Canvas, Chart, element, text_element
+from cypresskit.draw.chart import Canvas, Chart, element, text_element
 from cypresskit.kernels.comparison import rounding_bounds
 from cypresskit.kernels.own import Source, resolve
 
-CLASSES = 1, 2, 4, 8, 16  # upper ends of classes of errors, in units of the last place
-NAMES = [f"up to {end}" for end in CLASSES] + ["more"]
-BLOCK, ROW = 240, 40  # pixels: the side of the block, and a class's height
+BLOCK = 240  # pixels: the side of the block
 TYPES = {"single": np.float32, "double": np.float64}
 
 
@@ -54,48 +52,26 @@ def product(kernel: Source = "sgemm_tn", n: int = 512, seed: int = 1) -> Chart:
     dtype = TYPES[launched.precision]
     a, b = np.random.default_rng(seed).standard_normal((2, n, n)).astype(dtype)
     unit = float(np.spacing(np.array(np.sqrt(n), dtype)))
-    exact = exact_product(a, b)
-    errors, least = (
-        compare_with_exact(c, *exact) for c in (gemm(a, b, kernel=launched), added_in_pairs(a, b))
-    )
+    errors = compare_with_exact(gemm(a, b, kernel=launched), *exact_product(a, b))
     is_wrong = errors > rounding_bounds(a, b, 0, 1, 0, dtype)
     means, wrong = (_folded(values, launched.block) for values in (errors / unit, is_wrong))
 
     finding = f"All {n * n:,} elements of C equal numpy's within rounding"
-    detail = f"Largest error: {errors.max() / unit:.0f} units of the last place; of the same terms,"
-    detail += f" added in pairs, {least.max() / unit:.0f}."
+    detail = f"Largest error: {errors.max() / unit:.0f} units of the last place."
     if count := int(is_wrong.sum()):
         places = f"{(wrong > 0).sum()} of {wrong.size} places of the block"
         finding = f"{count:,} of {n * n:,} elements of C are wrong, all in {places}"
         detail = "Crossed out: wrong by more than rounding can explain."
-    shares = {"this kernel": _shares(errors / unit), "in pairs": _shares(least / unit)}
 
     def paint(width: float) -> Canvas:
-        is_wide = width == WIDE
-        canvas = Canvas(width, 320 if is_wide else 620)
+        canvas = Canvas(width, 320)
         _draw_block(canvas, means, wrong)
-        left, top = (400, 8) if is_wide else (0, 318)
-        _draw_shares(canvas, left, top, shares)
         return canvas
 
     sound = means[wrong == 0]
     lines = [f"mean error of a place: {sound.min():.1f} to {sound.max():.1f}"] * bool(sound.size)
-    lines += [
-        f"{whose}: " + ", ".join(f"{name} {share:.1%}" for name, share in zip(NAMES, parts))
-        for whose, parts in shares.items()
-    ]
     about = f"{launched.name}, N = {n}, {launched.precision} precision. {detail}"
     return Chart(finding, paint, about=about, lines=lines)
-
-
-def added_in_pairs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the product in its own precision, whose sums are made of two halves, these of two, and
-    so on: the order with the smallest errors. (numpy's order is each computer's own.)
-    """
-    if (k := a.shape[1]) == 1:
-        return np.asarray(a * b)
-    half = k // 2
-    return added_in_pairs(a[:, :half], b[:half]) + added_in_pairs(a[:, half:], b[half:])
 
 
 def exact_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -140,12 +116,6 @@ def _folded(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
     return means
 
 
-def _shares(units: np.ndarray) -> np.ndarray:
-    """Return the share of the elements in each class of errors."""
-    found = np.searchsorted(CLASSES, units.ravel())
-    return np.bincount(found, minlength=len(NAMES)) / units.size
-
-
 def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray) -> None:
     """Draw the places of the block, with the mean error of each; wrong ones are crossed out."""
     canvas.write(0, 8, "All blocks, one on the other: the mean error", class_="bold")
@@ -169,22 +139,3 @@ def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray) -> None:
     note = "A place is a component of a register, the same in each work-item."
     if means.size > 1:
         canvas.write(0, 24 + side * len(means) + 10, note, "soft")
-
-
-def _draw_shares(canvas: Canvas, left: float, top: float, shares: dict[str, np.ndarray]) -> None:
-    """Draw how many elements have an error of each class, in each product."""
-    canvas.write(left, top, "How many elements are off by how many units", class_="bold")
-    begin = left + 62
-    scale = (canvas.width - begin - 120) / max(map(np.max, shares.values()))
-    for number, name in enumerate(NAMES):
-        canvas.write(begin - 8, top + 32 + ROW * number, name, "soft", "end")
-    for line, (whose, parts) in enumerate(shares.items()):
-        color = ("c", "soft")[line]
-        for number, share in enumerate(parts):
-            y, long = top + 25 + ROW * number + GAP * line, max(scale * share, 1.0)
-            box = {"x": begin, "y": y - 6, "width": long, "height": 12, "rx": 1}
-            shape = element("rect", "", color, **box)
-            name = f"{whose}: {NAMES[number]}"
-            canvas.part(name, f"{name}: {share:.2%}", begin + long / 2, y, shape, "ink")
-            label = f"{share:.0%} {whose}" if number == 0 else f"{share:.0%}"
-            canvas.write(begin + long + 6, y, label, color)
