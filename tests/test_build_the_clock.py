@@ -250,7 +250,7 @@ def meetings(overhead: float, scatter: float = 0) -> list[set]:
     """For each iteration of six wavefronts, which are in the ALU at once, in a clause of 28."""
     given = lesson.clauses("sgemm_tn_37")
     large = given.index(("ALU", 28))
-    steps = Scattered(CLOCK.steps("sgemm_tn_37", overhead), scatter)
+    steps = Scattered(CLOCK.steps("sgemm_tn_37", overhead, 40, 320), scatter)
     rows = lesson.right_rows(steps, 6, 120)
     at: list[list] = [[] for _ in range(120)]
     for w in range(6):

@@ -21,6 +21,7 @@ from cypresskit.lesson_table import Table
 from cypresskit.published import kernel as published
 from cypresskit.published import size_of
 from cypresskit.teach.l14_build_the_clock.checks import (
+    USUAL,
     Row,
     Step,
     check_launch,
@@ -116,12 +117,13 @@ class Clock:
     run: Callable[..., list[Row]]
     launch: Callable[..., list[Row]] = right_rows
 
-    def steps(
-        self, kernel: Source, overhead: float = 7, pause: float = 40, memory: float = MEMORY
-    ) -> list[Step]:
-        """Return the steps of an iteration of a kernel's loop."""
-        return list(self.timed(clauses(kernel), overhead, pause, memory))
+    def steps(self, kernel: Source, *numbers: float) -> list[Step]:
+        """Return the steps of an iteration of a kernel's loop. ``numbers``: overhead, pause and
+        memory.
+        """
+        return list(self.timed(clauses(kernel), *(numbers or USUAL)))
 
+    @cache  # noqa: B019  (a lesson makes few clocks)
     def speed(
         self,
         kernel: Source,
@@ -135,7 +137,9 @@ class Clock:
         early or late by up to ``scatter`` percent.
         """
         wavefronts = wavefronts or kernel_stats(kernel).wavefronts
-        steps = Scattered(self.steps(kernel, overhead, pause, memory), scatter)
+        steps = self.steps(kernel, overhead, pause, memory)
+        if scatter:  # an index of such steps takes five times as long
+            steps = Scattered(steps, scatter)
         clocks = last_clock(self.run(steps, wavefronts, ITERATIONS)) / (ITERATIONS * wavefronts)
         flops = kernel_stats(kernel).flops * HD5870.wavefront
         return flops / clocks * HD5870.simd_engines * HD5870.clock_ghz
