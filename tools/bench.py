@@ -6,7 +6,8 @@ run's seconds. Compare times of one machine only: the first two rows tell how fa
 
 The rows of lessons are seconds of processor time, of the whole solved lesson and of its longest
 cell but the first, which imports the package: with empty caches, as a new reader has them, and
-with the results of launches at hand. Compiled machine code is there in both.
+with the results of launches at hand. The timing model's machine code is there in both; that of
+kernels, and what they compile to on the chip, only in the second.
 """
 
 import os
@@ -102,7 +103,7 @@ COMPILED = "import cypresskit as ck; ck.simulate('sgemm_64x64_lds', 64); ck.veri
 
 @contextmanager
 def code_alone() -> Iterator[Path]:
-    """A folder for caches with compiled machine code and no results."""
+    """A folder for caches with the timing model's machine code and no results."""
     with TemporaryDirectory() as folder:
         settings = os.environ | {"XDG_CACHE_HOME": folder, "CYPRESSKIT_KEEP": "1"}
         subprocess.run([sys.executable, "-c", COMPILED], env=settings, check=True)
@@ -111,8 +112,8 @@ def code_alone() -> Iterator[Path]:
 
 
 def forget_results(folder: Path) -> None:
-    """Delete the results of launches."""
-    for file in folder.rglob("launch-*"):
+    """Delete the results of launches, and what kernels compile to."""
+    for file in [*folder.rglob("launch-*"), *folder.rglob("kernel-*")]:
         file.unlink()
 
 
