@@ -203,3 +203,17 @@ def test_an_answer_that_gives_no_result_is_not_changed(body, monkeypatch):
     monkeypatch.setattr(Answer, "through", lambda *_: pytest.fail("it is changed"))
     check = formula_exercise([(2,), (3,)], no_mistakes, "think.", name="f")(lambda a: 2 * a)
     assert not check(AnswerSource([f"def f(a):\n    return {body}"], "f")).right
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"), [("str({})", "a text"), ("[{}]", "a list"), ("{{{}}}", "a set")]
+)
+@pytest.mark.parametrize("right", ["a * b / c", "c * a / b", "a + b - c"])
+def test_a_result_of_a_wrong_kind_is_told_its_kind_alone(wrong, kind, right):
+    """Its value is right: no change of the formula is told to be one."""
+    cell = f"f = lambda a, b, c: {wrong.format(right)}"
+    made = eval(f"lambda a, b, c: {right}")
+    check = formula_exercise([(6, 3, 2), (4, 8, 3)], no_mistakes, "think.", name="f")(made)
+    verdict = check(AnswerSource([cell], "f"))
+    assert f"returns {kind}, not a number" in verdict.message
+    assert "`" not in verdict.hint and "hink." not in verdict.hint

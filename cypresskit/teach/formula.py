@@ -262,7 +262,8 @@ def result_of(call: str, answer: Callable, case: tuple, hint: str) -> float:
             more = f"one number is expected, not {size}. {capitalize(hint)}"
         if size == 1:
             more = "`.item()` takes the number out of an array."
-        raise CheckStopped(f"{call} returns {kind}, not a number.", more or hint)
+        more = more or "return the number by itself."
+        raise CheckStopped(f"{call} returns {kind}, not a number.", more)
     return figure
 
 
