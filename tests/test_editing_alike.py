@@ -104,3 +104,30 @@ def test_no_right_line_is_named_alone(seed):
         named = {*map(int, re.findall(r"\d+", lines))}
         assert not named or named & wrong, (step, note, wrong)
         assert note.line in {0, *wrong}, (step, note, wrong)
+
+
+@pytest.mark.parametrize("step", ["00", "01a", "01b", "own"])
+@pytest.mark.parametrize("sampler", [0, 1])
+def test_textures_that_all_fetches_exchange_are_told_whatever_their_samplers(step, sampler):
+    text = re.sub(
+        r"resource\(([01])\)_sampler\(.\)",
+        lambda fetch: f"resource({1 - int(fetch[1])})_sampler({sampler})",
+        RIGHT[step],
+    )
+    chosen = STEPS[step]
+    seen = judged_kernel(text, chosen.file, chosen.like, scales=chosen.scales)
+    fault = find_changed_fault(seen, RIGHT[step], trace_wrong(seen))
+    assert fault and fault.text.endswith("exchange textures 0 and 1."), fault
+
+
+@pytest.mark.parametrize("rows", [(0, 1), (1, 3), (2, 0)])
+def test_where_rows_are_exchanged_by_products_or_by_stores_both_are_named(rows):
+    """Nobody knows which are right: either exchange makes C correct."""
+    one, other = rows
+    text = RIGHT["own"].replace(f"mov o{one}, r1{one}", f"mov o{one}, r1{other}")
+    text = text.replace(f"mov o{other}, r1{other}", f"mov o{other}, r1{one}")
+    seen = judged_kernel(text, STEPS["own"].file, STEPS["own"].like)
+    fault = find_changed_fault(seen, STEPS["own"].starter, trace_wrong(seen))
+    lines = text.splitlines()
+    named = [lines[int(n) - 1].split()[0] for n in re.findall(r"\b\d+\b(?=[ ,])", fault.text)]
+    assert {"mad", "mov"} <= {*named} and " or " in fault.text, fault

@@ -244,21 +244,6 @@ def test_lines_written_in_place_of_given_ones_are_no_missing_lines():
     assert fault is None or "missing" not in fault.text
 
 
-@pytest.mark.slow
-def test_a_note_on_a_given_line_names_the_readers_line_as_well():
-    """Where each column's store is wrong, no single repair helps."""
-    text, step = STEPS["07"].starter, STEPS["07"]
-    for column in range(4):
-        exchange = ["fence_threads_lds", "lds_store_id(0) r3.x, r4.x", "fence_threads_lds"]
-        exchange += ["lds_load_vec_id(0) r20, r3.y, r3.y", "lds_load_vec_id(0) r21, r3.z, r3.z"]
-        text = text.replace(f"    ; column {column} of A\n", "\n".join([*exchange, ""]))
-    notes, line = replayed(step, text)
-    wrong = [n for n, line in enumerate(text.splitlines(), 1) if "lds_store_id" in line][1:]
-    named = f"look at it, and at your line {wrong[0]}, which leads there."
-    own = [n for n, line in enumerate(text.splitlines(), 1) if "lds_" in line]
-    assert named in notes[0] and line in own, "the first store is right"
-
-
 def test_no_line_of_the_readers_is_blamed_for_a_fetch_that_is_missing():
     for fetch in range(2):
         lines = [line for n, line in enumerate(LACKS["02"]) if n != fetch]
@@ -288,9 +273,7 @@ def test_of_lines_that_compute_a_wrong_place_none_is_blamed_alone():
     """No single repair helps: all of the reader's lines that lead to the access are named."""
     wrong = [NUMBERED[0].replace("r1.z", "r2.x"), "iand r1.z, r2.x, l8.y", NUMBERED[1]]
     notes, line = replayed(STEPS["05"], renumbered(*wrong[:2], "mov r1.w, r1.z"))
-    said = (
-        r"Line \d+, race: its address comes from lines 17 to 19: work-items 0 and 1 store to one .*"
-    )
+    said = r"Line \d+, race: its address comes from lines 17 to 19: work-items 0 and 1 store to .*"
     assert re.fullmatch(said, notes[0]) and not line, notes
 
 
@@ -325,8 +308,6 @@ def test_where_work_items_store_to_one_place_the_lost_bit_of_their_numbers_is_to
     own = [*COLUMN, *row][: 4 if given else None]
     numbers = {text.splitlines().index(line) + 1 for line in own}
     assert numbers <= {*range(first, last + 1)}, notes
-    alike = re.search(r"both have the same r1\.[zw] \(line (\d+)\)", notes[0])
-    assert alike and int(alike[1]) in range(first, last + 1), notes
     seen = judged_kernel(text, STEPS["05"].file, STEPS["05"].like, scales=STEPS["05"].scales)
     assert explain_wrong_product(seen, STEPS["05"].starter).hint == notes[0], "as the check says"
 
@@ -379,7 +360,7 @@ def test_a_line_that_counts_or_scales_is_no_product():
         for words in lines:
             op, *names = (word.partition(".")[0] for word in words)
             if op in ("add", "mul", "dadd", "dmul") and names[0] in names[1:]:
-                repaired = [words_of(repair.text) for repair in line_repairs(words, lines)]
+                repaired = [words_of(repair.text) for repair in line_repairs(1, words, lines)]
                 assert all(len(repair) == len(words) for repair in repaired), words
                 counted += 1
     assert counted > 20
@@ -479,10 +460,10 @@ def test_the_order_of_two_factors_is_no_mistake(right):
             wrongs.append([*wrongs[0][:place], put, *wrongs[0][place + 1 :]])
     for op, to, first, second, added in wrongs:
         one, other = (
-            mistake([op, to, *two, added], words_of(right))
+            mistake(1, [op, to, *two, added], words_of(right))
             for two in ((first, second), (second, first))
         )
-        assert one == other and "exchanged" not in one, (first, second, one, other)
+        assert one == other and (one is None or one.kind != "operands"), (first, second, one, other)
 
 
 def test_a_modifier_is_no_other_register():
@@ -490,20 +471,17 @@ def test_a_modifier_is_no_other_register():
     for start in ("mov o0, ", "mad r18, r3.x, r4, ", "add r18, r2, "):
         for operand in ("r18", "r18.x"):
             plain, negated = (words_of(f"{start}{operand}{end}") for end in ("", "_neg(xyzw)"))
-            said = f" reads {negated[-1]}; its modifier doesn't belong here."
-            assert mistake(negated, plain) == said
-            assert mistake(plain, negated) == f" reads {operand}; a modifier belongs here."
+            assert mistake(1, negated, plain).values["needs"].kind == "no modifier"
+            assert mistake(1, plain, negated).values["needs"].kind == "modifier"
 
 
 def test_the_other_factor_has_the_component_and_operands_are_exchanged():
     right = words_of("mad r18, r3.x, r4, r18")
-    said = ": the component belongs to the other factor."
-    assert mistake(words_of("mad r18, r4.x, r3, r18"), right) == said
-    assert mistake(words_of("mad r18, r3, r4.x, r18"), right) == said
+    for wrong in ("mad r18, r4.x, r3, r18", "mad r18, r3, r4.x, r18"):
+        assert mistake(1, words_of(wrong), right).kind == "other factor"
     udiv = "udiv r1.x, {}, {}".format
     one, other = "vThreadGrpIdFlat.x", "cb0[4].y"
-    said = ": its operands are exchanged."
-    assert mistake(words_of(udiv(other, one)), words_of(udiv(one, other))) == said
+    assert mistake(1, words_of(udiv(other, one)), words_of(udiv(one, other))).kind == "operands"
 
 
 def test_an_address_that_is_only_multiplied_is_no_sum():

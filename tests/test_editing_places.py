@@ -51,11 +51,6 @@ MISTAKES = {
         ("mov r0.z, l0.y", "mov r0.z, l0.z"),
         "The first k that is added is 1: see line 11.",
     ),
-    "dot product": (
-        "01a",
-        ("mad r11.xy__, r2.y, r3, r11", "dp4 r11.xy__, r2, r3"),
-        "Line 22 multiplies components that hold no element: the sum includes 1",
-    ),
     "number": ("01a", (ENDS, "add o1.xy__, r11, l0.z"), "is from no matrix: see line 26."),
     "first value": ("01a", ("mov r11, l0.y", "mov r11, l0.z"), "is from no matrix: see line 13."),
     "zeroed": ("01a", (ENDS, "mul o1.xy__, r11, l0.y"), "which line 26 multiplies by l0.y = 0."),
@@ -105,16 +100,6 @@ def test_c_that_is_read_after_it_was_stored_is_named(monkeypatch):
         load_kernel(text.replace(load, f"mov {address}, r10\n{load}", 1), like="sgemm_tn")
     )
     assert trace_wrong(seen).notes[0].startswith("Line 116 reads C after line 115 has stored to it")
-
-
-def test_the_size_of_the_lds_is_named_beside_what_computes_an_address(monkeypatch):
-    monkeypatch.setattr(changed_lines, "MAX_STEPS", -1)
-    text = RIGHT["07"].replace(
-        "ishl r3.x, vTidInGrpFlat.x, l2.x", "ishl r3.x, vTidInGrpFlat.x, l2.w"
-    )
-    seen, trace = judged("07", text)
-    fault = find_changed_fault(seen, RIGHT["07"], trace)
-    assert fault and fault.text.endswith("line 29; line 7 declares the size of the LDS."), fault
 
 
 EPILOGUE = """mul r10.x, r10.x, cb0[0].x

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from operator import index
-from typing import NamedTuple
 
 import numpy as np
 
+from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.slices import (
     NO_ELEMENT,
     UNKNOWN,
@@ -35,35 +35,14 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import listed, named_lines, quantity
+from cypresskit.tables import listed, quantity
 
 SHOWN = 40  # most terms printed
 #: Opcodes that compare floats or, with i or u before, integers.
 TESTS = "ge", "lt", "eq", "ne"
 
 
-class Note(NamedTuple):
-    """What is wrong with a term, or with a whole sum: ``text``, a sentence that says what was
-    found; ``line``, the one to look at first, or 0; ``lines``, all that the sentence names.
-
-    ``kind`` is "factor" if a line has an element in place of another, "unread" if no line reads an
-    element, "lost" if its product isn't stored, "store" if the sum of another element is stored,
-    "no store", "repeated" if a product is added again, "count" if k grows by another number of
-    terms than are added, "scaled" if no line multiplies by a number, "sum" if another sum is added,
-    "old" if C's old value isn't added, or "".
-    """
-
-    text: str = ""
-    line: int = 0
-    lines: tuple[int, ...] = ()
-    kind: str = ""
-
-
 RIGHT = Note()
-OTHER = Note(
-    "The terms aren't known: only products of two elements are followed, their sums, and a number"
-    " times a sum; not what passes through the LDS or memory, or depends on a branch."
-)
 
 
 @dataclass(frozen=True)
@@ -126,9 +105,6 @@ class ElementTrace:
         The terms in the order in which they were added, missing ones last.
     faults
         What is wrong with the sum.
-    placed
-        The lines that lead to an address of the first fault's lines, and to that of no reading of
-        an element that belongs in the sum.
     leads
         The lines that lead to the stored number, with tests of loops and branches, and all that is
         stored in the LDS; none if no work-item stored the element.
@@ -152,7 +128,6 @@ class ElementTrace:
     expected: float
     alpha: float
     beta: float
-    placed: tuple[int, ...] = ()
     leads: frozenset[int] = frozenset()
 
     @property
@@ -255,7 +230,6 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     terms: list[Term] = []
     place, line = None, 0
-    placed: tuple[int, ...] = ()
     leads: frozenset[int] = frozenset()
     if stores.writer is None:
         faults = [_nowhere(traced)]
@@ -267,10 +241,8 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         place = stores.shape.place(item)
         faults = [_untraced(sliced)] if got != expected else []
         if not any(UNKNOWN in elements for elements in sliced.terms):
-            judge = _Judge(traced, sliced)
-            terms, judged = judge.judged()
+            terms, judged = _Judge(traced, sliced).judged()
             faults = judged or faults
-            placed = judge.placed(terms, faults[:1])
     return ElementTrace(
         kernel,
         row,
@@ -284,7 +256,6 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         expected,
         given.alpha,
         given.beta,
-        placed,
         leads,
     )
 
@@ -294,42 +265,32 @@ def _untraced(sliced: Slice) -> Note:
     multiplies what is no element.
     """
     for load, store in sliced.run.reread:
-        lines = sliced.line(load), sliced.line(store)
         if load in sliced.run.origins([sliced.store], values=True):
-            text = f"Line {lines[0]} reads C after line {lines[1]} has stored to it."
-            return Note(text, lines[0], lines)
+            return note("reread", sliced.line(load), sliced.line(store))
     if halved := [*chain.from_iterable(sliced.halved.values())]:
-        note = _halved(sliced, halved[0])
-        return note._replace(text=f"{note.text}.")
+        return _halved(sliced, halved[0])
     if not sliced.opaque:
-        return OTHER
+        return note("unknown")
     at = sliced.opaque[-1]
-    line, name = sliced.line(at.step), sliced.name(at)
-    text = f"Line {line} multiplies by {name}, which is no number of A or B"
-    if not (node := sliced.writer(at)):
-        return Note(f"{text}.", line, (line,), "factor")
-    made = sliced.line(node[0])
-    return Note(f"{text}: line {made} computes it.", line, (line, made), "factor")
+    made = [sliced.line(node[0]) for node in filter(None, [sliced.writer(at)])]
+    return note("no number", sliced.line(at.step), *made, name=sliced.name(at))
 
 
 def _halved(sliced: Slice, step: int) -> Note:
     """Return the note on a step that takes half of a double for a number."""
-    line, op = sliced.line(step), sliced.instruction(step).op.name
-    text = f"`{op}` in line {line} is for single precision, but takes halves of doubles"
-    return Note(text, line, (line,), "factor")
+    return note("halves", sliced.line(step), op=sliced.instruction(step).op.name)
 
 
 def _nowhere(traced: TracedElement) -> Note:
     """Return the note on an element that no work-item stores."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
+    element = MatrixElement("C", traced.row, traced.column)
     if not any(i.dest and i.dest.register.kind in "go" for i in traced.kernel.program.body):
-        return Note("No line stores C.", kind="no store")
-    why = "check the addresses, and the size of the domain"
+        return note("no store")
     if stored and stored != rows * columns:
-        why = f"a work-item stores {stored} elements, but is launched for {rows} x {columns}"
-    elif not stored and not traced.given.beta:
-        why = "here beta is 0, and a store is in a branch or loop"
-    return Note(f"No work-item stores C[{traced.row}, {traced.column}]: {why}.", kind="no store")
+        return note("block", element=element, stored=stored, rows=rows, columns=columns)
+    in_branch = not stored and not traced.given.beta
+    return note("branch" if in_branch else "nowhere", element=element)
 
 
 def _check_place(row: object, column: object) -> None:
@@ -381,17 +342,8 @@ class _Judge:
             *_faults(terms),
         ]
         if number := self.slice.number:
-            text = f"the sum includes {number:g}, which is from no matrix"
-            made = sorted({*map(self.slice.line, self.slice.made_up)})
-            if made:
-                text = f"Line {made[0]} multiplies components that hold no element: {text}."
-                faults.insert(0, Note(text, made[0], (made[0],)))
-            elif lines := sorted({*map(self.slice.line, self.slice.numbers)}):
-                faults.append(
-                    Note(f"{text.capitalize()}: see {named_lines(lines)}.", lines[-1], (*lines,))
-                )
-            else:
-                faults.append(Note(f"{text.capitalize()}. Does the sum start at 0?"))
+            lines = sorted({*map(self.slice.line, self.slice.numbers)})
+            faults.append(note("number", *lines, at=-1, number=number))
         return terms, faults
 
     def _left_at_once(self, missing: list[Elements]) -> Note | None:
@@ -403,23 +355,12 @@ class _Judge:
         for start in (at for at in ran if body[at].op.flow == "loop" and missing):
             last = max(ran.intersection(range(start, matching[start])))
             if body[last].op.flow == "break" and last + 1 < matching[start]:
-                line = body[last].line
                 step = max(n for n, each in enumerate(self.slice.steps) if each.at == last)
                 steps = self.slice.run.origins([step]) if body[last].sources else ()
                 tests = [
                     n for n in steps if self.slice.instruction(n).op.name.lstrip("iu") in TESTS
                 ]
-                text = f"Line {line} leaves its loop in the first iteration"
-                if not tests:
-                    return Note(f"{text}.", line, (line,))
-                test = self.slice.instruction(max(tests))
-                set_by = self.slice.run.last_writers(
-                    keys(uses(self.kernel.program, test)), max(tests)
-                )
-                lines = sorted({*map(self.slice.line, set_by)})
-                text += f": see its test in line {test.line}"
-                text += f", of what {named_lines(lines, 'set')}" if lines else ""
-                return Note(f"{text}.", line, (line, test.line, *lines))
+                return note("left", body[last].line, *map(self.slice.line, sorted(tests)[-1:]))
         return None
 
     def _loop(self, at: int) -> int:
@@ -436,15 +377,14 @@ class _Judge:
         wrong = [term for term in terms if not term.right]
         if not first or {term.k for term in wrong} != {*range(first.k or 0)}:
             return None
-        if any(term.note.kind != "unread" for term in wrong):
+        if any(term.note.about != "unread" for term in wrong):
             return None
         fetch, run = first.factors[0].step, self.slice.run
         counts = self._counters(fetch)
         lines = sorted({*map(self.slice.line, run.last_writers(counts, fetch))})
         if len(lines) != 1:
             return None
-        text = f"The first k that is added is {first.k}: see line {lines[0]}."
-        return Note(text, lines[0], (*lines,), "count")
+        return note("first k", *lines, k=first.k)
 
     def _counters(self, fetch: int) -> list[Key]:
         """Return the coordinates of a fetch that are written again after it."""
@@ -468,7 +408,7 @@ class _Judge:
         """Return a note if iterations add the terms of more or fewer values of k than they go on
         by, and no term is wrong otherwise.
         """
-        kinds = {(term.kind, term.note.kind) for term in terms if not term.right}
+        kinds = {(term.kind, term.note.about) for term in terms if not term.right}
         if kinds not in ({("missing", "unread")}, {("repeated", "repeated")}):
             return None
         lacking = [term for term in terms if term.kind == "missing"]
@@ -496,30 +436,7 @@ class _Judge:
         if pairs:
             first, last = ([reading.step for reading in term.factors] for term in pairs[0])
             lines = self._leads(last, first)
-        text = f"An iteration adds {quantity(count, 'term')}, but k grows by {strides.pop()}"
-        text += f": see {named_lines(lines)}." if lines else "."
-        return Note(text, [0, *lines][-1], lines, "count")
-
-    def placed(self, terms: list[Term], first: list[Note]) -> tuple[int, ...]:
-        """Return the lines that lead to what the lines of the first fault access, or to a factor of
-        its term; and to no reading of an element that belongs in the sum.
-        """
-        wanted = {k: elements for elements, k in self.right.items()}
-        lines = {line for fault in first for line in fault.lines}
-        right: list[Reading] = []
-        wrong: list[Reading] = []
-        for term in terms:
-            for reading in term.factors if term.step >= 0 else ():
-                if reading.element in wanted.get(term.k, ()):
-                    right.append(reading)
-                elif term.note.lines[:1] == first[0].lines[:1]:
-                    wrong.append(reading)
-        lines.update(reading.line for reading in wrong)
-        matrices = {reading.element.matrix for reading in wrong}
-        alike = [reading for reading in right if reading.element.matrix in matrices]
-        but = {reading.step for reading in alike or right}
-        steps = {at for at in range(self.slice.store + 1) if self.slice.line(at) in lines} - but
-        return self._leads(steps, but)
+        return note("count", *lines, at=-1, terms=quantity(count, "term"), k=strides.pop())
 
     def _leads(self, steps: Iterable[int], but: Iterable[int]) -> tuple[int, ...]:
         """Return the lines that lead to the addresses of ``steps``, and not to those of others."""
@@ -563,26 +480,27 @@ class _Judge:
         if not (self._is_stored_twice() if is_near else not streams):
             if not any(elements in self.slice.products for elements in self.right):
                 return None
-        line, place = self.line, self.old[0]
+        line, addend = self.line, self.terms[first][0]
+        names: Values = {
+            "element": MatrixElement("C", row, column),
+            "wanted": self.old[0],
+            "store": line,
+        }
         if is_near:
-            made = self._line(self.terms[first][0])
-            text = f"Line {made} adds up C[{row}, {column}]"
-            if passed := sorted({*map(self.slice.line, self.terms[first][0].crossed)}):
-                text += f", {named_lines(passed, 'put')} it into another register, and"
-                text = f"{text} line {line} stores it as {place}."
-            else:
-                text += f", which line {line} stores as {place}."
-            return Note(text, line, (made, *passed, line), "store")
-        text = f"Line {line} stores C[{row}, {column}] as {place}"
+            passed = sorted({*map(self.slice.line, addend.crossed)})
+            kind, lines = "passes" if passed else "stores", (self._line(addend), *passed, line)
+            return note(kind, *lines, at=-1, passed=Lines(passed), **names)
         if not streams:
-            text += ": check its address, and the coordinates of the fetches."
-            return Note(text, line, (line,), "store")
+            return note("address", line, **names)
         # Where it is stored isn't the kernel's choice
-        pairs = zip(self.terms[first][0].factors, first, next(iter(self.right)))
-        wrong = [(read.line, one, other) for read, one, other in pairs if one != other]
-        lines = [at for at, *_ in wrong]
-        said = [f"line {at} reads {one} in place of {other}" for at, one, other in wrong]
-        return Note(f"{text}, because {listed(said)}.", lines[-1], (*lines, line), "factor")
+        pairs = zip(addend.factors, first, next(iter(self.right)))
+        wrong = [
+            note("reads", read.line, element=one, wanted=other)
+            for read, one, other in pairs
+            if one != other
+        ]
+        lines = *(each.line for each in wrong), line
+        return note("fetches", *lines, at=-2, reads=listed(wrong), **names)
 
     def _is_stored_twice(self) -> bool:
         """Return whether another line, too, stores the register that is stored here."""
@@ -607,38 +525,31 @@ class _Judge:
         if first.times == value:
             terms = [self._term("right", first, k)]
         else:
-            text = f"{self._name(elements)} is multiplied by {first.times:g}, not by {scalar} ="
             lines = sorted({self.slice.line(step) for step in first.scaled})
-            see = f": see {named_lines(lines)}" if lines else ""
-            if first.times == -value:
-                see = ""
-            kind = "" if lines else "scaled"
-            note = Note(f"{text} {value:g}{see}.", [self.line, *lines][-1], (*lines,), kind)
-            terms = [self._term("scaled", first, k, note)]
-        again = "twice" if len(addends) == 2 else f"{len(addends)} times"
+            names: Values = {"name": self._name(elements), "scalar": scalar, "value": value}
+            names["see"] = Lines(lines if first.times != -value else ())
+            found = note("scaled", *lines, times=first.times, **names)
+            found = replace(found, line=[self.line, *lines][-1])
+            terms = [self._term("scaled", first, k, found)]
+        times = "twice" if len(addends) == 2 else f"{len(addends)} times"
         for addend in others:
-            lines = sorted({self._line(first), self._line(addend)})
-            pairs = [*zip(first.factors, addend.factors)]
-            anew = [(one, two) for one, two in pairs if one.step != two.step]
-            is_kept = addend.made != first.made and all(one.step == two.step for one, two in pairs)
-            if is_kept and not lines[1:]:
-                lines[:0] = sorted({factor.line for factor in first.factors} - {*lines})
-                times = f"{again} what {named_lines(lines[:-1], 'read')} once"
-                text = f"Line {lines[-1]} multiplies {times}."
-            elif anew and not lines[1:]:
-                one, two = anew[0]
-                lines += [two.line]
-                text = f"Line {lines[1]} reads {two} {again} for term k = {k}."
-                if one.line != two.line:
-                    text = (
-                        f"Line {two.line} reads {two} again, as line {one.line} did: term k = {k}"
-                    )
-                    text += f" is added {again}."
-            else:
-                text = f"Term k = {k} is added {again}: at {named_lines(lines)}."
-            note = Note(text, lines[-1], (*lines,), "repeated")
-            terms.append(self._term("repeated", addend, k, note))
+            again = self._repeated(first, addend, k, times)
+            terms.append(self._term("repeated", addend, k, again))
         return terms
+
+    def _repeated(self, first: Addend, addend: Addend, k: int | None, times: str) -> Note:
+        """Return the note on a term that is added again: another line does so, or another reading
+        of a factor, or none.
+        """
+        lines = sorted({self._line(first), self._line(addend)})
+        anew = [two for one, two in zip(first.factors, addend.factors) if one.step != two.step]
+        if lines[1:] or addend.made == first.made:
+            return note("repeated", *lines, at=-1, k=k, times=times)
+        if anew:
+            names: Values = {"element": anew[0], "k": k, "times": times}
+            return note("reads again", *lines, anew[0].line, at=-1, **names)
+        read = sorted({factor.line for factor in first.factors} - {*lines})
+        return note("read once", *read, *lines, at=-1, line=lines[0], read=Lines(read), times=times)
 
     # Terms that don't belong in the sum
 
@@ -662,19 +573,13 @@ class _Judge:
                 nowhere.remove(instead[0])
                 result.append(self._replacing(addend, instead[0]))
                 continue
-            line, kind = self._line(addend), ""
-            lines: tuple[int, ...] = (line,)
-            said = f"adds {_product(added)}"
+            line, crossed, kind = self._line(addend), tuple[int, ...](), "extra"
             if len(added) == 1 and added[0].matrix != "C":
-                line = addend.factors[0].copied or line
-                text = f"Line {line} {said} without a second factor."
+                line, kind = addend.factors[0].copied or line, "single"
             elif addend.crossed and self._accumulates(addend.made):
-                crossed = self.slice.line(addend.crossed[0])
-                text = f"Line {crossed} takes a sum that doesn't belong here: line {line} {said}."
-                line, lines, kind = crossed, (crossed, line), "sum"
-            else:
-                text = f"Line {line} {said}, which doesn't belong in this sum."
-            result.append(self._term("wrong", addend, None, Note(text, line, lines, kind)))
+                crossed, kind = (self.slice.line(addend.crossed[0]),), "sum"
+            found = note(kind, *crossed, line, product=_product(added))
+            result.append(self._term("wrong", addend, None, found))
         return result
 
     def _accumulates(self, step: int) -> bool:
@@ -685,40 +590,32 @@ class _Judge:
     def _replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""
         line = self._line(addend)
-        lines: tuple[int, ...] = ()
         alike = _letters(addend.elements) == _letters(wanted)
         element = next((e for e in addend.elements if alike and e not in wanted), NO_ELEMENT)
-        belongs = next((w for w in wanted if w.matrix == element.matrix), None)
-        kind = "factor"
+        belongs = next((w for w in wanted if w.matrix == element.matrix), NO_ELEMENT)
         read = next((r for r in addend.factors if r.element not in wanted), addend.factors[0])
-        both = [*map(self.slice.line, self.slice.reads.get(belongs or NO_ELEMENT, ()))]
-        source = f" of line {read.line}" * (read.line not in (line, *both))
-        if belongs is None:
-            text = f"adds {_product(addend.elements)} in place of {_product(wanted)}"
-            lines = (line, *sorted({r.line for r in addend.factors} - {line}))
-            text += f": see {named_lines(lines[1:])}" if lines[1:] else ""
+        steps = self.slice.reads.get(belongs, [])
+        both = [*map(self.slice.line, steps)]
+        source = (read.line,) * (read.line not in (line, *both))
+        names: Values = {"element": element, "wanted": belongs, "source": [*source, ""][0]}
+        if belongs == NO_ELEMENT:
+            lines = sorted({r.line for r in addend.factors} - {line})
+            products: Values = {"product": _product(addend.elements), "wanted": _product(wanted)}
+            found = note("product", line, *lines, read=Lines(lines), **products)
         elif self.slice.holds(belongs, addend.made):
-            text = f"multiplies {element}{source} in place of {belongs}"
-            lines = (line, read.line) if source else ()
+            found = note("multiplies", line, *source, **names)
+        elif read.copied and steps:
+            found = note("puts", read.copied, **names)
+        elif self._is_right_elsewhere(read, addend) or (
+            self._is_old(read, addend) and read.line in both
+        ):
+            kind, lines = "unread factor", [line, read.line, *both[:1]]
+            if steps:
+                kind = "too early" if min(steps) > addend.made else "too late"
+            found = note(kind, *lines, nothing=self._nothing_reads(), **names)
         else:
-            if read.copied and belongs in self.slice.reads:
-                line, text = read.copied, f"puts {element} in place of {belongs}"
-            elif self._is_right_elsewhere(read, addend) or (
-                self._is_old(read, addend) and read.line in both
-            ):
-                lines = line, read.line
-                if steps := self.slice.reads.get(belongs):
-                    where = "reads only later" if min(steps) > addend.made else "has read"
-                    lines = *lines, self.slice.line(steps[0])
-                    text = f"multiplies {element}{source} in place of {belongs}, which line"
-                    text = f"{text} {lines[-1]} {where}"
-                else:
-                    text = f"multiplies {element}{source}; {self._unread()} {belongs},"
-                    text, kind = f"{text} which belongs here", "unread"
-            else:
-                line, text = read.line, f"reads {element} in place of {belongs}"
-        note = Note(f"Line {line} {text}.", line, lines or (line,), kind)
-        return self._term("wrong", addend, self.right[wanted], note)
+            found = note("reads", read.line, **names)
+        return self._term("wrong", addend, self.right[wanted], found)
 
     def _is_old(self, read: Reading, addend: Addend) -> bool:
         """Return whether a line multiplies what a line below it read in the iteration before."""
@@ -744,87 +641,75 @@ class _Judge:
         readings = tuple(map(Reading, elements, at))
         reason = self._reason(elements, readings)
         product = "" if elements == self.old else f", {_product(elements)},"
-        note = reason._replace(text=f"{self._name(elements)}{product} is missing: {reason.text}.")
+        found = replace(reason, term=f"{self._name(elements)}{product}")
         lines = tuple(dict.fromkeys(filter(None, (reason.line, *at))))
         return Term(
-            "missing", 0, readings, self._scalar(elements)[1], self.right[elements], note, lines
+            "missing", 0, readings, self._scalar(elements)[1], self.right[elements], found, lines
         )
 
     def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> Note:
-        """Return why a term is missing; the text is the end of a sentence."""
+        """Return why a term is missing."""
         sliced = self.slice
         readers = [*dict.fromkeys(reading.line for reading in readings if reading.line)]
-        first = readers[0] if readers else 0
         if made := sliced.products.get(elements):
             return self._lost(*made[-1])
         if elements == self.old:
-            where = f"{named_lines(readers, 'read')} it; " if readers else ""
-            text = f"{where}add it, times beta = {self.given.beta:g}"
-            return Note(text, first, (*readers,), "old")
+            return note("old", *readers, beta=self.given.beta)
         if all(reading.line for reading in readings):
             for at, zero in sliced.zeroed:
                 if (element := sliced.element(at)) in elements:
-                    line = sliced.line(zero.step)
-                    return Note(f"line {line} multiplies {element} by 0", line, (line,))
+                    return note("by zero", sliced.line(zero.step), element=element)
             if halved := [*chain.from_iterable(sliced.halved.get(e, ()) for e in elements)]:
                 return _halved(sliced, halved[0])
             for element, other in (elements, elements[::-1]):
                 for step, *_ in sliced.products.get((element,), ())[-1:]:
                     if sliced.instruction(step).op.sources[2:]:  # it adds the product
-                        line = sliced.line(step)
-                        text = f"line {line} multiplies {element} by a number, not by {other}"
-                        return Note(text, line, (line,))
-            text = "its factors, but no line multiplies them in that iteration"
-            return Note(f"{named_lines(readers, 'read')} {text}", 0, (*readers,), "missing")
+                        return note("by number", sliced.line(step), element=element, other=other)
+            return Note("not multiplied", 0, (*readers,))
         absent = next(reading.element for reading in readings if not reading.line)
         alike = (e for elements in self.right for e in elements if e.matrix == absent.matrix)
         reads = [*chain.from_iterable(sliced.reads.get(element, ()) for element in alike)]
         if not reads:  # none of this sum
             reads = [at[0] for e, at in sliced.reads.items() if e.matrix == absent.matrix]
         lines = sorted({*map(sliced.line, reads)})
-        text = f"{self._unread()} {absent}"
-        if lines:
-            text += f"; {named_lines(lines, 'read')} other elements of {absent.matrix}"
-        return Note(text, [0, *lines][-1], (*lines,), "unread")
+        names: Values = {
+            "element": absent,
+            "matrix": absent.matrix,
+            "nothing": self._nothing_reads(),
+        }
+        return note("unread", *lines, at=-1, **names)
 
-    def _unread(self) -> str:
+    def _nothing_reads(self) -> str:
         """Return "no line reads": with LDS, other work-items may read what this one should load."""
         return "this work-item doesn't read" if self.kernel.program.lds else "no line reads"
 
     def _lost(self, step: int, register: int, component: int) -> Note:
-        """Return where a product that was made at a step was lost; the text is the end of a
-        sentence.
-        """
+        """Return where a product that was made at a step was lost."""
         sliced = self.slice
         line = sliced.line(step)
-        left = f"line {line} puts it into r{register}.{LETTERS[component]}, which"
+        names: Values = {"register": f"r{register}.{LETTERS[component]}"}
         for later in range(step + 1, len(sliced.steps)):
             i = sliced.instruction(later)
             writes = (register, component) in defines(i)
             keeps = (register, component) in keys(uses(self.kernel.program, i))
             if writes and not keeps:
-                again = "the next iteration" if i.line == line else f"line {i.line}"
-                if i.line == line and i.op.name in ("mul", "dmul"):
-                    text = f"line {line} only multiplies, and {again} overwrites its product"
-                    return Note(text, line, (line,), "lost")
-                return Note(f"{left} {again} overwrites", i.line, (line, i.line), "lost")
+                if i.line != line:
+                    return note("overwritten", line, i.line, at=1, **names)
+                multiplies = i.op.name in ("mul", "dmul")
+                return note("only multiplied" if multiplies else "overwritten next", line, **names)
         if step > sliced.store:
-            text = f"line {line} adds it after line {self.line}, which stores this element"
-            return Note(text, self.line, (line, self.line), "lost")
+            return note("after the store", line, self.line, at=1)
         for sum_, zero in sliced.zeroed:
-            by = sliced.line(zero.step)
             if zero.step > step and (register, component) == sliced.key(sum_):
-                text = f"{left} line {by} multiplies by {sliced.name(zero)} = 0"
-                return Note(text, by, (line, by), "lost")
+                names["name"] = sliced.name(zero)
+                return note("zeroed", line, sliced.line(zero.step), at=1, **names)
         (stored, *_) = sliced.operands(sliced.store, self.traced.place.word)
         if sliced.key(stored) == (register, component):
-            return Note(f"{left} is stored, but another term cancels it", line, (line,), "lost")
-        text = f"{left.removesuffix(' which')} but line {self.line} stores {sliced.name(stored)}"
-        lines = [line, self.line]
-        if (node := sliced.writer(stored)) and sliced.key(stored) != (register, component):
-            lines[1:1] = {sliced.line(node[0])} - {line}
-            text += f", of line {lines[1]}" * (len(lines) > 2)
-        return Note(text, self.line, (*lines,), "lost")
+            return note("canceled", line, **names)
+        node = sliced.writer(stored)
+        made = [at for at in ([sliced.line(node[0])] if node else []) if at != line]
+        names |= {"name": sliced.name(stored), "made": [*made, ""][0], "store": self.line}
+        return note("elsewhere", line, *made, self.line, at=-1, **names)
 
     # Terms
 
@@ -854,10 +739,6 @@ def _faults(terms: list[Term]) -> list[Note]:
     """Return the terms' notes. Terms of one kind whose notes name the same lines share one."""
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
-        if term.note.text:
+        if term.note.kind:
             alike[term.kind, term.note.line, term.note.lines].append(term.note)
-    faults = []
-    for first, *others in alike.values():
-        more = f" The same fault affects {quantity(len(others), 'more term')}." if others else ""
-        faults.append(first._replace(text=first.text + more))
-    return faults
+    return [replace(first, more=len(others)) for first, *others in alike.values()]

@@ -341,8 +341,8 @@ class Slice:
         The terms of the stored sum, by their elements.
     number
         The part of the sum that is from no matrix.
-    numbers, made_up
-        The steps that wrote or added such a number, but 0, and that added a product of two.
+    numbers
+        The steps that wrote or added such a number, but 0.
     zeroed
         Operands that are multiplied by 0, each with that operand.
     opaque
@@ -364,7 +364,6 @@ class Slice:
         self.instruction, self.line = self.run.instruction, self.run.line
         self.number = 0.0
         self.numbers: list[int] = []
-        self.made_up: list[int] = []
         self.zeroed: list[tuple[ReadWord, ReadWord]] = []
         self.opaque: list[ReadWord] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
@@ -500,8 +499,6 @@ class Slice:
         if 0 in (first, second):
             self.zeroed.append((b, a) if first == 0 else (a, b))
             return
-        if first is not None and second is not None:
-            self.made_up.append(a.step)
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
             yield from self._summand(

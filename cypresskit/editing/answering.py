@@ -5,16 +5,16 @@ last, after a pause. Nothing here starts a thread or a process: ``AnswerProcess`
 (``answer_process``) has a process of its own, which may be ended at any time.
 """
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import Any
 
-from cypresskit.diagnosis.element_trace import ElementTrace, Note
+from cypresskit.diagnosis.element_trace import ElementTrace
+from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
-from cypresskit.editing.leading import next_sentence
+from cypresskit.editing.leading import next_note
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
@@ -60,9 +60,9 @@ class Case:
         return find_changed_fault(self.seen, self.known, trace_wrong(self.seen))
 
     @cached_property
-    def leads(self) -> str:
-        """What an incomplete kernel doesn't do yet, if the step leads its reader; or ""."""
-        return next_sentence(self.seen) if self.step is not None and self.step.leads else ""
+    def leads(self) -> Note | None:
+        """What an incomplete kernel doesn't do yet, if the step leads its reader; or None."""
+        return next_note(self.seen) if self.step is not None and self.step.leads else None
 
     @cached_property
     def small(self) -> SmallProduct | None:
@@ -90,7 +90,7 @@ class Case:
             shown = [named] * (self.seen.wrong is None)  # or else it is an element's first note
             answer |= {"message": self.fault.text, "findings": shown + answer["findings"]}
         if self.leads:
-            answer |= {"message": self.leads}
+            answer |= {"message": self.leads.text}
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> Part:
@@ -119,7 +119,7 @@ class Case:
         notes = lead_to_fault(self.fault, trace, self.known)
         if not self.fault:
             notes = spoiled(self.seen, trace.leads) or notes
-        return [Note(self.leads), *notes] if self.leads else notes
+        return [self.leads, *notes] if self.leads else notes
 
     def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only, after a pause."""
@@ -140,13 +140,11 @@ def spoiled(seen: Verification, leads: Collection[int]) -> list[Note]:
         if leads and finding.line not in leads:
             continue
         if finding.kind in ("uninitialised", "whole coordinate"):
-            does = re.split(r"wavefront \d+ ", finding.message)[1]
-            return [Note(f"Line {finding.line} {does}.", finding.line)]
+            return [note("finding", finding.line, message=finding.message)]
     body = seen.kernel.program.body
     for i, after in zip(body, liveness(seen.kernel.program)[1:]):
         if i.dest and i.op.name == "lds_load" and len(after.intersection(defines(i))) > 1:
-            text = f"`lds_load` in line {i.line} loads one number into all of {i.dest.register}."
-            return [Note(f"{text} `lds_load_vec` loads four.", i.line)]
+            return [note("one number", i.line, register=i.dest.register)]
     return []
 
 

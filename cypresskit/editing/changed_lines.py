@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.diagnosis.element_trace import ElementTrace, Note, trace_element
+from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
+from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.line_repairs import (
     ARITHMETIC,
@@ -34,12 +35,11 @@ from cypresskit.editing.line_repairs import (
     exchanges,
     likewise,
     line_repairs,
-    misplaced,
     mistake,
     register_of,
     words_of,
 )
-from cypresskit.editing.places import origins, said_of_place
+from cypresskit.editing.places import note_on_place, origins
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.catalogue import Kernel
@@ -48,7 +48,6 @@ from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.statement import find_statement, read_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.observer import Observer, StepEvent
-from cypresskit.tables import named_lines
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 MAX_STEPS = 20_000  # of all variants that are run: at most some two seconds
@@ -56,7 +55,8 @@ MISSING = 4  # deleted lines that may be a mistake
 LIKELY = 6  # repairs of a line, before which it isn't moved
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 OTHER = 7.0  # times the scalars that are shown, so that no literal is one of them by chance
-MISSING_KINDS = "missing", "unread", "count", "no store"  # of notes: no line that is there is wrong
+#: What notes are about where no line that is there is wrong.
+MISSING_KINDS = "missing", "unread", "count", "no store"
 #: Lines of which each changes some elements of C: one may be right though others aren't.
 SEPARATE = "sample", "lds_", *ARITHMETIC, "sub"
 
@@ -109,45 +109,28 @@ def trace_wrong(seen: Verification) -> ElementTrace | None:
 
 def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) -> list[Note]:
     """Return the notes of an element's trace, first of them the fault. It leaves only the notes
-    that name its line. Without one, the first note also names the changed lines of the sum.
+    that name its line. Without one, the line to look at is a changed one: of those that the first
+    note names, or the only one that leads to the element.
     """
     faults = trace.faults if trace else ()
     if fault:
-        beside = (note for note in faults if fault.line in note.lines)
-        return [fault, *(note for note in beside if not fault.kind or note.kind != fault.kind)]
+        beside = (each for each in faults if fault.line in each.lines)
+        return [fault, *(each for each in beside if not fault.about or each.about != fault.about)]
     if not trace or not faults:
         return []
     first, *others = faults
-    lines, own = trace.kernel.text.splitlines(), _own(known, trace)
-    named = own.intersection(first.lines)
-    other = _other_sum(own, [*map(words_of, lines)])
-    if other and (other.line not in first.lines or first.kind == "sum"):
+    own = _own(known, trace)
+    other = _other_sum(own, [*map(words_of, trace.kernel.text.splitlines())])
+    if other and (other.line not in first.lines or first.about == "sum"):
         return [other, *faults]
-    mine = _led_by(own - named, trace.placed, lines)
-    if not mine and not named and first.kind not in MISSING_KINDS:
-        mine = _led_by(own, trace.leads, lines)
-    line = first.line
-    if own and line not in (0, *named):
-        goals = [max(named)] if named else mine or [line]
-        line = 0 if goals[1:] else goals[0]
-    if not mine:
-        return [first._replace(line=line), *others]
-    said, _, more = first.text.partition(". ")
-    at = "look at it, and at" if named else "look at"
-    leads = f"{named_lines(mine)}, which lead{'s' * (len(mine) == 1)} there"
-    text = f"{said.removesuffix('.')}: {at} your {leads}. {more}".rstrip()
-    return [first._replace(text=text, line=line), *others]
-
-
-def _led_by(own: Iterable[int], leads: Iterable[int], lines: Sequence[str]) -> list[int]:
-    """Return the reader's lines that lead to something, or declare a literal of those that do."""
-    code = " ".join(bare_line(lines[n - 1]) for n in leads)
-    words = ((n, words_of(lines[n - 1])) for n in sorted(own))
-    return [
-        n
-        for n, (op, name, *_) in words
-        if n in leads or (op == "dcl_literal" and f"{name}." in code)
-    ]
+    named = own.intersection(first.lines)
+    if named and first.line not in (0, *named):
+        first = replace(first, line=max(named))
+    mine = own & trace.leads
+    if len(mine) == 1 and not named and first.about not in MISSING_KINDS:
+        (line,) = mine
+        first = replace(first, line=line, yours=line)
+    return [first, *others]
 
 
 def _own(known: str, trace: ElementTrace | None) -> set[int]:
@@ -175,7 +158,7 @@ def _other_sum(own: Iterable[int], lines: Sequence[Sequence[str]]) -> Note | Non
             if is_sum and other in held and to not in added:
                 words = lines[n - 1]
                 right = [*words[:place], to, *words[place + 1 :]]
-                return Note(f"Line {n}{mistake([*words], right)}", n, (n,))
+                return mistake(n, [*words], right)
     return None
 
 
@@ -231,10 +214,11 @@ class _Search:
         self.places = [f for f in seen.findings if f.kind.endswith(("outside", "race"))][:4]
         terms = trace.terms if trace else ()
         self.near = {*sum((term.lines for term in terms if not term.right), ())}
-        self.near.update(*(note.lines for note in self.notes), trace.placed if trace else ())
-        lines = {finding.line for finding in self.places}
+        self.near.update(*(each.lines for each in self.notes))
+        lines = self.near | {finding.line for finding in self.places}
         body = seen.kernel.program.body
         self.near |= origins(seen.kernel.program, (i for i in body if i.line in lines))
+        self.near |= {i.line for i in body if i.op.kind == "lds" and i.op.store}
         self.leads = trace.leads if trace else frozenset()
         #: The registers that these lines read or write
         self.reach = {name for n in self.leads for name in map(register_of, self.words[n - 1][1:])}
@@ -256,11 +240,11 @@ class _Search:
         C is correct, tests of a loop are repaired, and lines that lead to what was found. A value
         that was never set tells more than changes undone.
         """
-        kinds = [note.kind for note in self.notes]
+        kinds = [each.about for each in self.notes]
         if "repeated" in kinds and kinds[0] == "count":
             return self.notes[0]
-        if note := self._iterates():
-            return note
+        if iterates := self._iterates():
+            return iterates
         own = [change.at for change in self.changes if change.new]
         counts = [self.words[at][:2] for at in own if self.words[at][0] == "add"]
         own[:0] = [n for n, line in enumerate(self.words) if line[:2] in counts and n not in own]
@@ -279,7 +263,21 @@ class _Search:
             own = [at for at in own if at + 1 in self.near]
         found = found or self._best(self._repairs(own))
         found = found or (None if self.unset else self._best(self._undone(replaced)))
+        if found and found.fault.kind == "exchange":
+            return self._either(found.fault, own)
         return found.fault if found else self._placed()
+
+    def _either(self, found: Note, places: Sequence[int]) -> Note:
+        """Return the note on an exchange, with another that repairs the kernel as well: whole rows
+        are exchanged by their products, or by their stores.
+        """
+        variants = chain.from_iterable(self._alike(places))
+        exchanges = (each for each in variants if each.fault.kind == "exchange")
+        other = self._best(each for each in exchanges if not {*each.fault.lines} & {*found.lines})
+        if not other:
+            return found
+        more = {"others": Lines(other.fault.lines), "other_names": other.fault.values["names"]}
+        return replace(found, values=found.values | more)
 
     def _iterates(self) -> Note | None:
         """Return a note if the kernel is correct as it was stated before, or if an iteration takes
@@ -291,14 +289,15 @@ class _Search:
         if stated and before not in ("", stated):
             convention = read_statement(self.known_text, kernel.name)
             if convention and self._is_right(replace(kernel, convention=convention)):
-                return Note(f"Line {line} states {stated}; with {before} it is correct.", line)
+                return note("stated", line, stated=stated, before=before)
         double = replace(kernel.convention, k_step=2 * kernel.k_step)
         if self.seen.sizes and self._is_right(replace(kernel, convention=double)):
-            takes = f"An iteration takes {double.k_step} values of k"
-            if line:
-                return Note(f"{takes}, but line {line} states k {kernel.k_step}.", line)
-            text = f"{takes}, but it is launched for k {kernel.k_step}"
-            return Note(f"{text}: end line 1 with `{state(double)}`.", 1)
+            names: Values = {
+                "k": double.k_step,
+                "stated": kernel.k_step,
+                "state": state(double),
+            }
+            return note("states k" if line else "launched for k", line or 1, **names)
         return None
 
     def _placed(self) -> Note | None:
@@ -307,15 +306,15 @@ class _Search:
         """
         own = self.own
         if any(
-            note.kind in ("factor", "unread") and own & {*note.lines[:1]} for note in self.notes
+            each.about in ("factor", "unread") and own & {*each.lines[:1]} for each in self.notes
         ):
             return None
         for finding in self.places:
             line, kind = finding.line, finding.kind
-            if place := said_of_place(finding, self.given, own, self.lines):
-                return Note(f"Line {line}, {kind}: {place[0]}.", place[1])
+            if place := note_on_place(finding, self.given.kernel.program, own):
+                return place
             if line in own and kind.endswith("outside"):
-                return Note(f"Line {line}, {kind}: {finding.advice}", line)
+                return note("advice", line, kind=kind, advice=finding.advice.removesuffix("."))
         return None
 
     def _target(self, at: int) -> str:
@@ -338,16 +337,16 @@ class _Search:
         """Yield the variants with moved lines put back, then those with a change undone."""
         moved = [each for each in changes if each.moved is not None]
         yield from (self._moved(each.at, each.moved or 0, whole=False) for each in moved)
-        named = any(note.kind == "factor" for note in self.notes)
+        named = any(each.about == "factor" for each in self.notes)
         for change in reversed(changes):
-            said = ""
+            fault = None
             if change.new and change.old:
-                said = mistake(self.words[change.at], words_of(change.old[0]))
+                fault = mistake(change.at + 1, self.words[change.at], words_of(change.old[0]))
             for line in change.old if change.old[1:] else ():
                 one = change._replace(old=(line,))
                 yield Variant((one,), self._without(one))
-            if said:
-                yield Variant((change,), _note(change.at, said), whole=False)
+            if fault:
+                yield Variant((change,), fault, whole=False)
             elif change.old[MISSING:] and not change.new:
                 continue  # it is being written anew
             elif change.old and not (change.old[1:] and named):
@@ -358,19 +357,15 @@ class _Search:
         correct, too, where a note says which factor that line should have.
         """
         moved = LineChange(at), LineChange(place, (self.lines[at],), 0)
-        is_told = any(note.kind == "factor" and note.line == at + 1 for note in self.notes[:1])
-        return Variant(moved, _note(at, misplaced(place)), whole or is_told)
+        is_told = any(each.about == "factor" and each.line == at + 1 for each in self.notes[:1])
+        return Variant(moved, note("place", at + 1, before=place + 1), whole or is_told)
 
     def _without(self, change: LineChange) -> Note:
         """Return the fault if the product is correct without a change."""
         if change.new:
-            what = "the change in " * bool(change.old)
-            text = f"Without {what}line {change.at + 1} the kernel is correct."
-            return Note(text, change.at + 1)
-        line, *more = change.old
-        lines = f"{len(more) + 1} lines are" if more else "A line is"
-        number = change.at + 1
-        return Note(f"{lines} missing before line {number}: {line}{' …' * bool(more)}", number)
+            return note("undone" if change.old else "without", change.at + 1)
+        kind = "lines missing" if change.old[1:] else "line missing"
+        return note(kind, change.at + 1, text=change.old[0], count=len(change.old))
 
     def _text(self, undone: Iterable[LineChange]) -> str:
         """Return the text with changes undone."""
@@ -400,7 +395,7 @@ class _Search:
         only_whole = (
             self.unset
             or len(self.changes) == 1
-            or any("store" in note.kind for note in self.notes)
+            or any("store" in each.about for each in self.notes)
             or any(finding.kind == "store outside" for finding in self.places)
         )
         all_words = [*self.words, *self.known]
@@ -409,11 +404,11 @@ class _Search:
         for at in places:
             single = []
             is_separate = self._starts(at, SEPARATE) and self._target(at) not in self.addresses
-            for text, said, elsewhere in line_repairs(self.words[at], all_words):
+            for text, fault, elsewhere in line_repairs(at + 1, self.words[at], all_words):
                 whole = only_whole or elsewhere or not is_separate
                 # A coordinate that is 0 by chance is right for the first blocks
                 whole |= self._starts(at, ("sample",)) and words_of(text)[2] != self.words[at][2]
-                single.append(Variant((LineChange(at, (text,)),), _note(at, said), whole))
+                single.append(Variant((LineChange(at, (text,)),), fault, whole))
             to = ends[-1:] if is_separate else ends[::-1]  # to the loop's end, or before it
             moves = [self._moved(at, place, only_whole or not is_separate) for place in to]
             single[LIKELY:LIKELY] = moves
@@ -431,28 +426,24 @@ class _Search:
             lines = [self.words[at] for at in group]
             variants: list[Variant | None] = []
             for names, made in exchanges(lines) if group[1:] else ():
-                variants.append(self._together(group, made, f"{{}} exchange {names}."))
-            repairs = line_repairs(lines[0], self.words) if group[1:] else ()
-            for text, said, _ in repairs:
+                variants.append(self._together(group, made, note("exchange", names=names)))
+            repairs = line_repairs(group[0] + 1, lines[0], self.words) if group[1:] else ()
+            for text, fault, _ in repairs:
                 made = [likewise(lines[0], words_of(text), words) for words in lines]
-                more = "" if said.endswith(".") else " is wrong."
-                said = f"Line {group[0] + 1}{said}{more} The same mistake is in {{}}."
-                variants.append(self._together(group, made, said, 1))
+                variants.append(self._together(group, made, fault))
             yield [*filter(None, variants)]
 
     def _together(
-        self, places: Sequence[int], right: Sequence[Sequence[str]], said: str, first: int = 0
+        self, places: Sequence[int], right: Sequence[Sequence[str]], fault: Note
     ) -> Variant | None:
-        """Return the variant with several lines changed, or None for fewer than two; ``said`` of
-        those from the ``first`` on.
-        """
+        """Return the variant with several lines changed, or None for fewer than two."""
         pairs = [(at, words) for at, words in zip(places, right) if words != self.words[at]]
         if not pairs[1:]:
             return None
         changed = tuple(LineChange(at, (f"{op} {', '.join(words)}",)) for at, (op, *words) in pairs)
         lines = tuple(at + 1 for at, _ in pairs)
-        text = said.format(named_lines(lines[first:]))
-        return Variant(changed, Note(text[0].upper() + text[1:], lines[0], lines))
+        alike = lines[1:] if fault.kind != "exchange" else ()
+        return Variant(changed, replace(fault, line=lines[0], lines=lines, alike=alike))
 
     # Variants tried
 
@@ -516,11 +507,6 @@ class _Search:
         if (shown := self.seen.wrong) and wrong[..., shown.row, shown.column].any():
             return 0, 0
         return int((self.wrong & ~wrong).sum()), int(wrong.sum())
-
-
-def _note(at: int, said: str) -> Note:
-    """Return the note on a line, by its index."""
-    return Note(f"Line {at + 1}{said or ': something else belongs here.'}", at + 1)
 
 
 class StepCount(Observer):

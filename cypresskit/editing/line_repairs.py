@@ -1,4 +1,4 @@
-"""The words of a line of IL, the repairs of one of them, and sentences on what was wrong.
+"""The words of a line of IL, the repairs of one of them, and notes on what was wrong.
 
 A repair replaces a word by one that such lines have there, another component, or an opcode that is
 taken for it; or it exchanges two words, or makes a product of a sum. No text is run here:
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, combinations, islice, product, zip_longest
 from typing import NamedTuple
 
+from cypresskit.diagnosis.notes import Note, note
 from cypresskit.il.cursor import bare_line
 
 Words = list[str]  # the opcode, the result, and the sources
@@ -32,7 +33,7 @@ OFFSETS = ("", *map(f"{OFFSET}({{}})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0
 EXCHANGES = 60  # pairs that are tried in lines of one kind
 REGISTER = re.compile(r"r\d")
 NUMBER = re.compile(r"\d+")
-FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
+FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\d\)")  # a sampler changes nothing
 
 
 def words_of(line: str) -> Words:
@@ -54,22 +55,20 @@ def register_of(operand: str) -> str:
 
 
 class LineRepair(NamedTuple):
-    """A repaired line; what was wrong, as the end of a sentence; and whether another register is
-    written.
-    """
+    """A repaired line; what was wrong in it; and whether another register is written."""
 
     text: str
-    said: str
+    fault: Note
     elsewhere: bool
 
 
-def line_repairs(words: Words, lines: Sequence[Words]) -> Iterator[LineRepair]:
+def line_repairs(number: int, words: Words, lines: Sequence[Words]) -> Iterator[LineRepair]:
     """Yield the repairs of a line, the likeliest first; ``lines`` has the words of all lines."""
     for right in (*_multiply_add(words), *_repaired_words(words, lines)):
         if right != words:
             text = f"{right[0]} {', '.join(right[1:])}"
             elsewhere = register_of(right[1]) != register_of(words[1])
-            yield LineRepair(text, mistake(words, right), elsewhere)
+            yield LineRepair(text, mistake(number, words, right) or note("else", number), elsewhere)
 
 
 def _multiply_add(words: Words) -> list[Words]:
@@ -101,8 +100,7 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     if op.startswith(TESTS):
         yield from ([test, to, *some] for test in opcodes for some in (sources, sources[::-1]))
     if fetch:
-        other = "01".replace(fetch[1], "")
-        opcodes = [op.replace(f"({fetch[1]})", f"({other})"), *(fetch[0] + at for at in OFFSETS)]
+        opcodes = [_other_texture(op), *(fetch[0] + at for at in OFFSETS)]
     for place in (0, 1) if is_product and len(sources) == 3 else ():
         if "." not in sources[place]:  # the other factor has the component
             first, second = register_of(sources[place]), register_of(sources[1 - place])
@@ -143,14 +141,19 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         yield [*words[:place], word, *words[place + 1 :]]
 
 
+def _other_texture(op: str) -> str:
+    """Return a fetch from the other one of textures 0 and 1."""
+    fetch = FETCH.match(op)
+    name = "sample_resource({0})_sampler({0})"
+    return FETCH.sub(name.format(1 - int(fetch[1])), op) if fetch else op
+
+
 def exchanges(lines: Sequence[Words]) -> Iterator[tuple[str, list[Words]]]:
     """Yield two textures, or words that lines of one kind read, such as "r2.x and r2.y", with the
     lines in which these are exchanged: first those where lines differ in two words only.
     """
     if all(FETCH.match(words[0]) for words in lines):
-        swapped = str.maketrans("01", "10")
-        fetches = [FETCH.sub(lambda op: op[0].translate(swapped), words[0]) for words in lines]
-        yield "textures 0 and 1", [[op, *words[1:]] for op, words in zip(fetches, lines)]
+        yield "textures 0 and 1", [[_other_texture(op), *words] for op, *words in lines]
     places = [{*filter(None, place)} for place in zip_longest(*(words[2:] for words in lines))]
     choices = [*sorted(places, key=len), set().union(*places)]
     pairs = chain.from_iterable(combinations(sorted(choice), 2) for choice in choices)
@@ -186,11 +189,6 @@ def likewise(words: Words, right: Words, other: Words) -> Words:
     return made
 
 
-def misplaced(place: int) -> str:
-    """Return what is wrong in a line that belongs before another."""
-    return f" is in the wrong place: it belongs right before line {place + 1}."
-
-
 def _different(words: Words, right: Words) -> list[int]:
     """Return the places of the words that differ."""
     return [place for place, (one, other) in enumerate(zip(words, right)) if one != other]
@@ -210,66 +208,73 @@ def _in_order(words: Words, right: Words) -> Words:
     return turned if are_products and far(turned) < far(right) else right
 
 
-def mistake(words: Words, right: Words) -> str:
-    """Return what is wrong in a line whose words should be others, or "" if much is."""
+def mistake(number: int, words: Words, right: Words) -> Note | None:
+    """Return what is wrong in a line whose words should be others; None if nothing or much is."""
     op = words[0]
     right = _in_order(words, right)
     places = _different(words, right)
-    if not places:
-        return ""
     if all(line[0].startswith(TESTS) for line in (words, right)) and {*words[1:]} == {*right[1:]}:
         relations = {line[0][-3:-1] for line in (words, right)}
-        late = places[0] == 0 and (len(places) > 1 or relations in ({"ge", "gt"}, {"le", "lt"}))
-        how = "true too late, or too early, by one iteration" if late else "the wrong way round"
-        return f": the test is {how}."
+        late = places[:1] == [0] and (len(places) > 1 or relations in ({"ge", "gt"}, {"le", "lt"}))
+        return note("late" if late else "turned", number) if places else None
     if op in ARITHMETIC and len(words) < len(right):
-        what = "adds its operands" if op.endswith("add") else "only multiplies"
-        if register_of(right[-1]) == register_of(right[1]):
-            return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
-        return f": `{op}` {what}." if {*words[2:]} < {*right[2:]} else ""
+        is_sum = register_of(right[-1]) == register_of(right[1])
+        if not (is_sum or {*words[2:]} < {*right[2:]}):
+            return None
+        kind = "adds" if op.endswith("add") else "only multiplies"
+        return note(kind, number, op=op, by=right[0] if is_sum else "")
     if len(words) != len(right) or op.startswith("dcl"):
-        return ""
+        return None
     if places == [1, 2] and words[1:] == right[:0:-1]:
-        return f": the address comes first, then the value, as in `{op} {right[1]}, {right[2]}`."
+        return note("value first", number, text=f"{op} {right[1]}, {right[2]}")
     if places == [2, 3] and words[2:4] == right[3:1:-1]:
-        return ": its operands are exchanged."
+        return note("operands", number)
     if places == [2, 3] and ("." in words[2]) != ("." in right[2]):
-        return ": the component belongs to the other factor."
-    if len(places) > 1:
-        return ""
+        return note("other factor", number)
+    if len(places) != 1:
+        return None
     (place,) = places
-    wrong, good = words[place], right[place]
-    name, letters = _split(wrong)
-    other, others = _split(good)
-    what = f"another {'address' if wrong.startswith('g[') else 'register'} belongs here"
-    if place == 0 and (fetch := FETCH.match(op)):
-        if good.startswith(fetch[0]):
-            offset = "look at its offset" if op != fetch[0] else "it has no offset"
-            return f" fetches another texel than belongs here: {offset}."
-        return f" fetches from texture {fetch[1]}; texture 0 is A, 1 is B."
     if place == 0:
-        return f": another instruction than `{op}` belongs here."
-    if place == 1 and name == other:
-        held, wanted = (len(mask.replace("_", "")) or len("xyzw") for mask in (letters, others))
-        what = "another component belongs here"
-        if held != wanted:
-            what = f"{'more' if held < wanted else 'fewer'} components belong here"
-    if place == 1 and not op.startswith(READERS):
-        return f" writes {wrong}; {what}."
+        return _other_instruction(number, op, right[0])
+    wrong, good = words[place], right[place]
+    needs = _needs(op, place, wrong, good)
+    adds = place == 4 or op in ("add", "dadd")
+    to = register_of(words[1])
+    if needs == "register needed" and adds and op in ARITHMETIC and register_of(good) == to:
+        return note("own sum", number, wrong=wrong, to=words[1])
+    is_read = place > 1 or op.startswith(READERS)
+    what = Note(needs, values={"name": register_of(wrong)})
+    return note("wrong read" if is_read else "wrong write", number, wrong=wrong, needs=what)
+
+
+def _other_instruction(number: int, op: str, right: str) -> Note:
+    """Return the note on an instruction that should be another one."""
+    fetch = FETCH.match(op)
+    if not fetch:
+        return note("instruction", number, op=op)
+    if right.startswith(fetch[0]):
+        return note("offset" if op != fetch[0] else "no offset", number)
+    return note("texture", number, texture=fetch[1])
+
+
+def _needs(op: str, place: int, wrong: str, good: str) -> str:
+    """Return the kind of note on what belongs in place of a wrong operand."""
+    (name, letters), (other, others) = _split(wrong), _split(good)
     if place > 1 and wrong.partition("_")[0] == good.partition("_")[0]:
-        modifier = "its modifier doesn't belong" if "_" in wrong else "a modifier belongs"
-        return f" reads {wrong}; {modifier} here."
-    adds = place == 4 or op.endswith("add")
-    if adds and op in ARITHMETIC and other == register_of(words[1]) != name:
-        return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
-    if name == other and sorted(letters) == sorted(others):
-        what = "its components are exchanged"
-    elif name == other:
-        what = f"all of {name} belongs here"
-        if op.startswith("d") and op in ARITHMETIC and len(letters) == 1 < len(others):
-            what = "a double takes two components"
-        elif others[1:] and not letters:
-            what = "other components belong here"
-        elif others:
-            what = f"{'another' if letters else 'one'} component belongs here"
-    return f" reads {wrong}; {what}."
+        return "no modifier" if "_" in wrong else "modifier"
+    if name != other:
+        return "address needed" if wrong.startswith("g[") else "register needed"
+    if place == 1 and not op.startswith(READERS):
+        held, wanted = (len(mask.replace("_", "")) or len("xyzw") for mask in (letters, others))
+        if held == wanted:
+            return "component needed"
+        return "more needed" if held < wanted else "fewer needed"
+    if sorted(letters) == sorted(others):
+        return "other order"
+    if op.startswith("d") and op in ARITHMETIC and len(letters) == 1 < len(others):
+        return "two needed"
+    if not others:
+        return "all needed"
+    if others[1:] and not letters:
+        return "components needed"
+    return "component needed" if letters else "one component needed"

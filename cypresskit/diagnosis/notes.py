@@ -1,0 +1,246 @@
+"""What is found out about an incorrect kernel: a ``Note`` is data, and ``SENTENCES`` says it.
+
+In a sentence, ``{0}`` is the first of the note's lines, ``{lines}`` all, and other names are its
+values. A part in brackets is left out if a value in it is missing or empty.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cypresskit.tables import named_lines, quantity
+
+#: What is said of each kind of note. The kinds are grouped by what they are about.
+SENTENCES: dict[str, dict[str, str]] = {
+    # A line has an element in place of another.
+    "factor": {
+        "reads": "line {0} reads {element} in place of {wanted}",
+        "puts": "line {0} puts {element} in place of {wanted}",
+        "multiplies": "line {0} multiplies {element}[ of line {1}] in place of {wanted}",
+        "too late": "line {0} multiplies {element}[ of line {source}] in place of {wanted}, which"
+        " line {2} has read",
+        "too early": "line {0} multiplies {element}[ of line {source}] in place of {wanted}, which"
+        " line {2} reads only later",
+        "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
+        "fetches": "line {store} stores {element} as {wanted}, because {reads}",
+        "no number": "line {0} multiplies by {name}, which is no number of A or B[: line {1}"
+        " computes it]",
+        "halves": "`{op}` in line {0} is for single precision, but takes halves of doubles",
+    },
+    # No line reads an element.
+    "unread": {
+        "unread": "{nothing} {element}[; {lines:read} other elements of {matrix}]",
+        "unread factor": "line {0} multiplies {element}[ of line {source}]; {nothing} {wanted},"
+        " which belongs here",
+    },
+    # The sum of another element is stored.
+    "store": {
+        "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
+        "passes": "line {0} adds up {element}, {passed:put} it into another register, and line"
+        " {store} stores it as {wanted}",
+        "address": "line {0} stores {element} as {wanted}: check its address, and the coordinates"
+        " of the fetches",
+    },
+    "no store": {
+        "no store": "no line stores C",
+        "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
+        " launched for {rows} x {columns}",
+        "branch": "no work-item stores {element}: here beta is 0, and a store is in a branch or"
+        " loop",
+        "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
+    },
+    "repeated": {
+        "read once": "line {line} multiplies {times} what {read:read} once",
+        "reads again": "line {1} reads {element} again: term k = {k} is added {times}",
+        "repeated": "term k = {k} is added {times}: at {lines}",
+    },
+    # k grows by another number than terms are added.
+    "count": {
+        "first k": "the first k that is added is {k}: see line {0}",
+        "count": "an iteration adds {terms}, but k grows by {k}[: see {lines}]",
+    },
+    # Another sum is added.
+    "sum": {
+        "sum": "line {0} takes a sum that doesn't belong here: line {1} adds {product}",
+    },
+    "missing": {
+        "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
+    },
+    "exchange": {
+        "exchange": "{lines} exchange {names}[, or {others} {other_names}]",
+    },
+    "": {
+        "": "",
+        "left": "line {0} leaves its loop in the first iteration[: see its test in line {1}]",
+        "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
+        "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
+        # Where a product was lost.
+        "only multiplied": "line {0} only multiplies, and the next iteration overwrites its"
+        " product",
+        "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
+        "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
+        "after the store": "line {0} adds it after line {1}, which stores this element",
+        "zeroed": "line {0} puts it into {register}, which line {1} multiplies by {name} = 0",
+        "canceled": "line {0} puts it into {register}, which is stored, but another term cancels"
+        " it",
+        "elsewhere": "line {0} puts it into {register}, but line {store} stores {name}[, of line"
+        " {made}]",
+        # Other terms.
+        "extra": "line {0} adds {product}, which doesn't belong in this sum",
+        "single": "line {0} adds {product} without a second factor",
+        "by zero": "line {0} multiplies {element} by 0",
+        "by number": "line {0} multiplies {element} by a number, not by {other}",
+        "reread": "line {0} reads C after line {1} has stored to it",
+        "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
+        "unknown": "the terms aren't known: only products of two elements are followed, their sums,"
+        " and a number times a sum; not what passes through the LDS or memory, or depends on a"
+        " branch",
+        # What spoils a sum.
+        "finding": "line {0}: {message}",
+        "one number": "`lds_load` in line {0} loads one number into all of {register}."
+        " `lds_load_vec` loads four",
+        # What an incomplete kernel doesn't do yet.
+        "unset": "line {0} fetches at {place}, which was never set",
+        "nothing stored": "no work-item stores C yet",
+        "rows": "{stored} stored, {left} not",
+        "nothing fetched": "no number of {matrix} is fetched yet: {matrix} is texture {texture}",
+        "nothing multiplied": "numbers of A and B are fetched, but not multiplied",
+        "no place": "all work-items fetch the same texels: none reads its place, vWinCoord0",
+        "no loop": "each sum has one product: no loop goes over the values of k",
+        # A change of the text that makes the kernel correct.
+        "without": "without line {0} the kernel is correct",
+        "undone": "without the change in line {0} the kernel is correct",
+        "line missing": "a line is missing before line {0}: `{text}`",
+        "lines missing": "{count} lines are missing before line {0}, the first of them `{text}`",
+        "place": "line {0} is in the wrong place: it belongs right before line {before}",
+        "stated": "line {0} states {stated}; with {before} it is correct",
+        "states k": "an iteration takes {k} values of k, but line {0} states k {stated}",
+        "launched for k": "an iteration takes {k} values of k, but it is launched for k {stated}:"
+        " end line 1 with `{state}`",
+        # An access outside of an array, or a race.
+        "origin": "line {0}, {kind}: {how} {made}[: work-items {one} and {other} store to one"
+        " place][; bit {bit} of their number is lost]",
+        "advice": "line {0}, {kind}: {advice}",
+        # A mistake in a line.
+        "own sum": "line {0} adds to {wrong}, but writes {to}: a sum stays in its own register",
+        "late": "line {0}: the test is true too late, or too early, by one iteration",
+        "turned": "line {0}: the test is the wrong way round",
+        "adds": "line {0}: `{op}` adds its operands[. A product is added to a sum by `{by}`]",
+        "only multiplies": "line {0}: `{op}` only multiplies[. A product is added to a sum by"
+        " `{by}`]",
+        "value first": "line {0}: the address comes first, then the value, as in `{text}`",
+        "operands": "line {0}: its operands are exchanged",
+        "other factor": "line {0}: the component belongs to the other factor",
+        "offset": "line {0} fetches another texel than belongs here: look at its offset",
+        "no offset": "line {0} fetches another texel than belongs here: it has no offset",
+        "texture": "line {0} fetches from texture {texture}; texture 0 is A, 1 is B",
+        "instruction": "line {0}: another instruction than `{op}` belongs here",
+        "wrong write": "line {0} writes {wrong}; {needs}",
+        "wrong read": "line {0} reads {wrong}; {needs}",
+        "else": "line {0}: something else belongs here",
+        # What such a line needs.
+        "address needed": "another address belongs here",
+        "register needed": "another register belongs here",
+        "component needed": "another component belongs here",
+        "one component needed": "one component belongs here",
+        "components needed": "other components belong here",
+        "more needed": "more components belong here",
+        "fewer needed": "fewer components belong here",
+        "all needed": "all of {name} belongs here",
+        "two needed": "a double takes two components",
+        "other order": "its components are exchanged",
+        "no modifier": "its modifier doesn't belong here",
+        "modifier": "a modifier belongs here",
+    },
+}
+WHOLE = (
+    "[{term} is missing: ]{clause}[: look at your line {yours}, which leads there]."
+    "[ The same fault affects {more}.][ The same mistake is in {alike}.]"
+)
+Values = dict[str, Any]  # what the names in a sentence stand for
+ABOUT = {kind: about for about, kinds in SENTENCES.items() for kind in kinds}
+
+
+class Lines(tuple[int, ...]):
+    """Numbers of lines: "lines 3 and 4"; with a verb, as in ``{lines:read}``, "line 3 reads"."""
+
+    __slots__ = ()
+
+    def __format__(self, verb: str) -> str:
+        return named_lines(self, verb) if self else ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What was found.
+
+    Attributes
+    ----------
+    kind
+        A key of ``SENTENCES``.
+    line
+        The line to look at first, or 0.
+    lines
+        All lines that are named.
+    values
+        What the names in the sentence stand for.
+    term
+        The name of a term that is missing for this reason, or "".
+    more
+        The number of other terms with the same fault.
+    yours
+        The only changed line that leads to it, or 0.
+    alike
+        Other lines with the same mistake.
+    """
+
+    kind: str = ""
+    line: int = 0
+    lines: tuple[int, ...] = ()
+    values: Values = field(default_factory=dict)
+    term: str = ""
+    more: int = 0
+    yours: int = 0
+    alike: tuple[int, ...] = ()
+
+    @property
+    def about(self) -> str:
+        return ABOUT[self.kind]
+
+    @property
+    def text(self) -> str:
+        """The whole sentence, or ""."""
+        if not self.kind:
+            return ""
+        said = _filled(
+            WHOLE,
+            term=self.term,
+            clause=str(self),
+            yours=self.yours or "",
+            more=quantity(self.more, "more term") if self.more else "",
+            alike=Lines(self.alike),
+        )
+        return said[0].upper() + said[1:]
+
+    def __str__(self) -> str:
+        """Return it as a clause, to be part of a sentence."""
+        return _filled(
+            SENTENCES[self.about][self.kind], *self.lines, lines=Lines(self.lines), **self.values
+        )
+
+
+def note(kind: str, /, *lines: int, at: int = 0, **values: Any) -> Note:
+    """Return a note on some lines, of which the one ``at`` this place is to look at first."""
+    return Note(kind, lines[at] if lines else 0, lines, values)
+
+
+def _filled(sentence: str, *lines: int, **values: Any) -> str:
+    """Return a sentence with its lines and values."""
+    known = values | {str(n): line for n, line in enumerate(lines)}
+
+    def optional(part: re.Match) -> str:
+        named: Iterable[str] = re.findall(r"{(\w+)", part[1])
+        return part[1] if all(known.get(name, "") not in ("", ()) for name in named) else ""
+
+    return re.sub(r"\[(.*?)\]", optional, sentence).format(*lines, **values)
