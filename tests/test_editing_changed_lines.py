@@ -137,7 +137,7 @@ def test_the_readers_line_is_named(kind):
     fault, notes = fault_of(step, text), notes_on(step, text)
     sentence = fault.text if fault else notes[0]
     assert re.search(rf"\b[Ll]ines? {number}\b", sentence), sentence
-    assert said in f"{fault} {notes}"
+    assert said in f"{sentence} {notes}"
 
 
 #: Kernels that add products of zeros, which lie beyond the matrices.
