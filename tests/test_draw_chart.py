@@ -290,6 +290,8 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
         page.keyboard.press("ArrowRight")
         assert first.locator(".now").count() == 1
         assert first.locator(".now .words").is_visible()
+        page.keyboard.press("Tab")
+        assert not first.locator(".now .words").is_visible(), "it goes with the focus"
 
 
 def test_a_guess_is_answered_by_its_button(page):
