@@ -288,3 +288,42 @@ def stopped(*_):
     threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     while True:
         pass
+
+
+def in_while(*_):
+    while True:
+        pass
+
+
+def in_for(*_):
+    from itertools import count
+
+    for _ in count():
+        pass
+
+
+def in_generator(*_):
+    from itertools import repeat
+
+    return sum(1 for _ in repeat(0))
+
+
+def caught(*_):
+    left = [0]
+    while left:
+        try:
+            left.append(left.pop())
+        except:  # noqa: E722  (as students write it)
+            continue
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.11 can't end a loop from outside")
+@pytest.mark.parametrize("endless", [in_while, in_for, in_generator, caught])
+def test_a_loop_that_does_not_end_is_told_in_the_notebooks_own_process(endless, monkeypatch):
+    """However it loops, and whatever it catches; and nothing that watches it is left behind."""
+    monkeypatch.setattr(here, "IS_USED", True)
+    monkeypatch.setattr("cypresskit.teach.check.SECONDS", 0.3)
+    said = str(ck.teach.start_here.check_peak(endless))
+    assert "had not ended after 0.3 s" in said
+    assert "what ends it?" in said
+    assert sys.monitoring.get_tool(sys.monitoring.OPTIMIZER_ID) is None

@@ -1,18 +1,20 @@
 """Judge answers in the notebook's own process: for Python in a browser, which has no processes.
 
 ``answer.Answer`` does so by itself where Python runs in a browser, or if ``here.IS_USED`` is set to
-True. Verdicts are the same as with a process of its own. But nothing is limited or kept apart: an
-answer that doesn't end goes on until Python is stopped.
+True. Verdicts are the same as with a process of its own, and a loop ends after as many seconds. But
+memory isn't limited, nothing is kept apart, and Python 3.11 can't end a loop.
 """
 
 import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from time import monotonic
+from typing import Any
 
 from cypresskit.isolated import teach_stub
 from cypresskit.isolated.plain import text
-from cypresskit.isolated.serving import MAX_CHARACTERS, Server
+from cypresskit.isolated.serving import CELL, MAX_CHARACTERS, Halt, Server
 from cypresskit.subprocesses import MAX_MESSAGE_BYTES
 
 #: Whether answers are judged in this process.
@@ -45,12 +47,12 @@ class ServerHere(Server):
     def close(self) -> None:
         """End: there is no process to end."""
 
-    def exchange(self, message: dict, limits: object) -> dict:
+    def exchange(self, message: dict, limits: Any) -> dict:
         """Handle a message, with the stubs that an answer gets in place of the lessons, and return
-        the reply.
+        the reply. ``limits.seconds``: of the answer's loops.
         """
         self.outputs = sys.stdout, sys.stderr
-        with _stubs():
+        with _stubs(), _ended_after(limits.seconds):
             self.handle(_copy(message))
         return self.reply
 
@@ -70,6 +72,32 @@ def _copy(message: dict) -> dict:
     if len(text) > MAX_MESSAGE_BYTES:
         raise ValueError(f"a message of {len(text):,} bytes")
     return json.loads(text)
+
+
+@contextmanager
+def _ended_after(seconds: float) -> Iterator[None]:
+    """End the loops of cells after so many seconds, when they jump back (since Python 3.12)."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    if monitoring is None:
+        yield
+        return
+    end, tool, jump = monotonic() + seconds, monitoring.OPTIMIZER_ID, monitoring.events.JUMP
+
+    def jumped(code: Any, *_: int) -> Any:
+        if not code.co_filename.startswith(CELL):
+            return monitoring.DISABLE
+        if monotonic() > end:
+            raise Halt("time")
+        return None
+
+    monitoring.use_tool_id(tool, __name__)
+    monitoring.register_callback(tool, jump, jumped)
+    monitoring.set_events(tool, jump)
+    try:
+        yield
+    finally:
+        monitoring.set_events(tool, 0)
+        monitoring.free_tool_id(tool)
 
 
 @contextmanager
