@@ -17,6 +17,7 @@ from cypresskit.chip.work import ALU
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.published import kernel as published
+from cypresskit.tables import quantity
 from cypresskit.teach.check import (
     Verdict,
     call_answer,
@@ -141,6 +142,7 @@ RULES = [
     ((0, 0, 700), "only TEX waits for memory. It occupies nothing meanwhile: memory is `away`."),
     ((0, 50, 0), "the pause comes once, after any clause. It occupies nothing: it is `away`."),
 ]
+ORDER = "the steps come in the order of the clauses."
 TOGETHER = "each rule adds its clocks to busy or away, whatever the others add."
 
 
@@ -158,10 +160,13 @@ def check_timed(timed: Callable) -> Verdict:
         given = [("ALU", 1), ("TEX", draw(1, 400)), ("ALU", draw(2, 32))]
         call = f"timed({given}, {', '.join(map(str, numbers))})"
         found = call_answer(call, steps, given, *numbers, hint=form, unusable="something else")
-        require(len(found) == 3, f"{call} returns {len(found)} steps for 3 clauses.", form)
-        for step, right in zip(found, right_steps(given, *numbers)):
+        count = quantity(len(found), "step")
+        require(len(found) == 3, f"{call} returns {count} for 3 clauses.", form)
+        wanted = right_steps(given, *numbers)
+        for step, right in zip(found, wanted):
             shown = ("({}, {:g}, {:g})".format(*each) for each in (step, right))
-            require(step == right, f"{call}: {' should be '.join(shown)}.", hint)
+            where = ORDER if sorted(found) == sorted(wanted) else hint
+            require(step == right, f"{call}: {' should be '.join(shown)}.", where)
     return Verdict(True, "All nine lists are right.")
 
 
@@ -169,7 +174,7 @@ def check_timed(timed: Callable) -> Verdict:
 
 LAUNCHES = 90  # of random steps; a new wavefront that is out of order shows in every ninth
 BY_HAND = [("TEX", 4, 6), ("ALU", 8, 2)]
-FORM = "a row is (wavefront, unit, begin, free, ready). Is `rows` returned?"
+FORM = "a row is (wavefront, unit, begin, free, ready)."
 ENDLESS = (
     "the loop ends when `ready` is empty: push a wavefront only while it has steps left, with n + 1"
     " (and count those that have begun)."
@@ -179,11 +184,17 @@ AGAIN = (
     " n + 1 < iterations * len(steps), and only then."
 )
 NEXT = " Then push the next wavefront, with its own number and step 0, as long as one is left."
+ONE = "does `return` stand inside the loop? And `while` goes on as long as `ready` has entries."
+KEPT = "make all lists that change inside the function: an earlier call left something in one."
+SORTED = "append a row when its step is served, and leave the rows in that order."
 STEP = "a wavefront's n-th step is steps[n % len(steps)]. Its unit is the row's second value."
 NEW = (
     "At first only `slots` wavefronts are ready. When *one* ends, another is ready, at that clock."
 )
-LATER = "it begins when the wavefront *and* a place are ready: at the later of the two."
+LATER = (
+    "it begins when the wavefront *and* a place are ready: at the later of the two. A place is free"
+    " again at begin + busy."
+)
 TAKEN = (
     "does it wait for a place, and is begin + busy stored in that one? TEX has one of its own, the"
     " ALU two."
@@ -203,7 +214,7 @@ Launch = tuple[Sequence[Step], int, int, int]
 
 def _check_clock(answer: Callable, name: str, cases: Sequence[tuple]) -> Verdict:
     """Judge a clock on launches of random steps, each (wavefronts, iterations) or (..., slots), and
-    before them on steps by hand.
+    before them twice on steps by hand.
     """
 
     def as_rows(*case) -> list[Row]:
@@ -212,13 +223,17 @@ def _check_clock(answer: Callable, name: str, cases: Sequence[tuple]) -> Verdict
             for w, unit, begin, free, ready in answer(*case)
         ]
 
-    for number, case in enumerate(cases):
-        steps = _random_steps() if number else BY_HAND
-        call = f"{name}({', '.join(map(str, ('random steps' if number else steps, *case)))})"
+    before: list[Row] = []
+    for number, case in enumerate([cases[0], *cases]):
+        steps = _random_steps() if number > 1 else BY_HAND
+        call = f"{name}({', '.join(map(str, (steps, *case)))})"
         rows = call_answer(
             call, as_rows, steps, *case, hint=FORM, unusable="rows of another form", endless=ENDLESS
         )
         require(rows, f"{call} returns no rows.", "append one for each step. Is `rows` returned?")
+        again = number != 1 or rows == before
+        require(again, f"{call}, called again, returns other rows than at first.", KEPT)
+        before = rows
         _judge(call, rows, (steps, *case, 0)[:4])
     return Verdict(True, f"All rows are right in {len(cases)} launches.")
 
@@ -228,7 +243,7 @@ def _random_steps() -> list[Step]:
     draw = check_rng.randint
 
     def clocks() -> float:
-        return draw(1, 2 ** draw(2, 18)) / 2**10
+        return draw(1, 2 ** draw(2, 18)) / 8
 
     units = [check_rng.choice(["ALU", "TEX"]) for _ in range(draw(2, 4))]
     return [(unit, clocks(), clocks()) for unit in units]
@@ -244,9 +259,9 @@ def _judge(call: str, rows: Sequence[Row], launch: Launch) -> None:
         each = iterations * len(steps) * (w in range(wavefronts))
         require(
             len(done) == each,
-            f"{call}: wavefront {w} has {len(done)} rows, and should have {each}. There are"
-            f" {wavefronts} wavefronts, from 0 on, of {iterations} x {len(steps)} steps each.",
-            AGAIN + NEXT * bool(slots),
+            f"{call}: wavefront {w} has {quantity(len(done), 'row')}, and should have {each}. There"
+            f" are {wavefronts} wavefronts, from 0 on, of {iterations} x {len(steps)} steps each.",
+            AGAIN + NEXT * bool(slots) if rows[1:] else ONE,
         )
 
     replayed = _right_events(*launch, first=lambda w, n: own[w][n][2])
@@ -273,7 +288,8 @@ def _explain(
     """
     w, unit, begin, *_ = row
     if unit != right[1]:
-        return STEP
+        begins = [row[2] for row in rows if row[0] == w]
+        return STEP if begins == sorted(begins) else SORTED
     if begin < right[2]:
         return TAKEN if begin >= now else NEW if is_new else LATER
     if begin == right[2]:
