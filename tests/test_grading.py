@@ -413,10 +413,10 @@ def test_a_page_shows_the_explanation_and_the_good_one_once_the_teacher_has_grad
 def test_points_that_the_teacher_enters_while_answers_are_judged_count(tmp_path):
     records = records_of({"ada": answered("because of the bus")})
     (tmp_path / "feedback").mkdir()
-    assert not gradebook.write_all(records, tmp_path)
+    assert not gradebook.write_all(records, tmp_path)[0]
     sheet = tmp_path / gradebook.EXPLANATIONS
     sheet.write_text(tables.as_csv([rows(sheet)[0] | {gradebook.RUBRIC: "2", "note": "mine"}]))
-    assert not gradebook.write_all(replace(records, points={}), tmp_path)
+    assert not gradebook.write_all(replace(records, points={}), tmp_path)[0]
     assert (rows(sheet)[0][gradebook.RUBRIC], rows(sheet)[0]["note"]) == ("2.0", "mine")
     assert rows(tmp_path / "grades.csv")[0][f"{FIRST}, explanation"] == "2.0"
 
@@ -728,7 +728,7 @@ def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named
 
 
 def write(folder: Path, *names: str) -> list[str]:
-    return gradebook.write_all(CourseRecords({}, [(Student(n, n), {}) for n in names]), folder)
+    return gradebook.write_all(CourseRecords({}, [(Student(n, n), {}) for n in names]), folder)[0]
 
 
 @pytest.mark.parametrize("mine", ["grades.csv", "feedback/ada.html", "notes/exam.txt"])

@@ -312,3 +312,38 @@ def test_the_solutions_own_words_under_another_name_are_noticed():
                         assert course.find_unseen([*handed, own], lesson, exercise)
                         noticed += 1
     assert noticed
+
+
+IN_PLACE = {
+    "LaTeX": ("markdown", r"$T = 3 \cdot 8 n^2 / B + 2 n^3 / F$"),
+    "words": ("markdown", "Quelle: Nachbar"),
+    "a picture": ("markdown", "![](attachment:photo.png)"),
+    "a string": ("code", "'''\n3 * 8 * n**2 / B\n'''"),
+    "a raw cell": ("raw", "3 n n / B"),
+    "a number": ("code", "7"),
+}
+
+
+@pytest.mark.parametrize("form", IN_PLACE)
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_no_answer_has_a_zero_for_what_stands_in_its_place(is_stripped, form, graded):
+    """Unless an answer was judged: in place of the given cell, above it, or below it."""
+    chance = random.Random(form)
+    kind, source = IN_PLACE[form]
+    for lesson in LESSONS.values():
+        exercise = chance.choice(lesson.exercises)
+        given = exercise.template
+        cells = placed(
+            lesson, exercise, *chance.choice([[source], [source, given], [given, source]])
+        )
+        for cell in cells:
+            if cell["source"] == source:
+                cell |= {"cell_type": kind, "id": "own"}
+        if is_stripped:
+            cells = [cell | {"metadata": {}} for cell in cells]
+        answers, row = graded(cells)
+        assert answers[exercise.number].points is None, exercise.name
+        assert source in answers[exercise.number].unseen and row[exercise.name] is None
+        for other in lesson.exercises:
+            is_any_value = other.pattern == course.VALUE  # is in any formula, wherever it stands
+            assert is_any_value or other is exercise or answers[other.number].points == 0

@@ -13,6 +13,7 @@ import hand_ins
 import pytest
 
 from cypresskit.cli import cmd_grade
+from cypresskit.editing import steps
 from cypresskit.grading import course, gradebook, handout, judging
 from cypresskit.grading.gradebook import CourseRecords
 from cypresskit.teach import explanations
@@ -120,6 +121,8 @@ def test_a_call_in_its_exercise_is_the_explanation(form, is_stripped, graded):
         + ("{len(ck.kernels)} texels, 9",),
         (['a = f"{n:>9} words" + "so"', "ck.teach.explanation(a)"], "{n:>9} wordsso"),
         (['ck.teach.explanation("waits " + str(n))'], "waits {str(n)}"),
+        (["ck.teach.explanation({'why': 'it waits'})"], "{'why': 'it waits'}"),
+        (['ck.teach.explanation(("it", 2))'], "('it', 2)"),
     ],
 )
 def test_the_text_has_the_value_that_python_gives_it(cells, value, graded):
@@ -141,6 +144,7 @@ def test_the_text_has_the_value_that_python_gives_it(cells, value, graded):
         'ck.teach.explanation("{:>99999999999}".format("is it slow"))',
         'ck.teach.explanation("%99999999999s" % "is it slow")',
         'd = {}\nd["so"] = "is it slow"\nck.teach.explanation(d)',
+        'd = ["so"]\nd.append("is it slow")\nck.teach.explanation(d)',
         'd = "so"\ndef f(d):\n    ck.teach.explanation(d)\nf("is it slow")',
         'ck.teach.explanation("is it slow", "so")',
         'ck.teach.explanation("", "is it slow")',
@@ -283,6 +287,28 @@ def test_a_text_of_no_exercise_is_shown_whole_once(stem, graded):
         assert set(seen.points.values()) == {None}
 
 
+def test_each_text_of_no_exercise_is_shown_whole_once(graded):
+    """Also if it stands beside another text, which only one exercise may have."""
+    said, own = "the bus is only half as busy, " * 5 + "so it waits", "# my own words, for two"
+    cells = with_sentences("# for the first one", own)
+    table = graded([*cells, sentence_cell(said, "markdown")]).table
+    assert table.count(said) == table.count("my own words") == 1
+
+
+@pytest.mark.parametrize("stem", LESSONS)
+def test_what_is_no_text_of_the_student_s_is_not_listed(stem, graded):
+    """Lines of the given kernel, a file's name, and installing a package."""
+    lesson = LESSONS[stem]
+    lines = ["!pip install numpy scipy", "%pip install numpy scipy", 'open("my_squares.il")']
+    for step in filter(None, (exercise.step for exercise in lesson.exercises)):
+        given = steps.STEPS[step].starter
+        assert "'''" not in given
+        lines += [f"other = '''\n{given}'''"]
+        assert not graded([*deepcopy(lesson.cells), sentence_cell(given, "markdown")]).has_others
+    for line in lines:
+        assert not graded([*deepcopy(lesson.cells), sentence_cell(line)]).has_others, line
+
+
 @pytest.mark.parametrize("stem", LESSONS)
 def test_translated_headings_are_no_texts(stem, graded):
     """But one with more words may be."""
@@ -297,15 +323,45 @@ def test_translated_headings_are_no_texts(stem, graded):
     assert "because it waits" in graded(cells).table
 
 
-def test_an_exercise_with_two_calls_says_so(graded):
-    """Unless they have the same text."""
+def test_an_exercise_with_two_calls_has_both(graded):
+    """Unless they have the same text. No word of the table is on the student's page."""
     cells = with_sentences('ck.teach.explanation("it is slow")')
     place = next(n for n, cell in enumerate(cells) if "it is slow" in cell["source"])
     seen = graded([*cells[:place], deepcopy(cells[place]), *cells[place:]])
     assert seen.texts[1] == "it is slow" and not seen.has_others
     cells.insert(place, sentence_cell('ck.teach.explanation("it waits")'))
-    text = graded(cells).texts[1]
-    assert "one of 2 calls: it waits" in text and "one of 2 calls: it is slow" in text
+    seen = graded(cells)
+    assert seen.texts[1] == f"{course.ELSEWHERE} it waits / it is slow"
+    assert "<q>it waits / it is slow</q>" in seen.page
+
+
+SHORT = {
+    "a word": ("markdown", "Bandbreitenverhältnis!"),
+    "printed": ("code", "print('Bus', 'slow')"),
+    "a word in quotes": ("code", 'answer = "Wartezeit"'),
+    "a comment": ("code", "ck.teach.explanation('''\n\n''')  # Latenz"),
+    "a formula": ("code", "N_balance / N = 1/9"),
+    "LaTeX": ("markdown", r"$N = 9 N_b \Rightarrow 9 / (9 + 1)$"),
+    "a picture": ("markdown", "![](attachment:photo.png)"),
+}
+
+
+@pytest.mark.parametrize("form", SHORT)
+@pytest.mark.parametrize("is_stripped", [False, True])
+def test_no_explanation_has_a_zero_for_what_stands_in_its_place(form, is_stripped, graded):
+    kind, source = SHORT[form]
+    for lesson in LESSONS.values():
+        for n, exercise in enumerate(lesson.exercises):
+            cells = with_sentences(*(["ck.teach.explanation('')"] * n), source, lesson=lesson)
+            for cell in cells:
+                if cell["source"] == source:
+                    cell |= {"cell_type": kind}
+                if is_stripped:
+                    cell["metadata"] = {}
+            seen = graded(cells)
+            others = {key: points for key, points in seen.points.items() if key != exercise.number}
+            assert seen.points[exercise.number] is None, exercise.name
+            assert set(others.values()) <= {0.0}
 
 
 def test_a_lesson_as_handed_out_has_nothing_to_list(graded):

@@ -85,11 +85,17 @@ def grade(args: argparse.Namespace) -> None:
         parts = [f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)]
         outcome = gradebook.describe_outcome(student, parts)
         print("; ".join([student.name, outcome, *records.questions(student)]), flush=True)
-    faults = gradebook.write_all(records, args.grades)
+    faults, waiting = gradebook.write_all(records, args.grades)
     if left_out:
         print(f"Skipped hidden files: {', '.join(left_out)}", file=sys.stderr)
     tell_what_counts(records)
-    tell_what_is_left(records, args.grades / gradebook.EXPLANATIONS)
+    if waiting:
+        have = "has" if waiting == 1 else "have"
+        sheet = one_line(str(args.grades / gradebook.EXPLANATIONS))
+        print(
+            f"{quantity(waiting, 'explanation')} {have} no points yet: enter them in {sheet}, and"
+            " run this command again"
+        )
     tell_what_is_not_imported([student for student, _ in records.works])
     if faults:
         raise CommandError("\n".join(faults))
@@ -151,19 +157,6 @@ def tell_what_counts(records) -> None:
     ]
     if lessons:
         print(f"The maximum is {records.maximum}, 100 for each lesson: {', '.join(lessons)}")
-
-
-def tell_what_is_left(records, sheet: Path) -> None:
-    """Print how many explanations have no points yet."""
-    from cypresskit.grading import gradebook
-
-    rows = gradebook.explanation_rows(records)
-    if waiting := sum(row[gradebook.RUBRIC] is None for row in rows):
-        have = "has" if waiting == 1 else "have"
-        print(
-            f"{quantity(waiting, 'explanation')} {have} no points yet: enter them in"
-            f" {one_line(str(sheet))}, and run this command again"
-        )
 
 
 def tell_what_is_not_imported(students: list) -> None:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cypresskit.editing.steps import StepText, step_texts
+from cypresskit.editing.steps import STEPS, StepText, step_texts
 from cypresskit.tables import elided
 from cypresskit.teach import bindings, explanations
 
@@ -24,7 +24,9 @@ CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
+PARTS = "title", "answer", "check"  # parts of an exercise above its explanation
 ELSEWHERE = "(not in a single call below its exercise)"  # precedes other texts
+BETWEEN = " / "  # texts
 MAX_VERSIONS = 5  # of an answer to an exercise that are judged, the last ones
 EMPTY = "the file is empty: another copy is needed"
 DAMAGED = (
@@ -46,9 +48,15 @@ ANY_KERNEL = (
 )
 VALUE = r"\w\s*=\s*\w|\d\d"
 WRITES = re.compile(r"\bopen\(|\bwrite_text\(|\.text\s*=")  # where no check looks
-IL_CODE = re.compile(r"^[ \t]*[a-z]\S*+([ \t]+-?(?=\w+[.\[]\w|[a-z]+\d)\S++)+[ \t]*(;|$)", re.M)
+IL_CODE = re.compile(
+    r"^[ \t]*((dcl|il|sample)_.*?|else|whileloop|end\w*"
+    r"|[a-z]\S*+([ \t]+-?(?=\w+[.\[]\w|[a-z]+\d)\S++)+)[ \t]*(;|$)",
+    re.M,
+)
 FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.S)
-COMMENT = re.compile(r"(?:#|^\s*!|^\s*%(?=\s))(.*)")  # or a command
+COMMENT = re.compile(r"(?:#|^\s*!(?!\s*(?:pip|conda|git|ls|cd)\b)|^\s*%(?=\s))(.*)")  # or a command
+FILE = re.compile(r"[\w./\\-]+\.\w{1,6}")  # a file's name
+EMPTY_CALL = re.compile(r"[\w.]*explanation\(\s*[\"']*\s*[\"']*\s*\)")
 PROSE = re.compile(r"[^\W\d_]{2}[^\w\n].*[^\W\d_]{2}|[^\0-\u02ff]{4}")  # two words
 
 Cell = dict[str, Any]
@@ -346,30 +354,77 @@ def _passed(cell: str, exercise: Exercise) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> str:
-    """Return the cells of a student that may have the answer to an exercise, but that no check
-    sees: they aren't the lesson's, and no answer needs them.
-    """
+def _find_seen(cells: Sequence[Cell], lesson: Lesson) -> set[str]:
+    """Return the code that answers need."""
     code = _join_cells(cells, lesson)
     read = [bindings.read_cell(cell) for cell in code]
     seen = {code[n] for name in lesson.answers for n in bindings.find_needed_cells(read, name)}
     for each in lesson.exercises:
         seen.update(version.cell for version in find_versions(cells, lesson, each))
+    return seen
+
+
+class Place(NamedTuple):
+    """Where a cell stands."""
+
+    above: int  #: the exercise in which it stands, or that comes last before it
+    within: int  #: the exercise in which it stands, or 0
+    is_below: bool  #: whether it is the check of that exercise, or stands below it
+
+
+def find_places(cells: Iterable[Cell], lesson: Lesson) -> Iterator[Place]:
+    """Yield where each cell stands, by the cells' entries or else by titles and checks."""
+    checks = lesson.checks
+    entries = [(cell["source"], find_entry(cell)) for cell in lesson.cells]
+    known = {source: entry for source, entry in entries if entry.get("part") == "title"}
+    above, within, checked = min(checks.values(), default=0), 0, 0
+    for cell in cells:
+        source = cell["source"]
+        entry = find_entry(cell) or known.get(source, {})
+        if cell["cell_type"] != "code" and "\n## " in f"\n{source}":
+            within = 0
+        numbers = [number for check, number in checks.items() if check in source]
+        if cell["cell_type"] == "code" and numbers:
+            checked = numbers[-1]
+        number = entry.get("exercise") or (checked if numbers else 0)
+        if number in checks.values():
+            above = within = number
+        if "part" in entry and entry["part"] not in PARTS:
+            checked = number
+        yield Place(above, within, bool(within) and checked == within)
+
+
+def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> str:
+    """Return the cells of a student that may have the answer to an exercise, but that no check
+    sees: they aren't the lesson's, and no answer needs them. If no answer is the student's, any
+    cell in the exercise may have it.
+    """
+    seen = _find_seen(cells, lesson)
     whole = {cell["source"] for cell in lesson.cells}
-    handed = [c for c in lesson.cells if find_entry(c).get("part") not in NOT_FOR_STUDENTS]
-    given = {line.strip("# ") for cell in handed for line in cell["source"].splitlines()}
+    handed = "\n".join(cell["source"] for cell in _handed_out(lesson))
+    given = {line.strip("# ") for line in handed.splitlines()}
+    versions = find_versions(cells, lesson, exercise)
+    own = "\n".join(version.cell for version in versions).splitlines()
+    is_answered = any(line.strip("# ") not in given for line in own)
     given.difference_update(exercise.template.splitlines()[:1])  # which begins the answer, too
     found = []
-    for cell in cells:
+    for cell, place in zip(cells, find_places(cells, lesson)):
         source = find_code(cell, lesson) or cell["source"]
         is_judged = any(f"\n{source}\n" in f"\n{each}\n" for each in seen)
         is_seen = is_judged and not WRITES.search(source)
         lines = _lines(cell, lesson) if is_seen else source.splitlines()
         text = "\n".join(line for line in lines if line.strip("# ") not in given)
         is_whole = cell["source"] in whole or is_given(cell)
-        if re.search(exercise.pattern, text) and not is_whole:
+        pattern = exercise.pattern
+        if not is_answered and place.within == exercise.number and "explanation(" not in text:
+            pattern += r"|[=$^\\]" if place.is_below else r"|\w"
+        if re.search(pattern, text) and not is_whole:
             found.append(cell["source"])
     return "\n\n".join(found)
+
+
+def _handed_out(lesson: Lesson) -> list[Cell]:
+    return [c for c in lesson.cells if find_entry(c).get("part") not in NOT_FOR_STUDENTS]
 
 
 def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, StepText]:
@@ -397,15 +452,16 @@ def read_explanations(cells: Sequence[Cell], lesson: Lesson) -> tuple[dict[int, 
     """
     checks = lesson.checks
     given = _given_lines(lesson) | _translated(cells, lesson)
+    whole = {cell["source"] for cell in lesson.cells}
+    seen = _find_seen(cells, lesson)
+    handed = {line.strip() for cell in _handed_out(lesson) for line in cell["source"].splitlines()}
     values: dict[str, Any] = {}
     calls: dict[int, list[Text]] = {}
     others: list[Text] = []
-    current, place = 0, min(checks.values(), default=0)
-    for cell in cells:
+    rest: list[Text] = []  # what stands below a check, and may be no text
+    for cell, (place, current, is_below) in zip(cells, find_places(cells, lesson)):
         source, entered = cell["source"], find_entry(cell).get("exercise", 0)
         is_entered = entered in checks.values()
-        if is_entered:
-            current = place = entered
         passed = [number for check, number in checks.items() if check in source]
         lines = _lines(cell, lesson)
         if not is_given(cell):
@@ -413,8 +469,11 @@ def read_explanations(cells: Sequence[Cell], lesson: Lesson) -> tuple[dict[int, 
             is_owned = is_entered and named <= {place} and source.count("explanation(") < 2
             found = [text for text in LISTED.split("\n".join(lines)) if _is_own(text, given)]
             others += [Text(_plain(text), place, is_owned) for text in found]
+            if is_below and not found and source not in whole | seen:
+                left = EMPTY_CALL.sub("", source).splitlines()
+                text = "\n".join(line for line in left if line.strip() not in handed)
+                rest += [Text(_plain(text), place, is_owned=True)] * bool(re.search(r"\w", text))
         if cell["cell_type"] != "code":
-            current *= "\n## " not in f"\n{source}"
             continue
         for text, fault in (found := [*explanations.find_calls(source, values)]):
             is_placed = len(found) == 1 and not passed and not fault
@@ -422,14 +481,9 @@ def read_explanations(cells: Sequence[Cell], lesson: Lesson) -> tuple[dict[int, 
             same = calls.setdefault(current * is_placed, [])
             if text and said not in same:
                 same.append(said)
-        if passed:
-            current = place = passed[-1]
     placed = {n: calls.pop(n)[0].text for n in checks.values() if len(calls.get(n, ())) == 1}
-    further = [
-        said._replace(text=f"one of {len(texts)} calls: {said.text}") if n else said
-        for n, texts in calls.items()
-        for said in texts
-    ]
+    further = [said for texts in calls.values() for said in texts]
+    others += [each for each in rest if each.place not in placed]
     called = "\n".join([*placed.values(), *(said.text for said in further)])
     return placed, further + [each for each in others if each.text not in called]
 
@@ -440,6 +494,9 @@ def _given_lines(lesson: Lesson) -> dict[str, set[int]]:
     for cell in lesson.cells:
         for line in _lines(cell, lesson):
             given.setdefault(line, set()).add(find_entry(cell).get("exercise", 0))
+    starters = [STEPS[e.step].starter for e in lesson.exercises if e.step]
+    for line in "\n".join([*starters, *(IL_CODE.sub("", each) for each in starters)]).splitlines():
+        given.setdefault(line.strip(), {0})
     return {line: found if len(found) == 1 else set() for line, found in given.items()}
 
 
@@ -476,6 +533,7 @@ def _lines(cell: Cell, lesson: Lesson) -> list[str]:
             text = _texts(text, tree)
         elif is_answer:
             text = "\n".join(map(_line_texts, text.splitlines()))
+    text = IL_CODE.sub("", text) if re.search(KERNEL, text) else text
     return [line.strip() for line in LINK.sub(r"\1", text).splitlines()]
 
 
@@ -484,7 +542,7 @@ def _texts(code: str, tree: ast.Module) -> str:
     found = [COMMENT.search(line) for line in code.splitlines()]
     comments = [match[1] if match else "" for match in found]
     strings = [v for n in ast.walk(tree) if isinstance(v := getattr(n, "value", 0), str)]
-    strings = [IL_CODE.sub("", text) if re.search(KERNEL, text) else text for text in strings]
+    strings = [text for text in strings if not FILE.fullmatch(text)]
     return "\n\n".join(["\n".join(comments), *strings])
 
 

@@ -34,10 +34,11 @@ SAMPLES = "2 points, for example", "1 point, for example", "0 points, for exampl
 KEY = "key"
 NOT_SUBMITTED = "nothing was submitted"
 UNWRITTEN = "No explanation was found."
-UNDECIDED = "Your notebook has other code that may be the answer. Your teacher decides."
+UNDECIDED = "Your notebook has something else that may be the answer. Your teacher decides."
+UNJUDGED = "something else may be the answer"
 SAME = "as in exercise {}: {}"  # its number, the beginning of the texts
 BESIDE = "also written, outside of explanations"
-UNSEEN = "code that no check has seen"
+UNSEEN = "what no check has seen"
 LISTED = "{}: texts outside of the explanations (see {})"  # a lesson, the table
 UNTRIED = (
     "{}: it may be answered by {} (see {}). If so, set `{}` to it in a code cell, and grade again"
@@ -243,10 +244,13 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
     shown: dict[str, int] = {}  # the exercise that shows texts of no exercise
     for key, group in groups.items():
         exercise, _, first = group[0]
-        text = first.explanation
-        if first.is_unplaced:
-            number = shown.setdefault(exercise.name.partition(",")[0] + text, exercise.number)
-            text = text if number == exercise.number else SAME.format(number, elided(text, 100))
+        parts = first.explanation.split(course.BETWEEN) if first.is_unplaced else []
+        for n, part in enumerate(parts):
+            said = part.removeprefix(course.ELSEWHERE).strip()
+            number = shown.setdefault(exercise.name.partition(",")[0] + said, exercise.number)
+            if number != exercise.number:
+                parts[n] = SAME.format(number, elided(said, 100))
+        text = course.BETWEEN.join(parts) or first.explanation
         beside = [f"{student.name}: {a.beside}" for _, student, a in group if a.beside]
         row = {
             "exercise": exercise.name,
@@ -269,7 +273,8 @@ def wrong_rows(records: CourseRecords) -> list[dict]:
     for student, _, answers in records.submissions():
         for exercise, answer in answers.items():
             if not answer.verdict.right:
-                group = groups.setdefault((exercise.name, str(answer.verdict)), [])
+                verdict = UNJUDGED if answer.unseen else str(answer.verdict)
+                group = groups.setdefault((exercise.name, verdict), [])
                 group.append((student.name, answer.unseen))
     rows = [
         {
@@ -372,6 +377,7 @@ def render_page(records: CourseRecords, student: Student) -> str:
 
 def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) -> str:
     given = records.explanation_points(exercise, answer)
+    written = answer.explanation.removeprefix(course.ELSEWHERE).strip()
     points = "not graded yet."
     if given is not None:
         points = f"<b>{given:g} of {FULL} points.</b>"
@@ -382,9 +388,9 @@ def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) 
         verdict=f"<p>{UNDECIDED}</p>" if answer.unseen else html(answer.verdict),
         help=f"<p>{answer.help}</p>" * bool(answer.help),
         why=escape(exercise.why),
-        explanation=f"<q>{escape(answer.explanation)}</q>" if answer.explanation else UNWRITTEN,
+        explanation=f"<q>{escape(written)}</q>" if written else UNWRITTEN,
         points=points,
-        code=escape(answer.code),
+        code=escape(answer.unseen or answer.code),
     )
 
 
@@ -406,7 +412,7 @@ def known_points(stored: Iterable[dict]) -> dict[str, float]:
     return {row[KEY]: row[RUBRIC] for row in stored if row[KEY] and row[RUBRIC] is not None}
 
 
-def write_all(records: CourseRecords, folder: Path) -> list[str]:
+def write_all(records: CourseRecords, folder: Path) -> tuple[list[str], int]:
     """Write tables and pages. Pages of students who have left the course stay.
 
     Points, and additional columns, that the teacher has entered into ``explanations.csv`` by now
@@ -414,8 +420,10 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
 
     Returns
     -------
-    list of str
+    faults : list of str
         For each file that could not be written, its name and the reason.
+    waiting : int
+        How many explanations have no points yet.
     """
     faults = []
     stored = []
@@ -426,6 +434,7 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
         faults = [f"{error}. It was left as it is"]
     by_key = {row[KEY]: row for row in stored if row[KEY]}
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
+    waiting = sum(row[RUBRIC] is None for row in rows)
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
     files = {GRADES: format_csv(grade_rows(records))}
     files[WRONG] = format_csv(found) if (found := wrong_rows(records)) else b""
@@ -441,7 +450,7 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
         files[page_path(student)] = page.encode("utf-8", "replace")
     for name, data in files.items():
         faults += try_to_save(folder / name, data)
-    return faults
+    return faults, waiting
 
 
 # -- from a student's cells to the work on a lesson
@@ -489,7 +498,7 @@ def combine_answers(
                 else not is_explained
             )
         ]
-        text = " / ".join(dict.fromkeys(texts))
+        text = course.BETWEEN.join(dict.fromkeys(texts))
         unplaced = elided(f"{course.ELSEWHERE} {text}", MAX_CELL) if text else ""
         unseen = [
             course.find_unseen(cells, lesson, exercise)

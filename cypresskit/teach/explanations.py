@@ -67,7 +67,8 @@ def find_calls(cell: str, values: dict[str, Any]) -> Iterator[Call]:
         for name in find_bound_names(statement):
             values.pop(name, None)
         for target in getattr(statement, "targets", ()):
-            if isinstance(target, ast.Name) and not SOURCE.fullmatch(str(value)):
+            is_kept = isinstance(value, str | int | float)  # others may change in place
+            if isinstance(target, ast.Name) and is_kept and not SOURCE.fullmatch(str(value)):
                 values[target.id] = value
 
 
@@ -119,6 +120,8 @@ def _value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             named = {str(each.arg): _evaluate(each.value, values) for each in node.keywords}
             given = [_evaluate(each, values) for each in node.args]
             text = _template(template, values).format(*given, **named)
+        case ast.Dict() | ast.List() | ast.Tuple() | ast.Set():
+            return ast.literal_eval(node)
         case _:
             raise ValueError("only a run would give it")
     return text[:MAX_CHARACTERS]
