@@ -269,7 +269,11 @@ def test_the_commonest_wrong_answers_of_each_exercise_come_first(seed):
             for e in exercises
         }
         records.works.append((Student(f"{number}", f"S{number}"), {"09_bus": answers}))
-        found = [(e.name, f"{a.verdict}") for e, a in answers.items() if not a.verdict.right]
+        found = [
+            (e.name, gradebook.UNJUDGED if a.unseen else f"{a.verdict}")
+            for e, a in answers.items()
+            if not a.verdict.right
+        ]
         wrong.update(found)
         given |= {(*each, f"S{number}") for each in found}
         unseen = [a.unseen for a in answers.values() if a.unseen and not a.verdict.right]
