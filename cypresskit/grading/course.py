@@ -416,7 +416,7 @@ def find_unseen(cells: Sequence[Cell], lesson: Lesson, exercise: Exercise) -> st
         text = "\n".join(line for line in lines if line.strip("# ") not in given)
         is_whole = cell["source"] in whole or is_given(cell)
         pattern = exercise.pattern
-        if not is_answered and place.within == exercise.number and "explanation(" not in text:
+        if not is_answered and place.within == exercise.number and "explanation(" not in source:
             pattern += r"|[=$^\\]" if place.is_below else r"|\w"
         if re.search(pattern, text) and not is_whole:
             found.append(cell["source"])
