@@ -1,9 +1,11 @@
 """The site's first page: its numbers are those of ``simulate``, and everybody can read it."""
 
+import json
 import random
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 
 import pytest
 from bs4 import BeautifulSoup
@@ -197,16 +199,48 @@ def test_a_link_to_it_has_a_preview(soup, site):
 
 
 @pytest.mark.slow
+def test_no_label_of_the_preview_covers_another(page):
+    width, height = pictures.PREVIEW
+    page.set_viewport_size({"width": width, "height": height})
+    page.set_content(pictures.card("A title", "A sentence.", climb_page.page.rail()))
+    boxes = page.evaluate(LABELS)
+    assert len(boxes) > 4 and all(box["right"] <= width for box in boxes)
+    for one, other in combinations(boxes, 2):
+        apart = (other["left"] - one["right"], one["left"] - other["right"])
+        above = (other["top"] - one["bottom"], one["top"] - other["bottom"])
+        assert max(*apart, *above) >= 0, (one, other)
+
+
+#: The places of the labels that are seen.
+LABELS = """() => [...document.querySelectorAll("text")]
+    .filter((text) => getComputedStyle(text).opacity > 0)
+    .map((text) => ({words: text.textContent, ...text.getBoundingClientRect().toJSON()}))"""
+
+
+@pytest.mark.slow
 def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((site / "index.html").as_uri())
     page.locator("figure img").last.scroll_into_view_if_needed()
     images = page.locator("figure img")
-    assert images.count() == len(pictures.PICTURES)
+    assert images.count() == len(pictures.PICTURES) + 1  # the chart
     assert all(image.is_visible() for image in images.all())
     assert page.locator("#film").inner_text().endswith("C is correct.")
     context.close()
+
+
+@pytest.mark.slow
+def test_a_still_is_as_high_as_its_picture(site):
+    """On a phone, too: no screen's height cuts it, and panels stand two in a row."""
+    made = json.loads((site / "climb/pictures.json").read_text())
+    if not made["two"][1][0]:
+        pytest.skip("no Chromium, no stills")
+    for name, (_, _, sources, _) in made.items():
+        heights = {height for query, _, _, height in sources if "max-width" in query}
+        assert len(heights) == 1 and heights != {800}, name
+    (two,), (four,) = ({row[3] for row in made[name][2][:1]} for name in ("two", "race"))
+    assert 1.3 * two < four
 
 
 @pytest.mark.slow
@@ -221,6 +255,32 @@ def test_it_plays_from_a_folder_and_is_light(site, page):
     files = {site / url.removeprefix(f"{site.as_uri()}/") for url in loaded if url[:5] == "file:"}
     assert sum(file.stat().st_size for file in files if file.is_file()) < 1_500_000
     assert not problems and page.locator("figure [data-advised]").count() == 0
+
+
+@pytest.mark.slow
+def test_from_a_folder_try_it_says_why_it_cant(site, page):
+    """At the step, where the reader is."""
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto((site / "index.html").as_uri())
+    for name in kernels.KERNELS:
+        page.locator(f"[id='{name}'] .try").click()
+        assert page.locator(f"[id='{name}'] .note").inner_text() == bench_page.PROBLEMS["file"]
+    assert page.locator(".bench").count() == 0 and page.url.endswith("/index.html")
+
+
+@pytest.mark.slow
+def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page):
+    """With all its pictures; the workbench has its own files (see the tests of its page)."""
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.route("**/bench/index.html*", lambda route: route.fulfill(body=""))
+    with served(site) as address:
+        page.goto(f"{address}/")
+        page.locator("#first").click()
+        page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    page.goto(f"{address}/?step=12")  # nobody serves it any more
+    play_all(page)
+    fonts = "document.fonts.ready.then(() => [...document.fonts].map((font) => font.status))"
+    assert "error" not in page.evaluate(fonts)
 
 
 @pytest.mark.slow
@@ -341,7 +401,7 @@ def test_with_reduced_motion_the_film_is_its_end(site, page):
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("width", [390, 768])
-@pytest.mark.parametrize("name", [name for name in pictures.PICTURES if name != "chart"])
+@pytest.mark.parametrize("name", pictures.PICTURES)
 def test_no_label_covers_another_on_a_narrow_page(name, width, show):
     page = show(pictures.PICTURES[name].make())
     place = "name => Object.assign(document.body, {className: 'cypresskit stage'}).dataset.picture"

@@ -92,7 +92,7 @@ def take(
             place, before, shot = page.evaluate(POSE, share), b"", b"none"
             playing = place.pop("playing")
             while shot != before:  # until all is painted
-                before, shot = shot, page.screenshot(clip=place)
+                before, shot = shot, page.screenshot(clip=place, full_page=True)
             yield Still(_small(shot), round(place["width"]), round(place["height"]), round(playing))
             page.close()
 

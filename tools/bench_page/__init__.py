@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
@@ -202,14 +202,19 @@ def made(name: str, make: Callable[[], bytes], *sources: str) -> bytes:
     """Return what ``make`` makes of source files, or of all files in these folders. It is saved:
     making it takes half a minute.
     """
-    made_of = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    made_of = state(f"{numba.__version__} {llvmlite.__version__}", *sources)
+    folder = kept(f"{name}-{made_of}", lambda fresh: (fresh / name).write_bytes(make()))
+    return (folder / name).read_bytes()
+
+
+def state(words: str, *sources: str | Path) -> str:
+    """Return a hash of words, and of source files or all files in these folders."""
+    made_of = hashlib.sha256(words.encode())
     for source in sources:
         for file in sorted([ROOT / source, *(ROOT / source).rglob("*.*")]):
             if file.is_file() and file.suffix != ".pyc":
                 made_of.update(file.read_bytes())
-    key = f"{name}-{made_of.hexdigest()[:16]}"
-    folder = kept(key, lambda fresh: (fresh / name).write_bytes(make()))
-    return (folder / name).read_bytes()
+    return made_of.hexdigest()[:16]
 
 
 def compress(data: bytes) -> bytes:
@@ -258,12 +263,16 @@ def write_page(folder: Path) -> None:
         times=f"{idea_of(NEWCOMER).factor:.0f}",
     )
     files["index.html"] = page.encode()
-    offline = Template((HERE / "offline.js").read_text(encoding="utf-8"))
-    names = json.dumps(["./", *files])
-    files["offline.js"] = offline.substitute(names=names, key=key).encode()
+    files["offline.js"] = offline(key, files)
     for name, data in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
+
+
+def offline(key: str, names: Iterable[str]) -> bytes:
+    """Return the script that caches a page's files, under a name that ends with their hash."""
+    script = Template((HERE / "offline.js").read_text(encoding="utf-8"))
+    return script.substitute(names=json.dumps(["./", *names]), key=key).encode()
 
 
 def link_to(step: Step) -> str:

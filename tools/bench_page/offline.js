@@ -1,6 +1,7 @@
-// Caches the workbench's files. Once it was loaded, it works without a network.
+// Caches the files of a page: of the workbench, or the site's first. It then works without a network.
 const CACHE = "$key"
 const NAMES = $names
+const KIND = CACHE.slice(0, CACHE.lastIndexOf("-") + 1)
 
 addEventListener("install", (event) => {
   const filled = caches.open(CACHE).then((cache) => cache.addAll(NAMES))
@@ -10,7 +11,7 @@ addEventListener("install", (event) => {
 addEventListener("activate", (event) => {
   const cleared = caches
     .keys()
-    .then((all) => all.filter((name) => name.startsWith("cypresskit-") && name !== CACHE))
+    .then((all) => all.filter((name) => name.startsWith(KIND) && name !== CACHE))
     .then((old) => Promise.all(old.map((name) => caches.delete(name))))
   event.waitUntil(cleared.then(() => self.clients.claim()))
 })

@@ -20,10 +20,6 @@ ROW, WIDTH, LEFT, RIGHT = 26, 300, 46, 190  # pixels: of the picture of reuse
 SIDE = 165  # pixels, of a map of C
 
 
-def _picture(kind: str, panels: Iterator[str]) -> str:
-    return f'<div class="drawn {kind}">{"".join(panels)}</div>'
-
-
 def _panel(title: str, said: str, size: tuple[int, int], inside: str, more: str = "") -> str:
     """Return a panel as SVG. What it says is beside its title, or below a narrow one; a screen
     reader says ``more``, too.
@@ -201,4 +197,4 @@ DRAWN = {"reuse": reuse, "units": units, "packing": packing, "three": race}
 
 def picture(name: str) -> str:
     """Return a picture of ``DRAWN`` as HTML."""
-    return _picture(name, DRAWN[name]())
+    return f'<div class="drawn {name}">{"".join(DRAWN[name]())}</div>'

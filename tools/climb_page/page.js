@@ -284,6 +284,7 @@
       next.setAttribute("role", "status")
       bench.append(frame, next)
       step.append(bench)
+      navigator.serviceWorker?.register("offline.js").catch(() => {})
     }
     frameOf().title = title
     next.replaceChildren()
@@ -356,8 +357,8 @@
       button.click()
     })
     button.addEventListener("click", (event) => {
-      if (location.protocol === "file:") return
       event.preventDefault()
+      if (location.protocol === "file:") return note(step, $("main").dataset.file)
       if (NARROW.matches) return offer(step, button)
       if (open?.step === step) return close()
       show(step, button)
@@ -369,14 +370,19 @@
     if (open?.step !== step) $(".try", step).click()
     step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth"})
   })
+  /** Say in a step why the workbench doesn't open. */
+  function note(step, words) {
+    $(".note", step)?.remove()
+    const said = document.createElement("p")
+    said.className = "note"
+    said.setAttribute("role", "status")
+    said.textContent = words
+    $(".two", step).before(said)
+    return said
+  }
   /** On a phone: say what the workbench needs, and give the link for later. */
   function offer(step, button) {
-    $(".note", step)?.remove()
-    const note = document.createElement("p")
-    note.className = "note"
-    note.setAttribute("role", "status")
-    note.textContent =
-      "The workbench needs a keyboard, a screen of some 800 pixels, and 26 MB, once. "
+    const words = "The workbench needs a keyboard, a screen of some 800 pixels, and 26 MB, once. "
     const link = document.createElement("a")
     link.href = `?step=${step.id}#${step.id}`
     link.textContent = "A link to this step, for later"
@@ -390,8 +396,7 @@
     const anyway = document.createElement("a")
     anyway.href = button.getAttribute("href")
     anyway.textContent = "open it anyway"
-    note.append(link, ", or ", anyway, ".")
-    $(".two", step).before(note)
+    note(step, words).append(link, ", or ", anyway, ".")
   }
 
   const named = new URLSearchParams(location.search).get("step")

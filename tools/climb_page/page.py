@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 
+from cypresskit import draw
 from cypresskit.draw.display import scripts
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.gains import IDEAS
+from tools import bench_page
 from tools.climb_page import drawn, film, pictures
 from tools.climb_page.kernels import KERNELS, LAST, code
 from tools.climb_page.numbers import filled, gain, gauges, names, speed
@@ -90,9 +92,9 @@ def stage(part: Part, made: dict[str, pictures.Made]) -> str:
     if part.picture in drawn.DRAWN:
         caption = f"<figcaption>{html(part.caption)}</figcaption>"
         return f"<figure>{caption}{drawn.picture(part.picture)}</figure>"
+    if part.picture == "chart":
+        return f'<figure class="chart">{draw.published("nakasato_4").to_html()}</figure>'
     shown = made[part.picture]
-    if shown.inside:
-        return f'<figure class="chart">{shown.inside}</figure>'
     sources = "".join(
         f'<source media="{query}" srcset="climb/{file}" width="{w}" height="{h}">'
         for query, file, w, h in shown.sources
@@ -232,8 +234,7 @@ def write(site: Path, address: str = "") -> None:
     folder.mkdir(parents=True)
     parts = read()
     top = parts[0]
-    wanted = [name for name in pictures.PICTURES if any(name == p.picture for p in parts)]
-    made = pictures.write(site, wanted)
+    made = pictures.write(site)
     tape = film.recording()
     page = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
         look=read_packaged("draw/look.css") + read_packaged("draw/figure.css"),
@@ -248,12 +249,19 @@ def write(site: Path, address: str = "") -> None:
         menu=menu(site),
         steps=len(KERNELS),
         paper=names()["paper"](),
+        from_file=escape(bench_page.PROBLEMS["file"]),
         body="".join(sections(parts[1:], made)),
         preview=preview(address, html(top.title), sentence(top.prose)) if address else "",
     )
-    pictures.write_preview(folder / "preview.png", html(top.title), sentence(top.prose), rail())
+    card = pictures.card(html(top.title), sentence(top.prose), rail())
+    pictures.write_preview(folder / "preview.png", card)
     (site / "index.html").write_text(page, encoding="utf-8")
     (site / "_static").mkdir(exist_ok=True)
     (site / "_static/players.js").write_text(scripts(), encoding="utf-8")
     shutil.copy(HERE / "page.js", folder)
     shutil.copytree(HERE / "fonts", folder / "fonts")
+    files = [site / "index.html", site / "_static/players.js"]
+    files += sorted(each for each in folder.rglob("*.*") if each.suffix not in (".json", ".png"))
+    cached = [file.relative_to(site).as_posix() for file in files]
+    script = bench_page.offline(f"climb-{bench_page.state('', *files)}", cached)
+    (site / "offline.js").write_bytes(script)

@@ -1,7 +1,6 @@
 """The page's pictures: of each a script with its data, still images, and its height."""
 
 import base64
-import hashlib
 import json
 import re
 import shutil
@@ -14,13 +13,17 @@ from cypresskit.draw.display import ADVICE, Displayable
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.timing import simulate
 from tools import stills
-from tools.bench_page import PACKAGE, kept
+from tools.bench_page import kept, state
 from tools.bench_page.browser import chromium, find_chromium
 from tools.climb_page.kernels import LAST, kernel
 
 HERE = Path(__file__).parent
 WIDE, NARROW = 1040, 358  # pixels, of a picture on a desktop and on a phone
-SUFFIXES = (".py", ".il", ".json", ".toml", ".css", ".html", ".js")
+#: What the pictures are made of.
+SOURCES = """
+    cypresskit tools/stills.py tools/climb_page/kernels.py tools/climb_page/page.css
+    tools/climb_page/fonts tools/climb_page/pictures.py
+""".split()
 PHONE = "(max-width: 700px)"
 PREVIEW = 1200, 630  # pixels, of the image where the page's link is sent
 DARK = "(prefers-color-scheme: dark)"
@@ -40,7 +43,6 @@ class Made(NamedTuple):
     still: tuple[str, int, int]  #: file, width and height of its image; file "": there is none
     sources: list[tuple[str, str, int, int]]  #: images for other screens, each after its query
     high: int  #: pixels: its height when it plays
-    inside: str = ""  #: its HTML, if it doesn't need scripts
 
 
 def _race(sizes: Sequence[int]) -> Displayable:
@@ -55,7 +57,6 @@ PICTURES = {
     "wavefronts": Shown(draw.wavefronts, 0.62),
     "nn": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_nn")),
     "compute": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")),
-    "chart": Shown(lambda: draw.published("nakasato_4")),
 }
 
 
@@ -72,40 +73,33 @@ def style() -> str:
     return f"{look}{page} :root {{ color-scheme: light dark }} body {{ margin: 0 }}"
 
 
-def write(site: Path, wanted: Sequence[str]) -> dict[str, Made]:
+def write(site: Path) -> dict[str, Made]:
     """Write scripts and images of pictures into ``climb/``. Return what the page shows of each.
 
     They are made once for each state of the sources, in a minute.
     """
-    made_of = hashlib.sha256(str((wanted, find_chromium())).encode())
-    for source in (PACKAGE, HERE, Path(stills.__file__)):
-        for file in sorted([source, *source.rglob("*.*")]):
-            if file.is_file() and file.suffix in SUFFIXES:
-                made_of.update(file.read_bytes())
-    key = f"climb-{made_of.hexdigest()[:16]}"
-    folder = kept(key, lambda fresh: _make(fresh, wanted))
+    folder = kept(f"climb-{state(str(find_chromium()), *SOURCES)}", _make)
     shutil.copytree(folder, site / "climb", dirs_exist_ok=True)
     rows = json.loads((site / "climb/pictures.json").read_text(encoding="utf-8"))
     return {name: Made(*row) for name, row in rows.items()}
 
 
-def _make(folder: Path, wanted: Sequence[str]) -> None:
+def _make(folder: Path) -> None:
     """Make the pictures' scripts and images, and ``pictures.json`` with what is made of each."""
-    drawn = {name: PICTURES[name].make() for name in wanted}
-    written = {name: picture.to_html() for name, picture in drawn.items()}
-    made = {
-        name: Made("", ("", 0, 0), [], 0, page)
-        for name, page in written.items()
-        if "<cypresskit-picture" not in page
-    }
-    drawn = {name: picture for name, picture in drawn.items() if name not in made}
-    pages = [written[name] for name in drawn]
-    shares = [PICTURES[name].share for name in drawn]
+    drawn = {name: shown.make() for name, shown in PICTURES.items()}
+    pages = [picture.to_html() for picture in drawn.values()]
+    shares = [shown.share for shown in PICTURES.values()]
+    made = {}
     for name, page in zip(drawn, pages):
         script = f"climb.put({json.dumps(name)}, {json.dumps(page)})\n"
         (folder / f"{name}.js").write_text(script, encoding="utf-8")
+    placed = [
+        f'<div class="stage" data-picture="{name}">{page}</div>' for name, page in zip(drawn, pages)
+    ]
     taken = {
-        (width, scheme): list(stills.take(pages, shares, width=width, scheme=scheme, style=style()))
+        (width, scheme): list(
+            stills.take(placed, shares, width=width, scheme=scheme, style=style())
+        )
         for width in (WIDE, NARROW)
         for scheme in ("light", "dark")
     }
@@ -130,20 +124,23 @@ def _make(folder: Path, wanted: Sequence[str]) -> None:
     (folder / "pictures.json").write_text(json.dumps(made), encoding="utf-8")
 
 
-def write_preview(file: Path, title: str, words: str, climb: str) -> None:
-    """Write the image that is shown where the page's link is sent: title, sentence, climb (HTML).
-    Without Chromium there is none.
-    """
+def card(title: str, words: str, climb: str) -> str:
+    """Return the page of the preview's image: title, sentence and climb (HTML)."""
+    page = (HERE / "page.css").read_text(encoding="utf-8").partition("/* end of fonts */")[2]
+    inside = f'<div class="card"><div><h1>{title}</h1><p>{words}</p></div><nav>{climb}</nav></div>'
+    return (
+        f"<!DOCTYPE html><style>{style()}{page}</style>"
+        f'<body class="cypresskit" data-look="light">{inside}</body>'
+    )
+
+
+def write_preview(file: Path, page: str) -> None:
+    """Write the image of a ``card``, for where the page's link is sent; none without Chromium."""
     if not find_chromium():
         return
-    page = (HERE / "page.css").read_text(encoding="utf-8").partition("/* end of fonts */")[2]
-    card = f'<div class="card"><div><h1>{title}</h1><p>{words}</p></div><nav>{climb}</nav></div>'
     with chromium() as browser:
         width, height = PREVIEW
         tab = browser.new_page(viewport={"width": width, "height": height})
-        tab.set_content(
-            f"<!DOCTYPE html><style>{style()}{page}</style>"
-            f'<body class="cypresskit" data-look="light">{card}</body>'
-        )
+        tab.set_content(page)
         tab.evaluate("document.fonts.ready.then(() => true)")
         file.write_bytes(tab.screenshot())
