@@ -185,17 +185,17 @@ def test_a_texel_that_two_lines_fetch_is_named():
     assert ck.trace_element(right, 1, 1, size=size).right
     late = changed("sgemm_naive", *ahead, (step, both + step))
     _, again = (n for n, line in enumerate(late.text.splitlines(), 1) if line == a[:-1])
-    note = ck.trace_element(late, 1, 1, size=size).notes[0]
+    first = ck.trace_element(late, 1, 1, size=size).notes[0]
     said = f"Line {again} reads A[1, 0] again: term k = 0 is added twice."
-    assert note.startswith(said)
+    assert first.startswith(said)
 
 
 def test_a_sum_that_belongs_elsewhere_has_the_fetch_that_makes_it_so():
     """Where it is stored is the hardware's choice. Its columns are too low by a texel."""
     literal = ("l1, 0.0, 4.0, 0.0", "l1, 0.0, 4.0, -2.0")
     kernel = changed("sgemm_tn_stream", literal, ("l0.z, l0.w", "l0.z, l1.z"))
-    note = ck.trace_element(kernel, 1, 9, size=(8, 24, 6)).notes[0]
-    assert "stores C[1, 5] as C[1, 9], because line 52 reads B[0, 5] in place of B[0, 9]." in note
+    first = ck.trace_element(kernel, 1, 9, size=(8, 24, 6)).notes[0]
+    assert "stores C[1, 5] as C[1, 9], because line 52 reads B[0, 5] in place of B[0, 9]." in first
 
 
 def test_a_single_product_of_another_sum_isn_t_blamed_for_a_missing_one():

@@ -1,5 +1,6 @@
 """The table of sentences: each is used, and says what its note holds."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -8,22 +9,61 @@ import pytest
 import cypresskit
 from cypresskit.diagnosis.notes import ABOUT, SENTENCES, Lines, Note, note
 
-PACKAGE = Path(cypresskit.__file__).parent
-CODE = "".join(
-    path.read_text(encoding="utf-8")
-    for room in ("diagnosis", "editing")
-    for path in (PACKAGE / room).glob("*.py")
-    if path.name != "notes.py"
-)
+ROOT = Path(cypresskit.__file__).parent
 
 
-def test_each_sentence_is_of_one_kind_that_is_found_somewhere():
-    assert len(ABOUT) == sum(map(len, SENTENCES.values()))
-    unused = [kind for kind in ABOUT if kind and f'"{kind}"' not in CODE]
-    assert not unused
+def may_be(node, functions, within):
+    """The strings that an expression, the kind of a note, may be."""
+    match node:
+        case ast.Constant(str(value)):
+            return {value}
+        case ast.IfExp(_, one, other):
+            return may_be(one, functions, within) | may_be(other, functions, within)
+        case ast.Name(name):
+            put = set()
+            for each in ast.walk(within):
+                if isinstance(each, ast.Assign):
+                    pairs = [(each.targets[0], each.value)]
+                    if isinstance(each.targets[0], ast.Tuple) and isinstance(each.value, ast.Tuple):
+                        pairs = zip(each.targets[0].elts, each.value.elts)
+                    for to, value in pairs:
+                        if isinstance(to, ast.Name) and to.id == name:
+                            put |= may_be(value, functions, within)
+            assert put, f"what {name} may be isn't found"
+            return put
+        case ast.Call(ast.Name(name)):
+            returned = (n.value for n in ast.walk(functions[name]) if isinstance(n, ast.Return))
+            return set().union(*(may_be(each, functions, functions[name]) for each in returned))
+    raise AssertionError(f"line {node.lineno}: {ast.unparse(node)} may be anything")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in ABOUT if kind])
+def written_kinds(text):
+    """The kinds of the notes that a module makes, as ``note(kind)`` or ``Note(kind)``."""
+    tree, kinds = ast.parse(text), set()
+    functions = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
+    for within in functions.values():
+        for call in ast.walk(within):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.args:
+                if call.func.id in ("note", "Note"):
+                    kinds |= may_be(call.args[0], functions, within)
+    return kinds
+
+
+def test_each_sentence_is_of_one_kind_and_each_kind_that_is_written_has_one():
+    assert len(ABOUT) == sum(map(len, SENTENCES.values())) and all(ABOUT) and all(SENTENCES)
+    modules = [path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")]
+    uses = [text for text in modules if "diagnosis.notes import" in text]
+    assert set().union(*map(written_kinds, uses)) == {*ABOUT}
+
+
+def test_a_note_of_another_kind_is_refused_where_it_is_made():
+    for wrong in ("typo", "factor", " "):
+        with pytest.raises(ValueError, match="has no kind"):
+            note(wrong)
+    assert not Note().text and not str(Note()) and not Note().about
+
+
+@pytest.mark.parametrize("kind", ABOUT)
 def test_an_optional_part_is_said_if_all_that_it_names_is_there(kind):
     sentence = SENTENCES[ABOUT[kind]][kind]
     optional = re.findall(r"\[(.*?)\]", sentence)
@@ -36,10 +76,18 @@ def test_an_optional_part_is_said_if_all_that_it_names_is_there(kind):
     assert (
         whole.endswith(".") and not re.search(r"[\[\]{}]", whole) and whole[0] == whole[0].upper()
     )
-    parted = {name for part in optional for name in re.findall(r"{([a-z_]+)", part)}
-    for name in parted - {"lines"}:
-        left = note(kind, *lines, **values | {name: ""}).text
-        assert len(left) < len(whole), (name, left)
+    for part in optional:
+        for name in re.findall(r"{(\w+)", part):
+            some = lines[: int(name)] if name.isdigit() else lines[:0] if name == "lines" else lines
+            left = note(kind, *some, **values | {name: ""} if name in values else values).text
+            assert len(left) < len(whole) and not re.search(r"[\[\]{}]", left), (name, left)
+
+
+def test_a_line_that_is_not_known_is_left_out():
+    assert note("no number", 3, 5, name="x").text.endswith(": line 5 computes it.")
+    assert note("no number", 3, name="x").text == (
+        "Line 3 multiplies by x, which is no number of A or B."
+    )
 
 
 def test_other_terms_lines_and_a_missing_term_are_said_beside_it():
@@ -51,4 +99,3 @@ def test_other_terms_lines_and_a_missing_term_are_said_beside_it():
         " which leads there. The same fault affects 1 more term."
         " The same mistake is in lines 4 and 5."
     )
-    assert Note().text == ""

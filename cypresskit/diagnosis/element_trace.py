@@ -40,9 +40,7 @@ from cypresskit.tables import listed, quantity
 SHOWN = 40  # most terms printed
 #: Opcodes that compare floats or, with i or u before, integers.
 TESTS = "ge", "lt", "eq", "ne"
-
-
-RIGHT = Note()
+RIGHT = Note()  # of a correct term
 
 
 @dataclass(frozen=True)
@@ -549,7 +547,13 @@ class _Judge:
             names: Values = {"element": anew[0], "k": k, "times": times}
             return note("reads again", *lines, anew[0].line, at=-1, **names)
         read = sorted({factor.line for factor in first.factors} - {*lines})
-        return note("read once", *read, *lines, at=-1, line=lines[0], read=Lines(read), times=times)
+        names = {"line": lines[0], "read": Lines(read), "times": times}
+        both = read[1:]
+        names |= {
+            "factors": "both factors" if both else "a factor",
+            "them": "them" if both else "it",
+        }
+        return note("read once", *read, *lines, at=-1, **names)
 
     # Terms that don't belong in the sum
 
@@ -705,7 +709,7 @@ class _Judge:
                 return note("zeroed", line, sliced.line(zero.step), at=1, **names)
         (stored, *_) = sliced.operands(sliced.store, self.traced.place.word)
         if sliced.key(stored) == (register, component):
-            return note("canceled", line, **names)
+            return note("not shown", line, **names)
         node = sliced.writer(stored)
         made = [at for at in ([sliced.line(node[0])] if node else []) if at != line]
         names |= {"name": sliced.name(stored), "made": [*made, ""][0], "store": self.line}
@@ -717,12 +721,12 @@ class _Judge:
         """Return the line that added a term."""
         return self.slice.line(addend.made)
 
-    def _term(self, kind: str, addend: Addend, k: int | None, note: Note = RIGHT) -> Term:
+    def _term(self, kind: str, addend: Addend, k: int | None, fault: Note = RIGHT) -> Term:
         line = self._line(addend)
         reads = (reading.line for reading in addend.factors)
-        touched = note.line, line, *reads, *map(self.slice.line, addend.scaled), self.line
+        touched = fault.line, line, *reads, *map(self.slice.line, addend.scaled), self.line
         lines = tuple(dict.fromkeys(filter(None, touched)))
-        return Term(kind, line, addend.factors, addend.times, k, note, lines, addend.made)
+        return Term(kind, line, addend.factors, addend.times, k, fault, lines, addend.made)
 
 
 def _product(factors: Iterable[MatrixElement]) -> str:

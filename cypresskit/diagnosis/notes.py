@@ -51,7 +51,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
     },
     "repeated": {
-        "read once": "line {line} multiplies {times} what {read:read} once",
+        "read once": "{read:read} {factors} once, but line {line} multiplies {them} {times}",
         "reads again": "line {1} reads {element} again: term k = {k} is added {times}",
         "repeated": "term k = {k} is added {times}: at {lines}",
     },
@@ -68,39 +68,50 @@ SENTENCES: dict[str, dict[str, str]] = {
         "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     },
     "exchange": {
-        "exchange": "{lines} exchange {names}[, or {others} {other_names}]",
+        "exchange": "{lines} exchange {names}[, or {others} exchange {other_names}]",
     },
-    "": {
-        "": "",
+    "loop": {
         "left": "line {0} leaves its loop in the first iteration[: see its test in line {1}]",
+    },
+    "scalar": {
         "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
+    },
+    "old": {
         "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
-        # Where a product was lost.
+        "reread": "line {0} reads C after line {1} has stored to it",
+    },
+    # Where a product was lost.
+    "lost": {
         "only multiplied": "line {0} only multiplies, and the next iteration overwrites its"
         " product",
         "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
         "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
         "after the store": "line {0} adds it after line {1}, which stores this element",
         "zeroed": "line {0} puts it into {register}, which line {1} multiplies by {name} = 0",
-        "canceled": "line {0} puts it into {register}, which is stored, but another term cancels"
-        " it",
+        "not shown": "line {0} puts it into {register}, which is stored, but it doesn't show in the"
+        " sum",
         "elsewhere": "line {0} puts it into {register}, but line {store} stores {name}[, of line"
         " {made}]",
-        # Other terms.
+    },
+    # A term has another form than a correct one.
+    "term": {
         "extra": "line {0} adds {product}, which doesn't belong in this sum",
         "single": "line {0} adds {product} without a second factor",
         "by zero": "line {0} multiplies {element} by 0",
         "by number": "line {0} multiplies {element} by a number, not by {other}",
-        "reread": "line {0} reads C after line {1} has stored to it",
         "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
         "unknown": "the terms aren't known: only products of two elements are followed, their sums,"
         " and a number times a sum; not what passes through the LDS or memory, or depends on a"
         " branch",
-        # What spoils a sum.
+    },
+    # What spoils a sum.
+    "spoiled": {
         "finding": "line {0}: {message}",
         "one number": "`lds_load` in line {0} loads one number into all of {register}."
         " `lds_load_vec` loads four",
-        # What an incomplete kernel doesn't do yet.
+    },
+    # What an incomplete kernel doesn't do yet.
+    "incomplete": {
         "unset": "line {0} fetches at {place}, which was never set",
         "nothing stored": "no work-item stores C yet",
         "rows": "{stored} stored, {left} not",
@@ -108,21 +119,27 @@ SENTENCES: dict[str, dict[str, str]] = {
         "nothing multiplied": "numbers of A and B are fetched, but not multiplied",
         "no place": "all work-items fetch the same texels: none reads its place, vWinCoord0",
         "no loop": "each sum has one product: no loop goes over the values of k",
-        # A change of the text that makes the kernel correct.
+    },
+    # A change of the text that makes the kernel correct.
+    "change": {
         "without": "without line {0} the kernel is correct",
         "undone": "without the change in line {0} the kernel is correct",
         "line missing": "a line is missing before line {0}: `{text}`",
         "lines missing": "{count} lines are missing before line {0}, the first of them `{text}`",
         "place": "line {0} is in the wrong place: it belongs right before line {before}",
         "stated": "line {0} states {stated}; with {before} it is correct",
-        "states k": "an iteration takes {k} values of k, but line {0} states k {stated}",
-        "launched for k": "an iteration takes {k} values of k, but it is launched for k {stated}:"
+        "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}",
+        "launched for k": "an iteration takes {k} values of k, but it is launched for k = {stated}:"
         " end line 1 with `{state}`",
-        # An access outside of an array, or a race.
-        "origin": "line {0}, {kind}: {how} {made}[: work-items {one} and {other} store to one"
-        " place][; bit {bit} of their number is lost]",
-        "advice": "line {0}, {kind}: {advice}",
-        # A mistake in a line.
+    },
+    # An access outside of an array, or a race.
+    "access": {
+        "origin": "line {0}, {finding}: {how} {made}[. Work-items {one} and {other} store to one"
+        " place]",
+        "advice": "line {0} has a {finding}. {advice}",
+    },
+    # A mistake in a line.
+    "mistake": {
         "own sum": "line {0} adds to {wrong}, but writes {to}: a sum stays in its own register",
         "late": "line {0}: the test is true too late, or too early, by one iteration",
         "turned": "line {0}: the test is the wrong way round",
@@ -139,7 +156,9 @@ SENTENCES: dict[str, dict[str, str]] = {
         "wrong write": "line {0} writes {wrong}; {needs}",
         "wrong read": "line {0} reads {wrong}; {needs}",
         "else": "line {0}: something else belongs here",
-        # What such a line needs.
+    },
+    # What such a line needs.
+    "need": {
         "address needed": "another address belongs here",
         "register needed": "another register belongs here",
         "component needed": "another component belongs here",
@@ -173,12 +192,12 @@ class Lines(tuple[int, ...]):
 
 @dataclass(frozen=True)
 class Note:
-    """What was found.
+    """What was found. Equal notes say the same; they can't be hashed, since a dict is in them.
 
     Attributes
     ----------
     kind
-        A key of ``SENTENCES``.
+        A key of ``ABOUT``; "" only if there is nothing to say.
     line
         The line to look at first, or 0.
     lines
@@ -204,9 +223,14 @@ class Note:
     yours: int = 0
     alike: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.kind and self.kind not in ABOUT:
+            raise ValueError(f"SENTENCES has no kind {self.kind!r}")
+
     @property
     def about(self) -> str:
-        return ABOUT[self.kind]
+        """The group of its kind, or ""."""
+        return ABOUT[self.kind] if self.kind else ""
 
     @property
     def text(self) -> str:
@@ -225,9 +249,8 @@ class Note:
 
     def __str__(self) -> str:
         """Return it as a clause, to be part of a sentence."""
-        return _filled(
-            SENTENCES[self.about][self.kind], *self.lines, lines=Lines(self.lines), **self.values
-        )
+        sentence = SENTENCES[self.about][self.kind] if self.kind else ""
+        return _filled(sentence, *self.lines, lines=Lines(self.lines), **self.values)
 
 
 def note(kind: str, /, *lines: int, at: int = 0, **values: Any) -> Note:

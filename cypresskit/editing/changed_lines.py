@@ -115,7 +115,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     faults = trace.faults if trace else ()
     if fault:
         beside = (each for each in faults if fault.line in each.lines)
-        return [fault, *(each for each in beside if not fault.about or each.about != fault.about)]
+        return [fault, *(each for each in beside if each.about != fault.about)]
     if not trace or not faults:
         return []
     first, *others = faults
@@ -272,8 +272,8 @@ class _Search:
         are exchanged by their products, or by their stores.
         """
         variants = chain.from_iterable(self._alike(places))
-        exchanges = (each for each in variants if each.fault.kind == "exchange")
-        other = self._best(each for each in exchanges if not {*each.fault.lines} & {*found.lines})
+        exchanged = (each for each in variants if each.fault.kind == "exchange")
+        other = self._best(each for each in exchanged if not {*each.fault.lines} & {*found.lines})
         if not other:
             return found
         more = {"others": Lines(other.fault.lines), "other_names": other.fault.values["names"]}
@@ -310,11 +310,14 @@ class _Search:
         ):
             return None
         for finding in self.places:
-            line, kind = finding.line, finding.kind
             if place := note_on_place(finding, self.given.kernel.program, own):
                 return place
-            if line in own and kind.endswith("outside"):
-                return note("advice", line, kind=kind, advice=finding.advice.removesuffix("."))
+            if finding.line in own and finding.kind.endswith("outside"):
+                names: Values = {
+                    "finding": finding.kind,
+                    "advice": finding.advice.removesuffix("."),
+                }
+                return note("advice", finding.line, **names)
         return None
 
     def _target(self, at: int) -> str:

@@ -5,7 +5,7 @@ They are found in the text: an address comes from whatever may write what it rea
 
 from collections.abc import Collection, Iterable
 
-from cypresskit.diagnosis.notes import Lines, Note
+from cypresskit.diagnosis.notes import Lines, Note, Values
 from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
 from cypresskit.il.program import Instruction, Program
 from cypresskit.machine.checks import Finding
@@ -34,18 +34,15 @@ def note_on_place(finding: Finding, program: Program, own: Collection[int]) -> N
     ways = (("its address comes from", here), ("its loop's test comes from", tests))
     for how, starts in ways if finding.line not in own or finding.kind != "race" else ():
         if found := sorted(origins(program, starts) & {*own}):
-            names = {"kind": finding.kind, "how": how, "made": Lines(found)} | _same_place(finding)
+            names: Values = {"finding": finding.kind, "how": how, "made": Lines(found)}
+            names |= _same_place(finding)
             return Note("origin", 0 if found[1:] else found[0], (finding.line,), names)
     return None
 
 
 def _same_place(finding: Finding) -> dict[str, int]:
-    """Return which two work-items of a line store to one place, and the bit in which alone their
-    numbers differ.
-    """
+    """Return which two work-items of a line store to one place."""
     one, other = finding.work_item, finding.other_item
     if finding.line != finding.other_line or not (type(one) is type(other) is int):
         return {}
-    bits = one ^ other
-    lost = {"bit": bits.bit_length() - 1} if bits.bit_count() == 1 else {}
-    return {"one": one, "other": other} | lost
+    return {"one": one, "other": other}
