@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cypresskit as ck
-from cypresskit.editing import supervisor, workbench
+from cypresskit.editing import edit_history, supervisor, workbench
 from cypresskit.editing.conversation import AT_ONCE, Conversation
 from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
@@ -533,6 +533,46 @@ def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_los
     talk.talk.hear({"type": "text", "edit": "a-1", "text": mine, "base": ""})
     assert talk.path.read_text() == mine
     assert {older} <= {edit.text for edit in talk.talk.edits}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_unsent_text_is_acknowledged_only_where_it_is_written(seed, tmp_path, monkeypatch):
+    """The law: the page then deletes its only copy. The history may be one that can't be written,
+    the file, too; Python may end; other workbenches may write; and a page tries again.
+    """
+    rng = random.Random(seed)
+    talk, failing = Talk(tmp_path / "my.il"), set()
+    write = edit_history.save_file
+    heard = 0
+
+    def save(path, *given):
+        if "history" in failing and path == history_path(talk.path):
+            raise OSError(28, "No space left on device")
+        return write(path, *given)
+
+    monkeypatch.setattr(edit_history, "save_file", save)
+    texts = [*(NAIVE + f"; {number}\n" for number in range(6)), NAIVE, ""]
+    for number in range(60):
+        kind = rng.choice(["unsent"] * 4 + ["text", "history", "file", "end", "other"])
+        text, talk.said[:] = rng.choice(texts), []
+        if kind == "unsent":
+            talk.talk.hear({"type": "unsent", "edit": "b", "text": text})
+            names = [m["edit"] for m in talk.said if m["type"] == "heard"]
+            kept = [edit.text for edit in Edits(history_path(talk.path))]
+            assert "b" not in names or text in ("", talk.path.read_text(), *kept)
+            assert "b" in names or failing
+            heard += "b" in names
+        elif kind == "text":
+            talk.talk.hear({"type": "text", "edit": f"a-{number}", "text": text + "; sent"})
+        elif kind == "history":
+            failing ^= {"history"}
+        elif kind == "file":
+            talk.path.chmod(talk.path.stat().st_mode ^ 0o222)
+        elif kind == "end":
+            talk = Talk(talk.path)
+        elif "history" not in failing:
+            Edits(history_path(talk.path)).add(Edit(0, text + "; other"))
+    assert heard
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive", "dgemm_nn"])

@@ -1,5 +1,6 @@
 """Which text is known where: ``texts.js`` in Chromium, answered by the real conversation."""
 
+import json
 import random
 from collections import deque
 
@@ -15,9 +16,15 @@ LOAD = """async (code) => {
     const pages = [], stores = {}
     window.open = (store, state) => {
         const held = (stores[store] ??= new Map())
-        const getItem = (key) => held.get(key) ?? null, setItem = (...pair) => held.set(...pair)
+        const getItem = (key) => held.get(key) ?? held.get("any") ?? null
+        const setItem = (key, value) => {
+            if (value.length > 1e6) throw new Error("The quota has been exceeded")
+            held.set(key, value)
+        }
         return pages.push(new Texts(state, () => ({getItem, setItem}))) - 1
     }
+    window.rename = (page, name) => (pages[page].view = name)
+    window.put = (store, value) => (stores[store] = new Map([["any", value]]))
     window.act = (page, name, ...given) => {
         const texts = pages[page], before = texts.draft
         const got = texts[name](...given)
@@ -186,3 +193,141 @@ def test_no_text_is_lost_and_none_replaced_by_an_older_one(seed, page, tmp_path)
     assert set(outside) <= set(kept)
     seen = [tab.act("names") for tab in tabs]
     assert [(one["draft"], one["stage"]) for one in seen] == [(now, "saved")] * len(tabs)
+
+
+class View:
+    """A view of the file in a tab that has the storage ``store``."""
+
+    def __init__(self, page, store, text, edit="file-0"):
+        self.page = page
+        state = {"file": "f", "text": text, "edit": edit}
+        self.at = page.evaluate("(given) => open(...given)", [store, state])
+        self.messages = self.act("begin", state)["got"]
+        self.told = []  # edits and texts that were sent
+
+    def act(self, name, *given):
+        return self.page.evaluate("(given) => act(...given)", [self.at, name, *given])
+
+    @property
+    def draft(self):
+        return self.act("names")["draft"]
+
+    def type(self, text):
+        self.act("type", text)
+
+    def send(self):
+        message = self.act("send")["got"]
+        self.told.append((message["edit"], message["text"]))
+
+    def hear(self, number, problem=""):
+        edit = self.told[number][0]
+        self.act("heard", {"edit": edit, "problem": problem})
+
+
+@pytest.fixture
+def texts(page):
+    page.evaluate(LOAD, read_packaged("editing/texts.js"))
+    return page
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_draft_is_restored_whichever_of_its_texts_python_has(seed, texts):
+    """The law: of the texts in flight, Python may have any, and may have said so, or not."""
+    rng = random.Random(seed)
+    size = rng.choice([0, 40_000])  # a text that would fill the storage if it were kept each time
+    view, words = View(texts, "a", "T"), "T"
+    for number in range(rng.randint(1, 40)):
+        words += f"<{number}>"
+        view.type(words + " " * size)
+        view.send()
+    view.type(words + "last")
+    taken = rng.randrange(len(view.told))
+    heard = [number for number in range(taken + 1) if rng.random() < 0.3]
+    for number in heard:
+        view.hear(number, rng.choice(["", "It can't be written."]))
+    text = view.told[taken][1]
+    edit = rng.choice([view.told[taken][0], "file-0"])  # Python is the same, or a new one
+    after = View(texts, "a", text, edit)
+    assert after.draft == words + "last"
+    assert [message["type"] for message in after.messages] == ["text"]
+
+
+def test_a_draft_after_two_texts_in_flight_is_restored(texts):
+    view = View(texts, "a", "T0")
+    for text in ("X1", "X2"):
+        view.type(text)
+        view.send()
+    view.type("X3")
+    assert View(texts, "a", "X1", view.told[0][0]).draft == "X3"
+
+
+def test_a_draft_is_restored_that_is_made_of_what_was_heard_of_an_earlier_text(texts):
+    """And one that isn't made of the file's any more is not."""
+    for text, expected in (("X1", "X3"), ("T0", "T0")):
+        view = View(texts, text, "T0")
+        view.type("X1")
+        view.send()
+        view.type("X2")
+        view.send()
+        view.hear(0)
+        view.type("X3")
+        assert View(texts, text, text).draft == expected
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_several_views_drafts_the_one_typed_last_is_restored(seed, texts):
+    """Whatever the names of the views are, and whenever Python answers."""
+    rng = random.Random(seed)
+    names = rng.sample(["9", "10", "b", "a", "0", "zz"], 4)
+    views = [View(texts, "a", "T") for _ in names]
+    for view, name in zip(views, names, strict=True):
+        texts.evaluate("(given) => rename(...given)", [view.at, name])
+    last = ""
+    for number in range(20):
+        view = rng.choice(views)
+        last = f"T{number}"
+        view.type(last)
+        view.send()
+        other = rng.choice(views)
+        if other.told and rng.random() < 0.5:
+            other.hear(rng.randrange(len(other.told)), "It can't be written.")
+    assert View(texts, "a", "T").draft == last
+
+
+def any_value(rng, depth=0):
+    """A value of JSON, of any shape, often much like what is stored."""
+    names = ["f", "zz", "text", "bases", "view", "length", "filter", "__proto__", "constructor"]
+    kind = rng.choice(["plain", "list", "object", "object"] if depth < 4 else ["plain"])
+    if kind == "list":
+        return [any_value(rng, depth + 1) for _ in range(rng.randint(0, 3))]
+    if kind == "object":
+        some = rng.sample(names, rng.randint(0, 4))
+        return {name: any_value(rng, depth + 1) for name in some}
+    return rng.choice([None, True, 0, -1.5, "", "T", "older", "f"])
+
+
+STRANGE = [{"f": {"zz": {"text": "older"}}}, {"f": None}, {"f": {"zz": None}}, [None], [[]], "f"]
+
+
+def opens_whatever_is_stored(page, value):
+    page.evaluate("(given) => put(...given)", ["a", value])
+    view = View(page, "a", "T")
+    for message in view.messages:
+        assert isinstance(message.get("text", ""), str)
+        assert isinstance(message["edit"], str)
+    assert isinstance(view.draft, str)
+    view.type("mine")
+    view.send()
+    assert View(page, "a", "mine").draft == "mine"
+
+
+@pytest.mark.parametrize("value", STRANGE)
+def test_a_page_opens_whatever_its_storage_holds(value, texts):
+    opens_whatever_is_stored(texts, json.dumps(value))
+
+
+def test_a_page_opens_whatever_json_its_storage_holds(texts):
+    rng = random.Random(1)
+    opens_whatever_is_stored(texts, "{no JSON")
+    for _ in range(150):
+        opens_whatever_is_stored(texts, json.dumps(any_value(rng)))

@@ -169,9 +169,12 @@ class Conversation:
     def _hear_unsent(self, message: Message, _: Send | None) -> None:
         """Keep a text that was based on an older one than the file's."""
         text = whole_letters(str(message["text"]))
-        if text != self.text:
+        self._read_history()
+        if text != self.text or self.file.problem:
             self._add_unjudged(text, "typed on a page that was left before it was sent")
-        self._acknowledge(str(message["edit"]))
+        with suppress(OSError):  # the page keeps the text until it is written
+            self.edits.save()
+            self._acknowledge(str(message["edit"]))
 
     def begin(self, edit: str, text: str, base: str | None = None) -> None:
         """Make a text the newest one, and answer it.

@@ -82,6 +82,7 @@ class Edits(Sequence[Edit]):
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
+        self._written = self.rows  # those that the file has
         self._stamp: object = ...  # of the file when it was last read or written
         self.news()
 
@@ -131,22 +132,26 @@ class Edits(Sequence[Edit]):
         change = change_between(before, edit.text)
         rows.append(replace(edit, number=last.number + 1, time=now, change=change))
         self.rows = rows
-        self._save()
+        self.save()
         return rows[-1]
 
     # -- the file
 
-    def _save(self) -> None:
+    def save(self) -> None:
+        """Write the edits that couldn't be written. Raises ``OSError`` if they still can't be."""
+        if self._written is self.rows:
+            return
         rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
         save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
         self._stamp = file_stamp(self.path)
+        self._written = self.rows
 
     def news(self) -> bool:
         """Read the file if another workbench has written it. Returns whether it has."""
         if self._stamp == (stamp := file_stamp(self.path)):
             return False
         self._stamp = stamp
-        self.rows = _read(self.path)
+        self.rows = self._written = _read(self.path)
         return True
 
     def __repr__(self) -> str:

@@ -39,7 +39,7 @@ export class LineHelp {
     const words = [wordAt(text, column), text.trim().split(/[\s,]/)[0]]
     const meaning = words.map((word) => word && this.meaning(word, line, live)).find(Boolean)
     this.box.replaceChildren()
-    const say = (words, kind = "", tag = "span") => make(this.box, tag, {class: kind}, words)
+    const say = (said, kind = "", tag = "span") => make(this.box, tag, {class: kind}, said)
     const fault = faults.find((one) => one.line === line)
     if (fault) {
       say(fault.message, "ckw-bad")
