@@ -122,7 +122,7 @@ def random_text(draw):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
-    """Of random programs, and of the same one before other constants and under another name."""
+    """Of random programs; and of one behind other constants or lines, or of another name."""
     text = random_text(random.Random(seed))
     kernel = ck.kernels["sgemm_tn"].text
     head, loop, rest = kernel.partition("whileloop")
@@ -132,6 +132,7 @@ def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
         ck.assemble(text, "other.il"),
         ck.assemble(loop + rest, before=head),
         ck.assemble(loop + rest, before=head.replace("mov r14, l0.z", "mov r14, l0.x")),
+        ck.assemble(loop + rest, before=head.rstrip("\n") + "\n; a line\n\n"),
     ]
 
     def compiled():

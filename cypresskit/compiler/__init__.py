@@ -61,18 +61,18 @@ def compile(program: Program, device: Device = HD5870) -> Code:
         If ``device`` isn't a board.
     """
     check_device(device)
-    code = _compiled(program, Target.of(device), program.name, program.lines)
+    code = _compiled(program, Target.of(device), program.source)
     return Code(*code, program, device)
 
 
 @lru_cache(maxsize=128)
 def _compiled(
-    program: Program, target: Target, _name: str, _lines: tuple[str, ...]
+    program: Program, target: Target, source: tuple
 ) -> tuple[tuple[Control, ...], int, int]:
     """Return the controls, registers and temporaries, from disk if they are there. Equal programs
     may differ in their names and lines, which the controls have.
     """
-    key = result_cache.hash_key("code", program.source, program.name, target)
+    key = result_cache.hash_key("code", source, target)
     return result_cache.load_or_compute(key, partial(_run_passes, program, target))
 
 

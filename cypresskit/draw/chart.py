@@ -300,7 +300,7 @@ class Axes(Canvas):
             self.line(name, (low, high), (y, y), color, stroke_dasharray="6 5")
             self.end(y, text, color)
             return
-        end = start + 0.12 * (high - low)
+        end = min(start + 0.12 * (high - low), high)
         self.line(name, (start, end), (y, y), color, stroke_dasharray="6 5")
         self._spots.append(_Spot(float(self.x(end)), float(self.y(y)), text, color, ""))
 

@@ -57,7 +57,8 @@ def machine_code(text: str, processor: HostProcessor) -> Any:
     code = files.read(key)
     if code is None:
         code = machine.emit_object(optimized(text, machine, level))
-        files.write(key, code)
+        if SOURCES.is_unchanged():
+            files.write(key, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

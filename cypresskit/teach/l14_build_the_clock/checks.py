@@ -14,6 +14,7 @@ from functools import cache
 from heapq import heappop, heappush
 
 from cypresskit.chip.work import ALU
+from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.published import kernel as published
@@ -40,12 +41,12 @@ def clauses(kernel: Source) -> list[Clause]:
     ("TEX", clocks of the texture unit for a wavefront) as its addresses and the rule of banks give
     them. What an ALU clause does in the LDS is left out.
     """
-    return list(_clauses(kernel))
+    return list(_clauses(resolve(kernel)))
 
 
 @cache
-def _clauses(kernel: Source) -> list[Clause]:
-    (path,) = TimedLaunch(resolve(kernel), size_of_launch(kernel, 8, 8, 128)).trace(1)
+def _clauses(kernel: Kernel) -> list[Clause]:
+    (path,) = TimedLaunch(kernel, size_of_launch(kernel, 8, 8, 128)).trace(1)
     loop, _ = max(path.segments, key=lambda segment: segment[1])
     return [
         ("ALU", clause.bundles)

@@ -14,6 +14,7 @@ from cypresskit.draw.chart import Chart
 from cypresskit.draw.line_chart import line_chart
 from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.editing.workbench import workbench
+from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.kernels.own import Source, resolve
@@ -21,7 +22,6 @@ from cypresskit.lesson_table import Table
 from cypresskit.published import kernel as published
 from cypresskit.published import size_of
 from cypresskit.teach.l14_build_the_clock.checks import (
-    USUAL,
     Row,
     Step,
     check_launch,
@@ -79,11 +79,15 @@ def choose(timed: Callable, run: Callable, launch: Callable = right_rows) -> "Cl
     return Clock(*chosen)
 
 
-@cache
 def modeled(kernel: Source, wavefronts: int = 0, without: str = "") -> Report:
     """Return the model's report on a launch in which all rounds are full, with so many wavefronts
     on an engine, or as many as fit; on a board without a limit.
     """
+    return _modeled(resolve(kernel), wavefronts, without)
+
+
+@cache
+def _modeled(kernel: Kernel, wavefronts: int, without: str) -> Report:
     stats = kernel_stats(kernel)
     pool = stats.gprs * wavefronts or HD5870.register_pool
     rows = ROUNDS * (wavefronts or stats.wavefronts)
@@ -117,13 +121,12 @@ class Clock:
     run: Callable[..., list[Row]]
     launch: Callable[..., list[Row]] = right_rows
 
-    def steps(self, kernel: Source, *numbers: float) -> list[Step]:
-        """Return the steps of an iteration of a kernel's loop. ``numbers``: overhead, pause and
-        memory.
-        """
-        return list(self.timed(clauses(kernel), *(numbers or USUAL)))
+    def steps(
+        self, kernel: Source, overhead: float = 7, pause: float = 40, memory: float = MEMORY
+    ) -> list[Step]:
+        """Return the steps of an iteration of a kernel's loop."""
+        return list(self.timed(clauses(kernel), overhead, pause, memory))
 
-    @cache  # noqa: B019  (a lesson makes few clocks)
     def speed(
         self,
         kernel: Source,
@@ -136,6 +139,18 @@ class Clock:
         """Return the speed of a kernel's loop with so many wavefronts, or as many as fit. Data are
         early or late by up to ``scatter`` percent.
         """
+        return self._speed(resolve(kernel), overhead, pause, memory, wavefronts, scatter)
+
+    @cache  # noqa: B019  (a lesson makes few clocks)
+    def _speed(
+        self,
+        kernel: Kernel,
+        overhead: float,
+        pause: float,
+        memory: float,
+        wavefronts: int,
+        scatter: float,
+    ) -> float:
         wavefronts = wavefronts or kernel_stats(kernel).wavefronts
         steps = self.steps(kernel, overhead, pause, memory)
         if scatter:  # an index of such steps takes five times as long
