@@ -67,7 +67,7 @@ def compile(program: Program, device: Device = HD5870) -> Code:
 
 @lru_cache(maxsize=128)
 def _compiled(
-    program: Program, target: Target, source: tuple
+    program: Program, target: Target, source: tuple[object, ...]
 ) -> tuple[tuple[Control, ...], int, int]:
     """Return the controls, registers and temporaries, from disk if they are there. Equal programs
     may differ in their names and lines, which the controls have.
