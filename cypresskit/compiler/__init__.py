@@ -61,7 +61,7 @@ def compile(program: Program, device: Device = HD5870) -> Code:
         If ``device`` isn't a board.
     """
     check_device(device)
-    code = _compiled(program, Target.of(device), program.source)
+    code = _compiled(program, Target.of(device), (program.name, *program.source))
     return Code(*code, program, device)
 
 

@@ -271,12 +271,12 @@ class Program:
         return hash((self.mode, self.instructions, self.macros))
 
     @property
-    def source(self) -> tuple[str, str, tuple[str, ...], tuple[tuple[int, int, Instruction], ...]]:
-        """Its name, mode and lines, and the instructions from before its first line, with their
-        lines: equal sources make equal programs, with equal lines.
+    def source(self) -> tuple[str, tuple[str, ...], tuple[tuple[int, int, Instruction], ...]]:
+        """Its mode and lines, and the instructions from before its first line, with their lines:
+        equal sources make equal programs, with equal lines.
         """
         before = ((i.line, i.call, i) for i in self.expanded if i.line < 1)
-        return self.name, self.mode, self.lines, tuple(before)
+        return self.mode, self.lines, tuple(before)
 
     def text_of(self, line: int) -> str:
         """Return a source line; "" for a line that the text doesn't have."""
