@@ -184,6 +184,7 @@ class _Rows:
 
     def __init__(self, canvas: Canvas, left: float, right: float, high: float) -> None:
         self.canvas, self.left, self.right, self.high = canvas, left, right, high
+        self.record_x = self.x(PAPER)
 
     def x(self, gflops: float) -> float:
         return self.left + (self.right - self.left) * max(0.0, float(SCALE.share(gflops)))
@@ -202,7 +203,7 @@ class _Rows:
             self.canvas.write(
                 self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x"
             )
-        self.canvas.write(self.x(PAPER), TOP - 34, RECORD, "soft", "end")
+        self.canvas.write(self.record_x, TOP - 34, RECORD, "soft", "end")
         peak = f"peak {PEAK:,.0f}"
         self.canvas.write(self.x(PEAK), foot + 4, peak, "soft", "start")
 
@@ -230,6 +231,6 @@ class _Rows:
         canvas.mark(bar.name, words, x, y, color, fill=color, r=5)
         right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
         beside = [("start", right, 0.0), ("end", min(x, start) - 12, 0.0)]
-        above = "end", self.x(PAPER) - 8, -16.0
+        above = "end", self.record_x - 8, -16.0
         places = [*beside[:: -1 if is_step else 1], above]
         canvas.write_free(0, y, places, bar.words, "ink")
