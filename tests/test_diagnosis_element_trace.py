@@ -385,6 +385,23 @@ def test_a_wrong_alpha_is_named():
     )
 
 
+@pytest.mark.parametrize("row, column", [(0, 1), (0, 2), (0, 3)])
+def test_of_a_c_that_is_read_outside_of_it_the_line_is_named(row, column):
+    """With row and column exchanged. Of a kernel that doesn't read it, none is."""
+    fetch = "sample_resource(2)_sampler(2) r2, r0.yx00"
+    turned = changed("sgemm_naive", (fetch, fetch.replace("yx", "xy")))
+    (line,) = lines_of(turned, fetch.replace("yx", "xy"))
+    (said,) = ck.trace_element(turned, row, column, size=(1, 4, 2)).notes
+    assert said == (
+        f"The old value of C[{row}, {column}] is missing: line {line} reads outside of C: check the"
+        " coordinates."
+    )
+    unread = changed("sgemm_naive", (fetch, "mov r2, r3"))
+    assert lines_of(unread, "mov r2, r3")
+    said = ck.trace_element(unread, row, column, size=(1, 4, 2), beta=-1.0).notes
+    assert any("add it, times beta = -1" in each for each in said), said
+
+
 def test_an_element_from_the_lds_is_read_by_the_line_that_loads_it():
     kernel = ck.kernels["sgemm_64x64_lds"]
     trace = ck.trace_element(kernel, 5, 7)

@@ -10,7 +10,9 @@ from faults import plant
 
 import cypresskit as ck
 from cypresskit.diagnosis import at_size
+from cypresskit.editing.steps import reference_kernel
 from cypresskit.kernels.products import make_product
+from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import engines
 from cypresskit.machine.launch import prepare
 
@@ -307,6 +309,20 @@ def test_a_kernel_that_fetches_ahead_is_correct_with_a_remark():
     )  # now it is wrong, and the fetch tells why
     found = ck.verify(late)
     assert not found and found.wrong and "fetch outside" in {each.kind for each in found.findings}
+
+
+@pytest.mark.parametrize("block", ["2x2", "4x4", "8x8"])
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_correct_kernel_that_takes_more_k_than_it_is_launched_for_is_told_so(block, stated):
+    """Where k is odd, it reads outside."""
+    text, like = (reference_kernel(f"block_{block}{step}") for step in ("x2", ""))
+    first, rest = text.text.split("\n", 1)
+    words = find_statement(like.text)[1]
+    line = re.sub(r" *;.*", f"  ; product: {words}" if stated else "", first)
+    found = ck.verify(ck.load_kernel(f"{line}\n{rest}", like=like))
+    assert found and "An iteration takes 2 values of k, but " in found.remark
+    assert ("line 1 states k = 1." in found.remark) == stated
+    assert not ck.verify(text).remarks
 
 
 def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():

@@ -547,6 +547,19 @@ def test_another_relation_of_a_break_is_named_by_its_line(relation):
     assert "one iteration" not in note.text
 
 
+@pytest.mark.parametrize("step", ["00", "01b", "02", "own", "06"])
+def test_exchanged_operands_of_a_loops_test_are_told(step):
+    """It isn't the relation that is wrong."""
+    right = OWN if step == "own" else STEPS[step].starter
+    test = next(line for line in right.splitlines() if re.match(r"\s*(ge|breakc)", line))
+    op, *operands = words_of(test)
+    turned = f"{op} {', '.join([*operands[:-2], *reversed(operands[-2:])])}"
+    wrong = right.replace(test, turned)
+    note = fault_of(step, wrong, right)
+    number = wrong.splitlines().index(turned) + 1
+    assert note and note.text == f"Line {number}: its operands are exchanged."
+
+
 @pytest.mark.parametrize("stated", ["TN, 8 x 12, k 3", "TN, 24 x 8, k 3", "TN, 12 x 8, k 1"])
 def test_a_statement_that_was_changed_is_named(stated):
     known = STEPS["contest"].starter

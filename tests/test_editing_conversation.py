@@ -455,6 +455,25 @@ def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, tal
         assert {mine, theirs} <= {edit.text for edit in talk.talk.edits} | {mine}
 
 
+@pytest.mark.parametrize("problem", ["", "No space left on device", "Read-only file system"])
+def test_where_an_earlier_version_is_is_said_as_it_is(talk, problem, monkeypatch):
+    """It is in the history in any case, and in its file only if that can be written."""
+
+    def fail(*_):
+        raise OSError(28, problem)
+
+    if problem:
+        monkeypatch.setattr(edit_history, "save_file", fail)
+    talk.path.write_text(OTHER)
+    talk.talk.look()
+    talk.talk.hear({"type": "text", "edit": "a-1", "text": NAIVE + "; mine\n", "base": "file-0"})
+    told = talk.troubles()[-1]
+    assert told.startswith("This text was changed in two places at once.")
+    assert ("but only until Python ends" in told and problem in told) == bool(problem)
+    assert talk.talk.edits.known(OTHER)
+    assert bool(Edits(history_path(talk.path)).known(OTHER)) == (not problem)
+
+
 def test_a_recalled_text_is_that_of_the_history(talk):
     for n in (1, 2):
         talk.type(f"a-{n}", NAIVE + f"; {n}")

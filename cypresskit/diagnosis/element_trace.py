@@ -27,7 +27,7 @@ from cypresskit.diagnosis.slices import (
     TracedElement,
     correct_products,
 )
-from cypresskit.diagnosis.verification import factors, stored_elements, verify
+from cypresskit.diagnosis.verification import factors, reads_old_c, stored_elements, verify
 from cypresskit.il.dataflow import Key, defines, keys, uses
 from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
@@ -658,6 +658,8 @@ class _Judge:
         if made := sliced.products.get(elements):
             return self._lost(*made[-1])
         if elements == self.old:
+            if not readers and (outside := self._reads_outside_c()):
+                return note("old outside", *outside)
             return note("old", *readers, beta=self.given.beta)
         if all(reading.line for reading in readings):
             for at, zero in sliced.zeroed:
@@ -682,6 +684,13 @@ class _Judge:
             "nothing": self._nothing_reads(),
         }
         return note("unread", *lines, at=-1, **names)
+
+    def _reads_outside_c(self) -> list[int]:
+        """Return the lines that read C, if none of them has read an element of it."""
+        if any(element.matrix == "C" for element in self.slice.reads):
+            return []
+        ran = (self.slice.instruction(step) for step in range(len(self.slice.steps)))
+        return sorted({i.line for i in ran if reads_old_c(self.kernel, i)})
 
     def _nothing_reads(self) -> str:
         """Return "no line reads": with LDS, other work-items may read what this one should load."""

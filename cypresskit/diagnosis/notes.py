@@ -78,6 +78,7 @@ SENTENCES: dict[str, dict[str, str]] = {
     },
     "old": {
         "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
+        "old outside": "{lines:read} outside of C: check the coordinates",
         "reread": "line {0} reads C after line {1} has stored to it",
     },
     # Where a product was lost.

@@ -12,7 +12,8 @@ import numpy as np
 
 from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
-from cypresskit.il import Program
+from cypresskit.diagnosis.notes import Note, Values, note
+from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import components, uses
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
@@ -25,7 +26,7 @@ from cypresskit.kernels.products import (
     blocks,
     make_product,
 )
-from cypresskit.kernels.statement import EXAMPLE, find_statement
+from cypresskit.kernels.statement import EXAMPLE, find_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Finding, Findings, check
@@ -76,6 +77,9 @@ class Verification:
         The findings of ``ck.check``.
     remarks
         Those that leave C as it is: reads outside of an array, which give 0.
+    iterates
+        If they come from an iteration that takes more values of k than it is launched for, a note
+        that says so; or None.
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result, expected
@@ -96,6 +100,7 @@ class Verification:
     wrong_count: int = 0
     findings: Findings = NONE
     remarks: Findings = NONE
+    iterates: Note | None = None
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
@@ -141,15 +146,22 @@ class Verification:
     def asides(self) -> list[str]:
         """What a verdict on a correct C adds: the scalars that have no effect, and remarks."""
         said = [f"It doesn't read {self.unread}."] if self.unread else []
-        if self.remarks:
-            lines = sorted({line for found in self.remarks for line in (found.line, *found.also)})
-            read = named_lines(lines, "read").capitalize()
-            said.append(
-                f"{read} outside of an array and"
-                f" {'gets' if len(lines) == 1 else 'get'} 0, which leaves C correct. To avoid it,"
-                " limit the coordinate by `min`, or end the loop an iteration earlier."
-            )
-        return said
+        return said + [self.remark] * bool(self.remarks)
+
+    @property
+    def remark(self) -> str:
+        """What is said of reads outside of an array that leave C correct, or ""."""
+        if not self.remarks:
+            return ""
+        lines = sorted({line for found in self.remarks for line in (found.line, *found.also)})
+        reads = named_lines(lines, "read").capitalize()
+        gets = "gets" if len(lines) == 1 else "get"
+        cure = (
+            "To avoid it, limit the coordinate by `min`, or end the loop an iteration earlier."
+            if self.iterates is None
+            else self.iterates.text
+        )
+        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {cure}"
 
     def __str__(self) -> str:
         if self.right:
@@ -244,7 +256,14 @@ equal numpy's, to the last bit.
         compared += comparison
         passed.append(small)
     found = Verification(
-        known, True, tuple(passed), remarks=remarks, comparison=compared, alpha=alpha, beta=beta
+        known,
+        True,
+        tuple(passed),
+        remarks=remarks,
+        iterates=_iterates(known, alpha, beta) if remarks else None,
+        comparison=compared,
+        alpha=alpha,
+        beta=beta,
     )
     if size is None:
         return found
@@ -253,6 +272,29 @@ equal numpy's, to the last bit.
     if not at_size.fault:
         return found
     return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
+
+
+def taking_twice_k(kernel: Kernel) -> tuple[Kernel, Note]:
+    """Return a kernel that is launched for twice as many values of k per iteration, and the note
+    that its iterations take as many.
+    """
+    double = replace(kernel.convention, k_step=2 * kernel.k_step)
+    line, _ = find_statement(kernel.text)
+    names: Values = {"k": double.k_step, "stated": kernel.k_step, "state": state(double)}
+    found = note("states k" if line else "launched for k", line or 1, **names)
+    return replace(kernel, convention=double), found
+
+
+def _iterates(kernel: Kernel, alpha: float, beta: float) -> Note | None:
+    """Return the note on a correct kernel that reads outside of A or B, but not if it is launched
+    for twice as many values of k per iteration; or None.
+    """
+    double, found = taking_twice_k(kernel)
+    for small in _sizes(double)[:SMALL]:
+        outcome = _verified(make_product(double, small, alpha, beta), ())
+        if not outcome or outcome.remarks:
+            return None
+    return found
 
 
 def _whole_size(kernel: Kernel, size: Side) -> Size:
@@ -302,22 +344,21 @@ def factors(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[fl
     if the kernel reads beta or the old C, and 0 if it reads neither.
     """
     reads_alpha, reads_beta = _factors_read(kernel.program)
+    reads_c = any(reads_old_c(kernel, i) for i in kernel.program.body)
     if alpha is None:
         alpha = 2.0 if reads_alpha else 1.0
     if beta is None:
-        beta = -1.0 if reads_beta or _reads_old_c(kernel) else 0.0
+        beta = -1.0 if reads_beta or reads_c else 0.0
     return alpha, beta
 
 
-def _reads_old_c(kernel: Kernel) -> bool:
-    """Return whether a kernel reads C."""
+def reads_old_c(kernel: Kernel, i: Instruction) -> bool:
+    """Return whether an instruction of a kernel reads C."""
     how = kernel.convention
-    return any(
-        (how.streams and i.op.kind == "fetch" and i.controls.resource == OLD_C)
-        # in one buffer A and B are there, too
-        or (not how.buffer and any(source.register.kind == "g" for source in i.sources))
-        for i in kernel.program.body
-    )
+    if how.streams:
+        return i.op.kind == "fetch" and i.controls.resource == OLD_C
+    # in one buffer A and B are there, too
+    return not how.buffer and any(source.register.kind == "g" for source in i.sources)
 
 
 def _factors_read(program: Program) -> tuple[bool, bool]:

@@ -26,7 +26,7 @@ import numpy as np
 
 from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
-from cypresskit.diagnosis.verification import Verification, verify
+from cypresskit.diagnosis.verification import Verification, taking_twice_k, verify
 from cypresskit.editing.line_repairs import (
     ARITHMETIC,
     PRODUCTS,
@@ -45,7 +45,7 @@ from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product, make_product
-from cypresskit.kernels.statement import find_statement, read_statement, state
+from cypresskit.kernels.statement import find_statement, read_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.observer import Observer, StepEvent
 
@@ -290,15 +290,8 @@ class _Search:
             convention = read_statement(self.known_text, kernel.name)
             if convention and self._is_right(replace(kernel, convention=convention)):
                 return note("stated", line, stated=stated, before=before)
-        double = replace(kernel.convention, k_step=2 * kernel.k_step)
-        if self.seen.sizes and self._is_right(replace(kernel, convention=double)):
-            names: Values = {
-                "k": double.k_step,
-                "stated": kernel.k_step,
-                "state": state(double),
-            }
-            return note("states k" if line else "launched for k", line or 1, **names)
-        return None
+        double, found = taking_twice_k(kernel)
+        return found if self.seen.sizes and self._is_right(double) else None
 
     def _placed(self) -> Note | None:
         """Return the changed lines that compute the place of an access outside, or of a race; None

@@ -40,8 +40,14 @@ MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page b
 #: Notes on texts, where they come from or what became of them.
 OPENED = "when it was opened"
 THEIRS = "written by another program"
-#: To the pages, if a text replaces one that its reader hasn't seen.
+#: To the pages, if a text replaces one that its reader hasn't seen; without and with the problem of
+#: a history that can't be written.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
+AT_ONCE_UNWRITTEN = (
+    "This text was changed in two places at once. The earlier version is in the history, but only"
+    " until Python ends: {}"
+)
+UNWRITTEN = "The history can't be written: {}."
 #: To a stuck reader, when there is no further line.
 ALL_SHOWN = "These are all lines of our solution that your kernel lacks."
 ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
@@ -89,6 +95,7 @@ class Conversation:
         self.missing = [*PARTS]  # of the answer; none once there are no more
         self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
+        self.history_problem = ""  # why it couldn't be written when an edit was last added
 
     # -- pages
 
@@ -190,7 +197,9 @@ class Conversation:
             self._save(text)
             self._take(edit, text)
             if added and unseen:
-                self.say({"type": "trouble", "message": AT_ONCE})
+                problem = self.history_problem
+                told = AT_ONCE_UNWRITTEN.format(problem) if problem else AT_ONCE
+                self.say({"type": "trouble", "message": told})
             self._answer_text()
 
     def put(self, text: str, note: str) -> None:
@@ -358,11 +367,12 @@ class Conversation:
         return is_new
 
     def _add(self, edit: Edit) -> None:
+        self.history_problem = ""
         try:
             self.edits.add(edit)
         except OSError as error:
-            problem = f"The history can't be written: {error.strerror or error}."
-            self.say({"type": "trouble", "message": problem})
+            self.history_problem = UNWRITTEN.format(error.strerror or error)
+            self.say({"type": "trouble", "message": self.history_problem})
         self._say_history()
 
     def _read_history(self) -> None:

@@ -215,8 +215,10 @@ def mistake(number: int, words: Words, right: Words) -> Note | None:
     places = _different(words, right)
     if all(line[0].startswith(TESTS) for line in (words, right)) and {*words[1:]} == {*right[1:]}:
         relations = {line[0][-3:-1] for line in (words, right)}
-        late = places[:1] == [0] and (len(places) > 1 or relations in ({"ge", "gt"}, {"le", "lt"}))
-        return note("late" if late else "turned", number) if places else None
+        if places[:1] != [0]:
+            return note("operands", number) if places else None
+        late = len(places) > 1 or relations in ({"ge", "gt"}, {"le", "lt"})
+        return note("late" if late else "turned", number)
     if op in ARITHMETIC and len(words) < len(right):
         is_sum = register_of(right[-1]) == register_of(right[1])
         if not (is_sum or {*words[2:]} < {*right[2:]}):
