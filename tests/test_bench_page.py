@@ -239,6 +239,41 @@ _host.call(b"report " + repr(found).encode())
 """
 
 
+#: Notes what is compiled and simulated.
+WATCHED = """
+import sys
+import _host
+
+def watch(module, name):
+    whole = getattr(sys.modules[module], name)
+    def noted(*given):
+        _host.call(b"report " + name.encode())
+        return whole(*given)
+    setattr(sys.modules[module], name, noted)
+
+watch("cypresskit.compiler", "_run_passes")
+watch("cypresskit.timing.simulate", "time_launch")
+watch("cypresskit.timing.costs", "_measure")
+"""
+
+
+@pytest.mark.slow
+def test_what_the_page_opens_with_is_timed_with_the_site(bench, page):
+    """Nothing is compiled or simulated until a text is changed. The last step first: a step
+    continues with the reader's kernel of an earlier one.
+    """
+    open_bench(page, f"{bench}?step=00", "costs")
+    run_python(page, WATCHED)
+    steps = [*STEPS, *(launch.kernel for launch in bench_page.KERNELS)]
+    for name in reversed(steps[1:]):
+        page.evaluate("parts.length = 0")
+        page.evaluate("step => postMessage({type: 'open', step}, location.origin)", name)
+        page.wait_for_function("parts.includes('costs') || parts.includes('replay')")
+        assert page.evaluate("reports") == [], name
+    type_at_end(page, "\n; a remark")
+    page.wait_for_function("reports.includes('_run_passes')")
+
+
 @pytest.mark.slow
 def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page, tab):
     open_bench(page, f"{bench}?step=01a")

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,7 @@ import numba
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS, Step, reference_kernel
+from cypresskit.files import result_cache
 from cypresskit.gains import BLOCK_8, LARGER, NN, REORDERED, Timed, idea_of
 from tools.bench_page.engine import engine_module, read_number
 from tools.bench_page.kernels import kernels_file
@@ -217,6 +219,24 @@ def state(words: str, *sources: str | Path) -> str:
     return made_of.hexdigest()[:16]
 
 
+def launches(name: str, key: object, command: Sequence[str]) -> list[Path]:
+    """Return the files with the results of the launches that a command times. They are kept. Raises
+    ``SystemExit`` if it fails; a second call goes on there.
+    """
+    folder = DOWNLOADS / f"{name}-{result_cache.SOURCES.key(key)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = os.environ | {"XDG_CACHE_HOME": str(folder), "CYPRESSKIT_KEEP": "1"}
+    if subprocess.run(command, cwd=ROOT, env=settings).returncode:
+        raise SystemExit("Not all was timed: see above. A second run goes on with the rest.")
+    return sorted(folder.rglob("launch-*"))
+
+
+def given_launches() -> list[Path]:
+    """Return the results of the launches of the kernels that the page opens with."""
+    given = [step.starter for step in STEPS.values()], [*KERNELS]
+    return launches("given", given, (sys.executable, "-m", "tools.bench_page.given"))
+
+
 def compress(data: bytes) -> bytes:
     """Compress bytes. Equal bytes give equal results."""
     return gzip.compress(data, 9, mtime=0)
@@ -244,7 +264,9 @@ def write_page(folder: Path) -> None:
     whole = hashlib.sha256(b"".join(data for _, data in sorted(files.items())))
     key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
+    timed = given_launches()
     begin = {
+        "launches": [file.name for file in timed],
         "steps": {name: step_on_page(step) for name, step in STEPS.items()},
         "kernels": {launch.kernel: kernel_on_page(launch) for launch in KERNELS},
         "first": NEWCOMER,
@@ -264,6 +286,7 @@ def write_page(folder: Path) -> None:
     )
     files["index.html"] = page.encode()
     files["offline.js"] = offline(key, files)
+    files |= {f"launches/{file.name}": file.read_bytes() for file in timed}
     for name, data in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)

@@ -158,7 +158,8 @@ class Bench {
     this.newer = undefined // the edit that waits for the worker, and since when
     const files = [...this.files]
     if (text) files.push([`${page.step}.il`, new TextEncoder().encode(text)])
-    this.worker.postMessage({type: "begin", key: begin.key, module: "page_python", files})
+    const {key, launches} = begin
+    this.worker.postMessage({type: "begin", key, module: "page_python", launches, files})
     this.ask(linked, endless)
     if (this.shown) this.post({type: "hear", content: this.newest ?? {type: "hello"}})
   }

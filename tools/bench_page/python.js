@@ -5,13 +5,7 @@ import {ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI} from "
 
 export const FOLDER = "work" // the reader's files, as in stand_ins.py
 const STACK = 1 << 16 // bytes, of a compiled kernel
-const ENVIRONMENT = [
-  "TMPDIR=/tmp",
-  "HOME=/home",
-  "IPYTHONDIR=/home/ipython",
-  "CYPRESSKIT_KEEP=0",
-  "NO_COLOR=1",
-]
+const ENVIRONMENT = ["TMPDIR=/tmp", "HOME=/home", "IPYTHONDIR=/home/ipython", "NO_COLOR=1"]
 const encode = (text) => new TextEncoder().encode(text)
 const decode = (bytes) => new TextDecoder().decode(bytes)
 // Where WebAssembly may wait for a promise, Python notices between two steps that the reader types.
@@ -29,7 +23,7 @@ class Launches extends Map {
   get(name) {
     if (this.missing.has(name)) {
       const request = new XMLHttpRequest()
-      request.open("GET", new URL(`../workbook/launches/${name}`, import.meta.url), false)
+      request.open("GET", new URL(`launches/${name}`, import.meta.url), false)
       request.responseType = "arraybuffer"
       try {
         request.send()

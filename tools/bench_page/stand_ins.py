@@ -63,6 +63,10 @@ from cypresskit.machine.compiled.translation import Translation  # noqa: E402
 del sys.modules["ctypes"]
 
 from cypresskit.editing import answer_process, answering, kernel_file  # noqa: E402
+from cypresskit.files import result_cache  # noqa: E402
+
+# The results of launches came with the site (worker.js). No others are saved.
+result_cache.SOURCES.is_unchanged = lambda: False  # type: ignore[method-assign]
 
 HOST = HostProcessor("generic", "", "soft")
 

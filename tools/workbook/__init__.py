@@ -8,7 +8,6 @@ bundler is needed: the extension is one script.
 import hashlib
 import importlib.metadata
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,6 @@ from tempfile import TemporaryDirectory
 import nbformat
 
 from cypresskit.cli import cmd_lab
-from cypresskit.files import result_cache
 from tools import bench_page
 from tools.book import GLOSSARY
 
@@ -64,14 +62,9 @@ def launches(ran: Sequence[Path]) -> list[Path]:
     """Return the files with the results of launches in lessons. What each gives is kept: a lesson
     that hasn't changed runs once. Raises ``SystemExit`` if one fails; a second call goes on there.
     """
-    key = result_cache.SOURCES.key([lesson.name for lesson in ran])
-    folder = bench_page.DOWNLOADS / f"launches-{key}"
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = os.environ | {"XDG_CACHE_HOME": str(folder), "CYPRESSKIT_KEEP": "1"}
-    command = [sys.executable, "-m", "cypresskit.cli.ahead", *map(str, ran)]
-    if subprocess.run(command, env=settings).returncode:
-        raise SystemExit("Not all lessons ran: see above. A second run goes on with the others.")
-    return sorted(folder.rglob("launch-*"))
+    names = [lesson.name for lesson in ran]
+    command = (sys.executable, "-m", "cypresskit.cli.ahead", *map(str, ran))
+    return bench_page.launches("launches", names, command)
 
 
 def packages() -> dict[str, str]:
@@ -100,9 +93,8 @@ def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
     extension = folder / "extensions" / NAME
     (extension / "static").mkdir(parents=True)
     saved = launches(ran)
-    (folder / "launches").mkdir()
     for file in saved:
-        shutil.copy(file, folder / "launches")
+        shutil.copy(file, folder.parent / "bench/launches")
     data = bench_page.compress(json.dumps(packages()).encode())
     (folder / "packages.json.gz").write_bytes(data)
     loaded = [folder / "packages.json.gz", *(folder.parent / "bench").glob("*.gz")]

@@ -199,14 +199,9 @@ import cypresskit.draw  # noqa: E402
 import cypresskit.editing.steps  # noqa: E402
 import cypresskit.editing.workbench  # noqa: E402
 import cypresskit.teach  # noqa: E402, F401
-from cypresskit.files import result_cache  # noqa: E402
 from cypresskit.isolated import here  # noqa: E402
 
 here.IS_USED = True  # an answer to an exercise runs in this process: Stop ends it
-
-# The results of the lessons' launches came with the site (worker.js). No others are saved.
-os.environ["CYPRESSKIT_KEEP"] = "1"
-result_cache.SOURCES.is_unchanged = lambda: False  # type: ignore[method-assign]
 os.makedirs(FOLDER, exist_ok=True)
 os.chdir(FOLDER)
 
