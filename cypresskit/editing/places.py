@@ -1,6 +1,7 @@
 """Say which of the reader's lines compute the address of an access outside, or of a race.
 
-They are found in the text: an address comes from whatever may write what it reads.
+They are found in the text: an address comes from whatever may write the registers that it reads,
+but not from what passes through the LDS or memory.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,10 +30,11 @@ def note_on_place(finding: Finding, program: Program, own: Collection[int]) -> N
     """Return which of the reader's ``own`` lines compute the place of a finding; None if none may
     be at fault.
     """
+    if finding.kind == "race" and finding.line in own:
+        return None  # the reader's own store is named anyway
     here = [i for i in program.body if i.line == finding.line]
     tests = [i for i in program.body if i.op.flow == "break"]
-    ways = (("its address comes from", here), ("its loop's test comes from", tests))
-    for how, starts in ways if finding.line not in own or finding.kind != "race" else ():
+    for how, starts in (("its address comes from", here), ("its loop's test comes from", tests)):
         if found := sorted(origins(program, starts) & {*own}):
             names: Values = {"finding": finding.kind, "how": how, "made": Lines(found)}
             names |= _same_place(finding)
