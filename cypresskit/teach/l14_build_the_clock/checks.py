@@ -4,12 +4,13 @@ A *step* is (unit, busy, away): the unit is occupied for ``busy`` clocks, and th
 for its next step ``away`` clocks later. A clock returns *rows* (wavefront, unit, begin, free,
 ready), one for each step that a wavefront has done.
 
-A clock is compared with the right one on random steps that no solution has seen. Wavefronts that
-become ready at the same clock may be served in any order, so the right one follows the reader's in
-this. The first row that differs is shown. If it begins too late, it says what it has waited for.
+A clock is judged on random steps that no solution has seen: each row by the rules, and by the rows
+before it. So wavefronts that become ready at the same clock may be served in any order. The first
+row that breaks a rule is shown. If it begins too late, its hint says what it has waited for.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from heapq import heappop, heappush
 
@@ -91,43 +92,27 @@ def right_steps(
     ]
 
 
-def _right_events(
-    steps: Sequence[Step],
-    wavefronts: int,
-    iterations: int,
-    slots: int = 0,
-    first: Callable[[int, int], float] = lambda w, n: 0,
-) -> Iterator[tuple[int, float, float, Row]]:
-    """Yield (n, when the wavefront is ready, when a place is free, row) of each wavefront's n-th
-    step. Of those ready at the same clock, that wavefront comes first for which ``first(w, n)`` is
-    least.
-    """
+def right_rows(
+    steps: Sequence[Step], wavefronts: int, iterations: int, slots: int = 0
+) -> list[Row]:
+    """Return the rows of wavefronts, of which all fit or as many as there are slots."""
+    rows = []
     free = {unit: [0.0] * count for unit, count in PLACES.items()}
-    waiting = sorted(range(wavefronts), key=lambda w: first(w, 0))
-    slots = slots or wavefronts
-    ready = [(0.0, first(w, 0), w, 0) for w in waiting[:slots]]
-    waiting = waiting[slots:]
+    begun = min(slots or wavefronts, wavefronts)
+    ready = [(0.0, w, 0) for w in range(begun)]
     while ready:
-        now, _, w, n = heappop(ready)
+        now, w, n = heappop(ready)
         unit, busy, away = steps[n % len(steps)]
-        place = heappop(free[unit])
-        begin = max(now, place)
+        begin = max(now, heappop(free[unit]))
         heappush(free[unit], begin + busy)
         again = begin + busy + away
-        yield n, now, place, (w, unit, begin, begin + busy, again)
-        n += 1
-        if n == iterations * len(steps):
-            if not waiting:
-                continue
-            w, n = waiting.pop(0), 0
-        heappush(ready, (again, first(w, n), w, n))
-
-
-def right_rows(*launch) -> list[Row]:
-    """Return the rows of a launch: (steps, wavefronts, iterations), and the slots if not all
-    wavefronts fit.
-    """
-    return [row for *_, row in _right_events(*launch)]
+        rows.append((w, unit, begin, begin + busy, again))
+        if n + 1 < iterations * len(steps):
+            heappush(ready, (again, w, n + 1))
+        elif begun < wavefronts:
+            heappush(ready, (again, begun, 0))
+            begun += 1
+    return rows
 
 
 # -- exercise 1
@@ -143,6 +128,7 @@ RULES = [
     ((0, 0, 700), "only TEX waits for memory. It occupies nothing meanwhile: memory is `away`."),
     ((0, 50, 0), "the pause comes once, after any clause. It occupies nothing: it is `away`."),
 ]
+LIST = "it returns a list with (unit, busy, away) for each clause."
 ORDER = "the steps come in the order of the clauses."
 TOGETHER = "each rule adds its clocks to busy or away, whatever the others add."
 
@@ -155,19 +141,18 @@ def check_timed(timed: Callable) -> Verdict:
     def steps(*given) -> list[Step]:
         return [(str(unit), busy + 0.0, away + 0.0) for unit, busy, away in timed(*given)]
 
-    random = [((draw(1, 30), draw(31, 60), draw(100, 700)), TOGETHER) for _ in range(5)]
-    form = "it returns a list with (unit, busy, away) for each clause."
-    for numbers, hint in RULES + random:
+    random = (draw(1, 30), draw(31, 60), draw(100, 700)), TOGETHER
+    for numbers, hint in [*RULES, *[random] * 5]:
         given = [("ALU", 1), ("TEX", draw(1, 400)), ("ALU", draw(2, 32))]
         call = f"timed({given}, {', '.join(map(str, numbers))})"
-        found = call_answer(call, steps, given, *numbers, hint=form, unusable="something else")
+        found = call_answer(call, steps, given, *numbers, hint=LIST, unusable="something else")
         count = quantity(len(found), "step")
-        require(len(found) == 3, f"{call} returns {count} for 3 clauses.", form)
+        require(len(found) == 3, f"{call} returns {count} for 3 clauses.", LIST)
         wanted = right_steps(given, *numbers)
-        for step, right in zip(found, wanted):
-            shown = ("({}, {:g}, {:g})".format(*each) for each in (step, right))
-            where = ORDER if sorted(found) == sorted(wanted) else hint
-            require(step == right, f"{call}: {' should be '.join(shown)}.", where)
+        where = ORDER if sorted(found) == sorted(wanted) else hint
+        for pair in zip(found, wanted):
+            shown = " should be ".join("({}, {:g}, {:g})".format(*step) for step in pair)
+            require(pair[0] == pair[1], f"{call}: {shown}.", where)
     return Verdict(True, "All nine lists are right.")
 
 
@@ -251,42 +236,60 @@ def _random_steps() -> list[Step]:
 
 
 def _judge(call: str, rows: Sequence[Row], launch: Launch) -> None:
-    """Stop the check at the first row that isn't the right clock's."""
+    """Stop the check at the first row that breaks a rule, judged by the rows before it."""
     steps, wavefronts, iterations, slots = launch
-    own: dict[int, list[Row]] = {w: [] for w in range(wavefronts)}
-    for row in rows:
-        own.setdefault(row[0], []).append(row)
-    for w, done in own.items():
+    counts = Counter(row[0] for row in rows)
+    for w in dict.fromkeys([*range(wavefronts), *counts]):
         each = iterations * len(steps) * (w in range(wavefronts))
         require(
-            len(done) == each,
-            f"{call}: wavefront {w} has {quantity(len(done), 'row')}, and should have {each}. There"
+            counts[w] == each,
+            f"{call}: wavefront {w} has {quantity(counts[w], 'row')}, and should have {each}. There"
             f" are {wavefronts} wavefronts, from 0 on, of {iterations} x {len(steps)} steps each.",
             AGAIN + NEXT * bool(slots) if rows[1:] else ONE,
         )
 
-    replayed = _right_events(*launch, first=lambda w, n: own[w][n][2])
-    events = [(own[right[0]][n], right, n, now, place) for n, now, place, right in replayed]
-    wrong = [number for number, (row, right, *_) in enumerate(events) if row != right]
-    if wrong:
-        number = min(wrong, key=lambda number: min(row[2] for row in events[number][:2]))
-        row, right, n, now, place = events[number]
-        given, wanted = ("({}, {}, {:.8g}, {:.8g}, {:.8g})".format(*each) for each in (row, right))
-        before = {row for row, *_ in events[:number]}
+    free = {unit: [0.0] * count for unit, count in PLACES.items()}
+    waiting = list(counts)  # in the order in which they begin
+    ready = {waiting.pop(0): 0.0 for _ in waiting[: slots or wavefronts]}
+    done: Counter[int] = Counter()
+    for row in rows:
+        w, n = row[0], done[row[0]]
+        is_new = bool(slots and not n)
+        where = f"{call}: the row of step {n} of wavefront {w} is {_shown(row)}"
+        require(w in ready, f"{where}, though all {slots} slots are taken.", NEW)
+        now = ready.pop(w)
+        unit, busy, away = steps[n % len(steps)]
+        place = heappop(free[unit])
+        begin = max(now, place)
+        right = w, unit, begin, begin + busy, begin + busy + away
         require(
-            False,
-            f"{call}: the row of step {n} of wavefront {row[0]} is {given}, and should be {wanted}."
-            f" This is ready at {now:.8g}, and a place of the {right[1]} is free at {place:.8g}.",
-            _explain(row, right, now, bool(slots and not n), rows, before),
+            row == right,
+            f"{where}, and should be {_shown(right)}. This is ready at {now:.8g}, and a place of"
+            f" the {unit} is free at {place:.8g}.",
+            _explain(row, right, now, is_new, rows),
         )
+        for v, earlier in ready.items():
+            require(
+                now <= earlier,
+                f"{where}. It is ready at {now:.8g}, and wavefront {v} at {earlier:.8g}.",
+                f"yours serves wavefront {w} before wavefront {v}. "
+                + f"{NEW} " * bool(slots and not done[v])
+                + EARLIEST,
+            )
+        heappush(free[unit], begin + busy)
+        done[w] += 1
+        if done[w] < counts[w]:
+            ready[w] = right[4]
+        elif waiting:
+            ready[waiting.pop(0)] = right[4]
 
 
-def _explain(
-    row: Row, right: Row, now: float, is_new: bool, rows: Sequence[Row], before: set[Row]
-) -> str:
-    """Return where to look for a wrong row of a wavefront that is ready at ``now``, and should be
-    served after those of ``before``.
-    """
+def _shown(row: Row) -> str:
+    return "({}, {}, {:.8g}, {:.8g}, {:.8g})".format(*row)
+
+
+def _explain(row: Row, right: Row, now: float, is_new: bool, rows: Sequence[Row]) -> str:
+    """Return where to look for a wrong row of a wavefront that is ready at ``now``."""
     w, unit, begin, *_ = row
     if unit != right[1]:
         begins = [row[2] for row in rows if row[0] == w]
@@ -295,9 +298,6 @@ def _explain(
         return TAKEN if begin >= now else NEW if is_new else LATER
     if begin == right[2]:
         return SUMS
-    for other in rows[: rows.index(row)]:
-        if other[1] == unit and other not in before:
-            return f"yours serves wavefront {other[0]} before it. {EARLIEST}"
     for v, where, _, free, again in rows:
         if v != w and begin == free:
             return f"yours waits until wavefront {v} leaves the {where}. {PLACE}"
