@@ -156,7 +156,7 @@ class Clock:
         ]
         return [replace(model, kernel="A", events=np.array(events)), replace(model, kernel="B")]
 
-    def lowest(self, kernel: str) -> dict[str, float]:
+    def lowest(self, kernel: str) -> dict[str, Any]:
         """Return a kernel's lowest speed in percent of the peak: published, by this clock, and by
         the model.
         """
@@ -165,7 +165,7 @@ class Clock:
         percent = HD5870.peak_gflops(resolve(kernel).precision) / 100
         own, model = self.launched(kernel, (n, n, n)), stored_speeds(kernel)[n]
         rest = {"your clock, %": own / percent, "the model, %": model / percent}
-        return {"N": n, "published, %": least, **rest}
+        return {"N": str(n), "published, %": least, **rest}
 
     def stranger(self, kernel: str) -> dict[str, Any]:
         """Return a kernel's speed by this clock and by the model: by what that is bound and, if
