@@ -64,7 +64,7 @@ def choose(*functions: Callable) -> "Clock":
     names = [getattr(function, "__name__", repr(function)) for function in functions]
     own = dict(zip(names, functions))
     if own.keys() - PARTS.keys() or len(own) < len(names):
-        wanted = f"your functions {listed(PARTS)}, each once"
+        wanted = f"your functions {listed([*PARTS])}, each once"
         raise ValueError(f"choose takes {wanted}, not {listed(names)}")
     chosen = []
     for name, (check, reference) in PARTS.items():
