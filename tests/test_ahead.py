@@ -111,9 +111,9 @@ def _has_ended(process):
 
 def test_a_release_brings_results(tmp_path, folder, monkeypatch):
     expected = ck.simulate("sgemm_tn", **SHAPE).clocks
-    archive = tmp_path / "launches.zip"
+    archive = tmp_path / "results.zip"
     with ZipFile(archive, "w") as files:
-        for file in folder.glob("launch-*"):
+        for file in result_cache.saved_files(folder):
             files.write(file, file.name)
     for file in folder.glob("*"):
         file.unlink()
@@ -127,9 +127,9 @@ def test_a_release_brings_results(tmp_path, folder, monkeypatch):
 @pytest.mark.parametrize("damage", ["cut", "noise", "another's contents"])
 def test_a_damaged_release_is_simulated_anew(tmp_path, folder, monkeypatch, damage):
     expected = ck.simulate("sgemm_tn", **SHAPE).clocks
-    kept = [*folder.glob("launch-*")]  # the clocks, and the code if no test has compiled it yet
+    kept = result_cache.saved_files(folder)  # the clocks, and perhaps the code
     assert kept
-    archive = tmp_path / "launches.zip"
+    archive = tmp_path / "results.zip"
     with ZipFile(archive, "w") as files:
         for file in kept:
             files.writestr(file.name, b"not the result of a launch")

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from cypresskit.files import result_cache
 from tools import bench
 
 #: Those that start no browser.
@@ -43,8 +44,8 @@ def test_a_lesson_is_timed_with_and_without_results(monkeypatch, capfd):
     states = []
 
     def seconds(lesson, caches):
-        states.append(len(list(caches.rglob("launch-*"))))
-        (caches / "cypresskit/launch-of-the-lesson.bin").write_bytes(b"")
+        states.append(len(result_cache.saved_files(caches)))
+        (caches / "cypresskit/result-of-the-lesson.bin").write_bytes(b"")
         return 2.0, 1.0
 
     monkeypatch.setattr(bench, "seconds", seconds)

@@ -40,10 +40,6 @@ def forget():
     compiler._compiled.cache_clear()
 
 
-def kept_files(folder):
-    return sorted(folder.glob("launch-*.bin"))
-
-
 def all_of(report):
     """All that a report and its costs say, as text and bytes."""
     arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
@@ -65,11 +61,11 @@ def refused(*_, **__):
 def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
     anew = all_of(simulate(name, **size))
-    assert not kept_files(folder)
+    assert not result_cache.saved_files(folder)
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     forget()
     assert all_of(simulate(name, **size)) == anew
-    assert len(kept_files(folder)) == 4  # compiled code, times, lines, costs
+    assert len(result_cache.saved_files(folder)) == 4  # compiled code, times, lines, costs
     forget()
     with monkeypatch.context() as patch:
         patch.setattr("cypresskit.timing.sampling.run", refused)
@@ -82,7 +78,7 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
     size = {"n": 32, "k": 8}
     expected = all_of(simulate("sgemm_tn", **size))
     assert simulate("sgemm_nn", **size).lines
-    whole = {file: file.read_bytes() for file in kept_files(folder)}
+    whole = {file: file.read_bytes() for file in result_cache.saved_files(folder)}
     for seed in range(8):
         rng = random.Random(seed)
         for file, data in whole.items():
@@ -108,7 +104,7 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
 def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
     monkeypatch.setattr(result_cache.SOURCES, "files", list)
     simulate("sgemm_tn", 64)
-    assert not kept_files(folder)
+    assert not result_cache.saved_files(folder)
 
 
 def random_text(draw):
@@ -142,9 +138,9 @@ def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
     anew = compiled()
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
-    before = len(kept_files(folder))
+    before = len(result_cache.saved_files(folder))
     compiled()
-    assert len(kept_files(folder)) == before + len(programs)
+    assert len(result_cache.saved_files(folder)) == before + len(programs)
     monkeypatch.setattr(compiler, "_run_passes", refused)
     for code, expected in zip(compiled(), anew):
         assert (code.controls, code.gprs) == (expected.controls, expected.gprs)

@@ -257,12 +257,12 @@ def test_without_a_network_a_stopped_python_says_what_it_needs(running):
 def test_a_launch_of_a_lesson_is_read_from_the_site_and_another_is_simulated(running):
     fetched = []
     running.on("requestfinished", lambda request: fetched.append(request.url))
-    with running.expect_request_finished(lambda request: "/launches/launch-" in request.url):
+    with running.expect_request_finished(lambda request: "/launches/result-" in request.url):
         first = evaluate(running, RUN, LAUNCH.format(256))
     second = evaluate(running, RUN, LAUNCH.format(128))
     for n, ran in ((256, first), (128, second)):
         assert ran == [f"{ck.simulate('sgemm_tn', n).clocks}\n", "ok"]
-    assert sum("/launches/launch-" in url for url in fetched) == 1
+    assert sum("/launches/result-" in url for url in fetched) == 1
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from cypresskit.files import result_cache
 from tools import book
 
 ROOT = Path(__file__).parents[1]
@@ -112,8 +113,8 @@ def code_alone() -> Iterator[Path]:
 
 
 def forget_results(folder: Path) -> None:
-    """Delete the results of launches, and what kernels compile to."""
-    for file in [*folder.rglob("launch-*"), *folder.rglob("kernel-*")]:
+    """Delete the results, and the machine code of kernels."""
+    for file in [*result_cache.saved_files(folder), *folder.rglob("kernel-*")]:
         file.unlink()
 
 

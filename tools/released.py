@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
-from cypresskit.files.result_cache import RELEASED
+from cypresskit.files.result_cache import RELEASED, saved_files
 
 ROOT = Path(__file__).parents[1]
 
 
-def compute_launches(folder: Path) -> list[Path]:
+def compute_results(folder: Path) -> list[Path]:
     """Run all lessons, as delivered and solved, and return the files that were cached in a folder.
 
     Lessons whose results are there already aren't run again.
@@ -25,13 +25,13 @@ def compute_launches(folder: Path) -> list[Path]:
     settings = os.environ | {"XDG_CACHE_HOME": str(folder), "CYPRESSKIT_KEEP": "1"}
     command = [sys.executable, "-m", "cypresskit.cli.ahead", *map(str, lessons)]
     subprocess.run(command, check=True, env=settings)
-    return sorted(folder.rglob("launch-*"))
+    return saved_files(folder)
 
 
 def main() -> None:
     """Write the archive."""
     with TemporaryDirectory() as folder, ZipFile(RELEASED, "w") as archive:
-        for file in compute_launches(Path(folder)):
+        for file in compute_results(Path(folder)):
             archive.write(file, file.name)
     print(f"{RELEASED}: {RELEASED.stat().st_size / 1e6:.1f} MB")
 

@@ -26,7 +26,8 @@ from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder, is
 
 MAX_FILES = 2048
 PACKAGE = Path(__file__).parents[1]
-RELEASED = PACKAGE / "data/launches.zip"  # the lessons' results, in a release only
+RELEASED = PACKAGE / "data/results.zip"  # the lessons', in a release only
+KIND = "result"  # of file
 #: Packages that results depend on.
 MODEL = "chip", "compiler", "il", "kernels", "machine", "timing", "trace"
 T = TypeVar("T")
@@ -64,8 +65,13 @@ def save(key: str | None, result: object) -> None:
         _files().write(key, zlib.compress(pickle.dumps(result)))
 
 
+def saved_files(folder: Path) -> list[Path]:
+    """Return the files of results in a folder and those inside it, by name."""
+    return sorted(folder.rglob(f"{KIND}-*.bin"))
+
+
 def _files() -> DiskCache:
-    return DiskCache(cache_folder(), "launch", MAX_FILES)
+    return DiskCache(cache_folder(), KIND, MAX_FILES)
 
 
 def _sources() -> list[Path]:

@@ -228,7 +228,7 @@ def launches(name: str, key: object, command: Sequence[str]) -> list[Path]:
     settings = os.environ | {"XDG_CACHE_HOME": str(folder), "CYPRESSKIT_KEEP": "1"}
     if subprocess.run(command, cwd=ROOT, env=settings).returncode:
         raise SystemExit("Not all was timed: see above. A second run goes on with the rest.")
-    return sorted(folder.rglob("launch-*"))
+    return result_cache.saved_files(folder)
 
 
 def given_launches() -> list[Path]:
