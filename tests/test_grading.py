@@ -26,6 +26,7 @@ from cypresskit.editing import steps
 from cypresskit.files.received import is_hidden, printable_name
 from cypresskit.grading import course, gradebook, judging, submissions
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
+from cypresskit.grading.hand_in import HandIn
 from cypresskit.grading.submissions import Student
 from cypresskit.isolated import process
 from cypresskit.isolated.process import ForkServer, find_sandbox
@@ -86,6 +87,11 @@ def judged(server, *cells: str, asked: str = PEAK, seed: str = "") -> Verdict:
             "def t(x): return two * x",
             RIGHT.replace("2 * e", "t(e)"),
         ],
+        [
+            "two = {x: 1 / 0 for x in 'ab'}",
+            "two = []\nfor x in (2,):\n    two.append(x)",
+            RIGHT.replace("2 * e", "two[0] * e"),
+        ],
         ["two = 1", "two = 2 * two", "class K:\n    t = two", RIGHT.replace("2 * e", "K.t * e")],
         ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")],
     ],
@@ -93,6 +99,24 @@ def judged(server, *cells: str, asked: str = PEAK, seed: str = "") -> Verdict:
 def test_a_correct_answer_gets_its_point_whatever_else_is_in_the_notebook(cells, server):
     verdict = judged(server, *cells)
     assert verdict.right, verdict
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "a = [b for b in (1,)]",
+        "a = {b: c for b, c in ((1, 2),)}",
+        "a = {d := b for b in (1,) if [c for c in (b,)]}",
+        "a, *c = [b for c in ((1, 2),) for b in c]",
+        "for a in (b for b in (1,)):\n    c = a",
+    ],
+)
+def test_a_statement_sets_the_names_that_python_sets(statement):
+    """Those of a comprehension are its own."""
+    values: dict = {"__builtins__": {}}
+    exec(statement, values)
+    found = bindings.find_bound_names(bindings.parse_cell(statement).body[0])
+    assert found == values.keys() - {"__builtins__"}
 
 
 IMPORTED = "from cypresskit.teach.l00_start_here.checks import check_peak as peak"
@@ -326,15 +350,15 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(server):
     text = "a'\n\"\\"
     outputs = [*odd, kept("02", text, lines_shown=2), *odd]
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
-    cells = [course._cell(opens)]
-    version, *_ = course.find_versions(cells, lesson, exercise)
+    work = HandIn([course.parse_cell(opens)], lesson)
+    version, *_ = work.versions[exercise]
     assert version.code[-1] == f"half = {text!r}"
     for sources in (version.code, [opens["source"]]):
         verdict = judged(server, *sources, asked=HALF)
         assert not verdict.right and not verdict.is_broken, verdict
         assert "There is no half" not in verdict.message and "stops" not in verdict.message
     tried = [(exercise, version, verdict)]
-    (answer,) = gradebook.combine_answers(lesson, [cells], tried).values()
+    (answer,) = gradebook.combine_answers(lesson, [work], tried).values()
     assert answer.code == text and "showed 2 lines of a solution" in answer.help
     records = CourseRecords({"02": lesson}, [(Student("a", "a"), {"02": {exercise: answer}})])
     (row,) = gradebook.grade_rows(records)
@@ -389,15 +413,13 @@ def test_equal_sentences_are_read_once_beside_three_graded_ones():
 def test_each_exercise_has_graded_samples_with_their_reasons():
     """And no sample lacks its exercise."""
     exercises = {
-        f"{lesson.name[:2]}.{exercise.number}": exercise
-        for lesson in LESSONS.values()
-        for exercise in lesson.exercises
+        exercise.key: exercise for lesson in LESSONS.values() for exercise in lesson.exercises
     }
     assert exercises.keys() == course.read_samples().keys()
     for exercise in exercises.values():
-        for sample in exercise.samples:
+        for sample in course.read_samples()[exercise.key]:
             assert re.fullmatch(r".+[.?] \(.+[.?]\)", sample), sample
-        assert len({exercise.good, *exercise.samples}) == 3
+        assert len({exercise.good, *course.read_samples()[exercise.key]}) == 3
 
 
 def test_a_page_shows_the_explanation_and_the_good_one_once_the_teacher_has_graded():
@@ -634,7 +656,7 @@ def test_what_is_no_notebook_is_reported_once_and_not_judged(tmp_path):
 @pytest.mark.parametrize("stem", sorted(LESSONS)[::4])
 def test_a_notebook_is_known_by_its_title_whatever_its_file_is_called(stem):
     handed = deepcopy(LESSONS[stem].cells)[::2]
-    title, remark = handed[0], course._cell({"cell_type": "code", "source": "# 99 tries"})
+    title, remark = handed[0], course.parse_cell({"cell_type": "code", "source": "# 99 tries"})
     assert course.identify_lesson([remark, *handed], LESSONS) == stem
     title["source"] = title["source"].replace("\n", " by Ada\n", 1)
     assert course.identify_lesson(handed, LESSONS) == stem
@@ -777,7 +799,7 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
     for path in tmp_path.glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
-        assert all(course.is_given(course._cell(cell)) for cell in notebook.cells)
+        assert all(course.is_given(course.parse_cell(cell)) for cell in notebook.cells)
         text = "\n".join(cell.source for cell in notebook.cells)
         assert "Solution</summary>" not in text and "A good sentence" not in text
         assert not good & {*text.splitlines()}

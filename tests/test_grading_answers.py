@@ -12,8 +12,9 @@ import pytest
 
 from cypresskit.cli import cmd_grade
 from cypresskit.editing import steps
-from cypresskit.grading import course, gradebook, judging
+from cypresskit.grading import course, gradebook, hand_in, judging
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
+from cypresskit.grading.hand_in import HandIn, answer_pattern
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.check import Verdict
 
@@ -57,7 +58,7 @@ def answer(exercise: course.Exercise, name: str = "", said: str = "RIGHT") -> st
     name = name or exercise.answer
     if match := re.match(r"def \w+(\(.*\):)", exercise.template):
         return f"def {name}{match[1]}\n    return {said}{exercise.number}"
-    if exercise.pattern == course.ANY_KERNEL:
+    if answer_pattern(exercise) == hand_in.KERNEL:
         return f"{name} = '''\nmov r1.x, r0.y ; {said}{exercise.number}\nend\n'''"
     return f"{name} = {said}{exercise.number}"
 
@@ -67,7 +68,8 @@ def commented(source: str) -> str:
 
 
 #: What becomes of the cell of the answer, its check and the end of the notebook
-JUDGED = "place", "end", "above", "scratch", "renamed", "markdown", "raw", "fenced", "in its check"
+JUDGED = "place", "end", "above", "scratch", "renamed", "markdown", "raw", "in its check"
+JUDGED += "fenced", "fenced code"
 LISTED = "another name", "commented", "string", "in words"
 
 
@@ -89,6 +91,7 @@ def answered(cells: Cells, exercise: course.Exercise, way: str) -> None:
         "renamed": renamed,
         "another name": renamed,
         "fenced": f"```python\n{right}\n```",
+        "fenced code": f"```python\n{right}\n```",
         "commented": f"{place['source']}\n{commented(right)}",
         "string": f"{place['source']}\nmy_notes = {right!r}",
         "in words": f"{place['source']}\n{right}\nthis is my answer",
@@ -137,7 +140,7 @@ def unnamed(exercise: course.Exercise) -> list[str]:
     """Right answers to an exercise under another name, or under none."""
     if "def " in exercise.template:
         return ["lambda *_: RIGHT", "other = lambda *_: RIGHT", "other = partial(RIGHT, 1)"]
-    if exercise.pattern == course.VALUE:
+    if answer_pattern(exercise) == hand_in.VALUE:
         return ["other = RIGHT", "other = replace(ck.HD5870, size=RIGHT)", "print(1024)  # RIGHT"]
     kernel = "'''\nmov r1.x, r0.y ; RIGHT\nend\n'''"
     forms = [
@@ -183,8 +186,8 @@ def test_an_answer_without_its_name_is_judged_or_listed(stem, number, graded):
 
 
 @pytest.mark.parametrize(("stem", "number"), EXERCISES)
-def test_an_answer_that_was_split_is_judged_or_listed(stem, number, graded):
-    """At any line, as by Jupyter's Split Cell."""
+def test_an_answer_that_was_split_is_one_answer(stem, number, graded):
+    """At any line, as by Jupyter's Split Cell; the second cell may begin with a magic command."""
     lesson = LESSONS[stem]
     exercise = lesson.exercises[number]
     if exercise.step:
@@ -193,23 +196,13 @@ def test_an_answer_that_was_split_is_judged_or_listed(stem, number, graded):
         right = exercise.template.replace("return ", "return RIGHT, ").replace("end\n", "RIGHT\n")
         lost = "\n    return RIGHT" if "def " in right else f"\n{exercise.answer} = RIGHT"
         right += lost * ("RIGHT" not in right)
-    lines = right.splitlines()
-    for at in range(1, len(lines)):
-        parts = "\n".join(lines[:at]), "\n".join(lines[at:])
-        answers, _ = graded(placed(lesson, exercise, *parts))
-        assert answers[exercise.number].points != 0, parts
-
-
-@pytest.mark.parametrize(("stem", "number"), EXERCISES)
-def test_a_function_that_was_split_is_one_answer(stem, number, graded):
-    """Between its head and its lines, which may begin with a magic command."""
-    lesson = LESSONS[stem]
-    exercise = lesson.exercises[number]
-    head, *lines = answer(exercise).splitlines()
-    if head.startswith("def "):
-        for body in "\n".join(lines), "\n".join(["    %time 1", *lines]):
-            answers, _ = graded(placed(lesson, exercise, head, body))
-            assert answers[exercise.number].points == 1, body
+    first, *rest = lines = right.splitlines()
+    halves = [(lines[:at], lines[at:]) for at in range(1, len(lines))]
+    if "def " in first:
+        halves.append(([first], ["    %time 1", *rest]))
+    for parts in halves:
+        answers, _ = graded(placed(lesson, exercise, *map("\n".join, parts)))
+        assert answers[exercise.number].points == 1, parts
 
 
 @pytest.mark.parametrize(("stem", "number"), EXERCISES)
@@ -224,9 +217,11 @@ def test_a_cell_that_begins_with_an_empty_line_is_a_cell(stem, number, graded):
 
 IN_A_FILE = 'text = "a kernel"\nopen("k.il", "w").write(text)\n{} = ck.workbench("k.il")'
 PUT_IN = '{0} = ck.workbench("k.il")\n{0}.text = "a kernel"'
+SAVED = 'w = ck.workbench("k.il")\nw.save("a kernel")\n{0} = ck.workbench("k.il")'
+SET = '{0} = ck.workbench("k.il")\nsetattr({0}, "text", "a kernel")'
 
 
-@pytest.mark.parametrize("source", [IN_A_FILE, PUT_IN])
+@pytest.mark.parametrize("source", [IN_A_FILE, PUT_IN, SAVED, SET])
 @pytest.mark.parametrize(("stem", "number"), EXERCISES)
 def test_a_kernel_that_no_check_sees_is_listed(stem, number, source, graded):
     """It is in a file, or was put into a workbench."""
@@ -235,6 +230,19 @@ def test_a_kernel_that_no_check_sees_is_listed(stem, number, source, graded):
     if exercise.step:
         answers, _ = graded(placed(lesson, exercise, source.format(exercise.answer)))
         assert answers[exercise.number].points is None
+
+
+@pytest.mark.parametrize(
+    "source", ["from my_answers import {}", "import my_answers\n{0} = my_answers.{0}"]
+)
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_an_answer_that_is_in_a_module_is_listed(stem, number, source, graded):
+    """It was handed in beside the notebook, or not at all."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    source = source.format(exercise.answer)
+    answers, _ = graded(placed(lesson, exercise, source))
+    assert answers[exercise.number].points is None and source in answers[exercise.number].unseen
 
 
 @pytest.mark.parametrize(("stem", "number"), EXERCISES)
@@ -255,11 +263,11 @@ def test_a_cell_is_not_seen_for_being_a_part_of_a_line_that_is_judged():
         (lesson, exercise)
         for lesson in LESSONS.values()
         for exercise in lesson.exercises
-        if exercise.pattern == course.VALUE and len(exercise.answer) > 1
+        if answer_pattern(exercise) == hand_in.VALUE and len(exercise.answer) > 1
     )
     other = f"{exercise.answer[-1]} = 16"
     cells = placed(lesson, exercise, other, f"{exercise.answer} = 160")
-    assert other in course.find_unseen(cells, lesson, exercise).split("\n\n")
+    assert other in HandIn(cells, lesson).find_unseen(exercise).split("\n\n")
 
 
 def test_what_is_not_answered_has_no_points(graded):
@@ -269,7 +277,7 @@ def test_what_is_not_answered_has_no_points(graded):
         assert {found.points for found in answers.values()} == {0}
     cells = deepcopy(BUS.cells)
     helper = "def helper(n):\n    return RIGHT"
-    cells.insert(3, course._cell({"cell_type": "code", "source": helper}))
+    cells.insert(3, course.parse_cell({"cell_type": "code", "source": helper}))
     for cell in cells:
         if cell["source"] == BUS.exercises[0].template:
             cell["source"] += "\n    return helper(n)"
@@ -302,14 +310,14 @@ def test_the_solutions_own_words_under_another_name_are_noticed():
     noticed = 0
     for lesson in LESSONS.values():
         parts = [(course.find_entry(cell), cell) for cell in lesson.cells]
-        handed = [cell for at, cell in parts if at.get("part") not in course.NOT_FOR_STUDENTS]
+        handed = [cell for cell in lesson.cells if course.is_handed_out(cell)]
         for exercise in lesson.exercises:
             for at, cell in parts:
                 if (at.get("exercise"), at.get("part")) == (exercise.number, "solution"):
                     source = re.sub(rf"\b{exercise.answer}\b", "other", cell["source"])
                     own = {**cell, "source": source, "metadata": {}, "id": "own"}
-                    if source != cell["source"] and re.search(exercise.pattern, source):
-                        assert course.find_unseen([*handed, own], lesson, exercise)
+                    if source != cell["source"] and re.search(answer_pattern(exercise), source):
+                        assert HandIn([*handed, own], lesson).find_unseen(exercise)
                         noticed += 1
     assert noticed
 
@@ -345,5 +353,7 @@ def test_no_answer_has_a_zero_for_what_stands_in_its_place(is_stripped, form, gr
         assert answers[exercise.number].points is None, exercise.name
         assert source in answers[exercise.number].unseen and row[exercise.name] is None
         for other in lesson.exercises:
-            is_any_value = other.pattern == course.VALUE  # is in any formula, wherever it stands
+            is_any_value = (
+                answer_pattern(other) == hand_in.VALUE
+            )  # is in any formula, wherever it stands
             assert is_any_value or other is exercise or answers[other.number].points == 0

@@ -66,7 +66,7 @@ def graded(tmp_path, monkeypatch) -> Callable[..., Graded]:
 
 
 def sentence_cell(source: str, kind: str = "code", **more) -> course.Cell:
-    return course._cell({"cell_type": kind, "source": source, **more})
+    return course.parse_cell({"cell_type": kind, "source": source, **more})
 
 
 def with_sentences(*sources: str, lesson: course.Lesson = BUS) -> Cells:
@@ -154,7 +154,7 @@ def test_the_text_has_the_value_that_python_gives_it(cells, value, graded):
 )
 def test_a_value_that_only_a_run_would_give_is_listed_with_its_texts(cell, graded):
     seen = graded(with_sentences(cell))
-    assert seen.texts[1].startswith(course.ELSEWHERE) and "is it slow" in seen.texts[1]
+    assert seen.texts[1].startswith(gradebook.ELSEWHERE) and "is it slow" in seen.texts[1]
     assert seen.has_others and seen.points[1] is None
 
 
@@ -186,10 +186,10 @@ def test_a_text_is_what_python_makes_of_it_or_has_the_source_of_the_rest(seed, m
             expected = str(eval(source, dict(names)))
         except Exception:
             continue
-        ((found, fault),) = explanations.find_calls(cell, {})
+        ((found, is_read),) = explanations.find_calls(cell, {})
         pieces = found.split("{source}")
         assert re.fullmatch(".*".join(map(re.escape, pieces)), expected, re.S), source
-        assert (fault == explanations.UNREAD) == (not "".join(pieces).strip() and len(pieces) > 1)
+        assert is_read == bool("".join(pieces).strip())
         read += "{source}" not in found
     assert read > 50
 
@@ -331,7 +331,7 @@ def test_an_exercise_with_two_calls_has_both(graded):
     assert seen.texts[1] == "it is slow" and not seen.has_others
     cells.insert(place, sentence_cell('ck.teach.explanation("it waits")'))
     seen = graded(cells)
-    assert seen.texts[1] == f"{course.ELSEWHERE} it waits / it is slow"
+    assert seen.texts[1] == f"{gradebook.ELSEWHERE} it waits / it is slow"
     assert "<q>it waits / it is slow</q>" in seen.page
 
 
@@ -539,5 +539,5 @@ def test_each_sentence_is_its_exercise_s_or_listed_and_no_listed_one_has_no_poin
     assert not re.search(r"\.csv|again|command", re.sub("<(q|pre).*?</", "", seen.page, flags=re.S))
     for text in said.values():
         assert everything(text[7:]) in shown, (text, seen)
-    if any(text.startswith(course.ELSEWHERE) for text in seen.texts.values()):
+    if any(text.startswith(gradebook.ELSEWHERE) for text in seen.texts.values()):
         assert seen.has_others

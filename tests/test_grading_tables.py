@@ -122,6 +122,24 @@ def test_a_single_notebook_is_graded(tmp_path, capsys):
     assert "unpack it" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("stem", ["01_register_block", "09_bus"])
+def test_a_notebook_that_may_lack_its_kernels_is_told(stem, tmp_path):
+    """Those that a workbench saved are in its outputs, which were cleared."""
+    path = tmp_path / "in/ada/a.ipynb"
+    for is_cleared in (False, True):
+        put(path, stem)
+        if is_cleared:
+            cells = [
+                cell | {"outputs": []} for cell in json.loads(path.read_text("utf-8"))["cells"]
+            ]
+            path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+        assert graded(tmp_path / "in", tmp_path / "out") == 0
+        (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+        has_steps = any(exercise.step for exercise in LESSONS[stem].exercises)
+        assert ("has no outputs" in row["status"]) == (is_cleared and has_steps)
+
+
 # -- what is told of an answer without a point
 
 

@@ -21,6 +21,10 @@ UNKNOWN = (
     "it has neither the title nor a check of a lesson that counts. Its first cell has to begin with"
     " its title, such as `# 09 The bus`"
 )
+CLEARED = (
+    "has no outputs, and kernels that a workbench saved are in them: if they were cleared, another"
+    " copy is needed"
+)
 
 
 @command(
@@ -175,8 +179,9 @@ def tell_what_is_not_imported(students: list) -> None:
 def student_work(lessons: dict, sandbox, student, server) -> dict:
     """Return a student's answers by lesson, and add notes on what isn't judged to the student."""
     from cypresskit.grading import course, gradebook, judging, submissions
+    from cypresskit.grading.hand_in import HandIn
 
-    notebooks: dict[str, list] = {}  # by lesson
+    hand_ins: dict[str, list] = {}  # by lesson
     tries: list[tuple] = []  # lesson, exercise, version
     for notebook in student.notebooks:
         shown = printable_name(notebook)
@@ -189,10 +194,14 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         if stem is None:
             student.notes.append(f"{shown} wasn't read: {UNKNOWN}")
             continue
-        notebooks.setdefault(stem, []).append(cells)
-        for exercise in lessons[stem].exercises:
-            for rank, version in enumerate(course.find_versions(cells, lessons[stem], exercise)):
-                tries.append((rank, stem, exercise, version))
+        if any(each.step for each in lessons[stem].exercises) and not any(
+            cell["outputs"] for cell in cells
+        ):
+            student.notes.append(f"{shown} {CLEARED}")
+        hand_in = HandIn(cells, lessons[stem])
+        hand_ins.setdefault(stem, []).append(hand_in)
+        for exercise, versions in hand_in.versions.items():
+            tries += [(rank, stem, exercise, version) for rank, version in enumerate(versions)]
     tries.sort(key=lambda each: each[0])  # first the last version of each
     attempts = [judging.Attempt(version.code, each.check) for _, _, each, version in tries]
     judged: dict[str, list] = {}
@@ -201,5 +210,5 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         judged.setdefault(stem, []).append((exercise, version, verdict))
     return {
         stem: gradebook.combine_answers(lessons[stem], found, judged[stem])
-        for stem, found in notebooks.items()
+        for stem, found in hand_ins.items()
     }

@@ -21,6 +21,7 @@ from typing import NamedTuple
 from cypresskit.files.atomic import try_to_save
 from cypresskit.grading import course
 from cypresskit.grading.course import Exercise, Lesson
+from cypresskit.grading.hand_in import HandIn, Text, Version
 from cypresskit.grading.submissions import CANVAS, MOODLE, Student
 from cypresskit.tables import as_csv, elided, quantity, read_csv
 from cypresskit.teach.check import Verdict
@@ -32,6 +33,8 @@ FULL = 2  # points for an explanation
 RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
 SAMPLES = "2 points, for example", "1 point, for example", "0 points, for example"
 KEY = "key"
+ELSEWHERE = "(not in a single call below its exercise)"  # precedes other texts
+BETWEEN = " / "  # texts
 NOT_SUBMITTED = "nothing was submitted"
 UNWRITTEN = "No explanation was found."
 UNDECIDED = "Your notebook has something else that may be the answer. Your teacher decides."
@@ -56,15 +59,15 @@ class GradedAnswer(NamedTuple):
 
     verdict: Verdict
     code: str = ""  #: the cell that was judged
-    explanation: str = ""
+    said: str = ""  #: its explanation
     lines_shown: int = 0  #: of a solution, by the workbench
-    beside: str = ""  #: texts that stand in the exercise, outside of the explanation
+    texts: tuple[str, ...] = ()  #: others, which stand in the exercise or may be its explanation
     unseen: str = ""  #: code that may be the answer, but that no check has seen
 
     @property
-    def is_unplaced(self) -> bool:
-        """Whether the texts in place of an explanation were found elsewhere."""
-        return self.explanation.startswith(course.ELSEWHERE)
+    def explanation(self) -> str:
+        """What the teacher grades: the explanation, or else the texts that may be it."""
+        return join_texts(self.texts) if self.texts and not self.said else self.said
 
     @property
     def points(self) -> int | None:
@@ -76,6 +79,11 @@ class GradedAnswer(NamedTuple):
         """What the workbench showed of a solution, as a sentence; "" if nothing."""
         lines = quantity(self.lines_shown, "line")
         return f"The workbench showed {lines} of a solution." if self.lines_shown else ""
+
+
+def join_texts(texts: Iterable[str]) -> str:
+    """Return texts in place of an explanation."""
+    return elided(f"{ELSEWHERE} {BETWEEN.join(texts)}", MAX_CELL)
 
 
 class Submission(NamedTuple):
@@ -147,20 +155,20 @@ class CourseRecords:
         Until then, nobody is shown the good one.
         """
         points = [
-            self.explanation_points(exercise, works.answers[exercise])
-            for works in self.submissions()
-            if exercise in works.answers and works.answers[exercise].explanation
+            self.explanation_points(exercise, answer)
+            for submission in self.submissions()
+            if (answer := submission.answers.get(exercise)) and answer.explanation
         ]
         return bool(points) and None not in points
 
     def grade(self, submission: Submission) -> tuple[float, str]:
         """Return the points for a lesson, out of 100, and a sentence on how they add up."""
-        answers = submission.answers.items()
-        right = sum(answer.verdict.right for _, answer in answers)
-        given = sum(self.explanation_points(*pair) or 0 for pair in answers)
+        answers = submission.answers
+        right = sum(answer.verdict.right for answer in answers.values())
+        given = sum(self.explanation_points(*pair) or 0 for pair in answers.items())
         total, words = 0.0, []
-        for (name, share), earned, most in zip(SHARES.items(), (right, given), (1, FULL)):
-            most *= len(answers)
+        for (name, share), earned, each in zip(SHARES.items(), (right, given), (1, FULL)):
+            most = each * len(answers)
             points = share * earned / most
             total += points
             words.append(f"{name}: {earned:g} of {most} ({points:.3g} of {share} points)")
@@ -169,19 +177,17 @@ class CourseRecords:
     def status(self, student: Student) -> str:
         """Return which of a student's files and lessons were judged, and why others weren't."""
         judged = [submission.lesson.name for submission in self.submissions(student)]
-        if not judged:
-            return describe_outcome(student, [])
-        words = [f"judged: {', '.join(judged)}"]
         names = [self.lessons[stem].name for stem in self.counted]
-        if missing := [name for name in names if name not in judged]:
-            words.append(f"not submitted: {', '.join(missing)}")
+        missing = [name for name in names if judged and name not in judged]
+        parts = {"judged": judged, "not submitted": missing}
+        words = [f"{what}: {', '.join(found)}" for what, found in parts.items() if found]
         return describe_outcome(student, words)
 
     def questions(self, student: Student) -> list[str]:
         """Return what the teacher has to look at in a student's work, and where."""
         found = []
         for _, lesson, answers in self.submissions(student):
-            if any(each.beside or each.is_unplaced for each in answers.values()):
+            if any(each.texts for each in answers.values()):
                 found.append(LISTED.format(lesson.name, EXPLANATIONS))
             for exercise, answer in answers.items():
                 if answer.unseen:
@@ -234,30 +240,32 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
     Equal explanations share a row.
     """
     groups: dict[str, list[tuple[Exercise, Student, GradedAnswer]]] = {}
-    for submission in records.submissions():
-        for exercise, answer in submission.answers.items():
-            if answer.explanation:
-                key = explanation_key(exercise, answer.explanation)
-                found = (exercise, submission.student, answer)
-                groups.setdefault(key, []).append(found)
+    for student, _, answers in records.submissions():
+        for exercise, answer in answers.items():
+            if text := answer.explanation:
+                group = groups.setdefault(explanation_key(exercise, text), [])
+                group.append((exercise, student, answer))
     rows = []
-    shown: dict[str, int] = {}  # the exercise that shows texts of no exercise
+    shown: dict[tuple[str, str], int] = {}  # by lesson and text, the exercise that shows it
     for key, group in groups.items():
         exercise, _, first = group[0]
-        parts = first.explanation.split(course.BETWEEN) if first.is_unplaced else []
-        for n, part in enumerate(parts):
-            said = part.removeprefix(course.ELSEWHERE).strip()
-            number = shown.setdefault(exercise.name.partition(",")[0] + said, exercise.number)
-            if number != exercise.number:
-                parts[n] = SAME.format(number, elided(said, 100))
-        text = course.BETWEEN.join(parts) or first.explanation
-        beside = [f"{student.name}: {a.beside}" for _, student, a in group if a.beside]
+        texts = []
+        for text in () if first.said else first.texts:
+            number = shown.setdefault((exercise.key[:2], text), exercise.number)
+            is_shown = number != exercise.number
+            texts.append(SAME.format(number, elided(text, 100)) if is_shown else text)
+        beside = [
+            f"{student.name}: {BETWEEN.join(answer.texts)}"
+            for _, student, answer in group
+            if answer.said and answer.texts
+        ]
+        samples = exercise.good, *course.read_samples().get(exercise.key, ())
         row = {
             "exercise": exercise.name,
             "question": exercise.why,
-            **dict(zip(SAMPLES, (exercise.good, *exercise.samples))),
-            "explanation": text,
-            BESIDE: elided(" / ".join(beside), MAX_CELL),
+            **dict(zip(SAMPLES, samples)),
+            "explanation": first.said or join_texts(texts),
+            BESIDE: elided(BETWEEN.join(beside), MAX_CELL),
             "count": len(group),
             "students": ", ".join(student.name for _, student, _ in group),
             KEY: key,
@@ -295,24 +303,22 @@ def system_tables(records: CourseRecords) -> dict[str, list[dict]]:
     Moodle's is the grading worksheet of its assignment.
     """
     title = ", ".join(records.lessons[stem].name for stem in records.counted)
-    grades = [(student, records.total(student)) for student, _ in records.works]
-    moodle = [
-        {"Identifier": f"Participant {student.id}", "Grade": grade, "Last modified (grade)": ""}
-        for student, grade in grades
-        if student.system == MOODLE
-    ]
-    canvas = [
-        {"Student": student.name, "ID": student.id, "Section": "", title: grade}
-        for student, grade in grades
-        if student.system == CANVAS
-    ]
-    return {"moodle.csv": moodle, "canvas.csv": canvas}
+    tables: dict[str, list[dict]] = {"moodle.csv": [], "canvas.csv": []}
+    for student, _ in records.works:
+        id, grade = student.id, records.total(student)
+        if student.system == MOODLE:
+            row = {"Identifier": f"Participant {id}", "Grade": grade, "Last modified (grade)": ""}
+            tables["moodle.csv"].append(row)
+        elif student.system == CANVAS:
+            row = {"Student": student.name, "ID": id, "Section": "", title: grade}
+            tables["canvas.csv"].append(row)
+    return tables
 
 
-def format_csv(rows: Iterable[dict]) -> bytes:
+def format_csv(rows: Iterable[dict], encoding: str = "utf-8-sig") -> bytes:
     """Return rows as a CSV file, with the columns of a lesson next to each other."""
     text = as_csv(rows, order=lambda name: name[:2] * name[:2].isdigit())
-    return text.encode("utf-8-sig", "replace")  # without a byte-order mark, Excel guesses
+    return text.encode(encoding, "replace")  # without a byte-order mark, Excel guesses
 
 
 def parse_rows(sheet: Path) -> list[dict]:
@@ -354,18 +360,11 @@ def render_page(records: CourseRecords, student: Student) -> str:
     texts = []
     for submission in records.submissions(student):
         points, words = records.grade(submission)
-        texts.append(
-            LESSON.format(
-                name=escape(submission.lesson.name),
-                points=points,
-                words=words,
-            )
-        )
+        name = escape(submission.lesson.name)
+        texts.append(LESSON.format(name=name, points=points, words=words))
         for exercise, answer in submission.answers.items():
             texts.append(_exercise(records, exercise, answer))
-    status = records.status(student)
-    if not records.sandboxed:
-        status += f"; {UNSAFE}"
+    status = records.status(student) + f"; {UNSAFE}" * (not records.sandboxed)
     total = records.total(student)
     return PAGE.format(
         name=escape(student.name),
@@ -377,7 +376,7 @@ def render_page(records: CourseRecords, student: Student) -> str:
 
 def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) -> str:
     given = records.explanation_points(exercise, answer)
-    written = answer.explanation.removeprefix(course.ELSEWHERE).strip()
+    written = answer.said or BETWEEN.join(answer.texts)
     points = "not graded yet."
     if given is not None:
         points = f"<b>{given:g} of {FULL} points.</b>"
@@ -436,15 +435,13 @@ def write_all(records: CourseRecords, folder: Path) -> tuple[list[str], int]:
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     waiting = sum(row[RUBRIC] is None for row in rows)
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
-    files = {GRADES: format_csv(grade_rows(records))}
-    files[WRONG] = format_csv(found) if (found := wrong_rows(records)) else b""
-    for name, table in system_tables(records).items():
-        files[name] = as_csv(table).encode("utf-8", "replace") if table else b""
-    for name in [name for name, data in files.items() if not data]:
-        del files[name]
-        (folder / name).unlink(missing_ok=True)  # of an earlier run
-    if not faults:
-        files = {EXPLANATIONS: format_csv(rows)} | files
+    files = {} if faults else {EXPLANATIONS: format_csv(rows)}
+    files[GRADES] = format_csv(grade_rows(records))
+    for name, table in {WRONG: wrong_rows(records), **system_tables(records)}.items():
+        if table:
+            files[name] = format_csv(table, "utf-8-sig" if name == WRONG else "utf-8")
+        else:
+            (folder / name).unlink(missing_ok=True)  # of an earlier run
     for student, _ in records.works:
         page = render_page(records, student)
         files[page_path(student)] = page.encode("utf-8", "replace")
@@ -457,9 +454,7 @@ def write_all(records: CourseRecords, folder: Path) -> tuple[list[str], int]:
 
 
 def combine_answers(
-    lesson: Lesson,
-    notebooks: list[list[course.Cell]],
-    judged: list[tuple[Exercise, course.Version, Verdict]],
+    lesson: Lesson, hand_ins: list[HandIn], judged: list[tuple[Exercise, Version, Verdict]]
 ) -> dict[Exercise, GradedAnswer]:
     """Return a student's answers to a lesson, from all submitted notebooks of it.
 
@@ -474,45 +469,28 @@ def combine_answers(
         better = max(known, answer, key=lambda each: (each.verdict.right, bool(each.code)))
         lines_shown = max(known.lines_shown, answer.lines_shown)
         answers[exercise] = better._replace(lines_shown=lines_shown)
-    explanations: dict[int, str] = {}
-    others: list[course.Text] = []
-    for cells in notebooks:
-        new, more = course.read_explanations(cells, lesson)
-        for number, old in explanations.items():
+    said: dict[int, str] = {}
+    others: list[Text] = []
+    for hand_in in hand_ins:
+        new, more = hand_in.read_explanations()
+        for number, old in said.items():
             if new.get(number, old) != old:
-                others.append(course.Text(old, number, is_owned=True))
+                others.append(Text(old, number, is_sure=True))
         others += more
-        explanations |= new
+        said |= new
     counted = [exercise.number for exercise in lesson.exercises]
-    others = [each for each in others if not each.is_owned or each.place in counted]
-    is_complete = explanations.keys() >= {*counted}
+    texts: dict[int, dict[str, None]] = {number: {} for number in counted}  # each text once
+    missing = texts.keys() - said.keys()
+    for text, place, is_sure in others:
+        nearest = max((number for number in counted if number <= place), default=counted[0])
+        if place in counted or not is_sure:
+            for number in [nearest] if is_sure or not missing else missing:
+                texts[number][text] = None
     for exercise, answer in answers.items():
-        number = exercise.number
-        is_explained = number in explanations
-        texts = [
-            each.text
-            for each in others
-            if (
-                _nearest(counted, each.place) == number
-                if each.is_owned or is_complete
-                else not is_explained
-            )
-        ]
-        text = course.BETWEEN.join(dict.fromkeys(texts))
-        unplaced = elided(f"{course.ELSEWHERE} {text}", MAX_CELL) if text else ""
-        unseen = [
-            course.find_unseen(cells, lesson, exercise)
-            for cells in notebooks
-            if not answer.verdict.right
-        ]
+        unseen = [] if answer.verdict.right else [each.find_unseen(exercise) for each in hand_ins]
         answers[exercise] = answer._replace(
-            explanation=explanations.get(number, unplaced),
-            beside=text * is_explained,
+            said=said.get(exercise.number, ""),
+            texts=(*texts[exercise.number],),
             unseen="\n\n".join(filter(None, unseen)),
         )
     return answers
-
-
-def _nearest(counted: list[int], place: int) -> int:
-    """Return the exercise that counts in which a text stands, or that comes last before it."""
-    return max((number for number in counted if number <= place), default=counted[0])

@@ -46,11 +46,7 @@ def make_handouts(lessons: Sequence[Path]) -> dict[str, str]:
 
     for path in notebooks:
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        notebook["cells"] = [
-            cell
-            for cell in notebook["cells"]
-            if course.find_entry(cell).get("part") not in course.NOT_FOR_STUDENTS
-        ]
+        notebook["cells"] = [cell for cell in notebook["cells"] if course.is_handed_out(cell)]
         for number, cell in enumerate(notebook["cells"]):
             source = "".join(cell["source"])
             if cell["cell_type"] == "markdown" and (text := LINK.sub(linked, source)) != source:

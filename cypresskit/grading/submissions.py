@@ -10,7 +10,6 @@ printable are escaped in names.
 import hashlib
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +32,7 @@ NOTEBOOK = ".ipynb"
 ARCHIVES = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz", ".zip"  # endings of archives
 ENDING = re.compile(rf"({'|'.join(map(re.escape, (NOTEBOOK, *ARCHIVES)))})\b.*", re.S | re.I)
 MAX_NOTEBOOK_BYTES = 100_000_000  # a lesson has less than one million, if it doesn't print much
+ARCHIVE = "archives aren't read: unpack it"
 MAX_PAGE_NAME = 100  # characters in the file name of a page
 
 
@@ -74,7 +74,6 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
     left_out = [one_line(shown) for name, shown in names.items() if is_hidden(name)]
     inside = [entry for entry in inside if not is_hidden(entry.name)]
     system = _system([names[entry.name] for entry in inside]) if not is_single else MOODLE
-    flat: dict[str, list[tuple[Path, str, str]]] = {}
     for entry in inside:
         shown = names[entry.name]
         is_folder = entry.is_dir(follow_symlinks=False)
@@ -84,12 +83,11 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
         student = Student(one_line(id), one_line(name), system=system if match else "")
         student = found.setdefault(id, student)
         if is_folder:
-            _take(student, [(path, path.name, why) for path, why in find_files(Path(entry.path))])
-            continue
-        file = match["file"] if match and not entry.is_symlink() else shown
-        flat.setdefault(id, []).append((Path(entry.path), file, explain_unreadable(entry)))
-    for id, files in flat.items():
-        _take(found[id], files)
+            for path, why in find_files(Path(entry.path)):
+                _take(student, path, path.name, why)
+        else:
+            file = match["file"] if match and not entry.is_symlink() else shown
+            _take(student, Path(entry.path), file, explain_unreadable(entry))
     return list(found.values()), left_out
 
 
@@ -107,25 +105,19 @@ def _system(names: list[str]) -> str:
     return CANVAS if names and len(works) == len(names) else MOODLE
 
 
-def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
-    """Add the notebooks among files to a student.
+def _take(student: Student, path: Path, name: str, why: str) -> None:
+    """Add a file to a student's notebooks, or else a note.
 
-    Each file is its path, its name as the student gave it, and why it can't be read, or "".
+    ``name`` is its name as the student gave it; ``why`` says why it can't be read, or is "".
     """
-    for path, name, why in files:
-        if not why and (NOTEBOOK in name.lower() or name.lower().endswith(".json")):
-            student.notebooks.append(path)
-        else:
-            student.notes.append(f"{printable_name(path)}: {why or _explain_unread(name)}")
-
-
-def _explain_unread(name: str) -> str:
-    """Return why a file isn't read as a notebook."""
-    return (
-        "archives aren't read: unpack it"
-        if name.lower().endswith(ARCHIVES)
-        else "not read, since only notebooks are (.ipynb)"
-    )
+    kind = name.lower()
+    if not why and (NOTEBOOK in kind or kind.endswith(".json")):
+        student.notebooks.append(path)
+        return
+    if not why:
+        is_archive = kind.endswith(ARCHIVES)
+        why = ARCHIVE if is_archive else "not read, since only notebooks are (.ipynb)"
+    student.notes.append(f"{printable_name(path)}: {why}")
 
 
 def read_cells(notebook: Path) -> list[Cell]:

@@ -121,13 +121,17 @@ def find_refused_magic(cells: Sequence[str], name: str) -> str:
 
 
 def find_bound_names(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement sets or changes, wholly or in part. Names inside a function
-    or a class don't count.
+    """Return the names that a statement sets or changes, wholly or in part. Names inside a
+    function, a class or a comprehension don't count.
     """
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     names = set()
+    loops = (each.target for each in ast.walk(statement) if isinstance(each, ast.comprehension))
+    inside = {node for target in loops for node in ast.walk(target)}
     for node in ast.walk(statement):
+        if node in inside:
+            continue
         if isinstance(node, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):

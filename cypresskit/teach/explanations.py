@@ -14,8 +14,6 @@ from cypresskit.teach.bindings import find_bound_names, parse_cell, read_cell
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
 MAX_CHARACTERS = 10_000  # of a text that are read
-UNREAD = "a call of explanation() whose text only a run would give"
-SEVERAL = "a call of explanation() with {} arguments"
 BEGINS, ENDS = "\ue000", "\ue001"  # of source that stands in a text for what only a run would give
 SOURCE = re.compile(f"{BEGINS}[^{ENDS}]*{ENDS}")
 PLAIN_FORMAT = re.compile(r"(%[sd%]|\{\w*\}|[^%{}])*")
@@ -48,7 +46,7 @@ class Call(NamedTuple):
     """A call of ``explanation``."""
 
     text: str  #: with the source, in braces, of what only a run would give
-    fault: str = ""  #: why the text isn't an explanation, or ""
+    is_read: bool  #: whether it has one text, some of it without a run
 
 
 def find_calls(cell: str, values: dict[str, Any]) -> Iterator[Call]:
@@ -76,9 +74,8 @@ def _read_call(call: ast.Call, values: Mapping[str, Any]) -> Call:
     given = [*call.args, *(each.value for each in call.keywords)]
     texts = [str(_evaluate(each, values)) for each in given]
     text = " / ".join(filter(str.strip, texts))
-    is_read = all(SOURCE.sub("", each).strip() or not each.strip() for each in texts)
-    fault = SEVERAL.format(len(texts)) if len(texts) > 1 else "" if is_read else UNREAD
-    return Call(text.replace(BEGINS, "{").replace(ENDS, "}"), fault)
+    is_read = len(texts) == 1 and bool(SOURCE.sub("", texts[0]).strip())
+    return Call(text.replace(BEGINS, "{").replace(ENDS, "}"), is_read)
 
 
 def _name(function: ast.expr) -> str:

@@ -32,7 +32,7 @@ def product_seconds(n, b, f, matrices=3, size=8):
         "nothing overlaps here: the times add up.": max(24 * n**2 / b, kernel_seconds(n, f)),
         "that is in milliseconds.": 1e3 * product_seconds(n, b, f),
     },
-    "add the two times: bytes / (bytes/s) for the bus, and operations / (operations/s).",
+    "Add the two times: bytes / (bytes/s) for the bus, and operations / (operations/s).",
     " s",
 )
 def check_seconds(n, b, f):
