@@ -551,7 +551,8 @@ def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_los
     assert talk.path.read_text() == NAIVE
     talk.talk.hear({"type": "text", "edit": "a-1", "text": mine, "base": ""})
     assert talk.path.read_text() == mine
-    assert {older} <= {edit.text for edit in talk.talk.edits}
+    assert {older, NAIVE} <= {edit.text for edit in talk.talk.edits}
+    assert not talk.troubles(), "a draft that was made of the file's text was changed in one place"
 
 
 @pytest.mark.parametrize("seed", range(8))

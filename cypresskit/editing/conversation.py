@@ -188,6 +188,7 @@ class Conversation:
 
         ``base`` is the edit that was changed. If it isn't the last one, the reader hasn't seen the
         last text: it goes into the history, like one that another editor writes at the same time.
+        "": a draft of an earlier page, made of the file's text.
         """
         with self.lock:
             unseen = base not in (None, self.edit)
@@ -196,7 +197,7 @@ class Conversation:
                 added = self._add_unjudged(self.text, self.note or REPLACED)
             self._save(text)
             self._take(edit, text)
-            if added and unseen:
+            if added and unseen and base:
                 problem = self.history_problem
                 told = AT_ONCE_UNWRITTEN.format(problem) if problem else AT_ONCE
                 self.say({"type": "trouble", "message": told})
