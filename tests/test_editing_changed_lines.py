@@ -17,21 +17,7 @@ from cypresskit.teach.climb import explain_wrong_product
 
 GAP = "your line"  # in the comment below which a step's reader writes
 #: The lines that each step lacks.
-LACKS = {
-    "01a": ["mad r11.xy__, r2.y, r3, r11"],
-    "01b": [f"mad r{11 + row}, r2.{'yzw'[row]}, r3, r{11 + row}" for row in range(3)],
-    "02": [
-        "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r3, r0.xz00",
-        "sample_resource(1)_sampler(1)_aoffimmi(1,0,0) r5, r0.yz00",
-        *(
-            f"mad r{6 + 2 * row + right}, r{2 + row // 4}.{'xyzw'[row % 4]}, r{4 + right},"
-            f" r{6 + 2 * row + right}"
-            for row in range(8)
-            for right in range(2)
-            if row > 3 or right
-        ),
-    ],
-}
+LACKS = {name: [*STEPS[name].solution] for name in ("01a", "01b", "02")}
 
 
 def written(step: str, lines: list[str]) -> str:
@@ -126,6 +112,12 @@ PLANTED = {
     "addend": ("02", written("02", LACKS["02"]).replace("l1.zw", "l0.zw"), 8, "another register"),
     "upper case": ("01b", ["MUL r11, r2.y, r3", *ROWS[1:]], 22, "only multiplies"),
     "break": ("01b", BLOCK.replace("break_logicalnz", "break_logicalz"), 17, "the wrong way"),
+    "single": (
+        "06",
+        STEPS["06"].starter.replace("dmad r30", "mad r30", 1),
+        31,
+        "than `mad` belongs",
+    ),
 }
 
 
@@ -242,13 +234,6 @@ def test_lines_written_in_place_of_given_ones_are_no_missing_lines():
     text = given.replace("\n".join(place), "\n".join(wrong))
     fault = fault_of("05", text)
     assert fault is None or "missing" not in fault.text
-
-
-def test_no_line_of_the_readers_is_blamed_for_a_fetch_that_is_missing():
-    for fetch in range(2):
-        lines = [line for n, line in enumerate(LACKS["02"]) if n != fetch]
-        notes, _ = replayed(STEPS["02"], written("02", lines))
-        assert not any("your line" in note for note in notes), notes
 
 
 def test_lines_are_not_blamed_if_it_is_their_stores_that_are_exchanged():
@@ -513,30 +498,6 @@ def test_what_happens_to_change_a_place_that_data_decide_is_no_repair(store, lin
     assert note and f"Line {number}" in note.text
 
 
-@pytest.mark.parametrize(
-    "row, sum", [(row, sum) for row in range(3) for sum in range(4) if sum != row + 1]
-)
-def test_a_line_that_adds_to_another_rows_sum_is_named_whatever_else_is_wrong_in_it(row, sum):
-    wrong = ROWS[row].replace("r2.", "r2.x").replace("xyzw"[row + 1], "", 1)
-    lines = [*ROWS[:row], re.sub(r"r1\d$", f"r{10 + sum}", wrong), *ROWS[row + 1 :]]
-    text = written("01b", lines)
-    number = text.split("\n").index(f"    {lines[row]}") + 1
-    seen = judged_kernel(text, STEPS["01b"].file, STEPS["01b"].like)
-    trace = trace_wrong(seen)
-    note = lead_to_fault(None, trace, STEPS["01b"].starter)[0]
-    said = f"Line {number} adds to r{10 + sum}, but writes r{11 + row}: a sum stays in its own"
-    assert note.text == f"{said} register."
-
-
-@pytest.mark.parametrize("to, of", [(to, of) for to in "xyzw" for of in "xyzw" if to != of])
-def test_a_copy_that_takes_a_factors_place_is_named(to, of):
-    text = written("01b", ROWS).replace(
-        "    mad r10, r2.x", f"    mov r2.{to}, r2.{of}\n    mad r10, r2.x"
-    )
-    number = text[: text.index("mov r2.")].count("\n") + 1
-    assert any(f"Line {number} puts A[0, " in note for note in notes_on("01b", text))
-
-
 @pytest.mark.parametrize("relation", ["le", "lt"])
 def test_another_relation_of_a_break_is_named_by_its_line(relation):
     test, leave = "    ge r1.x, r0.z, cb0[0].z\n", "    break_logicalnz r1.x\n"
@@ -576,19 +537,6 @@ def test_a_product_that_is_repeated_behind_the_loop_is_named_and_not_the_counter
     number = text[: text.index("endloop")].count("\n") + 2
     note = fault_of("01b", text, known)
     assert note and note.text == f"Without line {number} the kernel is correct."
-
-
-def test_fetches_before_the_loop_are_named_where_their_texels_are_multiplied_again():
-    fetches = [line for line in OWN.splitlines(True) if "sample" in line]
-    text = OWN.replace("".join(fetches), "").replace(
-        "whileloop\n", f"{''.join(fetches)}whileloop\n"
-    )
-    lines = text.splitlines()
-    at = [n for n, line in enumerate(lines, 1) if "sample" in line or "mad r10" in line]
-    assert re.match(
-        f"Lines {at[0]} and {at[1]} read both factors once, but line {at[2]} multiplies them ",
-        notes_on("own", text)[0],
-    )
 
 
 @pytest.mark.parametrize("wrong", ["add r0.x, vWinCoord0.y, l0.x", "mul r0.x, vWinCoord0.y, l0.w"])
@@ -634,6 +582,34 @@ def test_a_change_is_not_told_to_be_all_where_a_line_is_missing_elsewhere():
     assert fault is None or not fault.text.startswith("Without"), fault
 
 
+@pytest.mark.parametrize(
+    "row, sum", [(row, sum) for row in range(3) for sum in range(4) if sum != row + 1]
+)
+def test_a_line_that_adds_to_another_rows_sum_is_named_whatever_else_is_wrong_in_it(row, sum):
+    wrong = ROWS[row].replace("r2.", "r2.x").replace("xyzw"[row + 1], "", 1)
+    lines = [*ROWS[:row], re.sub(r"r1\d$", f"r{10 + sum}", wrong), *ROWS[row + 1 :]]
+    text = written("01b", lines)
+    number = text.split("\n").index(f"    {lines[row]}") + 1
+    seen = judged_kernel(text, STEPS["01b"].file, STEPS["01b"].like)
+    trace = trace_wrong(seen)
+    note = lead_to_fault(None, trace, STEPS["01b"].starter)[0]
+    said = f"Line {number} adds to r{10 + sum}, but writes r{11 + row}: a sum stays in its own"
+    assert note.text == f"{said} register."
+
+
+def test_fetches_before_the_loop_are_named_where_their_texels_are_multiplied_again():
+    fetches = [line for line in OWN.splitlines(True) if "sample" in line]
+    text = OWN.replace("".join(fetches), "").replace(
+        "whileloop\n", f"{''.join(fetches)}whileloop\n"
+    )
+    lines = text.splitlines()
+    at = [n for n, line in enumerate(lines, 1) if "sample" in line or "mad r10" in line]
+    assert re.match(
+        f"Lines {at[0]} and {at[1]} read both factors once, but line {at[2]} multiplies them ",
+        notes_on("own", text)[0],
+    )
+
+
 def test_factors_that_two_lines_read_are_not_told_to_be_read_once():
     """The first texels are fetched before the loop, and again in it, for the next iteration."""
     fetches = "".join(line for line in OWN.splitlines(True) if "sample" in line)
@@ -647,3 +623,10 @@ def test_factors_that_two_lines_read_are_not_told_to_be_read_once():
         "mov r10", "mov r20, l0.y\nmov r10", 1
     )
     assert not any("read once" in note for note in notes_on("own", text))
+
+
+def test_no_line_of_the_readers_is_blamed_for_a_fetch_that_is_missing():
+    for fetch in range(2):
+        lines = [line for n, line in enumerate(LACKS["02"]) if n != fetch]
+        notes, _ = replayed(STEPS["02"], written("02", lines))
+        assert not any("your line" in note for note in notes), notes

@@ -35,7 +35,7 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import listed, quantity
+from cypresskit.tables import quantity
 
 SHOWN = 40  # most terms printed
 #: Opcodes that compare floats or, with i or u before, integers.
@@ -259,24 +259,12 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
 
 
 def _untraced(sliced: Slice) -> Note:
-    """Return why the terms of a sum aren't known: it has a number that was stored as C before, or
-    multiplies what is no element.
-    """
-    for load, store in sliced.run.reread:
-        if load in sliced.run.origins([sliced.store], values=True):
-            return note("reread", sliced.line(load), sliced.line(store))
-    if halved := [*chain.from_iterable(sliced.halved.values())]:
-        return _halved(sliced, halved[0])
+    """Return why the terms of a sum aren't known: it may multiply what is no element."""
     if not sliced.opaque:
         return note("unknown")
     at = sliced.opaque[-1]
     made = [sliced.line(node[0]) for node in filter(None, [sliced.writer(at)])]
     return note("no number", sliced.line(at.step), *made, name=sliced.name(at))
-
-
-def _halved(sliced: Slice, step: int) -> Note:
-    """Return the note on a step that takes half of a double for a number."""
-    return note("halves", sliced.line(step), op=sliced.instruction(step).op.name)
 
 
 def _nowhere(traced: TracedElement) -> Note:
@@ -287,8 +275,7 @@ def _nowhere(traced: TracedElement) -> Note:
         return note("no store")
     if stored and stored != rows * columns:
         return note("block", element=element, stored=stored, rows=rows, columns=columns)
-    in_branch = not stored and not traced.given.beta
-    return note("branch" if in_branch else "nowhere", element=element)
+    return note("nowhere", element=element)
 
 
 def _check_place(row: object, column: object) -> None:
@@ -458,7 +445,7 @@ class _Judge:
         """Return a note if the whole sum belongs to another element.
 
         An element of the same block counts only if the correct sum was computed, too, or if another
-        line stores the same number.
+        line stores the same number; of output streams, another block's only if it was.
         """
         products: set[Elements] = {elements for elements in extra if len(elements) == 2}
         olds = [elements for elements in extra if len(elements) == 1]
@@ -478,27 +465,11 @@ class _Judge:
         if not (self._is_stored_twice() if is_near else not streams):
             if not any(elements in self.slice.products for elements in self.right):
                 return None
-        line, addend = self.line, self.terms[first][0]
-        names: Values = {
-            "element": MatrixElement("C", row, column),
-            "wanted": self.old[0],
-            "store": line,
-        }
+        names: Values = {"element": MatrixElement("C", row, column), "wanted": self.old[0]}
         if is_near:
-            passed = sorted({*map(self.slice.line, addend.crossed)})
-            kind, lines = "passes" if passed else "stores", (self._line(addend), *passed, line)
-            return note(kind, *lines, at=-1, passed=Lines(passed), **names)
-        if not streams:
-            return note("address", line, **names)
-        # Where it is stored isn't the kernel's choice
-        pairs = zip(addend.factors, first, next(iter(self.right)))
-        wrong = [
-            note("reads", read.line, element=one, wanted=other)
-            for read, one, other in pairs
-            if one != other
-        ]
-        lines = *(each.line for each in wrong), line
-        return note("fetches", *lines, at=-2, reads=listed(wrong), **names)
+            return note("stores", self._line(self.terms[first][0]), self.line, at=1, **names)
+        names["address"] = "" if streams else "its address"
+        return note("places", self.line, **names)
 
     def _is_stored_twice(self) -> bool:
         """Return whether another line, too, stores the register that is stored here."""
@@ -579,7 +550,7 @@ class _Judge:
                 continue
             line, crossed, kind = self._line(addend), tuple[int, ...](), "extra"
             if len(added) == 1 and added[0].matrix != "C":
-                line, kind = addend.factors[0].copied or line, "single"
+                kind = "single"
             elif addend.crossed and self._accumulates(addend.made):
                 crossed, kind = (self.slice.line(addend.crossed[0]),), "sum"
             found = note(kind, *crossed, line, product=_product(added))
@@ -608,8 +579,6 @@ class _Judge:
             found = note("product", line, *lines, read=Lines(lines), **products)
         elif self.slice.holds(belongs, addend.made):
             found = note("multiplies", line, *source, **names)
-        elif read.copied and steps:
-            found = note("puts", read.copied, **names)
         elif self._is_right_elsewhere(read, addend) or (
             self._is_old(read, addend) and read.line in both
         ):
@@ -665,8 +634,6 @@ class _Judge:
             for at, zero in sliced.zeroed:
                 if (element := sliced.element(at)) in elements:
                     return note("by zero", sliced.line(zero.step), element=element)
-            if halved := [*chain.from_iterable(sliced.halved.get(e, ()) for e in elements)]:
-                return _halved(sliced, halved[0])
             for element, other in (elements, elements[::-1]):
                 for step, *_ in sliced.products.get((element,), ())[-1:]:
                     if sliced.instruction(step).op.sources[2:]:  # it adds the product
@@ -744,8 +711,8 @@ def _product(factors: Iterable[MatrixElement]) -> str:
 
 
 def _letters(elements: Elements) -> str:
-    """Return the letters of the elements' matrices, in upper case also for low parts."""
-    return "".join(element.matrix for element in elements).upper()
+    """Return the letters of the elements' matrices."""
+    return "".join(element.matrix for element in elements)
 
 
 def _faults(terms: list[Term]) -> list[Note]:

@@ -16,17 +16,14 @@ SENTENCES: dict[str, dict[str, str]] = {
     # A line has an element in place of another.
     "factor": {
         "reads": "line {0} reads {element} in place of {wanted}",
-        "puts": "line {0} puts {element} in place of {wanted}",
         "multiplies": "line {0} multiplies {element}[ of line {1}] in place of {wanted}",
         "too late": "line {0} multiplies {element}[ of line {source}] in place of {wanted}, which"
         " line {2} has read",
         "too early": "line {0} multiplies {element}[ of line {source}] in place of {wanted}, which"
         " line {2} reads only later",
         "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
-        "fetches": "line {store} stores {element} as {wanted}, because {reads}",
         "no number": "line {0} multiplies by {name}, which is no number of A or B[: line {1}"
         " computes it]",
-        "halves": "`{op}` in line {0} is for single precision, but takes halves of doubles",
     },
     # No line reads an element.
     "unread": {
@@ -37,17 +34,13 @@ SENTENCES: dict[str, dict[str, str]] = {
     # The sum of another element is stored.
     "store": {
         "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
-        "passes": "line {0} adds up {element}, {passed:put} it into another register, and line"
-        " {store} stores it as {wanted}",
-        "address": "line {0} stores {element} as {wanted}: check its address, and the coordinates"
-        " of the fetches",
+        "places": "line {0} stores {element} as {wanted}: check [{address}, and ]the coordinates of"
+        " the fetches",
     },
     "no store": {
         "no store": "no line stores C",
         "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
         " launched for {rows} x {columns}",
-        "branch": "no work-item stores {element}: here beta is 0, and a store is in a branch or"
-        " loop",
         "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
     },
     "repeated": {
@@ -79,7 +72,6 @@ SENTENCES: dict[str, dict[str, str]] = {
     "old": {
         "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
         "old outside": "{lines:read} outside of C: check the coordinates",
-        "reread": "line {0} reads C after line {1} has stored to it",
     },
     # Where a product was lost.
     "lost": {
@@ -137,7 +129,6 @@ SENTENCES: dict[str, dict[str, str]] = {
     "access": {
         "origin": "line {0}, {finding}: {how} {made}[. Work-items {one} and {other} store to one"
         " place]",
-        "advice": "line {0} has a {finding}. {advice}",
     },
     # A mistake in a line.
     "mistake": {
@@ -147,7 +138,6 @@ SENTENCES: dict[str, dict[str, str]] = {
         "adds": "line {0}: `{op}` adds its operands[. A product is added to a sum by `{by}`]",
         "only multiplies": "line {0}: `{op}` only multiplies[. A product is added to a sum by"
         " `{by}`]",
-        "value first": "line {0}: the address comes first, then the value, as in `{text}`",
         "operands": "line {0}: its operands are exchanged",
         "other factor": "line {0}: the component belongs to the other factor",
         "offset": "line {0} fetches another texel than belongs here: look at its offset",

@@ -19,9 +19,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +33,7 @@ from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.observer import MemoryEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
 PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp4"}
@@ -70,14 +69,11 @@ class Reading:
         The element.
     line, step
         The line that read it from memory or the LDS, and its step; 0 and -1 if none did.
-    copied
-        The last line that copied it from register to register; 0 if none did.
     """
 
     element: MatrixElement
     line: int = 0
     step: int = -1
-    copied: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return f"{self.element}"
@@ -178,8 +174,7 @@ class RecordedStep(NamedTuple):
 
 class StepRecorder(Observer):
     """Records the steps of a work-item, and in ``writers`` those that write each component of a
-    register; ``store`` is the last in which it stores ``place``. ``reread`` has the steps that load
-    from an element of C to which the work-item has stored, each with that store.
+    register; ``store`` is the last in which it stores ``place``.
     """
 
     def __init__(self, item: int, place: StoredAt | None = None) -> None:
@@ -187,8 +182,6 @@ class StepRecorder(Observer):
         self.store = -1
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
-        self.reread: list[tuple[int, int]] = []
-        self._stored: dict[int, int] = {}
 
     def start(self, launch: Launch) -> None:
         self.program = launch.program
@@ -204,15 +197,6 @@ class StepRecorder(Observer):
                 if not is_address(i, n)
             }
             self.steps.append(RecordedStep(event.at, sources, {}))
-
-    def memory(self, event: MemoryEvent) -> None:
-        if event.space == "global" and event.active[self.item]:
-            element = int(event.element[self.item])
-            step = len(self.steps) - event.store  # an instruction loads before its step
-            if event.store:
-                self._stored[element] = step
-            elif element in self._stored:
-                self.reread.append((step, self._stored[element]))
 
     def wrote(self, event: WroteEvent) -> None:
         if self.place and self.item in self.place.writers(event):
@@ -547,16 +531,14 @@ class Slice:
 
     def read(self, at: ReadWord) -> Reading:
         """Return where the element of an operand was read."""
-        element, step, copied = self.element(at), at.step, 0
+        element, step = self.element(at), at.step
         while node := self.writer(at):
             step = node[0]
             moved = [each for each in self.operands(*node) if self.element(each) == element]
             if not moved or self.instruction(step).op.kind in ("fetch", "lds"):
                 break
             (at, *_) = moved
-            if self._source(at).register.kind == "r":
-                copied = copied or self.line(step)
-        return Reading(element, self.line(step), step, copied)
+        return Reading(element, self.line(step), step)
 
     @cached_property
     def reads(self) -> dict[MatrixElement, list[int]]:
@@ -569,20 +551,6 @@ class Slice:
                 words += source if i.sources[n].register.kind == "g" else []
             for element in map(self.elements.get, words):
                 if element:
-                    found[element].append(step)
-        return found
-
-    @cached_property
-    def halved(self) -> dict[MatrixElement, list[int]]:
-        """The steps on the way to the stored number that take half of an element, a double, for a
-        number of single precision.
-        """
-        found: dict[MatrixElement, list[int]] = defaultdict(list)
-        for step in range(len(self.steps)) if self.traced.words > 1 else ():
-            i = self.instruction(step)
-            if i.opcode in {*SUMS, *PRODUCTS} and "f" in i.op.sources and i.line in self.leads:
-                read = (self.operands(step, c) for _, c in defines(i))
-                for element in {*map(self.element, chain.from_iterable(read))} - {NO_ELEMENT}:
                     found[element].append(step)
         return found
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
-from cypresskit.diagnosis.notes import Lines, Note, Values, note
+from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.verification import Verification, taking_twice_k, verify
 from cypresskit.editing.line_repairs import (
     ARITHMETIC,
@@ -305,12 +305,6 @@ class _Search:
         for finding in self.places:
             if place := note_on_place(finding, self.given.kernel.program, own):
                 return place
-            if finding.line in own and finding.kind.endswith("outside"):
-                names: Values = {
-                    "finding": finding.kind,
-                    "advice": finding.advice.removesuffix("."),
-                }
-                return note("advice", finding.line, **names)
         return None
 
     def _target(self, at: int) -> str:

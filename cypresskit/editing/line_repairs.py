@@ -227,9 +227,9 @@ def mistake(number: int, words: Words, right: Words) -> Note | None:
         return note(kind, number, op=op, by=right[0] if is_sum else "")
     if len(words) != len(right) or op.startswith("dcl"):
         return None
-    if places == [1, 2] and words[1:] == right[:0:-1]:
-        return note("value first", number, text=f"{op} {right[1]}, {right[2]}")
-    if places == [2, 3] and words[2:4] == right[3:1:-1]:
+    if places in ([1, 2], [2, 3]) and [words[n] for n in places[::-1]] == [
+        right[n] for n in places
+    ]:
         return note("operands", number)
     if places == [2, 3] and ("." in words[2]) != ("." in right[2]):
         return note("other factor", number)
