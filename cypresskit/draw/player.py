@@ -139,7 +139,7 @@ class Settings:
 
 
 class ModelSerializer(Serializer):
-    """Writes what Bokeh's serializer writes, in a third of the time.
+    """Writes what Bokeh's serializer writes, in less than half the time.
 
     Bokeh also makes the default of every property of a model, and then leaves it out.
     """
