@@ -133,7 +133,8 @@ def test_each_answer_is_judged_or_listed_and_none_that_is_listed_has_a_zero(seed
         elif not found.verdict.right:
             assert found.points is None and row[exercise.name] is None, (way, found)
             assert f"RIGHT{exercise.number}" in found.unseen
-            assert f"{exercise.name}: it may be" in row["status"]
+            told = re.search(r"([\d., and]+) may be answered by", row["status"])
+            assert told and exercise.key in told[1]
 
 
 def unnamed(exercise: course.Exercise) -> list[str]:
@@ -206,6 +207,17 @@ def test_an_answer_that_was_split_is_one_answer(stem, number, graded):
 
 
 @pytest.mark.parametrize(("stem", "number"), EXERCISES)
+def test_lines_below_the_given_answer_are_listed(stem, number, graded):
+    """Or judged as its end, if it has no return."""
+    lesson = LESSONS[stem]
+    exercise = lesson.exercises[number]
+    lines = "    part_b = 2 * part_a\n    part_a += part_b"
+    answers, _ = graded(placed(lesson, exercise, exercise.template, lines))
+    found = answers[exercise.number]
+    assert lines in (found.unseen or found.code) and (found.unseen or "return" not in found.code)
+
+
+@pytest.mark.parametrize(("stem", "number"), EXERCISES)
 def test_a_cell_that_begins_with_an_empty_line_is_a_cell(stem, number, graded):
     """A right answer counts, though a wrong one follows."""
     lesson = LESSONS[stem]
@@ -243,6 +255,8 @@ def test_an_answer_that_is_in_a_module_is_listed(stem, number, source, graded):
     source = source.format(exercise.answer)
     answers, _ = graded(placed(lesson, exercise, source))
     assert answers[exercise.number].points is None and source in answers[exercise.number].unseen
+    others = [each.points for number, each in answers.items() if number != exercise.number]
+    assert not any(others) and None not in others
 
 
 @pytest.mark.parametrize(("stem", "number"), EXERCISES)

@@ -138,6 +138,18 @@ def test_a_notebook_that_may_lack_its_kernels_is_told(stem, tmp_path):
         (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
         has_steps = any(exercise.step for exercise in LESSONS[stem].exercises)
         assert ("has no outputs" in row["status"]) == (is_cleared and has_steps)
+        for exercise in LESSONS[stem].exercises:
+            assert row[exercise.name] == ("" if is_cleared and exercise.step else "0")
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_lesson_that_does_not_count_is_named(tmp_path):
+    put(tmp_path / "in/ada/a.ipynb", "10_larger")
+    (tmp_path / "in/ada/b.ipynb").write_bytes(b"PK\x03\x04")
+    assert graded(tmp_path / "in", tmp_path / "out", "--lessons", "09") == 0
+    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    assert "a.ipynb wasn't read: it is lesson 10, which doesn't count" in row["status"]
+    assert course.PACKED in row["status"] and row["total"] == ""
 
 
 # -- what is told of an answer without a point

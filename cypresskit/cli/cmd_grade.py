@@ -18,12 +18,8 @@ NO_SANDBOX = (
     " every page then says so. See Grading in docs/teaching.md."
 )
 UNKNOWN = (
-    "it has neither the title nor a check of a lesson that counts. Its first cell has to begin with"
-    " its title, such as `# 09 The bus`"
-)
-CLEARED = (
-    "has no outputs, and kernels that a workbench saved are in them: if they were cleared, another"
-    " copy is needed"
+    "it has neither the title nor a check of a lesson. Its first cell has to begin with its title,"
+    " such as `# 09 The bus`"
 )
 
 
@@ -179,7 +175,7 @@ def tell_what_is_not_imported(students: list) -> None:
 def student_work(lessons: dict, sandbox, student, server) -> dict:
     """Return a student's answers by lesson, and add notes on what isn't judged to the student."""
     from cypresskit.grading import course, gradebook, judging, submissions
-    from cypresskit.grading.hand_in import HandIn
+    from cypresskit.grading.hand_in import CLEARED, HandIn
 
     hand_ins: dict[str, list] = {}  # by lesson
     tries: list[tuple] = []  # lesson, exercise, version
@@ -192,13 +188,13 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
             continue
         stem = course.identify_lesson(cells, lessons)
         if stem is None:
-            student.notes.append(f"{shown} wasn't read: {UNKNOWN}")
+            other = course.identify_lesson(cells, course.read_lessons())
+            why = f"it is lesson {other[:2]}, which doesn't count" if other else UNKNOWN
+            student.notes.append(f"{shown} wasn't read: {why}")
             continue
-        if any(each.step for each in lessons[stem].exercises) and not any(
-            cell["outputs"] for cell in cells
-        ):
-            student.notes.append(f"{shown} {CLEARED}")
         hand_in = HandIn(cells, lessons[stem])
+        if hand_in.is_cleared:
+            student.notes.append(f"{shown}: {CLEARED}")
         hand_ins.setdefault(stem, []).append(hand_in)
         for exercise, versions in hand_in.versions.items():
             tries += [(rank, stem, exercise, version) for rank, version in enumerate(versions)]

@@ -21,9 +21,11 @@ METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
 EMPTY = "the file is empty: another copy is needed"
 DAMAGED = (
-    "the file is no whole notebook. An archive has to be unpacked. If it is damaged, or was saved"
-    " only in part, another copy is needed"
+    "the file is no whole notebook: it is damaged, or was saved only in part. Another copy is"
+    " needed"
 )
+PACKED = "it is an archive, which has to be unpacked"
+ARCHIVES = b"PK", b"\x1f\x8b", b"7z", b"Rar!"  # what their files begin with
 OLD = "it is a notebook in an old format: it has to be opened in JupyterLab, and saved"
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
@@ -176,7 +178,8 @@ def parse_cells(data: bytes) -> list[Cell]:
         except UnicodeDecodeError:
             content = json.loads(data.decode("cp1252", "replace"))
     except (ValueError, RecursionError):
-        raise ValueError(DAMAGED if data.strip() else EMPTY) from None
+        fault = PACKED if data.startswith(ARCHIVES) else DAMAGED if data.strip() else EMPTY
+        raise ValueError(fault) from None
     content = content if isinstance(content, dict) else {}
     cells = content.get("cells")
     if "worksheets" in content:

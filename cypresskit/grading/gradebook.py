@@ -23,7 +23,7 @@ from cypresskit.grading import course
 from cypresskit.grading.course import Exercise, Lesson
 from cypresskit.grading.hand_in import HandIn, Text, Version
 from cypresskit.grading.submissions import CANVAS, MOODLE, Student
-from cypresskit.tables import as_csv, elided, quantity, read_csv
+from cypresskit.tables import as_csv, elided, listed, quantity, read_csv
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
@@ -37,14 +37,15 @@ ELSEWHERE = "(not in a single call below its exercise)"  # precedes other texts
 BETWEEN = " / "  # texts
 NOT_SUBMITTED = "nothing was submitted"
 UNWRITTEN = "No explanation was found."
-UNDECIDED = "Your notebook has something else that may be the answer. Your teacher decides."
+UNDECIDED = "What was judged may not be your answer. Your teacher decides."
 UNJUDGED = "something else may be the answer"
 SAME = "as in exercise {}: {}"  # its number, the beginning of the texts
 BESIDE = "also written, outside of explanations"
 UNSEEN = "what no check has seen"
 LISTED = "{}: texts outside of the explanations (see {})"  # a lesson, the table
 UNTRIED = (
-    "{}: it may be answered by {} (see {}). If so, set `{}` to it in a code cell, and grade again"
+    "{} may be answered by {} (see {}). If so, set the exercise's name to it in a code cell, and"
+    " grade again"
 )
 MAX_CELL = 30_000  # characters; Excel takes 32,767
 UNSAFE = "judged without a sandbox"
@@ -179,7 +180,7 @@ class CourseRecords:
         judged = [submission.lesson.name for submission in self.submissions(student)]
         names = [self.lessons[stem].name for stem in self.counted]
         missing = [name for name in names if judged and name not in judged]
-        parts = {"judged": judged, "not submitted": missing}
+        parts = {"judged": judged, "nothing was read of": missing}
         words = [f"{what}: {', '.join(found)}" for what, found in parts.items() if found]
         return describe_outcome(student, words)
 
@@ -189,9 +190,8 @@ class CourseRecords:
         for _, lesson, answers in self.submissions(student):
             if any(each.texts for each in answers.values()):
                 found.append(LISTED.format(lesson.name, EXPLANATIONS))
-            for exercise, answer in answers.items():
-                if answer.unseen:
-                    found.append(UNTRIED.format(exercise.name, UNSEEN, WRONG, exercise.answer))
+            if unseen := [exercise.key for exercise, each in answers.items() if each.unseen]:
+                found.append(UNTRIED.format(listed(unseen), UNSEEN, WRONG))
         return found
 
 

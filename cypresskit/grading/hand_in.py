@@ -33,6 +33,10 @@ WRITES = re.compile(
     r"\bopen\(|(write|save|dump)\w*\(|\.text\b.*=|\bsetattr\("
 )  # where no check looks
 IMPORTED = re.compile(r"^\s*(?:from|import)\s+([a-zA-Z]\w*)", re.M)  # a module, whose name it is
+CLEARED = (
+    "it has no outputs, and a workbench saves its kernel in them: if they were cleared, another"
+    " copy is needed"
+)
 FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.S)
 EMPTY_CALL = re.compile(r"[\w.]*explanation\(\s*[\"']*\s*[\"']*\s*\)")
 
@@ -79,6 +83,8 @@ class HandIn:
 
     Attributes
     ----------
+    is_cleared
+        Whether it has no outputs, in which a workbench would have saved a kernel.
     versions
         The versions of the answer to each exercise that counts, the last first. Each cell that
         sets the answer gives one, which those below it don't change; so does each call of its check
@@ -90,6 +96,10 @@ class HandIn:
         self._answers = [find_answer(check) for check in lesson.checks]
         handed = "\n".join(cell["source"] for cell in lesson.cells if is_handed_out(cell))
         self._handed = {line.strip("# ") for line in handed.splitlines()}
+        self._whole = {cell["source"]: find_entry(cell) for cell in lesson.cells}
+        self.is_cleared = any(each.step for each in lesson.exercises) and not any(
+            cell["outputs"] for cell in cells
+        )
         self._saved = step_texts([output for cell in cells for output in cell["outputs"]])
         self._given = texts.find_given_lines(lesson, self._answers, cells)
         self._parts = [*self._read_parts(cells)]
@@ -103,11 +113,10 @@ class HandIn:
     def _read_parts(self, cells: Iterable[Cell]) -> Iterator[PlacedCell]:
         """Yield the cells; where each is, its entry tells, or else titles and checks."""
         checks = self.lesson.checks
-        whole = {cell["source"]: find_entry(cell) for cell in self.lesson.cells}
         above, within, checked = min(checks.values(), default=0), 0, 0
         for cell in cells:
             source, is_code = cell["source"], cell["cell_type"] == "code"
-            known = whole.get(source, {})
+            known = self._whole.get(source, {})
             entry = find_entry(cell) or (known if known.get("part") == "title" else {})
             passed = [number for check, number in checks.items() if check in source]
             if not is_code and "\n## " in f"\n{source}":
@@ -133,7 +142,7 @@ class HandIn:
                 is_below=bool(within) and checked == within,
                 is_check=bool(passed),
                 is_sure=is_sure,
-                is_own=source not in whole and not is_given(cell),
+                is_own=source not in self._whole and not is_given(cell),
             )
 
     def _find_code(self, cell: Cell) -> str | None:
@@ -146,13 +155,16 @@ class HandIn:
     # -- answers
 
     def _join_cells(self) -> list[str]:
-        """Return all code; a cell that only continues the one above is joined to it."""
+        """Return all code; a cell that only continues the one above is joined to it, unless that
+        is a given function, which returns.
+        """
         code: list[str] = []
         for text in [part.code for part in self._parts if part.code is not None]:
             joined = "\n".join([*code[-1:], text])
             is_indented = text.lstrip("\n")[:1] in {" ", "\t"}
             is_piece = is_indented or not bindings.parse_cell(bindings.read_cell(text))
-            if code and is_piece and bindings.parse_cell(bindings.read_cell(joined)):
+            is_whole = not code or (code[-1] in self._whole and "return" in code[-1])
+            if is_piece and not is_whole and bindings.parse_cell(bindings.read_cell(joined)):
                 code[-1] = joined
             else:
                 code.append(text)
@@ -184,6 +196,7 @@ class HandIn:
         is_answered = bool(_other_lines(own, self._handed))
         given = self._handed.difference(exercise.template.splitlines()[:1])  # begins the answer
         pattern = answer_pattern(exercise)
+        needed = [self._code[n] for n in bindings.find_needed_cells(self._read, exercise.answer)]
         found = []
         for part in self._parts:
             source = part.code or part.cell["source"]
@@ -191,9 +204,12 @@ class HandIn:
             text = _other_lines("\n".join(part.lines) if is_seen else source, given)
             is_place = part.within == exercise.number and "explanation(" not in source
             more = ("|[=$^\\\\]" if part.is_below else r"|\w") * (is_place and not is_answered)
-            is_missing = None in map(find_spec, IMPORTED.findall(source))  # a module of theirs
+            modules = IMPORTED.findall(source) if source in needed else ()
+            is_missing = None in map(find_spec, modules)  # one of the student's
             if part.is_own and (is_missing or re.search(pattern + more, text)):
                 found.append(part.cell["source"])
+        if exercise.step and self.is_cleared:
+            found.append(CLEARED)
         return "\n\n".join(found)
 
     def _is_judged(self, part: PlacedCell) -> bool:
