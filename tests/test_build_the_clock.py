@@ -210,6 +210,32 @@ def test_the_readers_functions_are_used_only_if_they_are_right(capsys):
     assert "timed: yours\nrun: the reference's" in capsys.readouterr().out
 
 
+def confused(text: str, names: tuple) -> list[str]:
+    """A text with another of the names in the place of one, at each place below its first line."""
+    found = re.finditer(rf"\b({'|'.join(names)})\b", text)
+    return [
+        text[: place.start()] + name + text[place.end() :]
+        for place in found
+        for name in names
+        if name != place[0] and place.start() > text.index("\n")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "names"),
+    [
+        (lesson.check_run, RUN, ("wavefronts", "iterations")),
+        (lesson.check_run, RUN, ("now", "begin", "busy", "away", "again")),
+        (lesson.check_launch, LAUNCH, ("wavefronts", "iterations")),
+    ],
+)
+def test_a_clock_that_confuses_two_names_is_refused(check, text, names):
+    for answer in confused(text, names):
+        with pytest.raises((shell.CheckStopped, NameError)):
+            check.__wrapped__(made(answer))
+            pytest.fail(answer)
+
+
 @pytest.mark.parametrize("other", [lambda steps: [], [], 7, "launch", made(TIMED)])
 def test_what_is_none_of_its_functions_is_refused(other):
     with pytest.raises(ValueError, match="timed, run and launch"):
