@@ -16,9 +16,10 @@ Messages of the page
 ``hello``
     The page has opened; the reply is ``state``.
 ``text``: edit, text, base
-    The reader changed the text. ``base``: the ``edit`` that was changed. If another editor changed
-    the file too, its text goes into the history. Only the reader's typing causes this message; what
-    was typed after the notebook's kernel had ended is sent when the page opens again.
+    The reader changed the text. ``base``: the ``edit`` that was changed; "" for a draft of an
+    earlier page. If another editor changed the file too, its text goes into the history. Only the
+    reader's typing causes this message; what was typed after the notebook's kernel had ended is
+    sent when the page opens again.
 ``unsent``: edit, text
     A text for the history: an earlier page couldn't send it, and the file has changed since. The
     reply is ``heard``.
