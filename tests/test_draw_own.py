@@ -19,7 +19,7 @@ VIEWS = {
     "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
     "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
     "lds_transpose": ("sgemm_64x64_lds", one_frame(ck.teach.lds.lds_transpose)),
-    "product": ("dgemm_tn", lambda kernel: draw.product(kernel, 64)),
+    "product": ("sgemm_tn", lambda kernel: draw.product(kernel, 64)),
     "split_k": ("sgemv_n_reduce2", one_frame(ck.teach.small.split_k)),
     "register_block": ("dgemm_nn", one_frame(draw.register_block)),
     "texture_fetch": ("sgemm_tt", one_frame(ck.draw.texture_fetch)),

@@ -1,7 +1,6 @@
 """A product's errors: each is that of an element, and a place is crossed out if it is wrong."""
 
 import re
-from fractions import Fraction
 from xml.etree import ElementTree
 
 import numpy as np
@@ -10,9 +9,8 @@ import pytest
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.chart import NARROW, WIDE
-from cypresskit.draw.product import compare_with_exact, exact_product
 
-KERNELS = ["sgemm_tn", "sgemm_64x64_lds", "dgemm_nn", "dgemm_tn_stream_2x8", "sgemm_naive"]
+KERNELS = ["sgemm_tn", "sgemm_64x64_lds", "sgemm_nn", "sgemm_naive"]
 
 
 def own(name: str, old: str, new: str, tmp_path):
@@ -31,23 +29,6 @@ def parts(chart, width: float) -> list[tuple[str, list]]:
         for group in groups
         if group.attrib.get("class") == "point"
     ]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(4))
-def test_errors_are_exact(dtype, seed):
-    """As by fractions, also of numbers of very different size."""
-    rng = np.random.default_rng(seed)
-    m, n, k = rng.integers(1, 7, 3)
-    a = (rng.standard_normal((m, k)) * 10.0 ** rng.integers(-8, 8, (m, 1))).astype(dtype)
-    b = (rng.standard_normal((k, n)) * 10.0 ** rng.integers(-8, 8, (1, n))).astype(dtype)
-    for c in (a @ b, np.zeros((m, n), dtype)):
-        errors = compare_with_exact(c, *exact_product(a, b))
-        for i, j in np.ndindex(m, n):
-            terms = (Fraction(float(a[i, t])) * Fraction(float(b[t, j])) for t in range(k))
-            true = abs(Fraction(float(c[i, j])) - sum(terms))
-            size = float(np.abs(a[i]) @ np.abs(b[:, j]))
-            assert abs(errors[i, j] - float(true)) <= 1e-12 * float(true) + 1e-28 * size
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -70,8 +51,8 @@ def test_a_correct_kernel_has_no_wrong_place(name):
 def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, width, tmp_path):
     """By an independent comparison; each at its row and column."""
     kernel, n = own(name, old, new, tmp_path), 64
-    chart = draw.product(kernel, n, seed=3)
-    a, b = np.random.default_rng(3).standard_normal((2, n, n)).astype(np.float32)
+    chart = draw.product(kernel, n)
+    a, b = np.random.default_rng(1).standard_normal((2, n, n)).astype(np.float32)
     wrong = ~np.isclose(ck.gemm(a, b, kernel=kernel), a.astype(float) @ b, rtol=0, atol=1e-3)
     rows, columns = kernel.block
     expected = {(int(i) % rows, int(j) % columns) for i, j in zip(*np.nonzero(wrong))}
@@ -97,5 +78,5 @@ def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, wid
 def test_what_it_cannot_draw_is_refused():
     with pytest.raises(ValueError, match="isn't a multiple of the block's sides, 8 x 8"):
         draw.product("sgemm_tn", 100)
-    with pytest.raises(ValueError, match="isn't a kernel in single or double precision"):
-        draw.product("ddgemm_tn_fma", 64)
+    with pytest.raises(ValueError, match="dgemm_tn isn't a kernel in single precision"):
+        draw.product("dgemm_tn", 64)

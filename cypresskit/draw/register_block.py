@@ -113,7 +113,7 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[BlockSteps]) -> None:
     edge = phases + GAP  # from the block to the outer edge of the operands
     x_range = -edge - 0.15, len(columns) + 1.45
     y_range = len(rows) + 0.75, -edge - 0.75
-    sheet.plot(sheet.title, x_range, y_range, name="cells")
+    sheet.plot(sheet.title, x_range, y_range)
 
     x = {column: n + 0.5 for n, column in enumerate(columns)}
     y = {row: n + 0.5 for n, row in enumerate(rows)}
@@ -267,7 +267,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     highest = max(rows for rows, _ in maps.shapes.values())
     x_range = (-gap / 2, maps.right - gap / 2)
     y_range = (highest + gap / 2, -1.6 * gap)
-    fig = sheet.plot(label, x_range, y_range, high=140, name="maps")
+    fig = sheet.plot(label, x_range, y_range, high=140)
     fig.min_height = 110
 
     boxes = [maps.box(name, range(r), range(c)) for name, (r, c) in maps.shapes.items()]

@@ -18,7 +18,6 @@ from bokeh.models import (
     Glyph,
     GlyphRenderer,
     HoverTool,
-    Line,
     Plot,
     Range1d,
     Rect,
@@ -35,7 +34,6 @@ from cypresskit.draw.player import Parts, Player, Settings, Track
 
 #: The properties that give each glyph's position.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
-    Line: ("x", "y"),
     Rect: ("x", "y", "width", "height"),
     Scatter: ("x", "y"),
     Segment: ("x0", "y0", "x1", "y1"),
@@ -100,7 +98,7 @@ class Sheet(Parts):
         self._staged = True
 
     def plot(
-        self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options
+        self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0
     ) -> Plot:
         """Add a figure without axes.
 
@@ -109,40 +107,25 @@ class Sheet(Parts):
         Everything is drawn on the latest figure.
         """
         shape = abs((x[1] - x[0]) / (y[1] - y[0]))
-        ranges = {"x_range": Range1d(*x), "y_range": Range1d(*y)}
-        return self._figure(label, shape, high * shape, min_border=0, **ranges, **options)
-
-    def framed(self, label: str, size: tuple[float, float], **options) -> Plot:
-        """Add a figure of ``size`` (width and height in pixels) with borders for axes.
-
-        ``options`` are properties of Bokeh's ``Plot``.
-        """
-        width, height = size
-        fig = self._figure(label, width / height, 1.2 * width, **options)
-        fig.width, fig.height = round(width), round(height)
-        fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
-        return fig
-
-    def _figure(self, label: str, shape: float, most_width: float, **options) -> Plot:
-        """Add a bare figure whose width is ``shape`` times its height."""
-        most = f"{theme.ROOM} * {shape:.3f}" + (f", {most_width:.0f}px" if most_width else "")
+        most = f"{theme.ROOM} * {shape:.3f}" + (f", {high * shape:.0f}px" if high else "")
         bare = dict.fromkeys(
             ("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location")
         )
-        fig = Plot(
+        self.fig = Plot(
+            x_range=Range1d(*x),
+            y_range=Range1d(*y),
+            min_border=0,
             aspect_ratio=shape,
             sizing_mode="scale_width",
             styles={"max-width": f"max(340px, min({most}))"},
             stylesheets=[theme.PLOT_CSS],
             title=None,
             **bare,
-            **options,
         )
-        self.figures.append(fig)
-        self.labels[fig.id] = theme.make_readable(label)
-        self.fig = fig
+        self.figures.append(self.fig)
+        self.labels[self.fig.id] = theme.make_readable(label)
         self._staged = False
-        return fig
+        return self.fig
 
     def source(self, name: str, moves: Sequence[str] = (), key=None, **columns) -> ColumnDataSource:
         """Add a data source.
