@@ -83,7 +83,7 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
 
 
 VIEWS = {
-    "register_block": lambda: draw.register_block("dgemm_tn"),
+    "register_block": lambda: draw.register_block("sgemm_tn"),
     "texture_fetch": draw.texture_fetch,
     "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
@@ -99,7 +99,6 @@ VIEWS = {
 }
 #: As a lesson draws them, where that differs.
 IN_LESSONS = {
-    "register_block": lambda: draw.register_block("sgemm_tn"),
     "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
     "block_race": lambda: register_block.block_race(register_block.block_runs()),
     "wavefronts": lambda: draw.wavefronts(n=256),

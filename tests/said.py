@@ -78,7 +78,8 @@ def said_by_chart(chart: Chart) -> Iterator[Said]:
         for element in ElementTree.fromstring(chart.to_svg(width)).iter():
             if element.tag.endswith("}text") and "data-axis" not in element.attrib:
                 yield Said(element.text or "", 0, "drawn")
-            yield Said(element.attrib.get("aria-label", ""), 0, "told")
+            for each in element.attrib.get("aria-label", "").split("; "):
+                yield Said(each, 0, "told")
 
 
 def said(player: Player | Chart, frame: int) -> Iterator[Said]:

@@ -9,6 +9,7 @@ from pages import (
 
 import cypresskit as ck
 from cypresskit.draw.block import elements, find_block
+from cypresskit.kernels.samples import record_work_item
 
 
 @pytest.mark.parametrize(
@@ -16,7 +17,6 @@ from cypresskit.draw.block import elements, find_block
     [
         ("sgemm_tn", (2, 0), 8, 2, (0, 0)),
         ("sgemm_nn", (1, 1), 8, 4, (1, 0)),
-        ("dgemm_nn", (0, 0), 4, 4, (1, 0)),
     ],
 )
 def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
@@ -26,29 +26,33 @@ def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
     assert block.rows == range(size * y, size * y + size) and block.columns == range(
         size * x, size * x + size
     )
-    assert (block.k_axis, block.words) == (k_axis, 2 if kernel.precision == "double" else 1)
+    assert block.k_axis == k_axis
     assert phases % block.phases == 0
     exact = (a.T if kernel.trans_a else a).astype(np.float64) @ b
     last = recording.registers(block.updates[-1].step)
     for (i, j), (register, c) in block.totals.items():
-        value = last[register].view(kernel.dtype)[c // block.words]
+        value = last[register].view(kernel.dtype)[c]
         assert value == pytest.approx(exact[i, j], abs=1e-4)
 
 
-@pytest.mark.parametrize("name", SIX)
+@pytest.mark.parametrize("name", ["dgemm_tn", "ddgemm_tn_fma"])
+def test_doubles_are_refused(name):
+    with pytest.raises(ValueError, match=r"Doubles, .* can't be drawn. ck.draw.bundles draws any"):
+        find_block(record_work_item(name))
+
+
+@pytest.mark.parametrize("name", [name for name in SIX if ck.kernels[name].precision == "single"])
 def test_a_register_holds_the_element_that_is_named(name):
     """Through copies and the LDS: the numbers are those of the matrices."""
     kernel = ck.kernels[name]
     rng = np.random.default_rng(list(name.encode()))
     rows, columns = kernel.convention.multiple
-    pair = (2,) if kernel.precision == "double-double" else ()
     shapes = kernel.convention.stored(rows, columns, 2 * kernel.k_step)
-    a, b = (rng.standard_normal((*shape, *pair)).astype(kernel.dtype) for shape in shapes)
+    a, b = (rng.standard_normal(shape).astype(kernel.dtype) for shape in shapes)
     arguments = kernel.arguments(a, b, None, 1, 0)
     recorder = ck.Recorder(0)
     ck.launch(kernel.program, **arguments, observers=[recorder])
-    words = kernel.dtype.itemsize // 4
-    held = elements(recorder.recording, words)[..., ::words, :]
+    held = elements(recorder.recording)
     values = recorder.recording.bits.view(kernel.dtype)
     assert held.shape[:3] == values.shape
     for resource, texture in arguments["inputs"].items():

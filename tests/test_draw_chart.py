@@ -103,17 +103,19 @@ def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
 
 @WIDTHS
 def test_parts_of_a_whole_are_as_wide_as_their_shares(width):
+    """One stop of Tab leads to all of them."""
     svg = draw.published("li_stages").to_svg(width)
+    assert svg.count("tabindex") == 1
+    points = re.findall(r'<g class="point">(<rect.*?) class="words">([^<]*)<', svg)
+    shown = {words: shape for shape, words in points}
     whole = width if width == NARROW else width - 150
     assert svg.count("<rect") == 3 * (2 + 1) + 3 * (4 + 1), "each stage, and the rest"
     for series, rows in stored()["li_stages"].items():
         for x, y, _ in rows:
             kind = "five" if "five" in series else "four"
             part = series.split(" of ")[0]
-            name = f"{kind} stages, k = {x:g}: {part}"
-            _, shape = svg.split(f'data-name="{name}"')
-            assert f"{part}: {y:.1f} %" in shape
-            long = float(re.search(r' width="([\d.]+)"', shape)[1])
+            name = f"{kind} stages, k = {x:g}, {part}: {y:.1f} %"
+            long = float(re.search(r' width="([\d.]+)"', shown[name])[1])
             assert long == pytest.approx(y / 100 * whole, abs=0.06), name
 
 

@@ -31,11 +31,9 @@ def parts(picture: str, kind: str) -> list[dict]:
 # -- the book's
 
 
-@pytest.mark.parametrize("lesson", [None, 0, 5, 8, 12])
-def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
-    """Every number is one of its launches, and every idea so far has its speed."""
-    climb = draw.climb(lesson)
-    now = 12 if lesson is None else lesson
+def test_the_courses_climb_says_its_figures():
+    """Every number is one of its launches, and every idea has its speed."""
+    climb = draw.climb()
     things: list[tuple] = [*((mark,) for mark in (*GRID_GFLOPS, PEAK, 2009)), (2010, PAPER)]
     things.append((2010, PAPER, stored_speeds("sgemm_tn")[4352]))
     for idea in IDEAS:
@@ -46,13 +44,10 @@ def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
         things.append((gflops, idea.launch.n, *than, *causes, *values_of(unit), ceiling))
         things += [(idea.lesson, *values_of(idea.name)), (gflops,)]
     assert_true([Said(part["text"]) for part in parts(climb.to_svg(), "text")], things)
-    shown = [idea for idea in IDEAS if idea.is_step or idea.lesson <= now]
-    shown.sort(key=lambda idea: not idea.is_step)
+    shown = sorted(IDEAS, key=lambda idea: not idea.is_step)
     for bar, idea in zip((*climb.bars, *climb.beside), shown, strict=True):
-        seen = idea.lesson <= now
-        assert bar.gflops == (FIGURES[idea.launch].gflops if seen else 0)
-        assert bar.before == (FIGURES[idea.before].gflops if seen and idea.before else 0)
-        assert bool(bar.details) == seen and bar.is_framed == (idea.lesson == lesson)
+        assert bar.gflops == FIGURES[idea.launch].gflops and bar.details
+        assert bar.before == (FIGURES[idea.before].gflops if idea.before else 0)
 
 
 def test_each_step_starts_from_the_one_before():
@@ -87,7 +82,7 @@ def test_lessons_show_the_readers_climb_and_the_last_one_the_courses():
     for source in (ROOT / "notebooks/source").glob("[0-9]*.md"):
         lesson = int(source.name[:2])
         text = source.read_text()
-        assert text.count(f"\nck.draw.climb({lesson})") == (lesson == 12)
+        assert text.count("\nck.draw.climb()") == (lesson == 12)
         own = re.findall(r"^\w+\.climb$", text, flags=re.MULTILINE)
         assert len(own) == (lesson in (*range(8), 12))
 

@@ -21,7 +21,7 @@ VIEWS = {
     "lds_transpose": ("sgemm_64x64_lds", one_frame(ck.teach.lds.lds_transpose)),
     "product": ("sgemm_tn", lambda kernel: draw.product(kernel, 64)),
     "split_k": ("sgemv_n_reduce2", one_frame(ck.teach.small.split_k)),
-    "register_block": ("dgemm_nn", one_frame(draw.register_block)),
+    "register_block": ("sgemm_nn", one_frame(draw.register_block)),
     "texture_fetch": ("sgemm_tt", one_frame(ck.draw.texture_fetch)),
     "wavefronts": ("sgemm_tn", lambda kernel: draw.wavefronts(kernel, n=512, window=(0, 3000))),
 }

@@ -9,7 +9,7 @@ How it works
 3. An operand has two indices. The one that is the same in all updates of an element of the block is
    its row (of A) or column (of B) in C; the other one is k.
 
-Double-doubles aren't supported, since a sum takes many instructions, nor kernels with LDS.
+Doubles, double-doubles and kernels with LDS aren't supported.
 """
 
 from collections.abc import Iterator
@@ -49,7 +49,6 @@ class Block:
     a: dict[tuple[int, int], Component]  #: by (row, phase)
     b: dict[tuple[int, int], Component]  #: by (phase, column)
     k_axis: tuple[int, int]  #: for A and for B: whether k is the stored row (0) or column (1)
-    words: int  #: of an element: 1 or 2
     updates: tuple[Update, ...]
 
     @property
@@ -77,15 +76,13 @@ class Block:
         return update.from_a[1 - self.k_axis[0]], update.from_b[1 - self.k_axis[1]]
 
 
-def elements(recording: Recording, words: int) -> np.ndarray:
+def elements(recording: Recording) -> np.ndarray:
     """Return the matrix element that each register component holds after each step.
 
     Parameters
     ----------
     recording
-        The run.
-    words
-        Words per element, 1 or 2.
+        The run, in single precision.
 
     Returns
     -------
@@ -94,22 +91,17 @@ def elements(recording: Recording, words: int) -> np.ndarray:
     """
     tables = []
     for resource, (rows, width, per_texel) in recording.textures.items():
-        row, word = np.divmod(np.arange(rows * width * per_texel), width * per_texel)
-        tables.append(np.stack([np.full(len(row), resource), row, word // words], axis=1))
+        row, column = np.divmod(np.arange(rows * width * per_texel), width * per_texel)
+        tables.append(np.stack([np.full(len(row), resource), row, column], axis=1))
     nothing = np.full((1, 3), -1)  # index -1: no element
     table = np.concatenate([*tables, nothing])
-    held = recording.texture_words
-    if words == 2:  # both words of a double have to be there
-        low = held[..., ::2]
-        is_whole = (low % 2 == 0) & (held[..., 1::2] == low + 1)
-        held = np.where(np.repeat(is_whole, 2, axis=-1), held, -1)
-    return table[held]
+    return table[recording.texture_words]
 
 
-def _updates(recording: Recording, words: int) -> Iterator[Update]:
+def _updates(recording: Recording) -> Iterator[Update]:
     """Yield the multiply-adds that accumulate products of elements of two matrices."""
-    held = elements(recording, words)
-    sums = [_sums(i, words) for i in recording.program.body]
+    held = elements(recording)
+    sums = [_sums(i) for i in recording.program.body]
     for step in range(1, len(recording)):
         for total, a, b in sums[recording.at[step]]:
             origins = ((*held[step - 1, *cell].tolist(), cell) for cell in (a, b))
@@ -118,16 +110,16 @@ def _updates(recording: Recording, words: int) -> Iterator[Update]:
                 yield Update(step, total, a, b, tuple(from_a), tuple(from_b))
 
 
-def _sums(i: Instruction, words: int) -> list[Sum]:
+def _sums(i: Instruction) -> list[Sum]:
     """Return the register components that a multiply-add accumulates, each with its two factors."""
-    if i.dest is None or i.opcode not in (("dmad",) if words == 2 else ("mad", "fma")):
+    if i.dest is None or i.opcode not in ("mad", "fma"):
         return []
     plain = all(s.register.kind == "r" and not s.negated for s in i.sources)
     if not plain or i.sources[2].register != i.dest.register:
         return []
     sums = []
-    for c in i.dest.written[::words]:
-        letters = [s.swizzle[0 if words == 2 else c] for s in i.sources]
+    for c in i.dest.written:
+        letters = [s.swizzle[c] for s in i.sources]
         a, b, total = ((s.register.index, "xyzw".find(n)) for s, n in zip(i.sources, letters))
         if total[1] == c:
             sums.append((total, a, b))
@@ -147,10 +139,7 @@ def find_block(recording: Recording) -> Block:
             f"{recording.program.name} uses the LDS: this picture is for kernels without it."
             " ck.teach.lds.lds_transpose draws what passes through the LDS."
         )
-    opcodes = [i.opcode for i in recording.program.body]
-    pairs = opcodes.count("dadd") > opcodes.count("dmad")  # of doubles
-    words = 2 if "dmad" in opcodes else 1
-    updates = [] if pairs else [*_updates(recording, words)]
+    updates = [*_updates(recording)]
     k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
     totals: dict[tuple[int, int], tuple[int, int]] = {}
     operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
@@ -163,13 +152,13 @@ def find_block(recording: Recording) -> Block:
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add accumulates products of"
-            " elements of two textures. Double-doubles, matrices in g[] and a single value of k"
-            " can't be drawn. ck.draw.bundles draws any kernel, and ck.trace_element shows an"
+            " elements of two textures. Doubles, matrices in g[] and a single value of k can't be"
+            " drawn. ck.draw.bundles draws any kernel, and ck.trace_element shows an"
             " element's terms."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
-    return Block(totals, a, b, k_axis, words, tuple(updates))
+    return Block(totals, a, b, k_axis, tuple(updates))
 
 
 def _k_axis(updates: list[Update], name: str) -> int:

@@ -55,9 +55,8 @@ class BlockSteps:
         self.updates = block.updates_at
         self.fetched = {step: fetch for step, *fetch in recording.fetches.tolist()}
         self.stored = dict(recording.stores.tolist())
-        self.dtype = np.float64 if block.words > 1 else np.float32
         self.bits = recording.bits
-        self.held = elements(recording, block.words)
+        self.held = elements(recording)
         self.k = self._k()
         wrote = np.zeros(self.bits.shape, bool)
         step, register, component, _ = recording.writes.T
@@ -101,7 +100,7 @@ class BlockSteps:
         marks = np.full((self.steps, 5, 4), np.nan, np.float32)
         for step, (resource, x, y, _) in self.fetched.items():
             if resource in MATRICES:
-                wide = self.recording.textures[resource][2] // self.block.words
+                wide = self.recording.textures[resource][2]
                 marks[step, resource] = y, x * wide, 1, wide
         for step, updates in self.updates.items():
             parts: list[list] = [
@@ -118,10 +117,8 @@ class BlockSteps:
     def _cells(self, cells: list[tuple[int, int]], wrote: np.ndarray, read: np.ndarray) -> Cells:
         """Return a group of register components."""
         register, component = np.array(cells).T
-        words = component[:, np.newaxis] + np.arange(self.block.words)
-        bits = np.ascontiguousarray(self.bits[:, register[:, np.newaxis], words])
         return Cells(
-            bits.view(self.dtype)[..., 0],
+            self.bits[:, register, component].view(np.float32),
             3 * wrote[:, register, component],
             2 * read[:, register, component],
         )
@@ -136,9 +133,7 @@ class BlockSteps:
 
     def _number(self, step: int, cell: tuple[int, int]) -> str:
         """Return a register component's value after a step, as text."""
-        register, component = cell
-        bits = self.bits[step, register, component : component + self.block.words]
-        return format_short(float(bits.view(self.dtype)[0]))
+        return format_short(float(self.bits[step, *cell].view(np.float32)))
 
     def _caption(self, step: int) -> str:
         """Return the caption of a step."""
@@ -152,9 +147,7 @@ class BlockSteps:
         """Return the totals of the run."""
         matrices = self.recording.textures
         fetched = [
-            matrices[resource][2] // self.block.words
-            for resource, *_ in self.fetched.values()
-            if resource in MATRICES
+            matrices[resource][2] for resource, *_ in self.fetched.values() if resource in MATRICES
         ]
         products = sum(map(len, self.updates.values()))
         stores = len(self.stored)
@@ -201,7 +194,7 @@ class BlockSteps:
         name = MATRICES.get(resource, f"resource {resource}")
         if not is_inside:
             return f"a texel outside {name}, which reads 0,"
-        width = self.recording.textures[resource][2] // self.block.words
+        width = self.recording.textures[resource][2]
         return f"{name}[{y}, {x * width}:{(x + 1) * width}]"
 
     def _flow(self, instruction: Instruction, step: int) -> str:
@@ -214,7 +207,7 @@ class BlockSteps:
     def _register(self, instruction: Instruction, step: int) -> str:
         """Return the result of an instruction as text.
 
-        It is read in the instruction's type; after a copy or a fetch, in the kernel's precision.
+        It is read in the instruction's type; after a copy or a fetch, as floats.
         """
         dest, result = instruction.dest, instruction.op.result
         assert dest is not None and dest.register.index is not None
@@ -223,7 +216,7 @@ class BlockSteps:
         is_copy = instruction.op.kind == "fetch" or instruction.opcode in ("mov", "cmov_logical")
         if result == "b" and not is_copy:
             return ", ".join("true" if bit else "false" for bit in bits[written])
-        if result == "d" or (is_copy and self.block.words > 1):
+        if result == "d":
             values: np.ndarray = bits.view(np.float64)[
                 sorted({component // 2 for component in written})
             ]

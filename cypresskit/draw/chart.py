@@ -177,13 +177,7 @@ class Canvas:
 
     def mark(self, name: str, words: str, x: float, y: float, color: str, **how: Any) -> None:
         """Add a dot or a ring, which shows ``words`` when it is pointed at or has the focus."""
-        self.part(name, words, x, y, element("circle", color, cx=x, cy=y, **how), color)
-
-    def part(self, name: str, words: str, x: float, y: float, shape: str, color: str) -> None:
-        """Add a shape that shows ``words`` beside a point, when it is pointed at or has the
-        focus.
-        """
-        inside = shape + self._said(x, y, words, color)
+        inside = element("circle", color, cx=x, cy=y, **how) + self._said(x, y, words, color)
         self._marks.append(element("g", inside=inside, class_="point", **_told(name, words)))
 
     def group(
@@ -451,6 +445,7 @@ def paint_shares(
     sizes: Counter[str] = Counter()
     for shares in bars.values():
         sizes.update(shares)
+    parts = []
     for number, (bar, shares) in enumerate(bars.items()):
         y, x = 34 + row * number, float(left)
         if is_narrow:
@@ -468,8 +463,9 @@ def paint_shares(
             if fits:
                 shape += text_element(x + 6, y, fits[0], "ink", "start", class_="on")
             words = f"{bar}, {part or 'the rest'}: {share:.1f} %"
-            canvas.part(f"{bar}: {part}", words, x + min(wide / 2, 40), y, shape, "ink")
+            parts.append((words, x + min(wide / 2, 40), y, shape))
             x += wide
+    canvas.group("shares", parts, "ink")
     return canvas
 
 

@@ -42,14 +42,13 @@ LINK = (
 
 
 class Bar(NamedTuple):
-    """A row of the picture. Speeds are in Gflop/s, 0 if unknown."""
+    """A row of the picture. Speeds are in Gflop/s, 0 if there is none."""
 
     name: str
-    details: str = ""
-    gflops: float = 0.0
+    details: str
+    gflops: float
     before: float = 0.0  #: of the kernel that the idea starts from
     ceiling: float = 0.0  #: the speed if the busiest unit never paused
-    is_framed: bool = False
 
     @property
     def words(self) -> str:
@@ -61,45 +60,24 @@ class Bar(NamedTuple):
         return f"{self.gflops:,.0f}, " + (f"{factor} times {how}" if factor != "1" else "as fast")
 
 
-def climb(lesson: int | None = None) -> "Climb":
-    """Draw the course's climb.
-
-    Parameters
-    ----------
-    lesson
-        Ideas of this lesson are framed, earlier ones have their speeds, later steps only a name. By
-        default, everything is shown.
-    """
-    last = max(idea.lesson for idea in IDEAS)
-    now = last if lesson is None else min(lesson, last)
-    shown = [idea for idea in IDEAS if idea.is_step or idea.lesson <= now]
-    bars = [(idea.is_step, _bar(idea, now, lesson is not None)) for idea in shown]
-    known = [bar.gflops for is_step, bar in bars if is_step and bar.gflops]
-    finding = f"{known[0]:,.0f} to {known[-1]:,.0f} Gflop/s: what each idea is worth"
-    if len(known) == 1:
-        finding = f"The climb begins at {known[0]:,.0f} Gflop/s"
-    return Climb(
-        finding,
-        [bar for is_step, bar in bars if is_step],
-        [bar for is_step, bar in bars if not is_step],
-    )
+def climb() -> "Climb":
+    """Draw the course's climb."""
+    steps = [_bar(idea) for idea in IDEAS if idea.is_step]
+    others = [_bar(idea) for idea in IDEAS if not idea.is_step]
+    slowest, fastest = steps[0].gflops, steps[-1].gflops
+    finding = f"{slowest:,.0f} to {fastest:,.0f} Gflop/s: what each idea is worth"
+    return Climb(finding, steps, others)
 
 
-def _bar(idea: Idea, lesson: int, frames_lesson: bool) -> Bar:
-    """Return the bar of an idea as lesson ``lesson`` shows it."""
-    name = f"{idea.lesson:02}  {idea.name}"
-    if idea.lesson > lesson:
-        return Bar(name)
+def _bar(idea: Idea) -> Bar:
     figure = FIGURES[idea.launch]
-    before = FIGURES[idea.before].gflops if idea.before else 0.0
     details = f"{idea.launch.kernel}, N = {idea.launch.n}{_compare(idea)}"
     return Bar(
-        name,
+        f"{idea.lesson:02}  {idea.name}",
         f"{details}; {figure.unit} limit: {figure.ceiling:,.0f}",
         figure.gflops,
-        before,
+        FIGURES[idea.before].gflops if idea.before else 0.0,
         figure.ceiling,
-        frames_lesson and idea.lesson == lesson,
     )
 
 
@@ -127,7 +105,7 @@ class Climb(Chart):
         self, sentence: str, bars: Sequence[Bar], beside: Sequence[Bar] = (), note: str = ""
     ) -> None:
         self.sentence, self.bars, self.beside = sentence, tuple(bars), tuple(beside)
-        rows = [bar for bar in (*self.bars[::-1], *self.beside) if bar.gflops]
+        rows = [*self.bars[::-1], *self.beside]
         about = "Simulated Gflop/s on AMD's Cypress (2009), on a logarithmic scale."
         if any(bar.ceiling for bar in self.bars):
             about += " Small ticks: the limit of the busiest unit."
@@ -149,15 +127,13 @@ class Climb(Chart):
         others = [(bar, below + row * n) for n, bar in enumerate(self.beside)]
         foot = below + row * len(others)
         canvas = Canvas(width, foot + 20 if self.bars else 1)
-        rows = _Rows(canvas, left, width - (70 if is_narrow else 100), row)
+        rows = _Rows(canvas, left, width - (70 if is_narrow else 100))
         if not self.bars:
             return canvas
         rows.draw_scale(foot)
-        stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1] if bar.gflops]
-        if stairs:
-            path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in stairs[1:])
-            first = f"M{stairs[0][0]:.1f} {stairs[0][1]:.1f}"
-            canvas.add("path", "c", name="stairs", d=first + path, stroke_width=2)
+        (left, low), *stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1]]
+        path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in stairs)
+        canvas.add("path", "c", name="stairs", d=f"M{left:.1f} {low:.1f}{path}", stroke_width=2)
         if others:
             head = "Other ideas, and what each starts from"
             canvas.write(0, below - row / 2 - 12, head, class_="bold")
@@ -182,8 +158,8 @@ class Climb(Chart):
 class _Rows:
     """Draws rows between two x of a canvas, where the scale of Gflop/s begins and ends."""
 
-    def __init__(self, canvas: Canvas, left: float, right: float, high: float) -> None:
-        self.canvas, self.left, self.right, self.high = canvas, left, right, high
+    def __init__(self, canvas: Canvas, left: float, right: float) -> None:
+        self.canvas, self.left, self.right = canvas, left, right
         self.record_x = self.x(PAPER)
 
     def x(self, gflops: float) -> float:
@@ -210,14 +186,7 @@ class _Rows:
     def draw(self, bar: Bar, y: float, *, is_step: bool) -> None:
         """Draw a dot, its limit, and unless it is a step, what it starts from."""
         canvas, is_narrow = self.canvas, self.canvas.is_narrow
-        if bar.is_framed:
-            edge = f"M1 {y - self.high + 14:.1f}h{canvas.width - 2}v{self.high - 2}H1z"
-            canvas.add("path", "ink", d=edge, stroke_width=1.5)
-        name_y = y - 16 if is_narrow else y
-        look = {"class_": "bold"} if bar.gflops else {}
-        canvas.write(6, name_y, bar.name, "ink" if bar.gflops else "soft", **look)
-        if not bar.gflops:
-            return
+        canvas.write(6, y - 16 if is_narrow else y, bar.name, class_="bold")
         x = self.x(bar.gflops)
         start = self.x(bar.before) if bar.before and not is_step else x
         color = "wait" if bar.gflops < bar.before else "c"

@@ -164,8 +164,8 @@ CHARTS = {
         levels=(_best("sgemm_64x64"), _best("sgemm_64x64_lds")),
     ),
     "ashraf_sgemv": PublishedChart(
-        "A matrix times a vector: {sgemv_n_reduce2:.0f} Gflop/s with a helper, {sgemv_n:.0f}"
-        " without",
+        "Helpers lift small sizes: at N = 768 three give {sgemv_n_reduce4 at 768:.0f} Gflop/s, none"
+        " {sgemv_n at 768:.0f}; at 3072 {sgemv_n_reduce4 at 3072:.0f} and {sgemv_n at 3072:.0f}",
         "Ashraf's plot of matrix times vector",
         NO_NUMBERS,
         {

@@ -124,7 +124,7 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[BlockSteps]) -> None:
         "A": {cell: (before[phase], y[i]) for (i, phase), cell in block.a.items()},
     }
     for n, (name, places) in enumerate(groups.items()):
-        _draw_group(sheet, name, places, [scene.groups[n] for scene in scenes], block.words)
+        _draw_group(sheet, name, places, [scene.groups[n] for scene in scenes])
     _draw_k(sheet, scenes, before)
     _draw_names(sheet, block, list(y.values()), before)
     blocks = [f"block {scene.where}" for scene in scenes]
@@ -175,7 +175,6 @@ def _draw_group(
     name: str,
     places: dict[tuple[int, int], tuple[float, float]],
     steps: Sequence[Cells],
-    words: int,
 ) -> None:
     """Draw register components at their ``places``: tinted boxes, numbers, and frames around
     accesses.
@@ -186,7 +185,7 @@ def _draw_group(
         f"cells {name}",
         x=x,
         y=y,
-        register=[f"r{register}.{'xyzw'[c : c + words]}" for register, c in places],
+        register=[f"r{register}.{'xyzw'[c]}" for register, c in places],
         key=np.arange(len(places)),
         lit=[0] * len(places),
         wrote=np.concatenate([cells.wrote for cells in steps]),
@@ -231,7 +230,7 @@ class _Map:
     @classmethod
     def of(cls, recording: Recording, block: Block) -> "_Map":
         shapes: Shapes = {
-            MATRICES[n]: (rows, texels * words // block.words)
+            MATRICES[n]: (rows, texels * words)
             for n, (rows, texels, words) in recording.textures.items()
             if n in MATRICES
         }

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.devices import Device
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
@@ -54,19 +53,10 @@ ACTIVITIES = (
 CLAUSE_VERBS = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
-#: How many wavefronts compute, and where its share is printed: pixels from the rows' right end.
-ALU_STATES = {
-    "idle": 0,
-    "one computes": 116,
-    "two compute": 302,
-    "three compute": 446,
-    "four compute": 588,
-}
-
-
-def count_full_speed_wavefronts(device: Device) -> int:
-    """Return how many wavefronts must compute at once for the engine's full speed: at most four."""
-    return min(device.alu_latency_clocks // device.bundle_clocks, len(ALU_STATES) - 1)
+#: How many wavefronts compute (two of them at the engine's full speed), and where its share is
+#: printed: pixels from the rows' right end.
+ALU_STATES = {"idle": 0, "one computes": 116, "two compute": 302}
+FULL_SPEED = 2  # wavefronts
 
 
 @dataclass(frozen=True)
@@ -132,7 +122,6 @@ def wavefronts(
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
 
-    device = drawn[0].device
     names = " and ".join(r.kernel for r in drawn)
     sheet = Sheet(f"Wavefronts of a SIMD engine: {names}")
     clocks = np.linspace(*window, FRAMES + 1)
@@ -147,12 +136,8 @@ def wavefronts(
         layout = _Layout(number * height, report.active_wavefronts, most)
         _draw_report(sheet, report, number, layout, clocks)
 
-    heights = "half height: only one wavefront, half speed"
-    at_full_speed = count_full_speed_wavefronts(device)
-    if at_full_speed != 2:
-        heights = f"full height: {at_full_speed} wavefronts, full speed"
     legend = sheet.legend(
-        (f"computes ({heights})", "alu", "box"),
+        ("computes (half height: only one wavefront, half speed)", "alu", "box"),
         ("stores", "c", "box"),
         ("in the texture unit", "texture", "box"),
         ("data in flight", "soft", "solid"),
@@ -347,12 +332,11 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
     percent = [f"{part} %" for part in range(101)]
-    most = count_full_speed_wavefronts(report.device)
     computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
-    count = count_overlaps(computes, window, most)
+    count = count_overlaps(computes, window, FULL_SPEED)
     shares = []
-    for n, (state, from_right) in zip(range(most + 1), ALU_STATES.items()):
-        high = 16 * n // most or 16
+    for n, (state, from_right) in enumerate(ALU_STATES.items()):
+        high = 16 * n // FULL_SPEED or 16
         color = "alu" if n else "wait"
         shares.append(draw_track(count, state, n, Bars(0, 0, alu + (16 - high) / 2, high), color))
         sheet.numbers(
@@ -371,8 +355,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     words = "the texture unit is busy"
     serving = draw_track(count, words, 1, Bars(0, 0, texture, 12), "texture")
 
-    # n of the `most` wavefronts give n / most of the ALU's speed.
-    computing = sum(n / most * share for n, share in enumerate(shares))
+    computing = sum(n / FULL_SPEED * share for n, share in enumerate(shares))
     for unit, busy, y, color in (("ALU", computing, alu, "alu"), ("TEX", serving, texture, "soft")):
         share = np.round(busy).astype(int)
         sheet.numbers(
