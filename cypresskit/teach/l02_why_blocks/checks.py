@@ -78,6 +78,33 @@ def check_whole_kernel(mine: Kernel) -> str:
     return describe_iteration(mine)
 
 
+def mistakes_in_ceiling(b, p, r, s):
+    """Return what each mistake gives."""
+    fed = r * b / s  # Gflop/s for which words arrive
+    return {
+        "no more than the peak, even if the fetches allow more.": fed,
+        "that is the peak alone; where a flop needs many words, the fetches decide.": p,
+        "solve bandwidth = F S / b for F: b multiplies, S divides.": min(p, r * b * s),
+        "bandwidth is in bytes, and a word has several.": min(p, r * b),
+        "bandwidth is in bytes, not bits.": min(p, fed / 8),
+        "a larger block needs fewer words a flop, so it allows more.": min(p, r / b / s),
+        "the bandwidth comes in GB/s: how many flops does a byte allow?": min(p, r),
+        "this is the bandwidth that the peak needs. The speed is limited by `bandwidth_gb_s`.": (
+            p * s / b
+        ),
+        "a factor of 2 is in W = 1/b already: b flops come from a word.": min(p, fed / 2),
+        "a block of b x b does b flops with each word.": min(p, r / s),
+        "this compares bandwidths. Return a speed: solve bandwidth = F S / b for F.": (
+            min(r, p * s / b)
+        ),
+        "the smaller of the two holds the kernel back, not the larger.": max(p, fed),
+        "a block's b * b multiply-adds take 2 b words, so b flops come from a word.": (
+            min(p, r * b * b / s)
+        ),
+        "W = 1/b: a multiplication and an addition count as two flops.": min(p, 2 * fed),
+    }
+
+
 @formula_exercise(
     [
         *((b, HD5870.single_gflops, HD5870.texture_gb_s, 4) for b in (8, 4, 1, 16)),
@@ -86,28 +113,7 @@ def check_whole_kernel(mine: Kernel) -> str:
         (12, HD5850.single_gflops, HD5850.texture_gb_s, 4),
         (1, HD5870.single_gflops, HD5870.memory_gb_s, 4),
     ],
-    lambda b, p, r, s: {
-        "no more than the peak, even if the fetches allow more.": r * b / s,
-        "that is the peak alone; where a flop needs many words, the fetches decide.": p,
-        "solve bandwidth = F S / b for F: b multiplies, S divides.": min(p, r * b * s),
-        "bandwidth is in bytes, and a word has several.": min(p, r * b),
-        "bandwidth is in bytes, not bits.": min(p, r * b / s / 8),
-        "a larger block needs fewer words a flop, so it allows more.": min(p, r / b / s),
-        "the bandwidth comes in GB/s: how many flops does a byte allow?": min(p, r),
-        "this is the bandwidth that the peak needs. The speed is limited by `bandwidth_gb_s`.": (
-            p * s / b
-        ),
-        "a factor of 2 is in W = 1/b already: b flops come from a word.": min(p, r * b / s / 2),
-        "a block of b x b does b flops with each word.": min(p, r / s),
-        "this compares bandwidths. Return a speed: solve bandwidth = F S / b for F.": (
-            min(r, p * s / b)
-        ),
-        "the smaller of the two holds the kernel back, not the larger.": max(p, r * b / s),
-        "a block's b * b multiply-adds take 2 b words, so b flops come from a word.": (
-            min(p, r * b * b / s)
-        ),
-        "W = 1/b: a multiplication and an addition count as two flops.": min(p, 2 * r * b / s),
-    },
+    mistakes_in_ceiling,
     "solve bandwidth = F S / b for F. Is that or the peak smaller?",
     " Gflop/s",
 )

@@ -109,19 +109,11 @@ def chain_bundles(count: int) -> int:
 TAKE_SLOTS = "scalar operations and doubles need slots, too: a scalar one takes one, a double four."
 
 
-@formula_exercise(
-    [
-        (5, 0, 0),
-        (6, 0, 0),
-        (130, 0, 0),
-        (3, 4, 0),
-        (2, 0, 64),
-        (70, 0, 64),
-        (12, 3, 2),
-        (0, 6, 6),
-        (0, 0, 0),
-    ],
-    lambda p, s, d: {
+def mistakes_in_least(p, s, d):
+    """Return what each mistake gives."""
+    slots = p + s + 4 * d
+    bundles = -(-slots // 5)
+    return {
         f"{TAKE_SLOTS} And bundles are whole: round up.": p / 5,
         f"{TAKE_SLOTS} And round up, not down.": p // 5,
         TAKE_SLOTS: -(-p // 5),
@@ -142,41 +134,50 @@ TAKE_SLOTS = "scalar operations and doubles need slots, too: a scalar one takes 
         ),
         "plain operations need slots, too: how many slots are there to fill in all?": max(s, d),
         "plain operations need slots, too. And a scalar operation fits beside a double.": s + d,
-        "a scalar operation takes a slot, too, not only its t.": (max(-(-(p + 4 * d) // 5), s, d)),
-        "a bundle has five slots: t takes plain operations, too.": (
-            max(-(-(p + s + 4 * d) // 4), s, d)
-        ),
-        "round up, not to the nearest.": max(round((p + s + 4 * d) / 5), s, d),
+        "a scalar operation takes a slot, too, not only its t.": max(-(-(p + 4 * d) // 5), s, d),
+        "a bundle has five slots: t takes plain operations, too.": max(-(-slots // 4), s, d),
+        "round up, not to the nearest.": max(round(slots / 5), s, d),
         "round up, not to the nearest. And all slots together are only one limit: what about t, and"
-        " doubles?": round((p + s + 4 * d) / 5),
+        " doubles?": round(slots / 5),
         "one too many where all bundles are full: `-(-a // b)` rounds up.": (
-            max((p + s + 4 * d) // 5 + 1, s, d)
+            max(slots // 5 + 1, s, d)
         ),
         "one too many where all bundles are full: `-(-a // b)` rounds up. And all slots together"
-        " are only one limit: what about t, and doubles?": (p + s + 4 * d) // 5 + 1,
+        " are only one limit: what about t, and doubles?": slots // 5 + 1,
         "a double leaves t free: it takes four slots.": max(-(-(p + s + 5 * d) // 5), s, d),
         "these are operations; a bundle holds up to five plain ones.": max(p, s, d),
-        "there are no half bundles: round up.": max((p + s + 4 * d) / 5, s, d),
-        "bundles are whole: round up.": (p + s + 4 * d) / 5,
+        "there are no half bundles: round up.": max(slots / 5, s, d),
+        "bundles are whole: round up.": slots / 5,
         "bundles are whole, and a double multiply-add takes four slots.": (p + s + d) / 5,
-        "bundles are whole: `//` rounds down, and you need to round up.": (p + s + 4 * d) // 5,
-        "these are slots; a bundle has five.": p + s + 4 * d,
+        "bundles are whole: `//` rounds down, and you need to round up.": slots // 5,
+        "these are slots; a bundle has five.": slots,
         "these are operations; a bundle holds up to five.": p + s + d,
         "all slots together are only one limit: two scalar operations can't share a bundle, nor"
-        " two doubles.": -(-(p + s + 4 * d) // 5),
+        " two doubles.": bundles,
         "all slots together are only one limit: two scalar operations can't share a bundle. And a"
         " double multiply-add takes four slots, not one.": -(-(p + s + d) // 5),
-        "a bundle that isn't full is one too: round up, not down.": max((p + s + 4 * d) // 5, s, d),
-        "each scalar operation needs a t slot, and a bundle has one.": (
-            max(-(-(p + s + 4 * d) // 5), d)
-        ),
-        "no two double multiply-adds fit into one bundle.": max(-(-(p + s + 4 * d) // 5), s),
+        "a bundle that isn't full is one too: round up, not down.": max(slots // 5, s, d),
+        "each scalar operation needs a t slot, and a bundle has one.": max(bundles, d),
+        "no two double multiply-adds fit into one bundle.": max(bundles, s),
         "a double multiply-add takes four slots.": max(-(-(p + s + d) // 5), s, d),
         "slots are shared: plain operations fit beside the others.": -(-p // 5) + s + d,
-        "a double leaves t free: a scalar operation fits there.": (
-            max(-(-(p + s + 4 * d) // 5), s + d)
-        ),
-    },
+        "a double leaves t free: a scalar operation fits there.": max(bundles, s + d),
+    }
+
+
+@formula_exercise(
+    [
+        (5, 0, 0),
+        (6, 0, 0),
+        (130, 0, 0),
+        (3, 4, 0),
+        (2, 0, 64),
+        (70, 0, 64),
+        (12, 3, 2),
+        (0, 6, 6),
+        (0, 0, 0),
+    ],
+    mistakes_in_least,
     "three things bound it: all slots together, the t slots, and the doubles. Which is the"
     " largest?",
 )

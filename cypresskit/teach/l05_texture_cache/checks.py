@@ -177,41 +177,40 @@ def limit(f, b, c):
     return f * RATE / max(4 * b, c)
 
 
-@formula_exercise(
-    [(256, 31, 128), (8, 89, 64), (128, 68, 256), (128, 68, 384), (512, 75, 320)],
-    lambda f, b, c: {
-        "the flops are those of one work-item; a wavefront has 64.": limit(f, b, c) / 64,
-        "a wavefront has 64 work-items, on 16 thread processors.": limit(f, b, c) / 4,
+def mistakes_in_ceiling(f, b, c):
+    """Return what each mistake gives."""
+    right = limit(f, b, c)
+    return {
+        "the flops are those of one work-item; a wavefront has 64.": right / 64,
+        "a wavefront has 64 work-items, on 16 thread processors.": right / 4,
         "an engine's 80 units are counted in `bundles`: use the 64 work-items of a wavefront.": (
-            1.25 * limit(f, b, c)
+            1.25 * right
         ),
         "an engine's 80 units are counted in `bundles`: use the 64 work-items of a wavefront. And"
-        " how many clocks are there in a second?": 1.25 * limit(f, b, c) / 0.85,
+        " how many clocks are there in a second?": 1.25 * right / 0.85,
         "`flops` already has two for each multiply-add, and a wavefront has 64 work-items, not the"
-        " 80 units of an engine.": 2.5 * limit(f, b, c),
+        " 80 units of an engine.": 2.5 * right,
         "a wavefront has 64 work-items, not the 80 units of an engine. And they compute and fetch"
         " at the same time: which takes longer?": 1.25 * f * RATE / (4 * b + c),
         "a wavefront has 64 work-items, not the 80 units of an engine. And a bundle takes 4"
         " clocks.": 1.25 * f * RATE / max(b, c),
         "these are the flops of a work-item per clock. How many work-items has a wavefront, how"
-        " many engines has the chip, and how many clocks has a second?": limit(f, b, c) / RATE,
+        " many engines has the chip, and how many clocks has a second?": right / RATE,
         "these are the flops of an engine per clock. How many engines are there, and how many"
-        " clocks in a second?": 64 * limit(f, b, c) / RATE,
+        " clocks in a second?": 64 * right / RATE,
         "these are the flops of an engine per clock, if it only fetched: the arithmetic takes its"
         " time as well, there are 20 engines, and a second has 0.85 billion clocks.": 64 * f / c,
         "this is a work-item's flops per clock, if it only fetched: which takes longer, fetches or"
         " arithmetic? Then: work-items of a wavefront, engines, clocks per second.": f / c,
-        "20 engines work at the same time: multiply.": limit(f, b, c) / 400,
-        "a higher clock makes the chip faster: multiply by 0.85.": limit(f, b, c) / 0.85**2,
-        "a bundle takes 4 clocks of a wavefront, and `clocks` counts single ones.": (
-            4 * limit(f, b, c)
-        ),
-        "there are 20 SIMD engines.": limit(f, b, c) / 20,
-        "how many clocks are there in a second?": limit(f, b, c) / 0.85,
-        "in Gflop/s: use the clock in GHz, 0.85.": 1e9 * limit(f, b, c),
-        "in Gflop/s: use the clock in GHz, 0.85, not 850.": 1e3 * limit(f, b, c),
-        "a multiply-add counts as two flops already.": 2 * limit(f, b, c),
-        "this is a time for each flop; the speed is flops over time.": 1 / limit(f, b, c),
+        "20 engines work at the same time: multiply.": right / 400,
+        "a higher clock makes the chip faster: multiply by 0.85.": right / 0.85**2,
+        "a bundle takes 4 clocks of a wavefront, and `clocks` counts single ones.": 4 * right,
+        "there are 20 SIMD engines.": right / 20,
+        "how many clocks are there in a second?": right / 0.85,
+        "in Gflop/s: use the clock in GHz, 0.85.": 1e9 * right,
+        "in Gflop/s: use the clock in GHz, 0.85, not 850.": 1e3 * right,
+        "a multiply-add counts as two flops already.": 2 * right,
+        "this is a time for each flop; the speed is flops over time.": 1 / right,
         "they compute and fetch at the same time: which takes longer?": f * RATE / (4 * b + c),
         "the iteration takes as long as its slower unit, not the faster one.": (
             f * RATE / min(4 * b, c)
@@ -225,7 +224,12 @@ def limit(f, b, c):
         "the texture unit has to keep up as well.": f * RATE / (4 * b),
         "a bundle takes 4 clocks. And the texture unit has to keep up as well.": f * RATE / b,
         "the arithmetic takes its time as well.": f * RATE / c,
-    },
+    }
+
+
+@formula_exercise(
+    [(256, 31, 128), (8, 89, 64), (128, 68, 256), (128, 68, 384), (512, 75, 320)],
+    mistakes_in_ceiling,
     "flops of a wavefront, over the clocks of an iteration, times engines, times clocks per second"
     " (in units of 10^9).",
     " Gflop/s",

@@ -95,7 +95,7 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
             helpers
         ),
         "y has the leaders' sums twice: at r3.x is a leader's own. "
-        "Its helper's are 16 bytes further.": (2 * leaders),
+        "Its helper's are 16 bytes further.": 2 * leaders,
         "y has the helpers' sums twice.": leaders + 2 * helpers,
         "4 bytes further is the leader's own second sum. Its helper's sums are 16 bytes further.": (
             leaders + shifted.ravel()

@@ -61,15 +61,21 @@ def check_balance(b, f, s, moved):
     return moved * s * f / (2 * b)
 
 
+def mistakes_in_size(p, b, f):
+    """Return what each mistake gives."""
+    balance = n_balance(b, f)
+    return {
+        "at N_balance itself the share is one half.": p * balance,
+        "that is right for one half alone; the share is N / (N + N_balance).": balance,
+        "inverted: a larger share needs a larger N.": (1 - p) / p * balance,
+        "at that N, transfers take this share of the *kernel's* time.": balance / p,
+        "transfers don't vanish: the share is N / (N + N_balance).": balance / (1 - p),
+    }
+
+
 @formula_exercise(
     [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
-    lambda p, b, f: {
-        "at N_balance itself the share is one half.": p * n_balance(b, f),
-        "that is right for one half alone; the share is N / (N + N_balance).": n_balance(b, f),
-        "inverted: a larger share needs a larger N.": (1 - p) / p * n_balance(b, f),
-        "at that N, transfers take this share of the *kernel's* time.": n_balance(b, f) / p,
-        "transfers don't vanish: the share is N / (N + N_balance).": n_balance(b, f) / (1 - p),
-    },
+    mistakes_in_size,
     "the share is N / (N + N_balance); solve that for N.",
 )
 def check_size_for(p, b, f):

@@ -340,58 +340,61 @@ def share_filled(n: int, k: int) -> float:
     return (n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
 
 
-@formula_exercise(
-    [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
-    lambda n, k: {
+def mistakes_in_filled(n, k):
+    """Return what each mistake gives."""
+    wavefronts = (n // 64) ** 2
+    slots = 20 * k  # of a round
+    rounds = -(-wavefronts // slots)
+    filled = share_filled(n, k)
+    return {
         "that is the last round alone; all of them count.": (
-            ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k
+            (wavefronts % slots or slots) / 20 / k
         ),
         "there are 20 engines, each with `active` wavefronts.": share_filled(n, k / 20),
-        "a partly filled round counts as a whole one: round up.": (n // 64) ** 2 / (20 * k),
+        "a partly filled round counts as a whole one: round up.": wavefronts / slots,
         "a last round that is full needs no other after it.": (
-            (n // 64) ** 2 / (((n // 64) ** 2 // (20 * k) + 1) * 20 * k)
+            wavefronts / ((wavefronts // slots + 1) * slots)
         ),
-        "that is the share that stays empty.": 1 - share_filled(n, k),
-        "`//` gives whole numbers only: a share needs `/`.": (
-            (n // 64) ** 2 // (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
-        ),
+        "that is the share that stays empty.": 1 - filled,
+        "`//` gives whole numbers only: a share needs `/`.": wavefronts // (rounds * slots),
         "this is how full the last round is, and 0 if it is full: all rounds count.": (
-            (n // 64) ** 2 % (20 * k) / (20 * k)
+            wavefronts % slots / slots
         ),
         "that counts the full rounds. Which share of the slots of all rounds has a wavefront?": (
-            (n // 64) ** 2 // (20 * k)
+            wavefronts // slots
         ),
-        "that counts the rounds. Which share of their slots has a wavefront?": (
-            -(-((n // 64) ** 2) // (20 * k))
-        ),
+        "that counts the rounds. Which share of their slots has a wavefront?": rounds,
         "round up, not to the nearest, and count rounds. Then: which share of their slots has a"
-        " wavefront?": round((n // 64) ** 2 / (20 * k)),
-        "that is upside down: wavefronts over slots.": 20 * k / (n // 64) ** 2,
+        " wavefront?": round(wavefronts / slots),
+        "that is upside down: wavefronts over slots.": slots / wavefronts,
         "a round has 20 engines with `active` wavefronts each: how many rounds is that, rounded"
-        " up?": (n // 64) ** 2 / k,
+        " up?": wavefronts / k,
         "the last round counts, too, with all its slots: not more than 1 can be filled.": (
-            min(1, (n // 64) ** 2 / (20 * k))
+            min(1, wavefronts / slots)
         ),
-        "that is a round's wavefronts on average. Over how many slots?": (
-            (n // 64) ** 2 / -(-((n // 64) ** 2) // (20 * k))
-        ),
+        "that is a round's wavefronts on average. Over how many slots?": wavefronts / rounds,
         "the full rounds are filled, but what is in the last one counts, too.": (
-            (n // 64) ** 2 // (20 * k) / -(-((n // 64) ** 2) // (20 * k))
+            wavefronts // slots / rounds
         ),
         "a wavefront computes 64 x 64 elements, a work-item 8 x 8. And the rounds are whole.": (
-            (n // 8) ** 2 / (20 * k)
+            (n // 8) ** 2 / slots
         ),
         "n is in elements: a wavefront computes 64 x 64 of them.": (
-            n**2 / (-(-(n**2) // (20 * k)) * 20 * k)
+            n**2 / (-(-(n**2) // slots) * slots)
         ),
-        "a share is between 0 and 1. This is in percent.": 100 * share_filled(n, k),
+        "a share is between 0 and 1. This is in percent.": 100 * filled,
         "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 elements.": (
             share_filled(8 * n, k)
         ),
         "there are n / 64 wavefronts along each side of C, so multiply.": (
-            n // 64 / (-(-(n // 64) // (20 * k)) * 20 * k)
+            n // 64 / (-(-(n // 64) // slots) * slots)
         ),
-    },
+    }
+
+
+@formula_exercise(
+    [(2048, 10), (1024, 10), (1280, 10), (1536, 12), (256, 10)],
+    mistakes_in_filled,
     "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
 )
 def check_filled(n, k):

@@ -199,6 +199,26 @@ def share_warps(r: int, t: int, s: int) -> int:
     return min(thread_blocks(r, t, s)) * t // 32
 
 
+def mistakes_in_warps(r, t, s):
+    """Return what each mistake gives."""
+    by_registers, by_memory, by_threads = thread_blocks(r, t, s)
+    blocks = min(by_registers, by_memory, by_threads)
+    return {
+        "thread blocks come whole: `//` rounds down.": (
+            min(65536 / (r * t), 233472 / (s + 1024), 2048 / t) * t / 32
+        ),
+        "thread blocks come whole.": min(65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64),
+        "each thread block takes 1,024 bytes more.": share_warps(r, t, max(s, 1) - 1024),
+        "these are thread blocks, not warps.": blocks,
+        "right for hardware that rounds a thread's registers up to multiples of 8: here leave that"
+        " out.": share_warps(-(-r // 8) * 8, t, s),
+        "these are threads: how many make a warp?": blocks * t,
+        "there are three limits, and the registers are only one.": by_registers * t // 32,
+        "shared memory is limited, too.": share_warps(r, t, 0),
+        "only 2,048 threads fit.": min(by_registers, by_memory) * t // 32,
+    }
+
+
 @formula_exercise(
     [
         (96, 64, 0),
@@ -209,22 +229,7 @@ def share_warps(r: int, t: int, s: int) -> int:
         (65, 64, 0),
         (40, 1024, 100000),
     ],
-    lambda r, t, s: {
-        "thread blocks come whole: `//` rounds down.": (
-            min(65536 / (r * t), 233472 / (s + 1024), 2048 / t) * t / 32
-        ),
-        "thread blocks come whole.": min(65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64),
-        "each thread block takes 1,024 bytes more.": share_warps(r, t, max(s, 1) - 1024),
-        "these are thread blocks, not warps.": min(thread_blocks(r, t, s)),
-        "right for hardware that rounds a thread's registers up to multiples of 8: here leave that"
-        " out.": share_warps(-(-r // 8) * 8, t, s),
-        "these are threads: how many make a warp?": min(thread_blocks(r, t, s)) * t,
-        "there are three limits, and the registers are only one.": (
-            thread_blocks(r, t, s)[0] * t // 32
-        ),
-        "shared memory is limited, too.": share_warps(r, t, 0),
-        "only 2,048 threads fit.": min(thread_blocks(r, t, s)[:2]) * t // 32,
-    },
+    mistakes_in_warps,
     "how many whole thread blocks do the registers allow, how many the shared memory, how many the"
     " threads?",
     " warps",
