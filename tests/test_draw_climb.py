@@ -134,7 +134,7 @@ def edits(make):
 
 def test_a_readers_sentence_is_computed(edits):
     climb = own_climb(edits)
-    assert climb.sentence == (
+    assert climb.title == (
         "45 to 1,988 Gflop/s in 4 edits, the chip alone. The record of 2010, as published: 2,014"
     )
     assert [bar.name for bar in climb.bars] == [STEPS[step].title for step in KEPT], "none beside"
@@ -185,5 +185,5 @@ def test_a_climb_of_side_steps_alone_says_which_are_saved(make, step):
     """None that is saved is said to be lost."""
     histories: dict = {}
     make(histories, step.name, f"{step.starter}; mine\n", step.targets.minimum)
-    said = own_climb(histories).sentence
+    said = own_climb(histories).title
     assert said == (f"Step {step.name} is saved. It is a side step: the climb begins with {FIRST}.")

@@ -306,24 +306,28 @@ class Axes(Canvas):
     def curve(
         self,
         name: str,
-        x: ArrayLike,
-        y: ArrayLike,
+        x: Sequence[float],
+        y: Sequence[float],
         color: str,
-        words: Sequence[str],
+        label: str,
         *,
         is_result: bool = False,
-        **look: Any,
     ) -> None:
-        """Draw a curve. A result is drawn when the reader asks for it."""
-        if is_result:
-            look |= {"class_": "result", "pathLength": 1}
-        self.line(name, x, y, color, **{"stroke_width": 2.5} | look)
-        later = "later" * is_result
+        """Draw a curve with a label at its end; of a single point, a dot. A result is drawn when
+        the reader asks for it.
+        """
+        words = [f"{label}: {number_text(up)} at {number_text(at)}" for at, up in zip(x, y)]
+        self.end(y[-1], label, color, is_result=is_result)
+        if len(words) == 1:
+            self.dot(name, x[0], y[0], color, *words)
+            return
+        look: dict[str, Any] = {"class_": "result", "pathLength": 1} if is_result else {}
+        self.line(name, x, y, color, stroke_width=2.5, **look)
         spots = [
             (said, at, up, element("circle", color, color, cx=at, cy=up, r=7, class_="spot"))
-            for said, at, up in zip(words, self.x(x), self.y(y), strict=True)
+            for said, at, up in zip(words, self.x(x), self.y(y))
         ]
-        self.group(name, spots, color, later)
+        self.group(name, spots, color, "later" * is_result)
 
     def dot(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
         """Draw a dot with a label near it."""

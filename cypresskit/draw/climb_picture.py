@@ -104,7 +104,7 @@ class Climb(Chart):
     def __init__(
         self, sentence: str, bars: Sequence[Bar], beside: Sequence[Bar] = (), note: str = ""
     ) -> None:
-        self.sentence, self.bars, self.beside = sentence, tuple(bars), tuple(beside)
+        self.bars, self.beside = tuple(bars), tuple(beside)
         rows = [*self.bars[::-1], *self.beside]
         about = "Simulated Gflop/s on AMD's Cypress (2009), on a logarithmic scale."
         if any(bar.ceiling for bar in self.bars):

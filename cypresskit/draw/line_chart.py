@@ -71,12 +71,7 @@ def line_chart(
             values = [curve[place] for place in xs]
             color = colors.get(name, "soft") if name != GUESS else "soft"
             is_result = bool(own) and name != GUESS
-            words = [f"{name}: {number_text(v)} at {number_text(at)}" for at, v in zip(xs, values)]
-            if len(xs) == 1:
-                axes.dot(name, xs[0], values[0], color, words[0])
-            else:
-                axes.curve(name, xs, values, color, words, is_result=is_result)
-            axes.end(values[-1], name, color, is_result=is_result)
+            axes.curve(name, xs, values, color, name, is_result=is_result)
         return axes
 
     rows = [

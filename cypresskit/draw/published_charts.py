@@ -303,9 +303,7 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
         x, y, error = np.array(rows[series]).T
         if error.any():
             axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), colors[series])
-        words = [f"{label}: {number_text(v)} at {number_text(at)}" for at, v in zip(x, y)]
-        axes.curve(series, x, y, colors[series], words)
-        axes.end(y[-1], label, colors[series])
+        axes.curve(series, x, y, colors[series], label)
     for series, (at, value) in plot.points.items():
         told = f"published {value:g} at {at:g}; {_compare(curves[series], at, value)}"
         axes.ring(f"published {series}", at, value, colors[series], told)
