@@ -131,9 +131,9 @@ class Climb(Chart):
         if not self.bars:
             return canvas
         rows.draw_scale(foot)
-        (left, low), *stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1]]
+        (start, low), *stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1]]
         path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in stairs)
-        canvas.add("path", "c", name="stairs", d=f"M{left:.1f} {low:.1f}{path}", stroke_width=2)
+        canvas.add("path", "c", name="stairs", d=f"M{start:.1f} {low:.1f}{path}", stroke_width=2)
         if others:
             head = "Other ideas, and what each starts from"
             canvas.write(0, below - row / 2 - 12, head, class_="bold")
