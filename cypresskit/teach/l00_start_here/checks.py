@@ -14,36 +14,40 @@ from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
 
 
-@formula_exercise(
-    [
-        (b.simd_engines, b.thread_processors, b.processing_elements, b.clock_ghz)
-        for b in (HD5870, HD5970, HD5850)
-    ]
-    + [(1, 1, 1, 0.85)],
-    lambda e, p, u, g: {
-        "a multiply-add is two operations.": e * p * u * g,
+def mistakes_in_peak(e, p, u, g):
+    """Return what each mistake gives."""
+    units = e * p * u
+    return {
+        "a multiply-add is two operations.": units * g,
         "a thread processor has several units, and each of them works.": 2 * e * p * g,
-        "10^9 is in GHz and in Gflop/s already.": 2e9 * e * p * u * g,
+        "10^9 is in GHz and in Gflop/s already.": 2e9 * units * g,
         "10^9 is in GHz and in Gflop/s already, and a multiply-add is two operations.": (
-            1e9 * e * p * u * g
+            1e9 * units * g
         ),
-        "0.85 is the clock of one of these chips: use `clock_ghz`.": 2 * e * p * u * 0.85,
+        "0.85 is the clock of one of these chips: use `clock_ghz`.": 2 * units * 0.85,
         "not every chip here has 5 units: use `units`.": 2 * e * p * 5 * g,
         "each unit of an engine's thread processors works: how many are there?": 2 * e * u * g,
         "this is one engine: how many has the chip?": 2 * p * u * g,
         "this is one thread processor: how many has an engine, and how many engines are there?": (
             2 * u * g
         ),
-        "these are the units. What does each of them do per second?": e * p * u,
+        "these are the units. What does each of them do per second?": units,
         "an engine *has* thread processors, and these have units: multiply.": 2 * (e + p + u) * g,
-        "the clock is in clocks per second: multiply by it.": 2 * e * p * u / g,
-        "10^9 is in GHz and in Gflop/s already: no other power of 10 is needed.": (
-            2e6 * e * p * u * g
-        ),
-        "a multiply-add is two operations; the 2 is there twice.": 4 * e * p * u * g,
-        "this is in Tflop/s. Return Gflop/s.": 2 * e * p * u * g / 1000,
-        "that counts the units: how many times a second does each of them work?": 2 * e * p * u,
-    },
+        "the clock is in clocks per second: multiply by it.": 2 * units / g,
+        "10^9 is in GHz and in Gflop/s already: no other power of 10 is needed.": (2e6 * units * g),
+        "a multiply-add is two operations; the 2 is there twice.": 4 * units * g,
+        "this is in Tflop/s. Return Gflop/s.": 2 * units * g / 1000,
+        "that counts the units: how many times a second does each of them work?": 2 * units,
+    }
+
+
+@formula_exercise(
+    [
+        (b.simd_engines, b.thread_processors, b.processing_elements, b.clock_ghz)
+        for b in (HD5870, HD5970, HD5850)
+    ]
+    + [(1, 1, 1, 0.85)],
+    mistakes_in_peak,
     "how many units has the chip in all, and how many flops does each do per second?",
     " Gflop/s",
 )

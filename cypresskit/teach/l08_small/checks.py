@@ -135,12 +135,13 @@ def useful(m: int, n: int, t: int) -> float:
     return m * n / (-(-m // t) * -(-n // t) * t * t)
 
 
-@formula_exercise(
-    [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
-    lambda m, n, t: {
-        "a share is between 0 and 1. This is in percent.": 100 * (1 - useful(m, n, t)),
-        "this is the share of useful arithmetic. Return the wasted share.": useful(m, n, t),
-        "compare with all that is computed, padding included.": 1 / useful(m, n, t) - 1,
+def mistakes_in_waste(m, n, t):
+    """Return what each mistake gives."""
+    share = useful(m, n, t)
+    return {
+        "a share is between 0 and 1. This is in percent.": 100 * (1 - share),
+        "this is the share of useful arithmetic. Return the wasted share.": share,
+        "compare with all that is computed, padding included.": 1 / share - 1,
         "a multiple of the tile isn't rounded up: it stays as it is.": (
             1 - m * n / ((m // t + 1) * (n // t + 1) * t * t)
         ),
@@ -152,7 +153,12 @@ def useful(m: int, n: int, t: int) -> float:
         "`%` gives what is beyond the last whole tile, not the zeros that fill one up.": (
             (m % t) * (n % t) / (m * n)
         ),
-    },
+    }
+
+
+@formula_exercise(
+    [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
+    mistakes_in_waste,
     "how many rows and columns are computed, and how many of them are useful?",
 )
 def check_waste(m, n, t):

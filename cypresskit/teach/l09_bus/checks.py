@@ -17,21 +17,28 @@ def product_seconds(n, b, f, matrices=3, size=8):
     return matrices * size * n**2 / b + kernel_seconds(n, f)
 
 
-@formula_exercise(
-    [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
-    lambda n, b, f: {
-        "that is the transfers alone; the kernel has to run as well.": 24 * n**2 / b,
-        "that is the kernel alone; the matrices have to travel as well.": kernel_seconds(n, f),
+def mistakes_in_seconds(n, b, f):
+    """Return what each mistake gives."""
+    transfers = 24 * n**2 / b
+    kernel = kernel_seconds(n, f)
+    return {
+        "that is the transfers alone; the kernel has to run as well.": transfers,
+        "that is the kernel alone; the matrices have to travel as well.": kernel,
         "that sends the old C as well: four matrices.": product_seconds(n, b, f, 4),
         "three matrices cross the bus, one after another: A and B, then C on its way back.": (
             product_seconds(n, b, f, 2)
         ),
         "a double takes 8 bytes.": product_seconds(n, b, f, size=4),
         "bandwidth is in bytes; a number has 8.": product_seconds(n, b, f, size=1),
-        "each of N * N elements takes N multiplications and N additions.": 24 * n**2 / b + n**3 / f,
-        "nothing overlaps here: the times add up.": max(24 * n**2 / b, kernel_seconds(n, f)),
+        "each of N * N elements takes N multiplications and N additions.": transfers + n**3 / f,
+        "nothing overlaps here: the times add up.": max(transfers, kernel),
         "that is in milliseconds.": 1e3 * product_seconds(n, b, f),
-    },
+    }
+
+
+@formula_exercise(
+    [(n, *both) for n, both in zip((1000, 2400, 512, 4096), TRIED)],
+    mistakes_in_seconds,
     "Add the two times: bytes / (bytes/s) for the bus, and operations / (operations/s).",
     " s",
 )
