@@ -84,11 +84,8 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     "product": lambda text: draw.product(called(text), 64),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
     "line_chart": line_chart,
-    "block_race": lambda text: ck.teach.register_block.block_race(
-        {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
-    ),
     "a sheet": sheet,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "digits explore lds_pitch lds_transpose".split()
+NO_TEXT = "block_race digits explore lds_pitch lds_transpose".split()
 NO_TEXT += ["climb", "roofline", "published", "split_k"]

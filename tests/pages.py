@@ -91,16 +91,14 @@ VIEWS = {
     "chip": lambda: draw.chip(reports()[1]),
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
-    "block_race": lambda: ck.teach.register_block.block_race(
-        ck.teach.register_block.block_runs((1, 2, 8))
-    ),
+    "block_race": lambda: register_block.block_race((1, 2, 8)),
     "timeline_default": gallery.VIEWS["timeline"][1],
     "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
 }
 #: As a lesson draws them, where that differs.
 IN_LESSONS = {
     "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
-    "block_race": lambda: register_block.block_race(register_block.block_runs()),
+    "block_race": register_block.block_race,
     "wavefronts": lambda: draw.wavefronts(n=256),
     "lds_transpose": ck.teach.lds.lds_transpose,
 }

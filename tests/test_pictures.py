@@ -370,7 +370,7 @@ def split_k(kernel: str) -> Picture:
 
 def block_race(*blocks: int) -> Picture:
     """A product of 8 x 8 x 8: a b x b block receives 2 b words for b b multiply-adds."""
-    player = ck.teach.register_block.block_race(ck.teach.register_block.block_runs(blocks))
+    player = ck.teach.register_block.block_race(blocks)
     clocks = np.linspace(0, 1024 // min(blocks), len(player)).astype(int)
     fetched = {
         b: [

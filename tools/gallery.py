@@ -30,10 +30,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
         "A work-item's 8 x 8 block fills up",
         lambda: draw.register_block("sgemm_tn"),
     ),
-    "block_race": (
-        "Blocks race: words per flop",
-        lambda: teach.register_block.block_race(teach.register_block.block_runs()),
-    ),
+    "block_race": ("Blocks race: words per flop", teach.register_block.block_race),
     "texture_fetch": (
         "Lines and clocks of a wavefront's fetches: TN against NN",
         draw.texture_fetch,

@@ -4,7 +4,7 @@ import base64
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,14 +45,9 @@ class Made(NamedTuple):
     high: int  #: pixels: its height when it plays
 
 
-def _race(sizes: Sequence[int]) -> Displayable:
-    lesson = teach.register_block
-    return lesson.block_race(lesson.block_runs(sizes))
-
-
 PICTURES = {
-    "two": Shown(lambda: _race((1, 2)), 0.3),
-    "race": Shown(lambda: _race((1, 2, 4, 8)), 0.3),
+    "two": Shown(lambda: teach.register_block.block_race((1, 2)), 0.3),
+    "race": Shown(teach.register_block.block_race, 0.3),
     "chip": Shown(lambda: draw.chip([simulate(kernel(LAST), n) for n in (4352, 2048, 1024)]), 0.45),
     "wavefronts": Shown(draw.wavefronts, 0.62),
     "nn": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_nn")),

@@ -6,16 +6,16 @@ C that each multiply-add adds to. Left out: time. A block that fetches fewer wor
 as if nothing else took time.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.block import find_block
-from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.machine.record import Recording
+from cypresskit.teach.l01_register_block.checks import block_runs
 
 FRAMES = 128
 # In pixels: an element of C, an element of A or B along k, where A and B begin, the gap to C.
@@ -29,22 +29,13 @@ SHADES = [f"{matrix} {0.1 + 0.1125 * n:.2f}" for matrix in "abc" for n in range(
 _Launch = dict[str, np.ndarray]
 
 
-def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
-    """Return a player of a race between launches of one product. ``runs`` maps a name to the
-    recordings of all work-items of a launch.
+def block_race(sizes: Sequence[int] = (1, 2, 4, 8)) -> Player:
+    """Return a player of a race between square blocks of some sizes, in a product of 8 x 8 matrices
+    (``block_runs``).
 
-    Raises ``ValueError`` if a run has no block in registers (see ``find_block``) or the products
-    differ in size.
-
-        ck.teach.register_block.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
+        ck.teach.register_block.block_race((1, 2))
     """
-    require_nonempty([runs], "pass a dict of launches by name, each with its recordings", Mapping)
-    launches = {
-        name: _events(sorted(run, key=lambda recording: recording.item))
-        for name, run in runs.items()
-    }
-    if len({(len(launch["C"]), *_sides(launch)) for launch in launches.values()}) != 1:
-        raise ValueError("these launches don't compute the same product, or only a part of it")
+    launches = {name: _events(run) for name, run in block_runs(sizes).items()}
     words = {name: len(launch["A"]) + len(launch["B"]) for name, launch in launches.items()}
     sheet = Sheet("Blocks race: which fetches the fewest words for a product?")
     most = max(words.values())

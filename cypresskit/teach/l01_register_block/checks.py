@@ -62,7 +62,7 @@ def bandwidths(sizes: Sequence[int]) -> dict[str, dict[int, float]]:
     }
 
 
-def block_runs(sizes: Sequence[int] = (1, 2, 4, 8)) -> dict[str, list[Recording]]:
+def block_runs(sizes: Sequence[int]) -> dict[str, list[Recording]]:
     """Record all work-items of a product of 8 x 8 matrices for ``block_race``, with a block of each
     of ``sizes``. Return the recordings by the block's name, "2 x 2".
     """
