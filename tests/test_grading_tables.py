@@ -152,6 +152,16 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
     assert course.PACKED in row["status"] and row["total"] == ""
 
 
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("copy", ["09_bus (2)", "09_bus-Copy1", "09_bus-1", "09_bus_2"])
+def test_of_a_file_and_its_copy_the_copy_s_explanation_counts(copy, tmp_path):
+    for name in (copy, "09_bus"):
+        put(tmp_path / f"in/ada/{name}.ipynb", sentence=f'ck.teach.explanation("in {name} so")')
+    assert graded(tmp_path / "in", tmp_path / "out", "--exercises", "09.1") == 0
+    (row,) = csv.DictReader((tmp_path / "out/explanations.csv").open(encoding="utf-8-sig"))
+    assert row["explanation"] == f"in {copy} so" and row[gradebook.BESIDE] == "ada: in 09_bus so"
+
+
 # -- what is told of an answer without a point
 
 

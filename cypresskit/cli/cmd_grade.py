@@ -179,7 +179,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
 
     hand_ins: dict[str, list] = {}  # by lesson
     tries: list[tuple] = []  # lesson, exercise, version
-    for notebook in student.notebooks:
+    for notebook in sorted(student.notebooks, key=lambda path: path.with_suffix("")):
         shown = printable_name(notebook)
         try:
             cells = submissions.read_cells(notebook)
