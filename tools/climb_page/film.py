@@ -1,6 +1,5 @@
 """The film at the page's top: what the chip answers to three texts of step 01a, as a recording."""
 
-from html import escape
 from typing import Any
 
 from cypresskit.editing.dynamic_answers import judged_kernel
@@ -9,7 +8,7 @@ from cypresskit.editing.steps import MARK, STEPS
 from cypresskit.gains import REFERENCE
 from cypresskit.teach.climb import explain_wrong_product
 from cypresskit.timing import simulate
-from tools.climb_page.kernels import NAMES, colored, roles
+from tools.climb_page.kernels import NAMES, roles
 from tools.climb_page.numbers import speed
 
 STEP = STEPS["01a"]
@@ -56,20 +55,3 @@ def _frame(rows: list[str], at: int, line: str) -> dict[str, Any]:
         "says": hint.split(". ")[0].rstrip(".") + ".",
         "gflops": round(simulate(seen.kernel, REFERENCE).gflops) if seen.right else 0,
     }
-
-
-def still(tape: dict[str, Any]) -> str:
-    """Return the recording's end as HTML, for a page without scripts."""
-    last = tape["frames"][-1]
-    lines = [last["line"] if row == HOLE else row for row in tape["loop"]]
-    code = "".join(
-        f"<span><u>{number}</u>{colored(line, tape['roles'])}\n</span>"
-        for number, line in enumerate(lines, tape["first"])
-    )
-    cells = "".join(f"<i>{number}</i>" for row in last["c"] for number in row)
-    return (
-        f'<pre class="film-code">{code}</pre><div class="film-out">'
-        f'<div><p class="label">C</p><div class="grid">{cells}</div></div>'
-        f'<div><p class="film-speed is-right"><b>{last["gflops"]}</b><span>Gflop/s</span></p>'
-        f'<p class="film-says right">{escape(last["says"])}</p></div></div>'
-    )

@@ -7,17 +7,17 @@ values: 4 x 4 to 8 x 8 then is two fetches and twelve products.
 
 import difflib
 import re
-from collections.abc import Iterator
 from functools import cache
 from html import escape
 from typing import NamedTuple
+
+from markupsafe import Markup
 
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import LARGER, Timed
 from cypresskit.kernels import Kernel
 from cypresskit.timing import Report, simulate
 
-SHOWN_LINES = 9  # of a diff; the others are folded
 NAMES = (
     ("sample_resource(0)_sampler(0)", "sample_A"),
     ("sample_resource(1)_sampler(1)", "sample_B"),
@@ -167,7 +167,7 @@ def roles(name: str) -> dict[str, str]:
     return found
 
 
-def colored(line: str, holds: dict[str, str]) -> str:
+def colored(line: str, holds: dict[str, str]) -> Markup:
     """Return a line as HTML, in which a register has the color of the matrix that it holds."""
 
     def span(found: re.Match) -> str:
@@ -175,29 +175,14 @@ def colored(line: str, holds: dict[str, str]) -> str:
         return f'<span class="{role}">{found[0]}</span>' if role else found[0]
 
     words = re.sub(r"^(\s*)([\w\[\],]+)", r"\1<b>\2</b>", escape(line))
-    return REGISTER.sub(span, words)
+    return Markup(REGISTER.sub(span, words))
 
 
-def code(name: str) -> str:
-    """Return a step's diff as HTML, folded after ``SHOWN_LINES`` lines."""
-    rows = list(_rows(name))
-    shown, folded = "".join(rows[:SHOWN_LINES]), rows[SHOWN_LINES:]
-    more = ""
-    if folded:
-        summary = f"<summary>{len(folded)} more line{'s' * (len(folded) > 1)}</summary>"
-        more = f'<details>{summary}<pre class="il">{"".join(folded)}</pre></details>'
-    return f'<pre class="il" tabindex="0">{shown}</pre>{more}'
-
-
-def _rows(name: str) -> Iterator[str]:
-    """Yield the lines of a diff as HTML."""
-    signs = {"+": ("ins", "add", "added: "), "-": ("del", "del", "removed: ")}
+def diff(name: str) -> list[tuple[str, Markup]]:
+    """Return a step's ``changes``, with their lines as HTML. In a loop, registers hold matrices."""
+    shown, rows = KERNELS[name], []
+    is_loop, _ = PARTS[shown.part]
     for sign, line in changes(name):
-        if sign == "~":
-            dots = "\N{MIDLINE HORIZONTAL ELLIPSIS}"
-            yield f'<span class="row gap" aria-hidden="true">{dots}\n</span>'
-            continue
-        tag, kind, words = signs.get(sign, ("span", "", ""))
-        told = f'<span class="hidden">{words}</span>' * bool(words)
-        text = colored(line, roles(KERNELS[name].before if sign == "-" else name))
-        yield f'<{tag} class="row {kind}" data-sign="{sign}">{told}{text}\n</{tag}>'
+        holds = roles(shown.before if sign == "-" else name) if is_loop else {}
+        rows.append((sign, colored(line, holds)))
+    return rows

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit import published, today
-from cypresskit.gains import FIGURES, Timed, idea_of
-from cypresskit.timing import simulate_published
+from cypresskit.editing.steps import reference_kernel
+from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
+from cypresskit.timing import simulate, simulate_published
 from tools.climb_page.kernels import KERNELS, LAST, before, report
 
 PAPER = "sgemm_tn"  # the published kernel
@@ -51,6 +52,7 @@ def names() -> dict[str, Any]:
         "as_measured": lambda: simulate_published(PAPER, n).gflops,
         "left_out": left_out,
         "generated": lambda: FIGURES[Timed("block_12x8x3")].gflops,
+        "unrolled": lambda k: simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops,
         "h200": _gain_today,
     }
 
@@ -80,15 +82,7 @@ def gain(name: str) -> tuple[str, str]:
     return f"{MINUS}{100 * (1 - factor):.0f} % of {old:,.0f}", "down"
 
 
-def gauges(name: str) -> str:
-    """Return how busy each unit is, as bars in HTML, and which of them is the limit."""
-    held = report(name)
-    rows = []
-    for unit, words in UNITS.items():
-        share = 100 * held.busy.get(unit, 0)
-        if unit != "LDS" or share >= 1:
-            kind = ' class="most"' * (unit == held.bound)
-            bar = f'<i style="--share:{share:.1f}%"></i>'
-            rows.append(f"<li{kind}><span>{words}</span>{bar}<b>{share:.0f} %</b></li>")
-    label = f"How busy each unit is; the limit: {LIMITS[held.bound]}"
-    return f'<p class="label">{label}</p><ul class="gauges">{"".join(rows)}</ul>'
+def gauges(name: str) -> dict[str, float]:
+    """Return how busy each unit is, in percent, by its name in ``UNITS``; not an unused LDS."""
+    shares = {unit: 100 * report(name).busy.get(unit, 0) for unit in UNITS}
+    return {unit: share for unit, share in shares.items() if unit != "LDS" or share >= 1}

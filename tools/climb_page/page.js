@@ -31,18 +31,6 @@
   const tape = JSON.parse($("#recording").textContent)
   const film = $("#film")
   const [empty, wrong, right] = tape.frames
-  const code = document.createElement("pre")
-  code.className = "film-code"
-  tape.loop.forEach((row, n) => {
-    const line = document.createElement("span")
-    const number = document.createElement("u")
-    number.textContent = String(tape.first + n)
-    const words = document.createElement("span")
-    if (row.trim() === "@") [line.className, words.className] = ["now", "typed"]
-    else words.append(...colored(row))
-    line.append(number, words, "\n")
-    code.append(line)
-  })
   /** A line of code, with registers in the color of the matrix that they hold. */
   function colored(text) {
     return text.split(/(\br\d+(?:\.\w+)?)/).map((piece) => {
@@ -52,23 +40,9 @@
       return span
     })
   }
-  const typed = $(".typed", code)
-  const out = document.createElement("div")
-  out.className = "film-out"
-  out.innerHTML =
-    '<div><p class="label">C</p><div class="grid"></div></div><div><p class="film-speed"><b></b><span>Gflop/s</span></p></div>'
-  const says = document.createElement("p")
-  says.className = "film-says"
-  const speed = $(".film-speed", out)
-  const grid = $(".grid", out)
-  const cells = Array.from({length: 64}, (_, n) => {
-    const cell = document.createElement("i")
-    cell.style.setProperty("--n", String(n))
-    grid.append(cell)
-    return cell
-  })
-  out.lastElementChild.append(says)
-  film.replaceChildren(code, out)
+  const [typed, speed, says] = [".typed", ".film-speed", ".film-says"].map((part) => $(part, film))
+  const cells = all(".grid i")
+  for (const [n, cell] of cells.entries()) cell.style.setProperty("--n", String(n))
 
   function paint(frame) {
     cells.forEach((cell, n) => {

@@ -21,12 +21,19 @@ HERE = Path(__file__).parent
 WIDE, NARROW = 1040, 358  # pixels, of a picture on a desktop and on a phone
 #: What the pictures are made of.
 SOURCES = """
-    cypresskit tools/stills.py tools/climb_page/kernels.py tools/climb_page/page.css
+    cypresskit tools/stills.py tools/climb_page/kernels.py tools/climb_page/pictures.css
     tools/climb_page/fonts tools/climb_page/pictures.py
 """.split()
-PHONE = "(max-width: 700px)"
-PREVIEW = 1200, 630  # pixels, of the image where the page's link is sent
-DARK = "(prefers-color-scheme: dark)"
+PHONE, DARK = "(max-width: 700px)", "(prefers-color-scheme: dark)"
+#: The screens that a picture has an image for, each with its width and colors. The first counts
+#: whose query is true.
+SCREENS = {
+    f"{PHONE} and {DARK}": (NARROW, "dark"),
+    PHONE: (NARROW, "light"),
+    DARK: (WIDE, "dark"),
+    "": (WIDE, "light"),
+}
+PREVIEW = 1280, 672  # pixels, of the image where the page's link is sent
 
 
 class Shown(NamedTuple):
@@ -40,9 +47,8 @@ class Made(NamedTuple):
     """What the page shows of a picture."""
 
     text: str  #: for its image
-    still: tuple[str, int, int]  #: file, width and height of its image; file "": there is none
-    sources: list[tuple[str, str, int, int]]  #: images for other screens, each after its query
     high: int  #: pixels: its height when it plays
+    images: list[tuple[str, str, int, int]]  #: for each of ``SCREENS``: file, width and height
 
 
 PICTURES = {
@@ -57,7 +63,7 @@ PICTURES = {
 
 def style() -> str:
     """Return the style sheet of a page with one picture: the page's fonts, in the sheet."""
-    page = (HERE / "page.css").read_text(encoding="utf-8").partition("/* end of fonts */")[0]
+    page = (HERE / "pictures.css").read_text(encoding="utf-8")
 
     def inside(found: re.Match) -> str:
         data = (HERE / "fonts" / found[1]).read_bytes()
@@ -81,61 +87,43 @@ def write(site: Path) -> dict[str, Made]:
 
 def _make(folder: Path) -> None:
     """Make the pictures' scripts and images, and ``pictures.json`` with what is made of each."""
-    drawn = {name: shown.make() for name, shown in PICTURES.items()}
-    pages = [picture.to_html() for picture in drawn.values()]
     shares = [shown.share for shown in PICTURES.values()]
-    made = {}
-    for name, page in zip(drawn, pages):
+    drawn = {name: shown.make() for name, shown in PICTURES.items()}
+    placed = []
+    for name, picture in drawn.items():
+        page = picture.to_html()
         script = f"climb.put({json.dumps(name)}, {json.dumps(page)})\n"
         (folder / f"{name}.js").write_text(script, encoding="utf-8")
-    placed = [
-        f'<div class="stage" data-picture="{name}">{page}</div>' for name, page in zip(drawn, pages)
-    ]
-    taken = {
-        (width, scheme): list(
-            stills.take(placed, shares, width=width, scheme=scheme, style=style())
-        )
-        for width in (WIDE, NARROW)
-        for scheme in ("light", "dark")
-    }
-    for n, (name, picture) in enumerate(drawn.items()):
-        files = {}
-        for (width, scheme), images in taken.items():
-            image = images[n]
-            file = f"{name}_{width}_{scheme}.webp" if image.image else ""
-            files[width, scheme] = file, image.width, image.height
-            if file:
-                (folder / file).write_bytes(image.image)
-        still = files[WIDE, "light"]
-        queries = {
-            f"{PHONE} and {DARK}": (NARROW, "dark"),
-            PHONE: (NARROW, "light"),
-            DARK: (WIDE, "dark"),
-        }
-        sources = [(query, *files[key]) for query, key in queries.items()] if still[0] else []
+        placed.append(f'<div class="stage" data-picture="{name}">{page}</div>')
+    images: dict[str, list] = {name: [] for name in drawn}
+    high = {}
+    for query, (width, scheme) in SCREENS.items():
+        taken = stills.take(placed, shares, width=width, scheme=scheme, style=style())
+        for name, still in zip(drawn, list(taken)):
+            file = f"{name}_{width}_{scheme}.webp"
+            if still.image:
+                (folder / file).write_bytes(still.image)
+                images[name].append((query, file, still.width, still.height))
+            high[name] = still.playing  # on the last screen, at the end
+    made = {}
+    for name, picture in drawn.items():
         text = " ".join(repr(picture).replace(ADVICE, "").split())[:300]
-        high = taken[WIDE, "light"][n].playing
-        made[name] = Made(text, still, sources, high)
+        made[name] = Made(text, high[name], images[name])
     (folder / "pictures.json").write_text(json.dumps(made), encoding="utf-8")
 
 
-def card(title: str, words: str, climb: str) -> str:
-    """Return the page of the preview's image: title, sentence and climb (HTML)."""
-    page = (HERE / "page.css").read_text(encoding="utf-8").partition("/* end of fonts */")[2]
-    inside = f'<div class="card"><div><h1>{title}</h1><p>{words}</p></div><nav>{climb}</nav></div>'
-    return (
-        f"<!DOCTYPE html><style>{style()}{page}</style>"
-        f'<body class="cypresskit" data-look="light">{inside}</body>'
-    )
-
-
-def write_preview(file: Path, page: str) -> None:
-    """Write the image of a ``card``, for where the page's link is sent; none without Chromium."""
+def write_preview(site: Path) -> None:
+    """Write the image for places where the site's link is sent: the first page's top, at rest. None
+    without Chromium.
+    """
     if not find_chromium():
         return
     with chromium() as browser:
         width, height = PREVIEW
-        tab = browser.new_page(viewport={"width": width, "height": height})
-        tab.set_content(page)
-        tab.evaluate("document.fonts.ready.then(() => true)")
-        file.write_bytes(tab.screenshot())
+        page = browser.new_page(
+            viewport={"width": width, "height": height}, reduced_motion="reduce"
+        )
+        page.goto((site / "index.html").absolute().as_uri())
+        page.add_style_tag(content="#steps { display: none }")
+        page.evaluate("document.fonts.ready.then(() => true)")
+        page.screenshot(path=site / "climb/preview.png")
