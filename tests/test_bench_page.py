@@ -575,8 +575,40 @@ class Strict(SilentHandler):
         super().end_headers()
 
 
+class Gone(SilentHandler):
+    """Is gone when the library is requested."""
+
+    def do_GET(self) -> None:
+        if not self.path.endswith("library.zip.gz"):
+            super().do_GET()
+
+
+class Failing(SilentHandler):
+    """Refuses the library."""
+
+    def do_GET(self) -> None:
+        if self.path.endswith("library.zip.gz"):
+            self.send_error(503)
+        else:
+            super().do_GET()
+
+
+class Cut(SilentHandler):
+    """Is gone after the first bytes of Python."""
+
+    def copyfile(self, source, outputfile) -> None:
+        if self.path.endswith("python.wasm.gz"):
+            outputfile.write(source.read(100_000))
+        else:
+            super().copyfile(source, outputfile)
+
+
+SERVERS = [(Plain, "script"), (Strict, "policy")]
+SERVERS += [(Gone, "network"), (Failing, "network"), (Cut, "network")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("server", "problem"), [(Plain, "script"), (Strict, "policy")])
+@pytest.mark.parametrize(("server", "problem"), SERVERS)
 def test_a_server_that_a_browser_refuses_is_named(server, problem, folder, page):
     with served(folder, server) as address:
         page.goto(f"{address}/bench/")

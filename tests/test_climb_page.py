@@ -309,6 +309,34 @@ def test_a_link_leads_to_its_step(site, page):
 
 
 @pytest.mark.slow
+def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(f"{(site / 'index.html').as_uri()}?step=lds")
+    current = page.locator(".rail [aria-current]")
+    current.wait_for(state="attached")
+    page.locator(".menu summary").click()
+    page.locator("h3").last.click()
+    assert page.locator(".menu[open]").count() == 0
+    page.evaluate("document.getElementById('measured').scrollIntoView({behavior: 'instant'})")
+    current.wait_for(state="detached")
+    assert page.locator("#here").inner_text() == ""
+
+
+@pytest.mark.slow
+def test_without_a_network_try_it_says_so(site, page):
+    """Until the workbench has come once."""
+    page.set_viewport_size({"width": 1366, "height": 768})
+    with served(site) as address:
+        page.goto(address)
+        page.context.set_offline(True)
+        try:
+            page.locator("[id='03'] .try").click()
+            assert "no network" in page.locator("[id='03'] .note").inner_text()
+        finally:
+            page.context.set_offline(False)
+
+
+@pytest.mark.slow
 def test_a_copied_link_leads_to_its_step(site, page):
     """On a phone, where the workbench isn't opened."""
     page.set_viewport_size({"width": 390, "height": 844})

@@ -89,6 +89,8 @@ PROBLEMS = {
     " allows no scripts of its site.",
     "policy": "This server forbids WebAssembly: its Content-Security-Policy needs"
     " 'wasm-unsafe-eval' in script-src.",
+    "network": "A file of this page didn't arrive: the network or the server is gone. Load the page"
+    " again when it is back.",
     "other tab": "The workbench is open in another tab, which saves your texts. What you type here"
     " isn't saved.",
     "no storage": "This browser saves nothing of what you type. Share a link before you leave.",

@@ -200,7 +200,7 @@ class Bench {
     if (type === "loaded" && !this.shown) this.progress(data.bytes)
     if (type === "stage" && !this.shown) showStatus(data.text)
     if (type === "opened" && data.step === page.step) this.show(data.replaced)
-    if (type === "failed") this.fail(data.message)
+    if (type === "failed") this.fail(data.message, data.isLost)
     if (type === "say" && this.opened) this.hear(content)
     if (type === "rested") this.pending -= 1
     if (type === "files") this.saving = this.save(data)
@@ -332,7 +332,7 @@ class Bench {
     showStatus(`${why} Python restarts …`, "failed")
   }
 
-  fail(why) {
+  fail(why, isLost = false) {
     this.worker.onmessage = null // what it still loads is no news
     if (this.opened && this.newest?.text !== this.crashed) {
       this.crashed = this.newest?.text
@@ -340,7 +340,7 @@ class Bench {
       return
     }
     bar.hidden = true
-    showStatus(explain(why), "failed")
+    showStatus(isLost ? begin.problems.network : explain(why), "failed")
   }
 }
 

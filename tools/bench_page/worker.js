@@ -16,20 +16,28 @@ let module // the name of Python's own module
 /** @type {any} */
 let python
 
+let isLost = false // a file: the network or the server is gone
+/** @type {(error: unknown) => never} */
+const lose = (error) => {
+  isLost = true
+  throw error
+}
+
 /** Fetch a file of the site and unpack it, unless the browser has: some servers say that it is
  * packed. Report the bytes as they arrive. */
 async function fetched(name) {
-  const reply = await fetch(new URL(name, HERE))
-  if (!reply.ok || !reply.body) throw new Error(`${name}: ${reply.status}`)
+  const reply = await fetch(new URL(name, HERE)).catch(lose)
+  if (!reply.ok || !reply.body) return lose(new Error(`${name}: ${reply.status}`))
   const reader = reply.body.getReader()
-  let part = await reader.read()
+  const read = () => reader.read().catch(lose)
+  let part = await read()
   const isPacked = part.value?.[0] === 0x1f && part.value[1] === 0x8b
   const body = new ReadableStream({
     async pull(to) {
       if (part.done) return to.close()
       postMessage({type: "loaded", bytes: part.value.length})
       to.enqueue(part.value)
-      part = await reader.read()
+      part = await read()
     },
   })
   return isPacked ? body.pipeThrough(new DecompressionStream("gzip")) : body
@@ -136,7 +144,7 @@ async function work() {
   busy = false
 }
 
-const failed = (error) => postMessage({type: "failed", message: String(error)})
+const failed = (error) => postMessage({type: "failed", message: String(error), isLost})
 let begun
 
 addEventListener("message", ({data}) => {

@@ -215,11 +215,17 @@
   }
   const look = () => {
     const line = innerHeight * 0.45
-    arrive(steps.findLast((step) => step.getBoundingClientRect().top < line))
+    const isPast = (element) => element.getBoundingClientRect().top < line
+    arrive(isPast($("#measured")) ? undefined : steps.findLast(isPast))
   }
   addEventListener("scroll", look, {passive: true})
   addEventListener("resize", look)
   look()
+
+  addEventListener("click", ({target}) => {
+    const menu = $(".menu")
+    if (!menu.contains(target)) menu.open = false
+  })
 
   // -- Try it: the workbench in a step's place. Its frame moves from step to step, and its Python goes on.
 
@@ -335,6 +341,8 @@
       if (location.protocol === "file:") return note(step, $("main").dataset.file)
       if (NARROW.matches) return offer(step, button)
       if (open?.step === step) return close()
+      if (!bench && !navigator.onLine && !navigator.serviceWorker.controller)
+        return note(step, "There is no network, from which the workbench comes, once.")
       show(step, button)
     })
   }
