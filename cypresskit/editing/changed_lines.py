@@ -29,7 +29,6 @@ from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.verification import Verification, taking_twice_k, verify
 from cypresskit.editing.line_repairs import (
     ARITHMETIC,
-    PRODUCTS,
     REGISTER,
     TESTS,
     exchanges,
@@ -236,9 +235,8 @@ class _Search:
         """Return the fault that a variant repairs, or else what changed lines do, or None.
 
         First, moved lines are put back, and each change is undone; then changed lines are repaired.
-        By the notes of an incorrect element, a product isn't at fault if an element isn't read. If
-        C is correct, tests of a loop are repaired, and lines that lead to what was found. A value
-        that was never set tells more than changes undone.
+        If C is correct, tests of a loop are repaired, and lines that lead to what was found. A
+        value that was never set tells more than changes undone.
         """
         kinds = [each.about for each in self.notes]
         if "repeated" in kinds and kinds[0] == "count":
@@ -248,21 +246,12 @@ class _Search:
         own = [change.at for change in self.changes if change.new]
         counts = [self.words[at][:2] for at in own if self.words[at][0] == "add"]
         own[:0] = [n for n, line in enumerate(self.words) if line[:2] in counts and n not in own]
-        if "unread" in kinds:
-            own = [
-                at
-                for at in own
-                if self._target(at) in self.addresses or not self._starts(at, PRODUCTS)
-            ]
-        replaced = [change for change in self.changes if self._is_replaced(change)]
-        kept = [change for change in self.changes if change not in replaced]
-        found = None if self.unset else self._best(self._undone(kept))
+        found = None if self.unset else self._best(self._undone(self.changes))
         if not self.wrong.any():
             tests = [at for at in own if self._starts(at, TESTS)]
             found = found or self._best(self._repairs(tests))
             own = [at for at in own if at + 1 in self.near]
         found = found or self._best(self._repairs(own))
-        found = found or (None if self.unset else self._best(self._undone(replaced)))
         if found and found.fault.kind == "exchange":
             return self._either(found.fault, own)
         return found.fault if found else self._placed()
@@ -315,19 +304,10 @@ class _Search:
 
     # Changes undone
 
-    def _is_replaced(self, change: LineChange) -> bool:
-        """Return whether the reader wrote other lines in place of those that were deleted: there,
-        or with the same opcode and result.
-        """
-        mine = [self.words[n - 1][:2] for n in self.own]
-        alike = any(words_of(line)[:2] in mine for line in change.old)
-        return not change.new and (alike or bool(self.own & {change.at, change.at + 1}))
-
     def _undone(self, changes: Sequence[LineChange]) -> Iterator[Variant]:
         """Yield the variants with moved lines put back, then those with a change undone."""
         moved = [each for each in changes if each.moved is not None]
         yield from (self._moved(each.at, each.moved or 0, whole=False) for each in moved)
-        named = any(each.about == "factor" for each in self.notes)
         for change in reversed(changes):
             fault = None
             if change.new and change.old:
@@ -339,16 +319,13 @@ class _Search:
                 yield Variant((change,), fault, whole=False)
             elif change.old[MISSING:] and not change.new:
                 continue  # it is being written anew
-            elif change.old and not (change.old[1:] and named):
+            elif change.old:
                 yield Variant((change,), self._without(change))
 
     def _moved(self, at: int, place: int, whole: bool) -> Variant:
-        """Return the variant with a line moved to right before another. It counts only if C becomes
-        correct, too, where a note says which factor that line should have.
-        """
+        """Return the variant with a line moved to right before another."""
         moved = LineChange(at), LineChange(place, (self.lines[at],), 0)
-        is_told = any(each.about == "factor" and each.line == at + 1 for each in self.notes[:1])
-        return Variant(moved, note("place", at + 1, before=place + 1), whole or is_told)
+        return Variant(moved, note("place", at + 1, before=place + 1), whole)
 
     def _without(self, change: LineChange) -> Note:
         """Return the fault if the product is correct without a change."""
