@@ -272,6 +272,7 @@ def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page)
     with served(site) as address:
         page.goto(f"{address}/")
         page.locator("#first").click()
+        assert page.evaluate("document.activeElement.closest('.step').id") == "01a"
         page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     page.goto(f"{address}/?step=12")  # nobody serves it any more
     play_all(page)
@@ -314,9 +315,11 @@ def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
     page.goto(f"{(site / 'index.html').as_uri()}?step=lds")
     current = page.locator(".rail [aria-current]")
     current.wait_for(state="attached")
-    page.locator(".menu summary").click()
-    page.locator("h3").last.click()
-    assert page.locator(".menu[open]").count() == 0
+    for leave in (page.locator("h3").last.click, lambda: page.keyboard.press("Escape")):
+        page.locator(".menu summary").click()
+        assert page.locator(".menu[open]").count() == 1
+        leave()
+        assert page.locator(".menu[open]").count() == 0
     page.evaluate("document.getElementById('measured').scrollIntoView({behavior: 'instant'})")
     current.wait_for(state="detached")
     assert page.locator("#here").inner_text() == ""

@@ -54,6 +54,7 @@
     says.textContent = frame.says
     says.className = `film-says ${isRight ? "right" : frame.line ? "wrong" : ""}`
     speed.className = `film-speed ${isRight ? "is-right" : frame.line ? "is-wrong" : ""}`
+    $("span", speed).textContent = isRight ? "Gflop/s" : "Gflop/s in step 1" // C has none yet
   }
   function write(text, at = text.length) {
     typed.replaceChildren(...colored(text.slice(0, at)))
@@ -222,10 +223,12 @@
   addEventListener("resize", look)
   look()
 
-  addEventListener("click", ({target}) => {
-    const menu = $(".menu")
-    if (!menu.contains(target)) menu.open = false
-  })
+  const menu = $(".menu")
+  /** @type {(event: any) => void} */
+  const closeMenu = ({target, key}) => {
+    if (key ? key === "Escape" : !menu.contains(target)) menu.open = false
+  }
+  for (const sign of ["click", "focusin", "keydown"]) addEventListener(sign, closeMenu)
 
   // -- Try it: the workbench in a step's place. Its frame moves from step to step, and its Python goes on.
 
@@ -341,7 +344,7 @@
       if (location.protocol === "file:") return note(step, $("main").dataset.file)
       if (NARROW.matches) return offer(step, button)
       if (open?.step === step) return close()
-      if (!bench && !navigator.onLine && !navigator.serviceWorker.controller)
+      if (!bench && !navigator.onLine && !navigator.serviceWorker?.controller)
         return note(step, "There is no network, from which the workbench comes, once.")
       show(step, button)
     })
@@ -349,7 +352,9 @@
   $("#first").addEventListener("click", (event) => {
     event.preventDefault()
     const step = document.getElementById("01a")
-    if (open?.step !== step) $(".try", step).click()
+    const button = $(".try", step)
+    if (open?.step !== step) button.click()
+    button.focus({preventScroll: true})
     step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth"})
   })
   /** Say in a step why the workbench doesn't open. */
