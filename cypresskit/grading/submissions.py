@@ -26,7 +26,9 @@ from cypresskit.tables import one_line
 MOODLE, CANVAS = "Moodle", "Canvas"
 NAMES = {
     MOODLE: re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]*_?(?P<file>.*)", re.S),
-    CANVAS: re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<work>\d+)_(?P<file>.+)", re.S),
+    CANVAS: re.compile(
+        r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<work>\d+_|text\b|link\b)(?P<file>.+)", re.S
+    ),
 }
 NOTEBOOK = ".ipynb"
 ARCHIVES = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz", ".zip"  # endings of archives
@@ -98,10 +100,11 @@ def _shown(name: str) -> str:
 
 def _system(names: list[str]) -> str:
     """Return the system that delivers a folder with these names: Canvas if all are such as Canvas
-    gives, each with another work's number; else Moodle, whose names are like no others.
+    gives, each with another work's number, or a student's text or link; else Moodle, whose names
+    are like no others.
     """
     matches = [NAMES[CANVAS].fullmatch(name) for name in names]
-    works = {match["work"] for match in matches if match}
+    works = {(match["work"], match["id"] * match["work"].isalpha()) for match in matches if match}
     return CANVAS if names and len(works) == len(names) else MOODLE
 
 
