@@ -72,6 +72,7 @@ def test_any_lines_are_where_their_numbers_are(seed, log, width):
     assert not drawn.overlaps()
     ends = {label.text: label.box for label in drawn.labels if label.kind == "end"}
     assert set(ends) == set(series)
+    assert not drawn.far_from_their_lines(ends)
     middles = {name: (box[1] + box[3]) / 2 for name, box in ends.items()}
     last = {name: max(marks, key=lambda mark: mark.x).y for name, marks in drawn.marks.items()}
     if width == WIDE:
@@ -168,6 +169,7 @@ def test_no_line_goes_through_a_text_or_along_anothers_curve(name, width):
     chart = others[name]() if name in others else draw.published(name)
     drawn = Charted(chart, width)
     assert not drawn.texts_on_lines()
+    assert not drawn.texts_on_edges()
     assert not drawn.lines_along_lines()
     assert not drawn.overlaps()
 
@@ -176,6 +178,15 @@ def test_no_line_goes_through_a_text_or_along_anothers_curve(name, width):
 def test_no_line_of_any_chart_goes_through_a_text_beside_the_axes(seed):
     drawn = Charted(draw.line_chart(random_series(seed), "x", "y"), WIDE)
     assert not drawn.texts_on_lines()
+
+
+@WIDTHS
+def test_a_line_that_ends_early_has_its_label_at_its_end(width):
+    lines = {"short, modeled": {2: 24, 10: 68}, "long, measured": {5: 9, 16: 29}}
+    drawn = Charted(draw.line_chart(lines, "warps", "percent"), width)
+    (box,) = (label.box for label in drawn.labels if label.text.startswith("short"))
+    end = drawn.marks["short, modeled"][-1]
+    assert 0 < box[0] - end.x < 20 and box[1] < end.y < box[3]
 
 
 @pytest.mark.parametrize("seed", range(30))

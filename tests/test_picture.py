@@ -2,17 +2,13 @@
 stays when it can't play, which keys it takes, and that text is never an element.
 """
 
-import io
 import re
 from concurrent.futures import ThreadPoolExecutor
 
 import hostile
 import ipywidgets
-import numpy as np
 import pytest
-from conftest import ROOT
 from pages import view
-from PIL import Image
 
 import cypresskit as ck
 from cypresskit.draw import display
@@ -74,19 +70,6 @@ def test_each_image_is_of_its_picture_alone(chromium):
     with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop runs
         images = alone.submit(lambda: [*stills.take([html, html])]).result()
     assert images[0] == images[1]
-
-
-def test_the_documents_image_of_the_pipelines_is_as_it_is_drawn(chromium):
-    """But for the shapes of letters, which belong to the computer."""
-    html = gallery.VIEWS["timeline"][1]().to_html()
-    with ThreadPoolExecutor(1) as alone:
-        (still,) = alone.submit(lambda: [*stills.take([html])]).result()
-    saved = (ROOT / "docs/pictures/pipelines.webp").read_bytes()
-    drawn, kept = (
-        np.asarray(Image.open(io.BytesIO(one)).convert("RGB"), float)
-        for one in (still.image, saved)
-    )
-    assert drawn.shape == kept.shape and abs(drawn - kept).mean() < 1, "save it anew"
 
 
 #: How many controls are seen, at any depth.

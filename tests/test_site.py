@@ -66,6 +66,18 @@ def test_a_page_is_named_and_scrolled_by_keys(site, page, name):
     assert not axe_finds(page, "label-content-name-mismatch", "scrollable-region-focusable")
 
 
+@pytest.mark.parametrize("width", [1366, 390])
+def test_no_page_scrolls_sideways(site, page, width):
+    """Whatever is wide scrolls by itself."""
+    page.set_viewport_size({"width": width, "height": 768})
+    wide = {}
+    for file in [*site.glob("notebooks/*.html"), *site.glob("docs/*.html")]:
+        page.goto(file.as_uri())
+        page.wait_for_timeout(100)
+        wide[file.name] = page.evaluate("document.documentElement.scrollWidth")
+    assert not {name: pixels for name, pixels in wide.items() if pixels > width}
+
+
 @pytest.mark.parametrize("name", ["register_block", "texture_fetch"])
 def test_a_picture_wider_than_a_phone_says_so(site, page, name):
     """The page doesn't scroll sideways; a picture that does has a sign, until it is swiped. Letters
@@ -92,9 +104,16 @@ def test_a_lesson_leads_to_where_it_runs(site, page):
     assert {link.partition("?step=")[2] for link in links} >= {"01a", "01b"}
 
 
-def test_pictures_that_play_are_seen_as_stills(site, page):
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_pictures_that_play_are_seen_as_stills(site, page, look):
+    """Whole, and in the page's colors."""
+    page.emulate_media(color_scheme=look)
     page.goto(f"file://{site}/docs/views.html")
     assert page.locator(".stills a").count() == len(VIEWS)
+    seen = [one for one in page.locator(".stills img").all() if one.is_visible()]
+    assert len(seen) == len(VIEWS)
+    other = {"light": "_dark.", "dark": "_light."}[look]
+    assert not [one for one in seen if other in one.get_attribute("src")]
     page.evaluate(
         "document.querySelectorAll('.stills img').forEach((one) => { one.loading = 'eager' })"
     )

@@ -64,6 +64,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
         lambda: teach.double_double.digits(*teach.double_double.hilbert(8), (2, 4)),
     ),
 }
+LOOKS = "light", "dark"
 
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 #: In the static picture of a step's workbench: the link to the page that runs it.
@@ -92,16 +93,22 @@ def write_pages(folder: Path) -> str:
     scripts = '<script src="../_static/players.js" async></script>'
     links = '<a href="../docs/views.html">More pictures</a>'
     made = [make() for _, make in VIEWS.values()]
-    images = stills.take([shown.to_html() for shown in made if shown.plays])
+    playing = [shown.to_html() for shown in made if shown.plays]
+    images = [[still.image for still in stills.take(playing, scheme=look)] for look in LOOKS]
+    looks = iter(zip(*images))
     cards = []
     for (name, (title, _)), shown in zip(VIEWS.items(), made):
         (folder / f"{name}.html").write_text(shown.page(scripts, links), encoding="utf-8")
+        drawn: dict[str, bytes] = {}  # by the image's name; of a look, it has the theme's class
         if isinstance(shown, Chart):
-            image, drawn = folder / f"{name}.svg", shown.to_svg().encode()
+            drawn[f"{name}.svg"] = shown.to_svg().encode()
         else:
-            image, drawn = folder / f"{name}.webp", next(images).image
-        image.write_bytes(drawn)
-        still = f'<img src="../pictures/{image.name}" alt="" loading="lazy">'
+            drawn |= zip((f"{name}_{look}.webp" for look in LOOKS), next(looks))
+        still = ""
+        for image, content in drawn.items():
+            (folder / image).write_bytes(content)
+            look = next((f' class="only-{look}"' for look in LOOKS if look in image), "")
+            still += f'<img{look} src="../pictures/{image}" alt="" loading="lazy">'
         cards.append(f'<a href="../pictures/{name}.html">{still}{escape(title)}</a>')
     return f'<div class="stills">{"".join(cards)}</div>'
 

@@ -245,7 +245,7 @@ class Axes(Canvas):
         self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
-        self._ends: list[tuple[float, str, str, str]] = []
+        self._ends: list[tuple[float, str, str, str, float]] = []
         self._spots: list[_Spot] = []
         self._draw_axes(has_grid)
 
@@ -280,6 +280,10 @@ class Axes(Canvas):
     def line(self, name: str, x: ArrayLike, y: ArrayLike, color: str, **look: Any) -> None:
         """Draw a line without points."""
         self.add("path", color, name=name, d=self._path(x, y), **look)
+        self._avoid_along(x, y)
+
+    def _avoid_along(self, x: ArrayLike, y: ArrayLike) -> None:
+        """Let texts avoid a line through points."""
         corners = np.stack([self.x(x), self.y(y)], axis=1)
         for one, other in pairwise(corners):
             steps = np.linspace(0, 1, 2 + int(np.hypot(*(other - one)) / 6))[:, np.newaxis]
@@ -302,6 +306,8 @@ class Axes(Canvas):
         """Draw by how much a curve may be off."""
         there, back = self._path(x, low), self._path(np.flip(x), np.flip(high))
         self.add("path", "", f"{color} 0.18", name, d=f"{there}L{back[1:]}z")
+        for edge in (low, high):
+            self._avoid_along(x, edge)
 
     def curve(
         self,
@@ -317,9 +323,10 @@ class Axes(Canvas):
         the reader asks for it.
         """
         words = [f"{label}: {number_text(up)} at {number_text(at)}" for at, up in zip(x, y)]
-        self.end(y[-1], label, color, is_result=is_result)
+        self.end(y[-1], label, color, x[-1], is_result=is_result)
         if len(words) == 1:
             self.dot(name, x[0], y[0], color, *words)
+            self.avoid([(self.x(x[0]), self.y(y[0]))])
             return
         look: dict[str, Any] = {"class_": "result", "pathLength": 1} if is_result else {}
         self.line(name, x, y, color, stroke_width=2.5, **look)
@@ -342,10 +349,15 @@ class Axes(Canvas):
         self.mark(name, words, left, down, color, fill="page", r=5.5, stroke_width=3)
         self._spots.append(_Spot(left, down, text or number_text(y), color, "bold"))
 
-    def end(self, y: float, text: str, color: str, *, is_result: bool = False) -> None:
-        """Add a label for a line that ends at the right, at the height of ``y``."""
+    def end(
+        self, y: float, text: str, color: str, x: float | None = None, *, is_result: bool = False
+    ) -> None:
+        """Add a label for a line that ends at ``x``, by default at the right, and at the height of
+        ``y``.
+        """
         kind = "end later" if is_result else "end"
-        self._ends.append((float(self.y(y)), elided(text, LONGEST), color, kind))
+        right = self.right if x is None else float(self.x(x))
+        self._ends.append((float(self.y(y)), elided(text, LONGEST), color, kind, right))
 
     def along(self, x: Sequence[float], y: Sequence[float], text: str, color: str) -> None:
         """Write the name of a line from one point to another along it, at its beginning."""
@@ -367,18 +379,33 @@ class Axes(Canvas):
         return super().svg()
 
     def _write_ends(self) -> None:
-        """Write the labels at lines' ends, apart from each other."""
+        """Write the labels apart from each other: where their lines end, or beside the axes."""
         if not self.is_beside:
-            places = [("end", 0, s * n) for n in range(9, int(self.high), 3) for s in (-1, 1)]
-            for y, text, color, kind in sorted(self._ends):
-                self.write_free(self.right, y, places, text, color, class_=kind)
+            around = [("end", 0, s * n) for n in range(9, int(self.high), 3) for s in (-1, 1)]
+            for y, text, color, kind, right in sorted(self._ends):
+                at = max(right, self.left + theme.LETTER * len(text))
+                at = at if self._ends_early(right) else self.right
+                places = [("start", right - at + 10, 0), *around]
+                self.write_free(at, y, places, text, color, class_=kind)
             return
         wanted = [self.foot - y for y, *_ in self._ends]
-        for up, (y, text, color, kind) in zip(spread(wanted, GAP, self.high), self._ends):
-            if abs(y - (self.foot - up)) > 3:
-                leader = f"M{self.right:.1f} {y:.1f}L{self.right + 8:.1f} {self.foot - up:.1f}"
+        for up, end in zip(spread(wanted, GAP, self.high), self._ends):
+            y, text, color, kind, right = end
+            x, down = self.right + 10, self.foot - up
+            is_moved = abs(y - down) > 3
+            if not is_moved and self._ends_early(right):
+                left, top, far, foot = _box(right + 10, down, text, "start")
+                near = left - 6, top - 4, far + 4, foot + 4
+                if self._is_free((left, top, far, foot)) and not self._crossings(near):
+                    x = right + 10
+            if is_moved:
+                leader = f"M{self.right:.1f} {y:.1f}L{self.right + 8:.1f} {down:.1f}"
                 self.add("path", color, d=leader, class_=kind)
-            self.write(self.right + 10, self.foot - up, text, color, class_=kind)
+            self.write(x, down, text, color, class_=kind)
+
+    def _ends_early(self, right: float) -> bool:
+        """Whether the end of a line is far from that of the axis."""
+        return right < self.right - 2 * GAP
 
     def _write_spots(self) -> None:
         """Write the labels of rings and dots. Those at one place have a bracket, and their labels
