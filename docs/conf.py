@@ -154,7 +154,7 @@ def amend(app, name, template, context, doctree):
         body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
         body = body.replace(' aria-label="Toggle hidden content"', "")  # a fold has a name already
         context["body"] = run_links(app, name, body)
-    first = entry(f"{'../' * name.count('/')}index.html", "From 45 to 2,014: one page")
+    first = entry(f"{'../' * name.count('/')}index.html", "The climb: one page")
     tree = first + context.get("furo_navigation_tree", "")
     tree = tree.replace('role="heading"', 'role="heading" aria-level="2"')
     for part, title in (("bench", "The workbench"), ("workbook", "The workbook")):

@@ -260,7 +260,7 @@ def test_from_a_folder_try_it_says_why_it_cant(site, page):
     page.goto((site / "index.html").as_uri())
     for name in kernels.KERNELS:
         page.locator(f"[id='{name}'] .try").click()
-        assert page.locator(f"[id='{name}'] .note").inner_text() == bench_page.PROBLEMS["file"]
+        assert page.locator(f"[id='{name}'] .note").inner_text() == FILE
     assert page.locator(".bench").count() == 0 and page.url.endswith("/index.html")
 
 
@@ -310,6 +310,19 @@ def test_a_link_leads_to_its_step(site, page):
 
 
 @pytest.mark.slow
+def test_a_dot_leads_to_its_step(site, page):
+    """Though pictures on the way change their height."""
+    page.set_viewport_size({"width": 1366, "height": 768})
+    near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 24) < 8"
+    for name in ("12", "nn"):
+        page.goto((site / "index.html").as_uri())
+        page.locator(f".rail a[href='#{name}'] .hit").click()
+        page.locator(f"[id='{name}'] [data-ready]").first.wait_for(state="attached")
+        page.wait_for_timeout(1500)
+        assert page.evaluate(near, name), name
+
+
+@pytest.mark.slow
 def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{(site / 'index.html').as_uri()}?step=lds")
@@ -327,7 +340,7 @@ def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
 
 @pytest.mark.slow
 def test_without_a_network_try_it_says_so(site, page):
-    """Until the workbench has come once."""
+    """Until the workbench has come once. Once the network is back, all comes."""
     page.set_viewport_size({"width": 1366, "height": 768})
     with served(site) as address:
         page.goto(address)
@@ -335,8 +348,29 @@ def test_without_a_network_try_it_says_so(site, page):
         try:
             page.locator("[id='03'] .try").click()
             assert "no network" in page.locator("[id='03'] .note").inner_text()
+            page.locator("[id='lds'] figure").scroll_into_view_if_needed()
+            page.locator("[id='compute'] figure").scroll_into_view_if_needed()
+            page.wait_for_function(f"{IMAGES}('compute').complete")
+            assert page.evaluate(f"{IMAGES}('compute').naturalWidth") == 0
         finally:
             page.context.set_offline(False)
+        page.wait_for_function(f"{IMAGES}('compute').naturalWidth > 0")
+        page.locator("[id='compute'] [data-ready]").first.wait_for(state="attached")
+        page.route("**/bench/index.html*", lambda route: route.abort())
+        page.locator("[id='03'] .try").click()
+        assert page.locator("[id='03'] .note").count() == 0
+        page.unroute("**/bench/index.html*")
+        shown = f"<script>{WORKBENCH}</script>"
+        page.route(
+            "**/bench/index.html*",
+            lambda route: route.fulfill(body=shown, content_type="text/html"),
+        )
+        for _ in range(2):
+            page.locator("[id='03'] .try").click()
+        page.locator(".next", has_text="C is correct").wait_for()
+
+
+IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
 
 
 @pytest.mark.slow
@@ -355,6 +389,7 @@ def test_a_copied_link_leads_to_its_step(site, page):
             page.wait_for_function(near, arg=name)
 
 
+FILE = bench_page.PROBLEMS["file"].replace("`", "")
 COPYING = """
 Object.defineProperty(navigator, "share", {value: undefined})
 navigator.clipboard.writeText = async (text) => { window.copied = text }

@@ -68,7 +68,7 @@ def test_each_image_is_of_its_picture_alone(chromium):
     """Whatever was taken before it."""
     html = view("digits").to_html()
     with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop runs
-        images = alone.submit(lambda: [*stills.take([html, html])]).result()
+        images = alone.submit(lambda: stills.take([html, html])).result()
     assert images[0] == images[1]
 
 

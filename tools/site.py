@@ -85,15 +85,15 @@ def build(site: Path, solutions: bool = False, launches: bool = False) -> None:
             options += ["-t", "solutions"]
         if build_main([*options, "-d", str(Path(folder, "trees")), str(ROOT), str(fresh)]):
             raise SystemExit("the site has faults: see above")
-        climb_page.write(fresh, pages_address())
+        climb_page.write(fresh, public_address("Homepage"), public_address("Source"))
         shutil.rmtree(site, ignore_errors=True)
         shutil.move(fresh, site)
 
 
-def pages_address() -> str:
-    """Return the address at which the site is published; "" until `make address` has set it."""
+def public_address(of: str) -> str:
+    """Return the address of the site or its sources; "" until `make address` has set them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return str(project.get("urls", {}).get("Homepage", ""))
+    return str(project.get("urls", {}).get(of, ""))
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ opened without trust, a forge's preview, a list of pictures.
 import base64
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, cast
 
@@ -64,8 +64,8 @@ def take(
     width: int = WIDTH,
     scheme: str = "light",
     style: str = "",
-) -> Iterator[Still]:
-    """Yield an image of each picture (HTML).
+) -> list[Still]:
+    """Return an image of each picture (HTML).
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def take(
         A style sheet for the page.
     """
     if not find_chromium():
-        yield from [Still()] * len(pictures)
-        return
+        return [Still()] * len(pictures)
+    taken = []
     with chromium() as browser:
         for picture, share in zip_longest(pictures, shares, fillvalue=0.5):
             page = browser.new_page(
@@ -93,8 +93,10 @@ def take(
             playing = place.pop("playing")
             while shot != before:  # until all is painted
                 before, shot = shot, page.screenshot(clip=place, full_page=True)
-            yield Still(_small(shot), round(place["width"]), round(place["height"]), round(playing))
+            sizes = place["width"], place["height"], playing
+            taken.append(Still(_small(shot), *map(round, sizes)))
             page.close()
+    return taken
 
 
 def _small(shot: bytes) -> bytes:

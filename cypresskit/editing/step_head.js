@@ -119,7 +119,7 @@ export class StepHead {
   showTargets() {
     const {speed} = this
     const {targets, kept} = this.step
-    this.targetsLine.replaceChildren("Targets in Gflop/s, the chip alone:")
+    this.targetsLine.replaceChildren("Targets in Gflop/s, the chip alone but for the record:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)
     for (const each of this.targets) {

@@ -80,8 +80,8 @@ UNUSED = """
 PROBLEMS = {
     "failed": "This browser can't run the workbench: Chromium 156 and Firefox 153 can. Or install"
     " the workbook; its first page says how.",
-    "file": "A browser runs no Python from a file. Serve the site's folder, for example with"
-    " python3 -m http.server, and open this page there.",
+    "file": "A browser runs no Python from a file. In the site's folder run"
+    " `python3 -m http.server`, then open http://localhost:8000.",
     "insecure": "A browser runs this page only from a secure address: open it by https, or on"
     " localhost.",
     "script": "The browser refused this page's script. Either the server doesn't send .js files as"
@@ -89,8 +89,7 @@ PROBLEMS = {
     " allows no scripts of its site.",
     "policy": "This server forbids WebAssembly: its Content-Security-Policy needs"
     " 'wasm-unsafe-eval' in script-src.",
-    "network": "A file of this page didn't arrive: the network or the server is gone. Load the page"
-    " again when it is back.",
+    "network": "A file of this page didn't arrive: the network or the server is gone.",
     "other tab": "The workbench is open in another tab, which saves your texts. What you type here"
     " isn't saved.",
     "no storage": "This browser saves nothing of what you type. Share a link before you leave.",

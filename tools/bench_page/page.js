@@ -152,7 +152,8 @@ class Bench {
     this.worker?.terminate()
     this.worker = new Worker("worker.js", {type: "module"})
     this.worker.onmessage = ({data}) => this.receive(data)
-    this.worker.onerror = ({message}) => this.fail(message || "its worker can't start")
+    this.worker.onerror = ({message}) =>
+      this.fail(message || "its worker can't start", !message && !navigator.onLine)
     this.opened = false
     this.pending = 0 // messages that the worker hasn't finished
     this.newer = undefined // the edit that waits for the worker, and since when
@@ -341,6 +342,19 @@ class Bench {
     }
     bar.hidden = true
     showStatus(isLost ? begin.problems.network : explain(why), "failed")
+    if (!isLost) return
+    const again = document.createElement("button")
+    Object.assign(again, {type: "button", textContent: "Try again"})
+    again.addEventListener("click", () => this.startAgain())
+    element("status").append(" ", again)
+  }
+
+  /** Load again what didn't arrive. */
+  startAgain() {
+    this.loaded = 0
+    this.progress(0)
+    bar.hidden = false
+    this.start(draft.get(), this.link.text)
   }
 }
 

@@ -112,7 +112,10 @@
 
   // -- pictures
 
-  let isLoading = false // what plays them
+  /** @type {Promise<any> | undefined} */
+  let loading // what plays them
+  /** Do something once the network is back. */
+  const later = (act) => addEventListener("online", act, {once: true})
   const load = (src) =>
     new Promise((go, fail) => {
       const script = document.createElement("script")
@@ -137,14 +140,19 @@
       for (const {isIntersecting, target} of found)
         if (isIntersecting) {
           near.unobserve(target)
-          if (!isLoading) load("_static/players.js")
-          isLoading = true
-          load(`climb/${/** @type {any} */ (target).dataset.picture}.js`)
+          const file = `climb/${/** @type {any} */ (target).dataset.picture}.js`
+          loading ??= load("_static/players.js")
+          Promise.all([loading, load(file)]).catch(() => {
+            loading = undefined
+            later(() => near.observe(target))
+          })
         }
     },
     {rootMargin: "900px 0px"},
   )
   for (const stage of stages.values()) near.observe(stage)
+  for (const image of all(".stage img"))
+    image.addEventListener("error", () => later(() => image.setAttribute("src", image.src)))
 
   const SEEN = {threshold: [0, 0.2, 0.4, 0.61, 0.8]}
   const isSeen = ({intersectionRatio, intersectionRect}) =>
@@ -251,9 +259,10 @@
   }
   function show(step, button) {
     close()
+    $(".note", step)?.remove()
     const name = stepOf(button)
-    const title = `The workbench: ${$("h3", step).textContent}`
-    if (bench?.isConnected && step.moveBefore) {
+    const title = `The workbench: ${step.dataset.title}`
+    if (bench?.isConnected && bench.dataset.begun && step.moveBefore) {
       step.moveBefore(bench, null)
       ask(name)
     } else {
@@ -280,6 +289,7 @@
   }
   addEventListener("message", ({data, source, origin}) => {
     if (!bench || source !== frameOf().contentWindow || origin !== location.origin) return
+    bench.dataset.begun = "yes" // else its page didn't arrive, and comes anew when asked for
     if (data.type === "height") frameOf().style.height = `${Math.max(480, data.height + 4)}px`
     if (data.type === "ready" && open) ask(stepOf(open.button))
     if (data.type === "opened") bench.dataset.opened = data.step
@@ -322,10 +332,10 @@
     const sizes = entries.filter((one) => one.encodedBodySize > 1e5)
     return sizes.some((one) => one.encodedBodySize > FAST * one.duration)
   }
-  const later = new IntersectionObserver((found) => {
+  const reading = new IntersectionObserver((found) => {
     if (found.some((one) => one.isIntersecting) && isFast()) fetchAhead()
   })
-  for (const step of steps.slice(1)) later.observe(step)
+  for (const step of steps.slice(1)) reading.observe(step)
   for (const button of all(".try"))
     for (const sign of ["pointerenter", "focus"])
       button.addEventListener(sign, fetchAhead, {once: true})
@@ -363,13 +373,17 @@
     const said = document.createElement("p")
     said.className = "note"
     said.setAttribute("role", "status")
-    said.textContent = words
+    const parts = words.split("`") // between two of them: code
+    const made = parts.map((_, n) => document.createElement(n % 2 ? "code" : "span"))
+    for (const [n, part] of made.entries()) part.textContent = parts[n]
+    said.append(...made)
     $(".two", step).before(said)
     return said
   }
-  /** On a phone: say what the workbench needs, and give the link for later. */
+  /** On a phone: say what to expect of the workbench, and give the link for later. */
   function offer(step, button) {
-    const words = "The workbench needs a keyboard, a screen of some 800 pixels, and 26 MB, once. "
+    const words =
+      "The workbench works on a phone, slowly, after 26 MB, once. On a laptop the kernel, C and the costs stand side by side. "
     const link = document.createElement("a")
     link.href = `?step=${step.id}#${step.id}`
     link.textContent = "A link to this step, for later"
@@ -382,19 +396,22 @@
     })
     const anyway = document.createElement("a")
     anyway.href = button.getAttribute("href")
-    anyway.textContent = "open it anyway"
-    note(step, words).append(link, ", or ", anyway, ".")
+    anyway.textContent = "Open it here"
+    note(step, words).append(anyway, ". ", link, ".")
   }
 
-  const named = new URLSearchParams(location.search).get("step")
-  const wanted = named && steps.find((step) => step.id === named)
-  if (wanted) {
-    // Pictures above it come later and move it: stay with it until the reader does something.
-    const stay = () => wanted.scrollIntoView({behavior: "instant"})
-    const watch = new ResizeObserver(stay)
+  /** Go to a step. Pictures above it come later and move it: stay with it until the reader does
+   * something. */
+  function goTo(step) {
+    const watch = new ResizeObserver(() => step.scrollIntoView({behavior: "instant"}))
     watch.observe(document.body)
     for (const hand of ["wheel", "touchstart", "keydown", "pointerdown"])
       addEventListener(hand, () => watch.disconnect(), {once: true, passive: true})
     setTimeout(() => watch.disconnect(), 8000)
   }
+  const named = new URLSearchParams(location.search).get("step") ?? location.hash.slice(1)
+  const wanted = steps.find((step) => step.id === named)
+  if (wanted) goTo(wanted)
+  for (const [id, link] of places)
+    link.addEventListener("click", () => goTo(document.getElementById(id)))
 })()

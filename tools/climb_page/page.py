@@ -128,9 +128,9 @@ def template() -> Environment:
     return filling
 
 
-def write(site: Path, address: str = "") -> None:
+def write(site: Path, address: str = "", source: str = "") -> None:
     """Write the page into a site, as ``index.html`` and ``climb/``. ``address`` is the site's, for
-    previews of links.
+    previews of links, and ``source`` that of the repository.
     """
     folder = site / "climb"
     folder.mkdir(parents=True)
@@ -153,6 +153,7 @@ def write(site: Path, address: str = "") -> None:
             pictures=pictures.write(site),
             preview=pictures.PREVIEW,
             rail=rail(),
+            source=source,
             style=Markup("".join(sheets)),
             tape=film.recording(),
             top=top,

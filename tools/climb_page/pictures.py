@@ -99,7 +99,7 @@ def _make(folder: Path) -> None:
     high = {}
     for query, (width, scheme) in SCREENS.items():
         taken = stills.take(placed, shares, width=width, scheme=scheme, style=style())
-        for name, still in zip(drawn, list(taken)):
+        for name, still in zip(drawn, taken):
             file = f"{name}_{width}_{scheme}.webp"
             if still.image:
                 (folder / file).write_bytes(still.image)
