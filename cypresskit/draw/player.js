@@ -507,14 +507,6 @@ async function embed(saved, inside, ends) {
   return made
 }
 
-/** Take canvases out of the order of Tab: the player around them has the keys, and a name. */
-function skipCanvases(inside) {
-  for (const each of inside.querySelectorAll("*")) {
-    if (each.tabIndex === 0) each.tabIndex = -1
-    if (each.shadowRoot) skipCanvases(each.shadowRoot)
-  }
-}
-
 /** Start a player. Functions that release its resources are added to `ends`. */
 export async function beginPlayer(box, {html, document: saved}, place, ends) {
   const inside = box.attachShadow({mode: "open"})
@@ -525,7 +517,6 @@ export async function beginPlayer(box, {html, document: saved}, place, ends) {
   const player = new Player(box, made.roots()[0].tags[0], place)
   ends.push(() => player.end())
   await drawn(made)
-  for (const figure of player.labels) skipCanvases(figure)
   player.begin()
   return () => player.recolor()
 }
