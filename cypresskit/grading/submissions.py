@@ -27,7 +27,8 @@ MOODLE, CANVAS = "Moodle", "Canvas"
 NAMES = {
     MOODLE: re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_[a-z]*_?(?P<file>.*)", re.S),
     CANVAS: re.compile(
-        r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?P<work>\d+_|text\b|link\b)(?P<file>.+)", re.S
+        r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_(?:(?P<work>\d+)_|(?=text\b|link\b))(?P<file>.+)",
+        re.S,
     ),
 }
 NOTEBOOK = ".ipynb"
@@ -104,7 +105,7 @@ def _system(names: list[str]) -> str:
     are like no others.
     """
     matches = [NAMES[CANVAS].fullmatch(name) for name in names]
-    works = {(match["work"], match["id"] * match["work"].isalpha()) for match in matches if match}
+    works = {match["work"] or match[0] for match in matches if match}
     return CANVAS if names and len(works) == len(names) else MOODLE
 
 
