@@ -102,6 +102,15 @@ const faults = () => {
     return faults
 }
 
+// The stops of Tab without a name, and the boxes that scroll and are none.
+const strangeStops = () => {
+    const below = root => [...root.querySelectorAll("*")].flatMap(one => [one, ...one.shadowRoot ? below(one.shadowRoot) : []])
+    const seen = below(document.body).filter(one => one.checkVisibility())
+    const isNamed = one => one.ariaLabel || one.title || one.textContent.trim() || one.labels?.length
+    const scrolls = one => /auto|scroll/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth
+    return seen.filter(one => one.tabIndex < 0 ? scrolls(one) : !isNamed(one)).map(one => one.outerHTML.slice(0, 80))
+}
+
 // Of each figure's box: whether it is wider than the screen, and its sign for that, before and after a swipe to the end.
 const signsOfWidth = async () => {
     const boxes = [...document.querySelectorAll("[data-ready]")].flatMap(player => [...player.shadowRoot.querySelectorAll(".picture")])

@@ -268,7 +268,7 @@ def test_from_a_folder_try_it_says_why_it_cant(site, page):
 def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page):
     """With all its pictures; the workbench has its own files (see the tests of its page)."""
     page.set_viewport_size({"width": 1366, "height": 768})
-    page.route("**/bench/index.html*", lambda route: route.fulfill(body=""))
+    page.route("**/bench/index.html*", show_workbench)
     with served(site) as address:
         page.goto(f"{address}/")
         page.locator("#first").click()
@@ -347,7 +347,7 @@ def test_without_a_network_try_it_says_so(site, page):
         page.context.set_offline(True)
         try:
             page.locator("[id='03'] .try").click()
-            assert "no network" in page.locator("[id='03'] .note").inner_text()
+            assert "network" in page.locator("[id='03'] .note").inner_text()
             page.locator("[id='lds'] figure").scroll_into_view_if_needed()
             page.locator("[id='compute'] figure").scroll_into_view_if_needed()
             page.wait_for_function(f"{IMAGES}('compute').complete")
@@ -356,6 +356,39 @@ def test_without_a_network_try_it_says_so(site, page):
             page.context.set_offline(False)
         page.wait_for_function(f"{IMAGES}('compute').naturalWidth > 0")
         page.locator("[id='compute'] [data-ready]").first.wait_for(state="attached")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["no network", "no page"])
+@pytest.mark.parametrize("then", ["03", "12"])
+def test_a_workbench_that_did_not_arrive_comes_when_it_is_asked_for_again(
+    fault, then, site, own_page
+):
+    """At the same step or another one; until then the step has its picture."""
+    replies = [lambda route: route.abort(), lambda route: route.fulfill(status=404, body="none")]
+    page = own_page
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.route("**/bench/index.html*", replies[fault == "no page"])
+    with served(site) as address:
+        page.goto(address)
+        page.locator("[id='03'] .try").click()
+        assert "didn't arrive" in page.locator("[id='03'] .note").inner_text()
+        assert page.locator("[id='03'] figure").is_visible()
+        assert page.locator("[id='03'] .try").get_attribute("aria-expanded") == "false"
+        page.unroute("**/bench/index.html*")
+        page.route("**/bench/index.html*", show_workbench)
+        page.locator(f"[id='{then}'] .try").click()
+        page.locator(".next", has_text="C is correct").wait_for()
+        assert page.locator(".bench").count() == 1
+        assert page.locator(f"[id='{then}'] .note").count() == 0
+
+
+@pytest.fixture
+def own_page(browser):
+    """A page without service workers, which would fetch what the test answers."""
+    context = browser.new_context(service_workers="block")
+    yield context.new_page()
+    context.close()
 
 
 IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
@@ -404,7 +437,7 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
 
     def answer(route):
         loaded.append(route.request.url)
-        route.fulfill(body=f"<script>{WORKBENCH}</script>", content_type="text/html")
+        show_workbench(route)
 
     page.set_viewport_size({"width": 1366, "height": 768})
     page.route("**/bench/index.html*", answer)
@@ -439,6 +472,12 @@ function tell(step, isRight = true) {
 addEventListener("message", ({data}) => data.type === "open" && tell(data.step))
 tell(shown)
 """
+
+
+def show_workbench(route) -> None:
+    """Answer a request for the workbench's page with ``WORKBENCH``."""
+    body = f"<body class=embed><script>{WORKBENCH}</script>"
+    route.fulfill(body=body, content_type="text/html")
 
 
 @pytest.mark.slow

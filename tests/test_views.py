@@ -60,6 +60,7 @@ def assert_legible(page, last: int) -> None:
         for frame in (0, int(0.4 * last), last) if width > 640 else (last,):
             page.evaluate(JS.steps, [frame])
             assert page.evaluate(JS.faults) == [], f"frame {frame} at {width} x {height}"
+        assert page.evaluate(JS.strangeStops) == [], f"{width} x {height}"
         high = page.evaluate(
             "() => document.querySelector('[data-ready]').getBoundingClientRect().height"
         )

@@ -90,6 +90,7 @@ class Player {
     this.addClicks()
     this.addKeys()
     this.addFits()
+    this.addStops()
     this.keepRoomForCaptions()
     part.slider.max = Math.max(this.frames - 1, 1)
     press(part.scene.children, 0)
@@ -428,6 +429,20 @@ class Player {
       figure.properties.inner_width.change.connect(fit)
       fit()
     }
+  }
+
+  /** Let Tab stop at what scrolls on a narrow page, and at no canvas: the player has their keys. */
+  addStops() {
+    for (const figure of this.spec.figures)
+      Bokeh.index.get_one(figure).canvas.events_el.removeAttribute("tabindex")
+    const boxes = elements(this.el.shadowRoot, ".picture, .side")
+    const observer = new ResizeObserver(() => {
+      for (const box of boxes)
+        if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
+        else box.removeAttribute("tabindex")
+    })
+    for (const box of boxes) observer.observe(box)
+    this.ends.push(() => observer.disconnect())
   }
 
   /** Reserve space for the tallest caption, so that the picture below it doesn't move. */

@@ -229,7 +229,7 @@ class Player(Displayable):
             speeds=_speeds(most / settings.seconds),
             step=theme.escape_html(settings.step),
             picture="".join(map(_placed, picture)),
-            side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
+            side=f"{SIDE}{''.join(beside)}</div>" if beside else "",
             below="".join(map(_placed, settings.below)),
             hint=hint,
         )
@@ -311,6 +311,7 @@ def _placed(part: Plot | str) -> str:
 
 
 HTML = Template(read_packaged("draw/player.html"))
+SIDE = '<div class="side" role="group" aria-label="Beside the picture">'
 
 
 def cell_script() -> str:

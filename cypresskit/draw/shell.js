@@ -64,6 +64,7 @@ function actOf(keys, event) {
   const target = event.composedPath()[0]
   if (target.matches("select, textarea")) return undefined
   if (isPressed(target, event)) return undefined
+  if (target.matches(".picture, .side") && event.key.startsWith("Arrow")) return undefined // scrolls
   if (target.matches("input") && (target.type !== "range" || event.key !== " ")) return undefined
   return keys[event.key] ?? keys[event.key.toLowerCase()]
 }

@@ -262,7 +262,7 @@
     $(".note", step)?.remove()
     const name = stepOf(button)
     const title = `The workbench: ${step.dataset.title}`
-    if (bench?.isConnected && bench.dataset.begun && step.moveBefore) {
+    if (bench?.isConnected && step.moveBefore) {
       step.moveBefore(bench, null)
       ask(name)
     } else {
@@ -270,6 +270,7 @@
       bench = document.createElement("div")
       bench.className = "bench"
       const frame = document.createElement("iframe")
+      frame.addEventListener("load", checkFrame)
       frame.src = `bench/index.html?embed&step=${name}`
       next = document.createElement("p")
       next.className = "next"
@@ -287,9 +288,17 @@
     open = {step, button}
     step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "start"})
   }
+  /** If the workbench's page didn't arrive, say so. It comes anew when it is asked for. */
+  function checkFrame() {
+    if (frameOf().contentDocument?.body.classList.contains("embed")) return
+    const step = open?.step
+    close()
+    bench.remove()
+    const why = "The workbench didn't arrive: the network or the server is gone. Try again."
+    if (step) note(step, why)
+  }
   addEventListener("message", ({data, source, origin}) => {
     if (!bench || source !== frameOf().contentWindow || origin !== location.origin) return
-    bench.dataset.begun = "yes" // else its page didn't arrive, and comes anew when asked for
     if (data.type === "height") frameOf().style.height = `${Math.max(480, data.height + 4)}px`
     if (data.type === "ready" && open) ask(stepOf(open.button))
     if (data.type === "opened") bench.dataset.opened = data.step
@@ -354,8 +363,6 @@
       if (location.protocol === "file:") return note(step, $("main").dataset.file)
       if (NARROW.matches) return offer(step, button)
       if (open?.step === step) return close()
-      if (!bench && !navigator.onLine && !navigator.serviceWorker?.controller)
-        return note(step, "There is no network, from which the workbench comes, once.")
       show(step, button)
     })
   }
