@@ -361,7 +361,7 @@ class Device:
 
     def __repr__(self) -> str:
         what = (
-            f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:.0f}"
+            f"{self.simd_engines} SIMD engines at {self.clock_ghz:g} GHz, {self.single_gflops:,.0f}"
             " Gflop/s"
         )
         return (

@@ -360,7 +360,7 @@ def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):
     AnswerHere(heard.append).ask(job | {"step": step.name, "parts": ["code", "clocks"]})
     (gflops,) = [message["gflops"] for message in heard if "gflops" in message]
     verdict = contest.check_entry(text)
-    shown = f"C is correct, at {gflops:.0f} Gflop/s; the target is {step.targets.minimum:.0f}."
+    shown = f"C is correct, at {gflops:,.0f} Gflop/s; the target is {step.targets.minimum:,.0f}."
     assert shown in str(verdict), verdict
     assert verdict.right == (gflops >= step.targets.minimum)
     mine = ck.load_kernel(text, name="mine")

@@ -22,7 +22,7 @@ VALUES = {
     "catalogue": (ck.kernels, "sgemm_tn "),
     "device": (
         ck.HD5870,
-        "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2720 Gflop/s in single precision, 544 in",
+        "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2,720 Gflop/s in single precision, 544 in",
     ),
     "report": (ck.simulate(KERNEL, 64), "sgemm_tn 64 x 64 x 64 on HD 5870: "),
 }

@@ -72,7 +72,7 @@ def contest(args: argparse.Namespace) -> None:
     modules = ["cypresskit.teach.l12_contest.leaderboard"]
     for (file, _), result in zip(files, map_with_servers(judged, files, modules)):
         rows.append(result)
-        outcome = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
+        outcome = f"{result.gflops:,.0f} Gflop/s" if result.gflops else result.verdict
         outcome = one_line(outcome.partition("\n")[0])
         print(f"{one_line(str(file))} ... {outcome}", file=sys.stderr, flush=True)
     print(board(rows, args.n))

@@ -243,7 +243,7 @@ class Scene:
         bound = f"bound by {report.bound}. The bars show averages over the whole launch"
         if not report.flops:
             return f", {bound}"
-        speed = f"{report.gflops:.0f}{report.uncertainty} Gflop/s, {report.percent:.0f} % of peak"
+        speed = f"{report.gflops:,.0f}{report.uncertainty} Gflop/s, {report.percent:.0f} % of peak"
         return f": {speed}, {bound}"
 
 

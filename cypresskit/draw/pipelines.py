@@ -444,7 +444,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     sheet.numbers(worked, RIGHT + 44, y, percent, names=names, align="right")
 
     answer = (
-        f"{1e3 * run.seconds:.1f} ms, {run.gflops:.0f} Gflop/s, busiest:"
+        f"{1e3 * run.seconds:.1f} ms, {run.gflops:,.0f} Gflop/s, busiest:"
         f" {run.bound}, {_percent(run.busy[run.bound]):.0f} %"
     )
     sheet.numbers(

@@ -198,7 +198,7 @@ CHARTS = {
         x="products in a launch",
     ),
     "matsumoto": PublishedChart(
-        "With overlap {padded to 1792:.0f} Gflop/s at most, without {no overlap:.0f}",
+        "With overlap {padded to 1792:,.0f} Gflop/s at most, without {no overlap:.0f}",
         "Matsumoto's figures 1 and 2, products larger than the card",
         NO_NUMBERS + " It names the block of 1792: without overlap, only its multiples are drawn.",
         {

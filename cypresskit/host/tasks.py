@@ -184,7 +184,7 @@ class Timeline:
                 span.task.action()
 
     def __repr__(self) -> str:
-        head = f"{self.seconds:.4f} s, {self.gflops:.1f} Gflop/s, busiest: {self.bound}"
+        head = f"{self.seconds:.4f} s, {self.gflops:,.1f} Gflop/s, busiest: {self.bound}"
         return "\n".join(
             [head, *(f"{100 * share:6.1f} %  {name}" for name, share in self.busy.items())]
         )

@@ -137,7 +137,7 @@ def check_chip(chip: object) -> Verdict:
     needs = f"{100 * (chip.register_pool / HD5870.register_pool - 1):.0f} % more registers"
     return Verdict(
         True,
-        f"{needs}, and sgemm_tn_37 goes from {slow:.0f} to {fast:.0f} Gflop/s (modeled for a C of"
+        f"{needs}, and sgemm_tn_37 goes from {slow:,.0f} to {fast:,.0f} Gflop/s (modeled for a C of"
         " 3840 x 1024 and k = 128).",
     )
 

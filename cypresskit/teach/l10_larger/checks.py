@@ -60,7 +60,7 @@ def simulate_padded(n: int = 1920, block: int = 1792) -> str:
         whole = -(-n // size) * size
         rows.append(
             f"N = {n}, {name} {size}: computed as {whole},"
-            f" {100 * (1 - (n / whole) ** 2):.0f} % wasted, {timeline.gflops:.0f} Gflop/s"
+            f" {100 * (1 - (n / whole) ** 2):.0f} % wasted, {timeline.gflops:,.0f} Gflop/s"
         )
     return "\n".join(rows)
 

@@ -144,7 +144,7 @@ def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Sc
             )
             return Verdict(False, f"{name} can't be timed: {error}", hint)
         reports.append(report)
-        return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
+        return Verdict(True, f"{name}: {report.gflops:,.0f} Gflop/s at N = {n}.")
 
     hints = {
         "stuck": "do block and k_step fit the source?",
@@ -414,10 +414,10 @@ def check_chip(chip) -> Verdict:
         return score.verdict
     assert stock.report is not None
     message = (
-        f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active_wavefronts} wavefronts on"
+        f"sgemm_tn: {score.gflops:,.0f} Gflop/s with {score.report.active_wavefronts} wavefronts on"
         " an engine; the HD 5870"
     )
-    message += f" has {stock.gflops:.0f} with {stock.report.active_wavefronts}"
+    message += f" has {stock.gflops:,.0f} with {stock.report.active_wavefronts}"
     hint = "which of its memories does this kernel not use at all? What would it like more of?"
     if not chip.lds_bytes:
         active, needed = score.report.active_wavefronts, score.report.registers
@@ -459,7 +459,7 @@ def _judge_program(text: str, _: Program) -> Verdict:
         return score.verdict
     gflops = shown_speed(score.gflops)
     target = step.targets.minimum
-    message = f"C is correct, at {gflops:.0f} Gflop/s; the target is {target:.0f}"
+    message = f"C is correct, at {gflops:,.0f} Gflop/s; the target is {target:,.0f}"
     bound = f"is bound by {score.report.bound}"
     require(
         gflops >= target,
