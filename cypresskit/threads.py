@@ -1,4 +1,4 @@
-"""Run work on all processors of the host."""
+"""Run work on all processors of the host, unless it is interrupted."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -7,6 +7,15 @@ from typing import TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+
+class Interrupted(Exception):
+    """A result was not computed, since the caller has something else to do."""
+
+
+def never() -> bool:
+    """Return that the caller has nothing else to do."""
+    return False
 
 
 def processors() -> int:

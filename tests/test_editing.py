@@ -641,3 +641,35 @@ def test_what_is_said_of_a_version_is_true(seed):
         assert words in ("", "only comments or spaces were changed")
     else:
         assert words == "lines were moved or deleted"
+
+
+class Busy(AnswerHere):
+    """Answers in this process. A message comes each time that it asks the given number of times."""
+
+    def __init__(self, hear, patience):
+        super().__init__(hear)
+        self.patience, self.asked = patience, 0
+
+    def comes(self, seconds=0.0):
+        self.asked += 1
+        return self.asked == self.patience
+
+
+def test_a_job_is_interrupted_within_its_verdict_and_resumed():
+    """Wherever it stops, its answers are the same in the end."""
+    about = {"name": "my.il", "like": "sgemm_naive", "n": 64}
+    parts = ["code", "verdict", "clocks"]
+    job = about | {"edit": 1, "text": ck.kernels["sgemm_naive"].text, "parts": parts}
+    whole: list[dict] = []
+    AnswerHere(whole.append).ask(job)
+    expected = [each for each in whole if each["type"] != "working"]
+    stopped: set[tuple] = set()
+    for patience in range(1, 9):
+        heard: list[dict] = []
+        answerer = Busy(heard.append, patience)
+        answerer.ask(job)
+        while answerer.left is not None:
+            stopped |= {(each["type"], each["part"]) for each in heard[-1:]}
+            answerer.resume()
+        assert [each for each in heard if each["type"] != "working"] == expected
+    assert ("working", "verdict") in stopped

@@ -5,6 +5,7 @@ exact. Then it runs without checks at larger sizes, with other numbers of iterat
 the size at which it is timed (``at_size``). A limit on instructions ends infinite loops.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.machine.checks.findings import column
 from cypresskit.tables import named_lines, ranged
+from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
@@ -195,6 +197,7 @@ def verify(
     alpha: float | None = None,
     beta: float | None = None,
     size: Side | None = None,
+    unless: Callable[[], bool] = never,
 ) -> Verification:
     """Verify that a kernel multiplies correctly, under all checks.
 
@@ -212,6 +215,8 @@ def verify(
         hold random floats. Up to 512 x 512 x 512 all elements are compared, in larger products
         those of four tiles or workgroups: in a quarter of a second. In a browser k is then at most
         128.
+    unless
+        Is called before each product but the first; if it returns True, ``Interrupted`` is raised.
 
     Returns
     -------
@@ -244,6 +249,8 @@ equal numpy's, to the last bit.
     *sizes, last = _sizes(known)
     scalars = [(small, beta) for small in sizes] + [(last, last_beta)]
     for small, factor in scalars:
+        if passed and unless():
+            raise Interrupted
         given = make_product(known, small, alpha, factor)
         is_checked = len(passed) < SMALL or factor != beta  # other branches may run
         comparison = None if is_checked else _compared(given)
@@ -267,6 +274,8 @@ equal numpy's, to the last bit.
     )
     if size is None:
         return found
+    if unless():
+        raise Interrupted
     at_size = compare_at(known, _whole_size(known, size), alpha or 1.0, beta)
     found = replace(found, at_size=at_size)
     if not at_size.fault:

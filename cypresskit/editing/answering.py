@@ -20,7 +20,8 @@ from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
 from cypresskit.il.dataflow import defines, liveness
 from cypresskit.kernels.catalogue import assembled
-from cypresskit.timing.costs import Interrupted, line_costs
+from cypresskit.threads import Interrupted
+from cypresskit.timing.costs import line_costs
 
 Message = dict[str, Any]
 PAUSE = 1.0  # seconds without another job before costs are computed
@@ -51,7 +52,7 @@ class Case:
         job = self.job
         scales = self.step is not None and self.step.scales
         return dynamic_answers.judged_kernel(
-            job["text"], job["name"], job.get("like"), job["n"], scales
+            job["text"], job["name"], job.get("like"), job["n"], scales, self.comes
         )
 
     @cached_property

@@ -26,6 +26,7 @@ from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import named_lines
+from cypresskit.threads import never
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.line_work import count_products
@@ -61,17 +62,23 @@ UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeErr
 
 @lru_cache(maxsize=8)
 def judged_kernel(
-    text: str, name: str, like: str | None = None, n: int | None = None, scales: bool = False
+    text: str,
+    name: str,
+    like: str | None = None,
+    n: int | None = None,
+    scales: bool = False,
+    unless: Callable[[], bool] = never,
 ) -> Verification:
     """Return whether a text is correct, with its kernel: also at ``n``, where it is timed; and with
     alpha and beta, if the kernel ``scales``.
 
-    It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises.
+    It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises, and
+    ``Interrupted`` as soon as ``unless`` returns True.
     """
     launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
     kernel = load_kernel(text, like=launched_like, name=kernel_name(name))
-    seen = verify(kernel, size=n)
-    return verify(kernel, alpha=2.0, beta=-1.0) if scales and seen.unread else seen
+    seen = verify(kernel, size=n, unless=unless)
+    return verify(kernel, alpha=2.0, beta=-1.0, unless=unless) if scales and seen.unread else seen
 
 
 def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:

@@ -31,7 +31,7 @@ from cypresskit.chip.engine import run
 from cypresskit.chip.work import WavefrontPath, pack
 from cypresskit.files import result_cache
 from cypresskit.tables import aligned, quantity
-from cypresskit.threads import map_in_threads
+from cypresskit.threads import Interrupted, map_in_threads, never
 from cypresskit.timing.ablation import (
     ALL,
     Ablation,
@@ -168,14 +168,6 @@ class LineCosts:
         once = "; measured once, so no range is known" if len(self.iterations) == 1 else ""
         amount = quantity(self.wavefronts, "wavefront")
         yield f"modeled with {amount}{loops}{once}; costs don't add up"
-
-
-class Interrupted(Exception):
-    """Costs were not computed, since the caller has something else to do."""
-
-
-def never() -> bool:
-    return False
 
 
 @cached_in_report
