@@ -528,6 +528,17 @@ def test_a_text_that_cant_be_sent_is_kept_whatever_another_workbench_sends(begin
         assert page.input_value(f"#bench {AREA}") == sent
 
 
+def test_a_speed_that_the_history_knows_comes_without_advice(begin, page):
+    """It is shown until it is computed again."""
+    begin()
+    targets = {"minimum": 1.0, "reference": 2.0, "published": 3.0}
+    page.evaluate(OPENED, {"name": "02", "targets": targets})
+    page.wait_for_selector("#bench[data-stale='']")
+    known = {"part": "clocks", "gflops": 7.0, "size": [64] * 3, "bound": "ALU", "busy": {}}
+    page.evaluate("known => channel.say({type: 'answer', edit: 'file-0', ...known})", known)
+    assert page.text_content(".ckw-speed").startswith("7 Gflop/s at N = 64")
+
+
 def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
     """A record is passed."""
     begin()

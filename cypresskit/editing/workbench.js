@@ -365,7 +365,7 @@ class Bench {
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
   show_clocks(answer) {
     const {right, message} = this.texts.answers.verdict ?? {}
-    const {gflops, size, bound, problem, notes} = answer
+    const {gflops, size, bound, problem, notes = []} = answer
     this.speed.replaceChildren()
     this.figures.clocks(answer, right)
     const passed = right && !problem && this.step?.clocks(gflops, notes[0])
