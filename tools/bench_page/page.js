@@ -11,6 +11,7 @@ const WATCH_MS = 500 // between two checks of the worker
 const STORE = "cypresskit-climb"
 const VISITED = "cypresskit visited" // in the browser's storage: IL was explained
 const STORE_TIMEOUT = 2000 // milliseconds until another tab has the files, or the store can't be opened
+const AREA = /** @type {"textarea"} */ ("#bench textarea")
 /** @type {any} */
 const page = window
 const {begin, showStatus, showKernel} = page
@@ -142,8 +143,7 @@ class Bench {
 
   /** What is in the editor. */
   get text() {
-    const area = /** @type {HTMLTextAreaElement?} */ (document.querySelector("#bench textarea"))
-    return area?.value ?? ""
+    return document.querySelector(AREA)?.value ?? ""
   }
 
   /** Start a worker, with a text in the kernel's file. It puts that of the link in its place, and
@@ -183,7 +183,7 @@ class Bench {
     element("next").hidden = true
     const saved = this.files.get(`${name}.il`)
     const text = draft.get() || (saved && new TextDecoder().decode(saved))
-    showKernel(text || (begin.steps[name] ?? begin.kernels[name]).text)
+    showKernel(text || (begin.steps[name] ?? begin.kernels[name]).starter)
     const data = draft.get() && new TextEncoder().encode(draft.get())
     if (data) this.worker.postMessage({type: "file", name: `${name}.il`, data})
     this.ask()
@@ -219,6 +219,8 @@ class Bench {
     if (content.part === "clocks" && !this.newer) this.setSpeed(content.gflops ?? 0)
     this.showNext(content.history?.kept ?? content.kept)
     this.tell(content)
+    if (this.wasRead) document.querySelector(AREA)?.focus({preventScroll: true})
+    this.wasRead = false
   }
 
   /** Take a text, whoever has changed it. Whether it is correct isn't known yet. */
@@ -245,7 +247,7 @@ class Bench {
     if (!kept || !next || !begin.steps[page.step]) return
     const link = /** @type {HTMLAnchorElement} */ (element("next"))
     link.href = `?step=${next}`
-    link.textContent = `Next step: ${begin.steps[next].title}`
+    link.textContent = `Next step: ${page.titleOf(next)}`
     link.hidden = false
   }
 
@@ -276,6 +278,7 @@ class Bench {
       on: (name, listener) => name === "msg:custom" && this.listeners.add(listener),
       off: (_, listener) => this.listeners.delete(listener),
     }
+    this.wasRead = element("kernel").contains(document.activeElement)
     element("kernel").replaceChildren()
     this.end = widget.render({model, el: element("bench")})
     if (isEmbedded) tellPage({type: "opened", step: page.step})
