@@ -19,21 +19,22 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import llvmlite
 import numba
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
+from markupsafe import Markup
 
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing import page_files
-from cypresskit.editing.steps import STEPS, Step, reference_kernel
+from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.files import result_cache
 from cypresskit.gains import BLOCK_8, LARGER, NN, REORDERED, Timed, idea_of
-from tools.bench_page.engine import engine_module, read_number
+from tools.bench_page.engine import CUSTOM, engine_module, joined, sections
 from tools.bench_page.kernels import kernels_file
 
 HERE = Path(__file__).parent
@@ -55,6 +56,7 @@ KERNEL_SOURCES = """
     tools/bench_page/cypresskit_native.py tools/bench_page/engine.py tools/bench_page/kernels.py
     tools/bench_page/missing_math.py
 """.split()
+SHOWN = "title", "idea", "starter", "record"  # of a step, before Python runs
 #: The step that the page opens with: one line is missing.
 NEWCOMER = "01a"
 #: Kernels that have no step of their own, which the site's first page opens.
@@ -150,13 +152,7 @@ def shim() -> dict[str, bytes]:
 
 def without_names(module: bytes) -> bytes:
     """Remove a WebAssembly module's custom sections, which name functions."""
-    kept, place = module[:8], 8
-    while place < len(module):
-        size, start = read_number(module, place + 1)
-        if module[place]:
-            kept += module[place : start + size]
-        place = start + size
-    return kept
+    return joined(section for section in sections(module) if section[0] != CUSTOM)
 
 
 def library(whole: zipfile.ZipFile) -> bytes:
@@ -266,10 +262,21 @@ def write_page(folder: Path) -> None:
     key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
     timed = given_launches()
+    kernels = {
+        launch.kernel: {
+            "title": title,
+            "starter": reference_kernel(launch.kernel).text,
+            "n": launch.n,
+        }
+        for launch, title in KERNELS.items()
+    }
     begin = {
         "launches": [file.name for file in timed],
-        "steps": {name: step_on_page(step) for name, step in STEPS.items()},
-        "kernels": {launch.kernel: kernel_on_page(launch) for launch in KERNELS},
+        "steps": {
+            name: {key: getattr(step, key) for key in SHOWN} | {"targets": asdict(step.targets)}
+            for name, step in STEPS.items()
+        },
+        "kernels": kernels,
         "first": NEWCOMER,
         "bytes": size,
         "key": key,
@@ -277,13 +284,17 @@ def write_page(folder: Path) -> None:
         "handover": HANDOVER_MS,
         "problems": PROBLEMS,
     }
-    page = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
-        look=read_packaged("draw/look.css"),
-        style=page_files.style(),
-        begin=json.dumps(begin).replace("<", "\\u003c"),
-        steps=" ".join(map(link_to, STEPS.values())),
-        megabytes=f"{size / 1e6:.0f}",
-        times=f"{idea_of(NEWCOMER).factor:.0f}",
+    page = (
+        templates(HERE)
+        .get_template("page.html")
+        .render(
+            look=Markup(read_packaged("draw/look.css")),
+            style=Markup(page_files.style()),
+            begin=htmlsafe_json_dumps(begin),
+            steps=STEPS,
+            megabytes=round(size / 1e6),
+            times=round(idea_of(NEWCOMER).factor),
+        )
     )
     files["index.html"] = page.encode()
     files["offline.js"] = offline(key, files)
@@ -299,21 +310,12 @@ def offline(key: str, names: Iterable[str]) -> bytes:
     return script.substitute(names=json.dumps(["./", *names]), key=key).encode()
 
 
-def link_to(step: Step) -> str:
-    """Return a link to a step: its number, which the page shows with the title, or its title."""
-    title = escape(step.title)
-    words = f' title="{title}">{step.name}' if step.name[0].isdigit() else f">{title}"
-    return f'<a href="?step={step.name}"{words}</a>'
-
-
-def step_on_page(step: Step) -> dict[str, Any]:
-    """Return what the page shows of a step before Python runs."""
-    title = f"{step.name} {step.title}" if step.name[0].isdigit() else step.title
-    record = {"record": step.record, "idea": step.idea, "text": step.starter}
-    return {"title": title, "targets": asdict(step.targets), **record}
-
-
-def kernel_on_page(launch: Timed) -> dict[str, Any]:
-    """Return what the page shows of a kernel before Python runs, and the N at which it is timed."""
-    text = reference_kernel(launch.kernel).text
-    return {"title": KERNELS[launch], "idea": "", "text": text, "n": launch.n}
+def templates(folder: Path) -> Environment:
+    """Return what fills the pages in a folder."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )

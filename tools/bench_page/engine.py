@@ -9,7 +9,7 @@ LLVM's object file lacks only the list of exports. It is added here, so no linke
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from unittest.mock import patch
 
@@ -34,6 +34,7 @@ SIMULATED = "sgemm_tn_compute", "sgemm_64x64_lds", "ddgemm_naive"
 N = 64
 #: WebAssembly's section numbers; the import section of a file that needs no linker.
 CUSTOM, IMPORTS, EXPORTS, CODE, DATA = 0, 2, 7, 10, 11
+HEAD = b"\0asm\1\0\0\0"
 IMPORTED = re.compile(
     rb"[\x01\x02]\x03env\x0f__linear_memory\x02\x00.(\x03env\x0f__stack_pointer\x03\x7f\x01)?", re.S
 )
@@ -198,30 +199,38 @@ def _with_exports(file: bytes, exported: list[tuple[int, str]]) -> bytes:
     listed = b"".join(
         _number(len(name)) + name.encode() + b"\0" + _number(at) for at, name in exported
     )
-    exports = _number(len(exported)) + listed
-    result, place = file[:8], 8
-    while place < len(file):
-        kind = file[place]
-        size, place = read_number(file, place + 1)
-        contents, place = file[place : place + size], place + size
+    kept = []
+    for kind, contents in sections(file):
         if kind == DATA or (kind == IMPORTS and not IMPORTED.fullmatch(contents)):
             raise ValueError(f"a module needs a linker: section {kind} is {contents!r}")
         if kind == CODE:
-            result += bytes([EXPORTS]) + _number(len(exports)) + exports
+            kept.append((EXPORTS, _number(len(exported)) + listed))
         if kind != CUSTOM:
-            result += bytes([kind]) + _number(len(contents)) + contents
-    return result
+            kept.append((kind, contents))
+    return joined(kept)
+
+
+def sections(module: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the sections of a module or an object file: number and contents."""
+    place = len(HEAD)
+    while place < len(module):
+        kind, size, digits = module[place], 0, 0
+        while True:  # the size is in LEB128
+            digit = module[place + 1 + digits]
+            size |= (digit & 127) << 7 * digits
+            digits += 1
+            if digit < 128:
+                break
+        place += 1 + digits + size
+        yield kind, module[place - size : place]
+
+
+def joined(parts: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return a module of sections."""
+    return HEAD + b"".join(bytes([kind]) + _number(len(part)) + part for kind, part in parts)
 
 
 def _number(number: int) -> bytes:
     """Encode a number in LEB128."""
     low = number & 127
     return bytes([low]) if low == number else bytes([low | 128]) + _number(number >> 7)
-
-
-def read_number(file: bytes, place: int) -> tuple[int, int]:
-    """Decode the number in LEB128 at a place. Return it and the place after it."""
-    if file[place] < 128:
-        return file[place], place + 1
-    high, after = read_number(file, place + 1)
-    return file[place] & 127 | high << 7, after

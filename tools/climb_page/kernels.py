@@ -31,6 +31,7 @@ class Shown(NamedTuple):
     """A kernel that the page shows."""
 
     launch: Timed  #: of ``gains``
+    lesson: int  #: that tells its whole story
     before: str = ""  #: the id of the kernel that it is compared with
     part: str = "loop"  #: which lines are compared: a key of ``PARTS``
     starter: str = ""  #: the workbench's step whose given kernel *Try it* opens
@@ -38,16 +39,16 @@ class Shown(NamedTuple):
 
 #: By id: the steps up, then the decisions that are undone.
 KERNELS = {
-    "00": Shown(Timed("sgemm_naive"), starter="00"),
-    "01a": Shown(Timed("our_step_01a"), "00", starter="01a"),
-    "01b": Shown(Timed("our_step_01b"), "01a", starter="01b"),
-    "02": Shown(Timed("our_step_02"), "01b"),
-    "03": Shown(Timed("our_step_03"), "02"),
-    "12": Shown(LARGER, "03"),
-    "37": Shown(Timed("sgemm_tn_37"), "12", "old C"),
-    "nn": Shown(Timed("sgemm_nn"), "12", "fetches"),
-    "compute": Shown(Timed("sgemm_tn_compute"), "12", "before"),
-    "lds": Shown(Timed("sgemm_64x64_lds"), "nn", "sharing"),
+    "00": Shown(Timed("sgemm_naive"), 0, starter="00"),
+    "01a": Shown(Timed("our_step_01a"), 1, "00", starter="01a"),
+    "01b": Shown(Timed("our_step_01b"), 1, "01a", starter="01b"),
+    "02": Shown(Timed("our_step_02"), 2, "01b"),
+    "03": Shown(Timed("our_step_03"), 3, "02"),
+    "12": Shown(LARGER, 12, "03"),
+    "37": Shown(Timed("sgemm_tn_37"), 4, "12", "old C"),
+    "nn": Shown(Timed("sgemm_nn"), 5, "12", "fetches"),
+    "compute": Shown(Timed("sgemm_tn_compute"), 5, "12", "before"),
+    "lds": Shown(Timed("sgemm_64x64_lds"), 7, "nn", "sharing"),
 }
 LAST = "12"  # the last step up, which the others undo
 #: Of each part: whether it is in the loop or before it, and the lines that belong to it.
@@ -76,10 +77,10 @@ def before(name: str) -> Report:
     """Return the report of the kernel that a step is compared with: a decision that is undone, at
     the same N.
     """
-    others = list(KERNELS)
-    if name in others[: others.index(LAST) + 1]:
-        return report(others[others.index(name) - 1])
-    return report(LAST, KERNELS[name].launch.n)
+    shown = KERNELS[name]
+    if shown.part == "loop":
+        return report(shown.before)
+    return report(LAST, shown.launch.n)
 
 
 def lines(text: str, part: str) -> list[str]:
@@ -137,21 +138,16 @@ def difference(before: str, after: str, part: str) -> list[tuple[str, str]]:
     match = difflib.SequenceMatcher(
         None, comparable(before, part), comparable(after, part), autojunk=False
     )
-    rows = []
-    for kind, old_from, old_to, new_from, new_to in match.get_opcodes():
-        if kind == "equal":
-            rows += [(" ", row) for row in new[new_from:new_to]]
-        else:
-            rows += [("-", row) for row in old[old_from:old_to]]
-            rows += [("+", row) for row in new[new_from:new_to]]
-    changed = [at for at, (sign, _) in enumerate(rows) if sign != " "]
-    if not changed:
-        return []
-    near = [n for n in range(len(rows)) if any(abs(n - at) <= 1 for at in changed)]
-    found = []
-    for at, last in zip(near, [near[0] - 1, *near]):
-        found += [("~", "")] * (at != last + 1) + [rows[at]]
-    return found
+    rows: list[tuple[str, str]] = []
+    for group in match.get_grouped_opcodes(1):
+        rows += [("~", "")] * bool(rows)
+        for kind, old_from, old_to, new_from, new_to in group:
+            if kind == "equal":
+                rows += [(" ", row) for row in new[new_from:new_to]]
+            else:
+                rows += [("-", row) for row in old[old_from:old_to]]
+                rows += [("+", row) for row in new[new_from:new_to]]
+    return rows
 
 
 @cache

@@ -6,14 +6,13 @@ from math import log
 from pathlib import Path
 from typing import NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from cypresskit import draw
 from cypresskit.draw.display import scripts
 from cypresskit.draw.scripts import read_packaged
-from cypresskit.gains import IDEAS
 from cypresskit.tables import quantity
 from tools import bench_page
 from tools.climb_page import film, kernels, numbers, pictures
@@ -80,11 +79,7 @@ def bench_link(name: str) -> str:
 
 def lesson_of(name: str) -> str:
     """Return the name of the lesson that tells a step's whole story."""
-    launches = {idea.before: idea for idea in IDEAS if not idea.is_step}
-    launches |= {idea.launch: idea for idea in IDEAS if idea.launch.kernel != "sgemm_tn"}
-    steps = {idea.step: idea for idea in IDEAS}
-    idea = steps.get(name) or launches[KERNELS[name].launch]
-    (lesson,) = (ROOT / "notebooks").glob(f"{idea.lesson:02}_*.ipynb")
+    (lesson,) = (ROOT / "notebooks").glob(f"{KERNELS[name].lesson:02}_*.ipynb")
     return lesson.stem
 
 
@@ -104,13 +99,7 @@ def rail() -> list[Dot]:
 
 def template() -> Environment:
     """Return what fills ``page.html``, with the functions that it calls."""
-    filling = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
+    filling = bench_page.templates(HERE)
     filling.filters |= {"prose": html, "whole": "{:,.0f}".format}
     for module in (kernels, numbers, film):
         filling.globals |= vars(module)

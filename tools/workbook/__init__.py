@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
@@ -152,13 +151,8 @@ def configure(file: Path, build: dict[str, str]) -> None:
 
 def write_start_page(folder: Path) -> None:
     """Write the page that the folder opens with: it opens a lesson, in a browser that can."""
-    rows = []
-    for lesson in lessons():
-        cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
-        title = "".join(cells[0]["source"]).partition("\n")[0].lstrip("# ")
-        rows.append(f'<li><a href="?lesson={lesson.name[:2]}">{escape(title)}</a></li>')
-    names = {lesson.name[:2]: lesson.name for lesson in lessons()}
-    page = Template((HERE / "start.html").read_text(encoding="utf-8")).substitute(
-        lessons="\n".join(rows), names=json.dumps(names)
-    )
-    (folder / "index.html").write_text(page, encoding="utf-8")
+    heads = [nbformat.read(lesson, 4).cells[0].source.splitlines()[0] for lesson in lessons()]
+    page = bench_page.templates(HERE).get_template("start.html")
+    names = [lesson.name for lesson in lessons()]
+    text = page.render(lessons=dict(zip(names, heads)))
+    (folder / "index.html").write_text(text, encoding="utf-8")
