@@ -61,7 +61,9 @@ def units() -> list[Panel]:
     for name, of in needed.items():
         rows, columns = kernel(name).block
         bars = {unit: (number, number / most) for unit, number in of.items()}
-        panels.append(Panel(f"{rows} x {columns}", quantity(rows * columns, "product"), bars))
+        made = rows * columns
+        said = f"{quantity(made, 'product')} at {max(of.values()) / made:.2g} clocks"
+        panels.append(Panel(f"{rows} x {columns}", said, bars))
     return panels
 
 
@@ -117,9 +119,7 @@ def three() -> list[Panel]:
             time: tiles(np.flatnonzero(times == time), scene.across)
             for time in np.unique(times[times <= 100])
         }
-        done = 100 * (times <= 100).mean()
-        said = f"{scene.report.gflops:,.0f} Gflop/s: "
-        said += "done" if done == 100 else f"{done:.0f} % done"
+        said = f"{scene.report.gflops:,.0f} Gflop/s"
         panels.append(Panel(title, said, (scene.across, scene.down, paths)))
     return panels
 

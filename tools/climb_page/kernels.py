@@ -74,13 +74,9 @@ def report(name: str, n: int = 0) -> Report:
 
 
 def before(name: str) -> Report:
-    """Return the report of the kernel that a step is compared with: a decision that is undone, at
-    the same N.
-    """
+    """Return the report of the kernel that a step is compared with, at the step's N."""
     shown = KERNELS[name]
-    if shown.part == "loop":
-        return report(shown.before)
-    return report(LAST, shown.launch.n)
+    return report(shown.before if shown.part == "loop" else LAST, shown.launch.n)
 
 
 def lines(text: str, part: str) -> list[str]:

@@ -9,7 +9,7 @@ from cypresskit import published, today
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
 from cypresskit.timing import simulate, simulate_published
-from tools.climb_page.kernels import KERNELS, LAST, before, report
+from tools.climb_page.kernels import KERNELS, LAST, before, kernel, report
 
 PAPER = "sgemm_tn"  # the published kernel
 MODEL = Path(__file__).parents[2] / "docs/model.md"
@@ -46,15 +46,49 @@ def names() -> dict[str, Any]:
         "speed": speed,
         "report": report,
         "idea": idea_of,
-        "times": lambda: speed(LAST) / speed("00"),
+        "times": lambda: speed(LAST) / speed("00", KERNELS[LAST].launch.n),
         "paper": lambda: paper["gflops_max"],
         "best_n": lambda: n,
         "as_measured": lambda: simulate_published(PAPER, n).gflops,
         "left_out": left_out,
         "generated": lambda: FIGURES[Timed("block_12x8x3")].gflops,
+        "rounds": rounds,
+        "full_rounds": full_rounds,
+        "losses": losses,
         "unrolled": lambda k: simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops,
         "h200": _gain_today,
     }
+
+
+def rounds(name: str, n: int) -> float:
+    """Return how many times the chip is filled with the wavefronts of a step's kernel."""
+    held = report(name, n)
+    return held.wavefronts / (held.device.simd_engines * held.active_wavefronts)
+
+
+def full_rounds(name: str) -> float:
+    """Return the speed of a step's kernel in Gflop/s for a C of five full rounds, where k is
+    ``REFERENCE``.
+    """
+    made = kernel(name)
+    height, width = (8 * side for side in made.block)  # of the tile of a wavefront
+    return simulate(
+        made, n=5 * width * report(name).active_wavefronts, m=height * 20, k=REFERENCE
+    ).gflops
+
+
+def losses(n: int) -> str:
+    """Return what each step down loses at N, in percent, as words."""
+    undone = list(KERNELS)[list(KERNELS).index(LAST) + 1 :]
+    *most, last = (f"{100 * (1 - speed(name, n) / speed(LAST, n)):.0f}" for name in undone)
+    return f"{', '.join(most)} and {last}"
+
+
+def limit(name: str) -> tuple[str, list[str]]:
+    """Return what holds a step's kernel back, in words, and the units that are as busy as any."""
+    busy, bound = gauges(name), report(name).bound
+    units = [unit for unit in busy if busy.get(bound, 100) - busy[unit] < 1 and unit in LIMITS]
+    return " and ".join(LIMITS[unit] for unit in units or [bound]), units
 
 
 def _gain_today(experiment: str, slower: str, faster: str) -> float:
@@ -78,7 +112,9 @@ def gain(name: str) -> tuple[str, str]:
         number = list(KERNELS).index(name)  # of the step before, from 1
         return f"{factor:.1f} times step {number}", "up"
     if factor > 1:
-        return f"{100 * (factor - 1):+.0f} %", "up"
+        n = KERNELS[name].launch.n
+        where = f" at N = {n:,}" if n != REFERENCE else ""
+        return f"{100 * (factor - 1):+.0f} %{where}", "up"
     return f"{MINUS}{100 * (1 - factor):.0f} % of {old:,.0f}", "down"
 
 
