@@ -145,11 +145,12 @@ def _left_out(link):
 
 
 def amend(app, name, template, context, doctree):
-    """Pages with pictures load what plays them, and go without a list of their headings: pictures
-    take its place. Headings have a level, and boxes of code take the keys."""
+    """Pages with pictures load what plays them. They go without a list of their headings, as the
+    page of figures: pictures, or its table, take its place. Headings have a level, and boxes of
+    code take the keys."""
     if pictures := "<cypresskit-picture" in context.get("body", ""):
         app.add_js_file("players.js", loading_method="async")
-    context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures
+    context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures or name == "docs/figures"
     if body := context.get("body"):  # wide lines and tables scroll, by keys, too
         body = re.sub(r"<pre\b", '<pre tabindex="0"', body)
         body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
