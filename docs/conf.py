@@ -116,9 +116,9 @@ def end_sections(app, what, name, value, options, lines):
 def add_contents(app, name, source):
     if name == root_doc:  # a badge would need the network
         source[0] = re.sub(r"!\[(.*?)\]\(https:.*?\)", r"\1", source[0]) + CONTENTS
-        # The forge's pictures, and the commands before them, are the first page's.
-        of_github = r"(?s)<!-- front -->.*?<!-- end -->|<!-- PUBLIC ADDRESS.*?END OF PUBLIC ADDRESS -->"
-        source[0] = re.sub(of_github, "", source[0])
+        # The forge's pictures, the commands before them and the address are the first page's.
+        for begin, end in (("front", "end"), ("PUBLIC ADDRESS", "END OF PUBLIC ADDRESS")):
+            source[0] = re.sub(rf"(?s)<!-- {begin}\b.*?<!-- {end} -->", "", source[0])
     if not solutions:  # no link may lead to what is left out
         teachers = r"\[([^\]]*)\]\([\w/.]*(?:answers|questions)\.md\)|^docs/(?:answers|questions)\n"
         source[0] = re.sub(teachers, _left_out, source[0], flags=re.M)

@@ -529,7 +529,8 @@ NO_MORE_WORKERS = "() => { window.Worker = class { constructor() { window.worker
 def test_a_newcomer_is_asked_for_one_line(bench, page):
     assert_shown(page, bench, STEPS["01a"].starter)
     heading = page.get_by_role("heading", level=1)
-    assert heading.inner_text() == "A block of 2 x 2 is 6 times as fast. Its last line is missing: can you write it?"
+    asked = "A block of 2 x 2 is 6 times as fast. Its last line is missing: can you write it?"
+    assert heading.inner_text() == asked
     assert_shown(page, f"{bench}?step=02", STEPS["02"].starter)
     assert heading.inner_text() == "Make a matrix multiplication fast"
 
