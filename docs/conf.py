@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 import cypresskit  # noqa: E402
-from cypresskit.draw.player import scripts  # noqa: E402
+from cypresskit.draw.display import scripts  # noqa: E402
 from cypresskit.editing.workbench import STILL  # noqa: E402
 from tools import gallery  # noqa: E402
 

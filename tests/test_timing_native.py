@@ -42,7 +42,7 @@ def session(tmp_path, monkeypatch):
             warnings.simplefilter("always")
             spec.loader.exec_module(tiny)
             assert (tiny.twice(4), tiny.thrice(4)) == (8, 12)
-        hits = sum(sum(f.stats.cache_hits.values()) for f in (tiny.twice, tiny.thrice))
+        hits = sum(sum(f.compiled.stats.cache_hits.values()) for f in (tiny.twice, tiny.thrice))
         return hits, [str(w.message) for w in caught]
 
     return run

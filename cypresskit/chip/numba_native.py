@@ -18,9 +18,11 @@ from numba import njit, types
 from numba.core.caching import NullCache
 from numba.core.cgutils import get_or_insert_function
 from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
+from cypresskit.chip.compiled_later import LANES
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il.host_llvm import host_processor
 from cypresskit.session import is_watched
@@ -33,7 +35,6 @@ OPTIONS: dict = {
     "forceinline": True,
 }
 MAX_FILES = 64
-LANES = 8  # numbers that are compared at once: a vector register of AVX-512, or two of AVX2
 WORD = ir.IntType(64)
 VECTOR = ir.VectorType(ir.IntType(64), LANES)
 LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
@@ -41,7 +42,7 @@ NOTICE = "cypresskit compiles its timing engine for this processor: once, about 
 
 
 def native(function):
-    """Compile ``function`` when Python first calls it. It must make no arrays, since counting
+    """Compile a function that Python calls. It must make no arrays, since counting
     references halves its speed.
     """
     compiled = njit(**OPTIONS)(function)
@@ -54,6 +55,11 @@ def part(function):
     compile time. A test that calls it wraps it in ``njit``.
     """
     return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def type_of(function) -> types.Type:
+    """Return numba's type of a compiled function, or of an intrinsic."""
+    return cpu_target.typing_context.resolve_value_type(function)
 
 
 def compiler() -> tuple:

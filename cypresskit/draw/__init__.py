@@ -19,7 +19,7 @@ VIEWS = {
     "explore": "explore",
     "interactive": "interactive",
     "line_chart": "line_chart",
-    "load": "player",
+    "load": "load",
     "predict": "predict",
     "product": "product",
     "published": "published_charts",
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from cypresskit.draw.explore import explore as explore
     from cypresskit.draw.interactive import interactive as interactive
     from cypresskit.draw.line_chart import line_chart as line_chart
+    from cypresskit.draw.load import load as load
     from cypresskit.draw.pipelines import timeline as timeline
     from cypresskit.draw.player import Player as Player
-    from cypresskit.draw.player import load as load
     from cypresskit.draw.predict import Prediction as Prediction
     from cypresskit.draw.predict import predict as predict
     from cypresskit.draw.product import product as product

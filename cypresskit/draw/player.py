@@ -5,11 +5,10 @@ source changes from frame to frame. Only changes are stored, so a thousand frame
 take a few kilobytes. ``tracks.js`` expands them in the browser, ``player.js`` plays.
 
 A notebook shows a player that is a cell's value. Until its script runs, its text is in its place.
-``load()`` has to be called once in a notebook, before the first player. Frames aren't
+``ck.draw.load()`` has to be called once in a notebook, before the first player. Frames aren't
 computed on demand: ``interactive`` builds a new picture in Python instead.
 """
 
-import gc
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,10 +21,9 @@ from bokeh.core.serialization import Serializer
 from bokeh.model import Model
 from bokeh.models import ColumnDataSource, Plot
 
-from cypresskit import session
 from cypresskit.draw import theme
-from cypresskit.draw.display import Displayable, embed, scripts, text_form
-from cypresskit.draw.scripts import join_modules, read_packaged
+from cypresskit.draw.display import Displayable, embed, text_form
+from cypresskit.draw.scripts import read_packaged
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]  # a text, or texts with the frames where they begin
@@ -312,29 +310,3 @@ def _placed(part: Plot | str) -> str:
 
 HTML = Template(read_packaged("draw/player.html"))
 SIDE = '<div class="side" role="group" aria-label="Beside the picture">'
-
-
-def cell_script() -> str:
-    """Return the script that ``load`` runs on a notebook's cells."""
-    return f"(() => {{\n{join_modules('draw/il_colors.js', 'draw/cells.js')}}})()"
-
-
-def load() -> None:
-    """Load the players' scripts (0.5 MB) into a notebook, once, before the first picture.
-
-    It also colors IL in cells and shows how long a cell has been running.
-
-    Notes
-    -----
-    Objects that exist by then are excluded from Python's garbage collection (``gc.freeze``), which
-    saves a twentieth of a lesson's time.
-    """
-    from IPython.display import HTML, display
-
-    session.set_up()
-    if not gc.get_freeze_count():
-        gc.freeze()
-    # JupyterLab would break long lines within a word
-    wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
-    code = f"<script>{scripts()}</script>{wrap}<script>{cell_script()}</script>"
-    display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))

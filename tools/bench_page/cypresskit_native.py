@@ -19,7 +19,7 @@ except ModuleNotFoundError:  # in a test, which replaces it
         return b""
 
 
-LANES = 8  # as in ``numba_native``
+LANES = 8  # as in ``compiled_later``
 ENTRIES = frozenset(ask_host(b"").decode().split("\n"))
 FUNCTIONS = frozenset(name.partition("(")[0] for name in ENTRIES)
 

@@ -17,10 +17,10 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.dispatcher import Dispatcher
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import as_dtype
 
+from cypresskit.chip.compiled_later import CompiledLater
 from cypresskit.chip.numba_native import OPTIONS
 from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
@@ -78,22 +78,25 @@ def _simulate() -> None:
         simulate(kernel, N)
 
 
-def _compiled_functions() -> Iterator[Dispatcher]:
+def _compiled_functions() -> Iterator[CompiledLater]:
     """Yield the compiled functions of the timing model."""
     for name in [name for name in sys.modules if name.startswith("cypresskit.chip.")]:
         for value in vars(sys.modules[name]).values():
-            if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
+            if (
+                isinstance(value, CompiledLater)
+                and getattr(value.py_func, "__module__", "") == name
+            ):
                 yield value
 
 
-def _noting_types(name: str, function: Dispatcher, called: dict) -> Callable:
+def _noting_types(name: str, function: CompiledLater, called: dict) -> Callable:
     """Return a function that calls a compiled one, and notes its entry and numba's types of the
     arguments. (The types for which it was compiled depend on what else this process ran.)
     """
 
     def call(*arguments) -> None:
         function(*arguments)
-        types_of = tuple(function.typeof_pyval(value) for value in arguments)
+        types_of = tuple(function.compiled.typeof_pyval(value) for value in arguments)
         called[f"{name}({','.join(kinds(arguments))})"] = function.py_func, types_of
 
     return call
