@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -16,6 +17,18 @@ class Interrupted(Exception):
 def never() -> bool:
     """Return that the caller has nothing else to do."""
     return False
+
+
+@dataclass(frozen=True)
+class Unless:
+    """Asks a caller whether it has something else to do. All are equal, so that a cache gives to
+    one caller what it computed for another.
+    """
+
+    asks: Callable[[], bool] = field(compare=False)
+
+    def __call__(self) -> bool:
+        return self.asks()
 
 
 def processors() -> int:

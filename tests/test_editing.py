@@ -415,6 +415,7 @@ def test_costs_give_way_to_any_other_job():
     job = {"edit": "a", "text": NAIVE, "name": "my.il", "like": "sgemm_naive", "n": 136}
     job["parts"] = ["code", "verdict", "clocks", "costs"]
     for comes in ([False] * 4 + [True], [False] * 6 + [True] * 9):
+        dynamic_answers._judged.cache_clear()
         answerer = AnswerHere(said.append)
         answerer.comes = partial(next, iter(comes))
         answerer.ask(job)
@@ -655,6 +656,15 @@ class Busy(AnswerHere):
         return self.asked == self.patience
 
 
+def test_a_check_takes_the_verdict_that_its_workbench_has_shown(monkeypatch):
+    text, like = ck.kernels["sgemm_naive"].text + "\n", "sgemm_naive"
+    job = {"edit": 1, "text": text, "name": "my.il", "like": like, "n": 64, "parts": ["verdict"]}
+    AnswerHere(lambda message: None).ask(job)
+    monkeypatch.setattr(dynamic_answers, "verify", None)
+    assert dynamic_answers.judged_kernel(text, "my.il", like, 64, False).right
+    assert dynamic_answers.judged_kernel(text, "my.il", like=like, n=64).right
+
+
 def test_a_job_is_interrupted_within_its_verdict_and_resumed():
     """Wherever it stops, its answers are the same in the end."""
     about = {"name": "my.il", "like": "sgemm_naive", "n": 64}
@@ -666,6 +676,7 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
     stopped: set[tuple] = set()
     for patience in range(1, 9):
         heard: list[dict] = []
+        dynamic_answers._judged.cache_clear()
         answerer = Busy(heard.append, patience)
         answerer.ask(job)
         while answerer.left is not None:

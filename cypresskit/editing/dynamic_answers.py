@@ -26,7 +26,7 @@ from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import named_lines
-from cypresskit.threads import never
+from cypresskit.threads import Unless, never
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.line_work import count_products
@@ -60,7 +60,6 @@ HELP = {
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
-@lru_cache(maxsize=8)
 def judged_kernel(
     text: str,
     name: str,
@@ -73,8 +72,15 @@ def judged_kernel(
     alpha and beta, if the kernel ``scales``.
 
     It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises, and
-    ``Interrupted`` as soon as ``unless`` returns True.
+    ``Interrupted`` as soon as ``unless`` returns True. The last few results are cached.
     """
+    return _judged(text, name, like, n, scales, Unless(unless))
+
+
+@lru_cache(maxsize=8)
+def _judged(
+    text: str, name: str, like: str | None, n: int | None, scales: bool, unless: Unless
+) -> Verification:
     launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
     kernel = load_kernel(text, like=launched_like, name=kernel_name(name))
     seen = verify(kernel, size=n, unless=unless)
