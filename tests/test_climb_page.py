@@ -459,6 +459,40 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
     assert len(loaded) == 1
 
 
+@pytest.mark.slow
+def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(site, own_page):
+    """Back, forward, and the page again; a link within the page closes nothing."""
+    page = own_page
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.route("**/bench/index.html*", show_workbench)
+
+    where = "document.querySelector('.bench:not([hidden])')?.closest('.step').id"
+
+    def assert_open(name):
+        page.wait_for_function(f"name => ({where} ?? '') === name", arg=name)
+
+    with served(site) as address:
+        page.goto(address)
+        for name in ("00", "02"):
+            page.locator(f"[id='{name}'] .try").click()
+            assert_open(name)
+        page.locator(".rail svg a").last.press("Enter")
+        assert_open("02")
+        page.reload()
+        assert_open("02")
+        page.go_back()
+        page.go_back()
+        assert_open("00")
+        page.go_back()
+        assert_open("")
+        page.go_forward()
+        assert_open("00")
+        page.locator("[id='00'] .try").click()
+        assert_open("")
+        page.reload()
+        assert_open("")
+
+
 #: In the place of the workbench: every kernel is correct.
 WORKBENCH = """
 let shown = new URLSearchParams(location.search).get("step")

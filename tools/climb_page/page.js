@@ -214,7 +214,7 @@
     const value = Number(step.dataset.speed)
     $("span", strip).textContent = `${steps.indexOf(step) + 1} of ${steps.length}`
     $("b", strip).textContent = `${whole.format(value)} Gflop/s`
-    strip.style.setProperty("--at", String(value / Number(strip.dataset.paper)))
+    strip.style.setProperty("--at", String((steps.indexOf(step) + 1) / steps.length))
     const shown = $("[data-count]", step)
     if (!shown.dataset.done) {
       shown.dataset.done = "yes"
@@ -288,6 +288,23 @@
     open = {step, button}
     step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "start"})
   }
+  /** Open the workbench in a step, or in none, as a page of its own: the browser goes back to what was
+   * open before, and loads it again. */
+  function turnTo(step) {
+    const address = new URL(location.href)
+    if (step) address.searchParams.set("try", step.id)
+    else address.searchParams.delete("try")
+    history.pushState(null, "", address)
+    follow()
+  }
+  /** Open what the address names. */
+  function follow() {
+    const step = steps.find((one) => one.id === new URLSearchParams(location.search).get("try"))
+    if (step === open?.step) return
+    if (step) show(step, $(".try", step))
+    else close()
+  }
+  addEventListener("popstate", follow)
   /** If the workbench's page didn't arrive, say so. It comes anew when it is asked for. */
   function checkFrame() {
     if (frameOf().contentDocument?.body.classList.contains("embed")) return
@@ -316,9 +333,8 @@
     if (step)
       link.addEventListener("click", (event) => {
         event.preventDefault()
-        const button = $(".try", step)
-        show(step, button)
-        button.focus({preventScroll: true})
+        turnTo(step)
+        $(".try", step).focus({preventScroll: true})
       })
     next.append("C is correct. Next: ", link)
   }
@@ -362,8 +378,7 @@
       event.preventDefault()
       if (location.protocol === "file:") return note(step, $("main").dataset.file)
       if (NARROW.matches) return offer(step, button)
-      if (open?.step === step) return close()
-      show(step, button)
+      turnTo(open?.step === step ? undefined : step)
     })
   }
   $("#first").addEventListener("click", (event) => {
@@ -416,8 +431,10 @@
       addEventListener(hand, () => watch.disconnect(), {once: true, passive: true})
     setTimeout(() => watch.disconnect(), 8000)
   }
-  const named = new URLSearchParams(location.search).get("step") ?? location.hash.slice(1)
+  const search = new URLSearchParams(location.search)
+  const named = search.get("try") ?? search.get("step") ?? location.hash.slice(1)
   const wanted = steps.find((step) => step.id === named)
+  if (wanted && location.protocol !== "file:" && !NARROW.matches) follow()
   if (wanted) goTo(wanted)
   for (const [id, link] of places)
     link.addEventListener("click", () => goTo(document.getElementById(id)))
