@@ -1,6 +1,7 @@
 """Run work on all processors of the host, unless it is interrupted."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -8,6 +9,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
+
+_thread = threading.local()  # in a thread of ``map_in_threads``: its ``stop``, an event
 
 
 class Interrupted(Exception):
@@ -37,8 +40,31 @@ def processors() -> int:
 
 
 def map_in_threads(function: Callable[[T], U], items: Iterable[T]) -> list[U]:
-    """Return a function's results for items, computed by one thread per processor."""
-    if processors() == 1:
+    """Return a function's results for items, computed by one thread per processor.
+
+    A simulation lets other threads run, so this is how several launches are timed. The first
+    exception ends all of it, as Ctrl-C does. Within such a thread, another call computes one item
+    after the other.
+    """
+    if processors() == 1 or hasattr(_thread, "stop"):
         return [function(item) for item in items]
+    stop = threading.Event()
+
+    def compute(item: T) -> U:
+        _thread.stop = stop
+        return function(item)
+
     with ThreadPoolExecutor(processors()) as pool:
-        return list(pool.map(function, items))
+        try:
+            return list(pool.map(compute, items))
+        finally:
+            stop.set()
+
+
+def check_stop() -> None:
+    """Raise ``KeyboardInterrupt`` in a thread whose result isn't needed anymore.
+
+    Ctrl-C reaches the first thread only. What takes long calls this now and then.
+    """
+    if hasattr(_thread, "stop") and _thread.stop.is_set():
+        raise KeyboardInterrupt

@@ -27,6 +27,7 @@ from cypresskit.chip.units.store_path import run_store_clause
 from cypresskit.chip.units.texture import run_texture_clause
 from cypresskit.chip.work import ALU, BARRIER, TEX, WRITE, Packed
 from cypresskit.devices import Device
+from cypresskit.threads import check_stop
 
 MAX_CLAUSES = 1 << 62
 
@@ -83,6 +84,7 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
     chip = make_chip(work, device, slots)
     executions = work.executions
     for part in range(1, 100):  # in parts, so that Ctrl-C ends a long one
+        check_stop()
         run_chip(chip, slots, executions * part // 100)
     run_chip(chip, slots, MAX_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log

@@ -6,6 +6,7 @@ kernels) are scenes of one picture. ``chip_scene`` computes what a report shows 
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source, resolve
+from cypresskit.threads import map_in_threads
 from cypresskit.timing import Report, simulate
 
 SIZES = (2048, 1024, 512, 256, 128)
@@ -48,7 +50,7 @@ def chip(
     """
     if isinstance(reports, Source):
         kernel = resolve(reports)
-        reports = [simulate(kernel, n) for n in sizes]
+        reports = map_in_threads(partial(simulate, kernel), sizes)
     drawn = require_nonempty(reports, "pass reports of simulate, or a kernel's name", Report)
     scenes = _scenes(drawn)
 

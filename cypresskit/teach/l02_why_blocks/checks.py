@@ -62,12 +62,13 @@ def memory_bandwidths() -> dict[str, float]:
 
 def measured_table() -> Table:
     """Return the speeds of three published kernels: their roofline, as published, and modeled."""
+    names = "sgemm_tn", "dgemm_tn", "ddgemm_tn_fma"
     rows = []
-    for name in ("sgemm_tn", "dgemm_tn", "ddgemm_tn_fma"):
+    for name, report in zip(names, map_in_threads(simulate_published, names)):
         kernel, row = KERNELS[name], published(name)
         roof = HD5870.texture_gb_s * kernel.block[0] / word_bytes(kernel)
         speeds = min(HD5870.peak_gflops(kernel.precision), roof), row["gflops_max"]
-        rows.append([name, row["n_at_max"], *speeds, simulate_published(name).gflops])
+        rows.append([name, row["n_at_max"], *speeds, report.gflops])
     heads = ["kernel", "N", "roofline, Gflop/s", "measured", "modeled"]
     return Table(heads, rows, keys=2, note=str(conditions("sgemm_tn")))
 
