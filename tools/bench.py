@@ -4,10 +4,11 @@ whose names begin so.
 ``python -m timeit`` runs each row's statement three times in a new process, and prints the fastest
 run's seconds. Compare times of one machine only: the first two rows tell how fast it is.
 
-The rows of lessons are seconds of processor time, of the whole solved lesson and of its longest
-cell but the first, which imports the package: with empty caches, as a new reader has them, and
-with the results of launches at hand. The timing model's machine code is there in both; that of
-kernels, and what they compile to on the chip, only in the second.
+The rows of lessons are what a reader waits for, in the whole solved lesson and in its longest cell
+but the first, which imports the package; and in parentheses both in seconds of processor time,
+which other work on the machine changes little. They are measured with empty caches, as a new reader
+has them, and with the results of launches at hand. The timing model's machine code is there in
+both; that of kernels, and what they compile to on the chip, only in the second.
 """
 
 import os
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import Any
 
 from cypresskit.files import result_cache
@@ -118,9 +120,9 @@ def forget_results(folder: Path) -> None:
         file.unlink()
 
 
-def seconds(lesson: Path, caches: Path) -> tuple[float, float]:
-    """Run a solved lesson, and return the seconds of processor time of all cells, and of the
-    longest but the first.
+def seconds(lesson: Path, caches: Path) -> list[tuple[float, float]]:
+    """Run a solved lesson. Return the seconds, and those of processor time: of all cells, and of
+    the longest but the first.
     """
     from nbclient import NotebookClient
 
@@ -133,13 +135,13 @@ def seconds(lesson: Path, caches: Path) -> tuple[float, float]:
         with client.setup_kernel(env=settings, stderr=subprocess.DEVNULL):
             provisioner: Any = client.km and client.km.provisioner
             process = provisioner.process.pid
-            used = processor_seconds(process)
+            clocks = perf_counter(), processor_seconds(process)
             for number, cell in enumerate(notebook.cells):
                 if cell.cell_type == "code":
                     client.execute_cell(cell, number)
-                    before, used = used, processor_seconds(process)
-                    each.append(used - before)
-    return sum(each), max(each[1:])
+                    before, clocks = clocks, (perf_counter(), processor_seconds(process))
+                    each.append([now - then for then, now in zip(before, clocks)])
+    return [(sum(column), max(column[1:])) for column in zip(*each)]
 
 
 def processor_seconds(number: int) -> float:
@@ -161,8 +163,10 @@ def time_lessons(names: list[str]) -> None:
             print(f"{name:36}", end=" ", flush=True)
             forget_results(caches)
             for state in ("caches empty", "results at hand"):
-                whole, longest = seconds(LESSONS[name], caches)
-                print(f"{state}: {whole:.1f} s, a cell {longest:.1f} s", end="; ", flush=True)
+                (whole, cell), used = seconds(LESSONS[name], caches)
+                processor = "{:.1f}, {:.1f}".format(*used)
+                words = f"{state}: {whole:.1f} s, a cell {cell:.1f} s (processor: {processor})"
+                print(words, end="; ", flush=True)
             print()
 
 

@@ -25,6 +25,7 @@ from cypresskit.machine.compiled.translation import (
 )
 from cypresskit.machine.counters import LaunchCounters, tally
 from cypresskit.machine.launch import Launch, Surface, endless_error
+from cypresskit.threads import check_stop
 
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
 NO_BYTES = c_char * 0
@@ -133,5 +134,6 @@ class _NativeLaunch:
         ranges = [(0, self.batches)] if batches is None else [(n, n + 1) for n in batches]
         for done, end in ranges:
             while done < end and not self.status:
+                check_stop()
                 self.status = self.call(SLICE, done, end)
                 done = int(self.report[NEXT])

@@ -20,6 +20,7 @@ from cypresskit.kernels.statement import EXAMPLE, read_statement
 from cypresskit.lesson_table import Table
 from cypresskit.teach.check import BROKEN, REPORT, use_seed
 from cypresskit.teach.l12_contest import checks as contest
+from cypresskit.threads import map_in_threads
 
 MAX_CHARACTERS = 100_000  # characters of an entry
 SECONDS = 240.0  # for an entry
@@ -121,9 +122,10 @@ def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contes
         item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
     ]
     given = [(contest.find_kernel(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
+    scores = map_in_threads(lambda pair: contest.judge(*pair, n), given)
     rows = []
-    for kernel, chip in given:
-        row = make_row(contest.judge(kernel, chip, n))
+    for (_, chip), score in zip(given, scores):
+        row = make_row(score)
         if chip is not HD5870:
             row = replace(row, name=f"{row.name}, {contest.format_name(chip)}")
         rows.append(row)

@@ -22,6 +22,7 @@ from cypresskit.teach.check import CheckStopped, Verdict, call_answer, exercise,
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l02_why_blocks.checks import simulate_blocks
 from cypresskit.teach.l07_lds.checks import busiest_bank
+from cypresskit.threads import map_in_threads
 from cypresskit.timing.simulate import simulate
 from cypresskit.today import clock_ghz, figures, record
 
@@ -147,7 +148,7 @@ def gains_table() -> Table:
     few, many = (replace(HD5870, register_pool=gprs * wavefronts) for wavefronts in (3, 10))
     warps = [simulate("sgemm_tn", 1024, m=3840, k=128, device=chip) for chip in (few, many)]
     at = {n: simulate("sgemm_tn", n) for n in (256, 2048)}
-    tiles = [simulate(name, 2048) for name in ("sgemm_64x64", "sgemm_64x64_lds")]
+    tiles = map_in_threads(partial(simulate, n=2048), ("sgemm_64x64", "sgemm_64x64_lds"))
     ours, library = _our_products(), figures("library")
     doubles = max(figures("double").values()) / figures("double-double")["1 x 1"]
     rows = [
