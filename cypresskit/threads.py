@@ -52,6 +52,7 @@ def map_in_threads(function: Callable[[T], U], items: Iterable[T]) -> list[U]:
 
     def compute(item: T) -> U:
         _thread.stop = stop
+        check_stop()
         return function(item)
 
     with ThreadPoolExecutor(processors()) as pool:

@@ -55,14 +55,21 @@ def test_ctrl_c_ends_all_threads():
         started.wait()
         wait_until_stopped(n)
 
+    ended = threading.Event()
+
     def press():
         started.wait()
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        while not ended.wait(5):  # Python may miss one just before it waits for a lock
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     keys = threading.Thread(target=press)
     keys.start()
     with patch.object(threads, "processors", lambda: 2), pytest.raises(KeyboardInterrupt):
-        map_in_threads(work, range(5))
+        try:
+            map_in_threads(work, range(5))
+        finally:
+            ended.set()
     keys.join()
 
 
