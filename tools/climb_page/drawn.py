@@ -42,8 +42,10 @@ def products(name: str) -> list[tuple[tuple, tuple]]:
     """Return the first products of a work-item: those of its first fetched numbers."""
     seen: set[tuple] = set()
     found = []
-    for update in find_block(record_work_item(kernel(name))).updates:
-        words = ("a", *update.from_a), ("b", *update.from_b)
+    block = find_block(record_work_item(kernel(name)))
+    for update in block.updates:
+        i, k = update.from_a if block.k_axis[0] else reversed(update.from_a)  # of A, as in C = A B
+        words = ("a", i, k), ("b", *update.from_b)
         seen.update(words)
         if len(seen) > WORDS:
             break
@@ -61,8 +63,7 @@ def units() -> list[Panel]:
     for name, of in needed.items():
         rows, columns = kernel(name).block
         bars = {unit: (number, number / most) for unit, number in of.items()}
-        made = rows * columns
-        said = f"{quantity(made, 'product')} at {max(of.values()) / made:.2g} clocks"
+        said = f"{max(of.values()) / (rows * columns):.2g} clocks a product"
         panels.append(Panel(f"{rows} x {columns}", said, bars))
     return panels
 

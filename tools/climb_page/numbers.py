@@ -52,7 +52,7 @@ def names() -> dict[str, Any]:
         "as_measured": lambda: simulate_published(PAPER, n).gflops,
         "left_out": left_out,
         "generated": lambda: FIGURES[Timed("block_12x8x3")].gflops,
-        "rounds": rounds,
+        "last_round": last_round,
         "full_rounds": full_rounds,
         "losses": losses,
         "unrolled": lambda k: simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops,
@@ -60,10 +60,12 @@ def names() -> dict[str, Any]:
     }
 
 
-def rounds(name: str, n: int) -> float:
-    """Return how many times the chip is filled with the wavefronts of a step's kernel."""
+def last_round(name: str, n: int) -> int:
+    """Return how many wavefronts of a step's kernel are left once the chip was full for the last
+    time.
+    """
     held = report(name, n)
-    return held.wavefronts / (held.device.simd_engines * held.active_wavefronts)
+    return held.wavefronts % (held.device.simd_engines * held.active_wavefronts)
 
 
 def full_rounds(name: str) -> float:
@@ -102,6 +104,12 @@ def filled(text: str) -> str:
     return str(eval(f"f{text!r}", names()))
 
 
+def where(name: str) -> str:
+    """Return for which N a step is timed, if it isn't the page's."""
+    n = KERNELS[name].launch.n
+    return f" at N = {n:,}" if n != REFERENCE else ""
+
+
 def gain(name: str) -> tuple[str, str]:
     """Return how a step compares with the one before it, and the kind: "up", "down" or ""."""
     if not KERNELS[name].before:
@@ -112,9 +120,7 @@ def gain(name: str) -> tuple[str, str]:
         number = list(KERNELS).index(name)  # of the step before, from 1
         return f"{factor:.1f} times step {number}", "up"
     if factor > 1:
-        n = KERNELS[name].launch.n
-        where = f" at N = {n:,}" if n != REFERENCE else ""
-        return f"{100 * (factor - 1):+.0f} %{where}", "up"
+        return f"{100 * (factor - 1):+.0f} %{where(name)}", "up"
     return f"{MINUS}{100 * (1 - factor):.0f} % of {old:,.0f}", "down"
 
 
