@@ -42,9 +42,9 @@ def processors() -> int:
 def map_in_threads(function: Callable[[T], U], items: Iterable[T]) -> list[U]:
     """Return a function's results for items, computed by one thread per processor.
 
-    A simulation lets other threads run, so this is how several launches are timed. The first
-    exception ends all of it, as Ctrl-C does. Within such a thread, another call computes one item
-    after the other.
+    A simulation lets other threads run, so this is how several launches are timed. An item's
+    exception is raised once the items before it have ended. It ends all others, as Ctrl-C does.
+    Within such a thread, another call computes one item after the other.
     """
     if processors() == 1 or hasattr(_thread, "stop"):
         return [function(item) for item in items]

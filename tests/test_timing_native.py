@@ -3,10 +3,13 @@ fail.
 """
 
 import importlib.util
+import subprocess
+import sys
 import warnings
 
 import pytest
 
+from cypresskit.chip import compiled_later
 from cypresskit.chip import numba_native as module
 from cypresskit.files.disk_cache import DiskCache, SourceFiles
 
@@ -80,11 +83,25 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
     one, other = tmp_path / "units" / "alu.py", tmp_path / "report.py"
     one.write_text("from cypresskit.chip.native import part\n@part\ndef f(): ...")
     other.write_text("text")
-    sources = SourceFiles(lambda: module.native_sources(tmp_path))
+    sources = SourceFiles(lambda: compiled_later.native_sources(tmp_path))
     other.write_text("other text")
     assert sources.is_unchanged()
     one.write_text("from cypresskit.chip.native import part\n@part\ndef f(): pass")
     assert not sources.is_unchanged()
+
+
+def test_sources_are_read_with_the_package_and_not_with_numba():
+    """Else old functions, which Python holds, would be saved as those of a file edited since."""
+    read = "import sys, cypresskit.timing; from cypresskit.chip.compiled_later import SOURCES"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{read}; print('numba' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "False" and module.SOURCES is compiled_later.SOURCES
+    names = {path.name for path in compiled_later.native_sources()}
+    assert {"compiled_later.py", "numba_native.py", "engine.py", "cache.py"} <= names
 
 
 def test_where_nothing_can_be_written_one_warning_is_all(session, tmp_path):

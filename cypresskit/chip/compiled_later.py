@@ -5,12 +5,18 @@ saved, none is called.
 """
 
 from collections.abc import Callable
-from functools import cached_property
 from importlib import import_module
+from pathlib import Path
+from threading import RLock
 from typing import Any
+
+from cypresskit.files.disk_cache import SourceFiles
 
 NUMBA = "cypresskit.chip.numba_native"
 LANES = 8  # numbers that are compared at once: a vector register of AVX-512, or two of AVX2
+
+
+LOCK = RLock()  # of what is made: threads may call a function for the first time together
 
 
 class CompiledLater:
@@ -22,12 +28,16 @@ class CompiledLater:
     def __init__(self, name: str, py_func: Callable | None = None) -> None:
         self.name = name
         self.py_func: Any = py_func
+        self._made: Any = None
 
-    @cached_property
+    @property
     def compiled(self) -> Any:
         """numba's function."""
-        made = getattr(import_module(NUMBA), self.name)
-        return made(self.py_func) if self.py_func else made
+        with LOCK:
+            if self._made is None:
+                made = getattr(import_module(NUMBA), self.name)
+                self._made = made(self.py_func) if self.py_func else made
+            return self._made
 
     @property
     def _numba_type_(self) -> Any:
@@ -46,6 +56,19 @@ def part(function: Callable) -> CompiledLater:
     """Compile ``function`` when native code that calls it is compiled."""
     return CompiledLater("part", function)
 
+
+def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
+    """Return this file, that with ``numba_native``, and the files in ``folder`` that import from
+    ``native``.
+    """
+    native_ones = (
+        path for path in folder.rglob("*.py") if b"from cypresskit.chip.native" in path.read_bytes()
+    )
+    return [Path(__file__), Path(__file__).with_name("numba_native.py"), *native_ones]
+
+
+#: They are read now: functions that Python has by now aren't saved as those of a later file.
+SOURCES = SourceFiles(native_sources)
 
 place_of = CompiledLater("place_of")
 least = CompiledLater("least")

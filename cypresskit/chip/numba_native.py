@@ -9,7 +9,6 @@ import pickle
 import sys
 import warnings
 from functools import cache
-from pathlib import Path
 
 import numba
 import numpy as np
@@ -22,8 +21,8 @@ from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
-from cypresskit.chip.compiled_later import LANES
-from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
+from cypresskit.chip.compiled_later import LANES, SOURCES
+from cypresskit.files.disk_cache import DiskCache, cache_folder
 from cypresskit.il.host_llvm import host_processor
 from cypresskit.session import is_watched
 
@@ -136,17 +135,6 @@ class NumbaCache(NullCache):
 
 def _files() -> DiskCache:
     return DiskCache(cache_folder(), "native", MAX_FILES)
-
-
-def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
-    """Return this file, and the files in ``folder`` that import from ``native``."""
-    native_ones = (
-        path for path in folder.rglob("*.py") if b"from cypresskit.chip.native" in path.read_bytes()
-    )
-    return [Path(__file__), *native_ones]
-
-
-SOURCES = SourceFiles(native_sources)
 
 
 @cache

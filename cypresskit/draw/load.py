@@ -6,8 +6,7 @@ from cypresskit import session
 from cypresskit.draw.display import scripts
 from cypresskit.draw.scripts import join_modules
 
-#: Of Python's garbage collection: its own, but for collections of all objects, which are rare.
-THRESHOLDS = 700, 10, 1_000
+FULL = 1_000  # collections of young objects' survivors before one of all objects; Python's own: 10
 
 
 def cell_script() -> str:
@@ -23,12 +22,13 @@ def load() -> None:
     Notes
     -----
     Python's garbage collection then rarely looks at all objects (``gc.set_threshold``), which saves
-    a twelfth of a lesson's time.
+    a twelfth of a lesson's time (Python 3.11).
     """
     from IPython.display import HTML, display
 
     session.set_up()
-    gc.set_threshold(*THRESHOLDS)
+    young, survivors, _ = gc.get_threshold()
+    gc.set_threshold(young, survivors, FULL)
     # JupyterLab would break long lines within a word
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
     code = f"<script>{scripts()}</script>{wrap}<script>{cell_script()}</script>"

@@ -288,19 +288,24 @@
     open = {step, button}
     step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "start"})
   }
-  /** Open the workbench in a step, or in none, as a page of its own: the browser goes back to what was
-   * open before, and loads it again. */
-  function turnTo(step) {
+  /** The page's address with a step's workbench, or with none. */
+  function addressOf(step = undefined) {
     const address = new URL(location.href)
     if (step) address.searchParams.set("try", step.id)
     else address.searchParams.delete("try")
-    history.pushState(null, "", address)
+    return address
+  }
+  /** Open the workbench in a step, or in none. Back and Forward return to what was open before; Reload
+   * opens it again. */
+  function turnTo(step) {
+    history.pushState(null, "", addressOf(step))
     follow()
   }
   /** Open what the address names. */
   function follow() {
     const step = steps.find((one) => one.id === new URLSearchParams(location.search).get("try"))
     if (step === open?.step) return
+    if (step && (location.protocol === "file:" || NARROW.matches)) return
     if (step) show(step, $(".try", step))
     else close()
   }
@@ -310,6 +315,7 @@
     if (frameOf().contentDocument?.body.classList.contains("embed")) return
     const step = open?.step
     close()
+    history.replaceState(null, "", addressOf())
     bench.remove()
     const why = "The workbench didn't arrive: the network or the server is gone. Try again."
     if (step) note(step, why)
@@ -434,7 +440,7 @@
   const search = new URLSearchParams(location.search)
   const named = search.get("try") ?? search.get("step") ?? location.hash.slice(1)
   const wanted = steps.find((step) => step.id === named)
-  if (wanted && location.protocol !== "file:" && !NARROW.matches) follow()
+  follow()
   if (wanted) goTo(wanted)
   for (const [id, link] of places)
     link.addEventListener("click", () => goTo(document.getElementById(id)))
