@@ -273,7 +273,8 @@ def write_page(folder: Path) -> None:
     begin = {
         "launches": [file.name for file in timed],
         "steps": {
-            name: {key: getattr(step, key) for key in SHOWN} | {"targets": asdict(step.targets)}
+            name: {field: getattr(step, field) for field in SHOWN}
+            | {"targets": asdict(step.targets)}
             for name, step in STEPS.items()
         },
         "kernels": kernels,

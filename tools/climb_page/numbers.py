@@ -65,18 +65,17 @@ def last_round(name: str, n: int) -> int:
     time.
     """
     held = report(name, n)
-    return held.wavefronts % (held.device.simd_engines * held.active_wavefronts)
+    return held.wavefronts % held.launch.round_size
 
 
 def full_rounds(name: str) -> float:
     """Return the speed of a step's kernel in Gflop/s for a C of five full rounds, where k is
     ``REFERENCE``.
     """
-    made = kernel(name)
+    made, held = kernel(name), report(name)
     height, width = (8 * side for side in made.block)  # of the tile of a wavefront
-    return simulate(
-        made, n=5 * width * report(name).active_wavefronts, m=height * 20, k=REFERENCE
-    ).gflops
+    m, n = held.device.simd_engines * height, 5 * held.active_wavefronts * width
+    return simulate(made, n=n, m=m, k=REFERENCE).gflops
 
 
 def losses(n: int) -> str:
