@@ -103,8 +103,7 @@ def gemm(
     if trans_b != chosen.trans_b:
         b = b.swapaxes(0, 1)
     arguments = chosen.arguments(a, b, c, scale, old)
-    most = chosen.max_instructions(k)
-    launch(chosen.program, **arguments, max_instructions=most)
+    launch(chosen.program, **arguments)
     return chosen.result(arguments, m, n).reshape(m, n, *pair)
 
 

@@ -60,7 +60,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     factor, other, old = (in_precision(kernel, x) for x in (a, b, c))
     arguments = kernel.arguments(factor, other, old, alpha, beta)
     before = _result(kernel, arguments, m, n)
-    launch = prepare(kernel.program, **arguments, max_instructions=kernel.max_instructions(k))
+    launch = prepare(kernel.program, **arguments)
     batches = np.arange(launch.shape.batches)
     if not is_whole:
         batches = np.unique([0, *rng.choice(batches, BATCHES - 2), batches[-1]])

@@ -401,7 +401,6 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
             kernel.program,
             **arguments,
             names=_names(given),
-            max_instructions=given.max_instructions,
             in_place=True,
         )
     except LackedError as error:  # who writes a kernel calls no `launch`

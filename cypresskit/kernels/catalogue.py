@@ -178,8 +178,8 @@ class Kernel:
         Returns
         -------
         dict
-            ``domain``, ``inputs``, ``constants``, and new arrays for the results, which ``result``
-            reads.
+            ``domain``, ``inputs``, ``constants``, ``max_instructions``, and new arrays for the
+            results, which ``result`` reads.
 
         Raises
         ------
@@ -209,6 +209,7 @@ class Kernel:
         shape = self.shape(m, n, k, alpha, beta, count)
         domain = shape.domain[: 2 if self.mode == "pixel" else 1]
         given: dict[str, Any] = {"domain": domain, "constants": shape.constants}
+        given["max_instructions"] = self.max_instructions(k)
         big_m, big_n, big_k = how.padded(m, n, k)
         stored_a, stored_b = how.stored(big_m, big_n, big_k)
         old = np.zeros((count, big_m, big_n, *pair), self.dtype)

@@ -48,11 +48,6 @@ class Product:
         a, b, c = (in_precision(self.kernel, x) for x in (self.a, self.b, self.c))
         return self.kernel.arguments(a, b, c, self.alpha, self.beta)
 
-    @property
-    def max_instructions(self) -> int:
-        """Instructions of a work-item after which its loop counts as infinite."""
-        return self.kernel.max_instructions(self.size[2])
-
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
         """Return C from the ``arguments`` of a launch; of double-doubles the high parts."""
         c = self.kernel.result(dict(arguments), *self.size[:2])
@@ -61,7 +56,7 @@ class Product:
     def run(self, **options: Any) -> np.ndarray:
         """Return the C that the kernel computes. The ``options`` are those of ``launch``."""
         arguments = self.arguments()
-        launch(self.kernel.program, **arguments, max_instructions=self.max_instructions, **options)
+        launch(self.kernel.program, **arguments, **options)
         return self.result(arguments)
 
     def wrong(self, result: np.ndarray) -> np.ndarray:
