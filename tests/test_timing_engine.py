@@ -134,13 +134,16 @@ def test_a_barrier_holds_a_workgroup_until_its_last_wavefront():
     assert result.end.tolist() == [168, 168, 176]  # the third came at 160
 
 
-def test_a_barrier_does_not_wait_for_a_wavefront_that_has_ended():
+@pytest.mark.parametrize("bundles", [1, 100])
+def test_a_workgroup_whose_wavefronts_reach_other_barriers_is_refused(bundles):
+    """Whether the wavefront that reaches none ends before the others wait, or after."""
     waits = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
     paths = [
-        WavefrontPath(np.array([0]), (((Clause(ALU, 1),), 1),)),
+        WavefrontPath(np.array([0]), (((Clause(ALU, bundles),), 1),)),
         WavefrontPath(np.array([1, 2]), ((waits, 1),)),
     ]
-    assert run(pack(paths, 3), ONE, 3).end.tolist() == [8, 96, 96]
+    with pytest.raises(ValueError, match="workgroup 0 waits forever"):
+        run(pack(paths, 3), ONE, 3)
 
 
 # The texture unit (units.texture)

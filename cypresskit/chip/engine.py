@@ -80,6 +80,11 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
         The board.
     slots
         Wavefront slots per SIMD engine.
+
+    Raises
+    ------
+    ValueError
+        For a workgroup that never ends.
     """
     chip = make_chip(work, device, slots)
     executions = work.executions
@@ -88,6 +93,11 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
         run_chip(chip, slots, executions * part // 100)
     run_chip(chip, slots, MAX_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
+    if groups.retired[0] < len(groups.engine):
+        raise ValueError(
+            f"workgroup {groups.retired[0]} waits forever: some of its wavefronts reach a barrier"
+            " more often than others. `ck.check` names the line"
+        )
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
     sent = (memory.channel_free + memory.pending).max()
     end = float(max(groups.wavefront_end.max(initial=0), sent))

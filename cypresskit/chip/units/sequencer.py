@@ -53,22 +53,21 @@ def next_clause(jobs, slots, groups, e, s, clock):
 
 @part
 def arrive_at_barrier(jobs, slots, groups, e, s, now):
-    """Hold slot ``s``. When all wavefronts of its workgroup have arrived, except those that have
-    ended, let them continue. Return whether the barrier was the last clause of one of them.
+    """Hold slot ``s``. When all wavefronts of its workgroup have arrived, let them continue. Return
+    whether the barrier was the last clause of one of them.
     """
     size = jobs.work.group_wavefronts
     first = s // size * size
     slots.arrived[e, s] = 1
     slots.ready[e, s] = NEVER
     for other in range(first, first + size):
-        if jobs.wavefront[e, other] >= 0 and slots.arrived[e, other] == 0:
+        if slots.arrived[e, other] == 0:
             return False
     ended = False
     for other in range(first, first + size):
-        if slots.arrived[e, other] == 1:
-            slots.arrived[e, other] = 0
-            slots.ready[e, other] = now
-            ended = next_clause(jobs, slots, groups, e, other, now) or ended
+        slots.arrived[e, other] = 0
+        slots.ready[e, other] = now
+        ended = next_clause(jobs, slots, groups, e, other, now) or ended
     return ended
 
 
