@@ -16,6 +16,8 @@ Where to begin:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+# First: it reads the model's files, and what is imported later must not be newer than its key.
+from cypresskit.files import result_cache as result_cache  # isort: skip
 from cypresskit import session
 from cypresskit.blas import gemm, gemv
 from cypresskit.devices import ASHRAF, HD5850, HD5870, HD5970, NAKASATO, Device, System
