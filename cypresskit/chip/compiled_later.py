@@ -5,6 +5,7 @@ saved, none is called.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
@@ -35,7 +36,10 @@ class CompiledLater:
         """numba's function."""
         with LOCK:
             if self._made is None:
-                made = getattr(import_module(NUMBA), self.name)
+                # In a thread, which Ctrl-C doesn't reach: numba whose import was interrupted can't
+                # be imported again.
+                with ThreadPoolExecutor(1) as pool:
+                    made = getattr(pool.submit(import_module, NUMBA).result(), self.name)
                 self._made = made(self.py_func) if self.py_func else made
             return self._made
 
