@@ -4,15 +4,18 @@ it refuses.
 
 import copy
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import pytest
 from conftest import TEXTURE, pixel
 
 import cypresskit as ck
-from cypresskit.compiler import Code, CompileError, compile
+from cypresskit.compiler import Code, CompileError, compile, ir
 from cypresskit.machine.launch import prepare
 from tools.legality import check
 from tools.run_code import execute
@@ -74,6 +77,21 @@ def test_bundles_and_registers_match_the_published_figures(name):
     assert 0.94 * bundles <= card.bundles_per_iteration <= 1.02 * bundles
     if filled is not None:
         assert card.slots4_pct + card.slots5_pct == pytest.approx(filled, abs=4)
+
+
+def test_two_threads_get_one_word_for_a_constant(monkeypatch):
+    """Words are compared by identity: with two for a constant, code would differ."""
+    both, made = Barrier(2), ir.Word
+
+    def word(*place, **fields):
+        with suppress(BrokenBarrierError):  # both are here before either has made its word
+            both.wait(1)
+        return made(*place, **fields)
+
+    monkeypatch.setattr(ir, "Word", word)
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(ir.const, [0x12345678] * 2)
+    assert first is second
 
 
 def test_compiling_twice_gives_the_same():

@@ -12,7 +12,6 @@ its own for copies.
 """
 
 from dataclasses import dataclass, field
-from functools import cache
 from typing import NamedTuple
 
 from cypresskit.compiler.isa import OPS, HardwareOp
@@ -21,10 +20,12 @@ from cypresskit.il import Program
 LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, all
 
 
-@cache
+_constants: "dict[int, Word]" = {}
+
+
 def const(bits: int) -> "Word":
-    """Return the word of a constant."""
-    return Word("const", bits=bits)
+    """Return the word of a constant: one for all threads, as words are compared by identity."""
+    return _constants.get(bits) or _constants.setdefault(bits, Word("const", bits=bits))
 
 
 class CompileError(ValueError):
