@@ -87,8 +87,8 @@ class DependenceGraph:
                 for m in write if reads else write + since:
                     edge(m)
                 accesses[memory] = (write, [*since, n]) if reads else ([n], [])
-            if op.row.is_test:  # it ends the block: only arithmetic may follow in its clause
-                for m in (m for m, other in enumerate(self.ops) if not other.is_arithmetic):
+            if op.row.is_test:  # it ends the block
+                for m in range(n):
                     edge(m)
 
 

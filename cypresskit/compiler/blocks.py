@@ -282,7 +282,7 @@ class BlockScheduler:
         # Two words of each LDS read have to be popped in this clause, also of this one
         if reads_lds and self.room < DRAIN + 4 * (len(self.queue) + 1):
             return False
-        if op.row.is_test and (self.draft.slots or not self.can_place_test()):
+        if op.row.is_test and self.draft.slots:
             return False
 
         needed = find_constants([op])
@@ -293,13 +293,6 @@ class BlockScheduler:
                     self.queue.append(op)
                 return True
         return False
-
-    def can_place_test(self) -> bool:
-        """Return whether the rest of the block fits into the clause, which the test ends."""
-        left = [self.graph.ops[n] for n in self.open]
-        size = self.draft.size + sum(op.row.width + find_constants([op]).size for op in left)
-        windows = self.clause.windows | find_constants(left).windows
-        return size <= self.room and len(windows) <= 2
 
     def slot_choices(self, op: Op, result: Word | None, free: list[int]) -> Iterator[SlotChoice]:
         """Yield the slots that an op may take and the channel of its result, the best first."""
