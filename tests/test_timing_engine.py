@@ -86,6 +86,8 @@ def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
         cost_amounts(np.array([100, 100])), np.zeros(3, np.int64), none, none.astype(np.int32)
     )
     assert schedule(outcome([Clause(ALU, 10, (lds,))], 2)) == "0 ALU 0-100 | 1 ALU 0-200"
+    late = replace(ONE, clause_overhead_clocks=7)
+    assert schedule(outcome([Clause(ALU, 10, (lds,))], device=late)) == "0 ALU 0-107"
 
 
 # The dispatcher (units.dispatch) and the order of clauses (units.sequencer)
@@ -182,6 +184,12 @@ def test_a_miss_costs_dram_and_a_line_on_its_way_is_awaited():
         1,
         1,
     )
+
+
+def test_a_line_that_another_engine_awaits_comes_from_l2_when_it_is_there():
+    clauses = [Clause(TEX, streams=(fetch(0 * LANES, 2),))]
+    first, second = outcome(clauses, 2, device=replace(ONE, simd_engines=2)).end
+    assert 300 < first == second
 
 
 def test_the_texture_unit_serves_in_the_order_of_coming():
