@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from zipfile import ZipFile
 
 import nbformat
@@ -165,3 +166,15 @@ def test_clocks_do_not_depend_on_the_processor(tmp_path):
         )
         said.add(done.stdout)
     assert len(said) == 1
+
+
+@pytest.mark.notebook
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="Linux's sessions have none")
+def test_the_whole_session_of_a_kernel_comes_last(tmp_path):
+    """Its low priority alone counts only within that session."""
+    group = tmp_path / "group"
+    notebook = lesson(
+        tmp_path, f"open({str(group)!r}, 'w').write(open('/proc/self/autogroup').read())"
+    )
+    ahead.run(notebook, os.getppid())
+    assert group.read_text().endswith("nice 19\n")

@@ -10,9 +10,11 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from subprocess import DEVNULL, Popen
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from cypresskit.files import result_cache
 
@@ -54,6 +56,9 @@ def run(lesson: Path, parent: int | None = None) -> None:
     def check_parent(**_: object) -> None:
         if parent not in (None, os.getppid()):
             os._exit(0)  # the kernel ends by itself when this process is gone
+        if parent is not None:
+            manager: Any = client.km
+            _put_last(manager.provisioner.pid)
 
     ran = result_cache.hash_key("lesson", hashlib.sha256(lesson.read_bytes()).hexdigest())
     if result_cache.load(ran):
@@ -67,6 +72,14 @@ def run(lesson: Path, parent: int | None = None) -> None:
         client.on_cell_start = check_parent
         client.execute(stderr=DEVNULL)  # of the kernel, which warns of its own settings
     result_cache.save(ran, True)
+
+
+def _put_last(kernel: int) -> None:
+    """Give the session of a kernel's process the lowest priority. Linux compares the priorities of
+    processes only within a session (``man 7 sched``: autogroups), and a kernel has its own.
+    """
+    with suppress(OSError):  # another system, or none of its kind
+        Path(f"/proc/{kernel}/autogroup").write_text("19")
 
 
 def main(arguments: list[str]) -> int:

@@ -14,7 +14,8 @@ carry the name of their text, and those to older texts are dropped.
 Messages of the page
 --------------------
 ``hello``
-    The page has opened; the reply is ``state``.
+    The page has opened; the reply is ``state``. A widget repeats it until it is answered, and if it
+    doesn't hear the answer, says ``deaf``: another widget takes its place (``workbench``).
 ``text``: edit, text, base
     The reader changed the text. ``base``: the ``edit`` that was changed; "" for a draft of an
     earlier page. If another editor changed the file too, its text goes into the history. Only the

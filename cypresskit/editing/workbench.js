@@ -17,9 +17,11 @@ import {Texts} from "./texts.js"
 const DEBOUNCE_MS = 60 // without a key, before a text is sent
 const ACK_TIMEOUT = 900 // milliseconds to wait for the message that a text has arrived
 const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
+const OPENING_MS = 3000 // before a page that isn't open says why
 const UNHEARD =
-  "No answer: Python is running another cell, or was restarted. Your text is kept. If this message " +
-  "stays, run the first cell and this cell again."
+  "No answer yet: Python is running another cell, this computer is busy, or Python was restarted. " +
+  "Your text is kept. If no cell is running and this message stays, run the first cell and this " +
+  "cell again."
 const RESTARTED =
   "Python was restarted: run the first cell and this cell again. Until then this page keeps your text."
 // The statements about a text: each becomes fresh with the part of its answer that has its name.
@@ -52,7 +54,7 @@ export class Workbench {
     const waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
     this.silence = setTimeout(() => {
       waiting.textContent = UNHEARD
-    }, ACK_TIMEOUT)
+    }, OPENING_MS)
     const begin = (message) => {
       if (message.type !== "state") return
       clearTimeout(this.silence)
