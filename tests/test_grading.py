@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 
 import hand_ins
@@ -20,12 +19,12 @@ import nbformat
 import pytest
 from conftest import LACKING, ROOT
 
-from cypresskit import cli, tables
+from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work
 from cypresskit.editing import steps
 from cypresskit.files.received import is_hidden, printable_name
-from cypresskit.grading import course, gradebook, judging, submissions
-from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
+from cypresskit.grading import course, gradebook, judging, review, submissions
+from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Work
 from cypresskit.grading.hand_in import HandIn
 from cypresskit.grading.submissions import Student
 from cypresskit.isolated import process
@@ -351,16 +350,16 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(server):
     outputs = [*odd, kept("02", text, lines_shown=2), *odd]
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
     work = HandIn([course.parse_cell(opens)], lesson)
-    version, *_ = work.versions[exercise]
-    assert version.code[-1] == f"half = {text!r}"
-    for sources in (version.code, [opens["source"]]):
-        verdict = judged(server, *sources, asked=HALF)
+    attempts = work.attempts(exercise)
+    assert attempts[-1].cells[-1] == f"half = {text!r}"
+    for attempt in attempts:
+        verdict = judged(server, *attempt.cells, asked=HALF)
         assert not verdict.right and not verdict.is_broken, verdict
         assert "There is no half" not in verdict.message and "stops" not in verdict.message
-    tried = [(exercise, version, verdict)]
-    (answer,) = gradebook.combine_answers(lesson, [work], tried).values()
-    assert answer.code == text and "showed 2 lines of a solution" in answer.help
-    records = CourseRecords({"02": lesson}, [(Student("a", "a"), {"02": {exercise: answer}})])
+    made = gradebook.combine_answers(lesson, [work], [(exercise, verdict)])
+    (answer,) = made.answers.values()
+    assert answer.cells[-1].text == text and "showed 2 lines of a solution" in answer.help
+    records = CourseRecords({"02": lesson}, [(Student("a", "a"), {"02": made})])
     (row,) = gradebook.grade_rows(records)
     assert row["x, help"] == answer.help and answer.help in gradebook.render_page(
         records, records.works[0][0]
@@ -389,25 +388,8 @@ def test_solved_lessons_get_all_points(path, server):
 # -- the records of a class
 
 
-def answered(explanation: str = "", right: bool = True, code: str = "", told: str = ""):
-    return GradedAnswer(Verdict(right, told), code, explanation)
-
-
-def records_of(answers: dict[str, GradedAnswer], **options) -> CourseRecords:
-    """Records of students' answers to one exercise."""
-    works = [(Student(name, name), {"09_bus": {EXERCISE: a}}) for name, a in answers.items()]
-    return CourseRecords({"09_bus": BUS}, works, **options)
-
-
 def pages_of(records: CourseRecords) -> list[str]:
     return [gradebook.render_page(records, student) for student, _ in records.works]
-
-
-def test_equal_sentences_are_read_once_beside_three_graded_ones():
-    texts = {"ada": "It's slow.", "bob": "its  SLOW", "cyd": "It s slow!"}
-    table = gradebook.explanation_rows(records_of({n: answered(t) for n, t in texts.items()}))
-    assert sorted((row["count"], row["students"]) for row in table) == [(1, "bob"), (2, "ada, cyd")]
-    assert all(row[name] for row in table for name in gradebook.SAMPLES)
 
 
 def test_each_exercise_has_graded_samples_with_their_reasons():
@@ -422,34 +404,16 @@ def test_each_exercise_has_graded_samples_with_their_reasons():
         assert len({exercise.good, *course.read_samples()[exercise.key]}) == 3
 
 
-def test_a_page_shows_the_explanation_and_the_good_one_once_the_teacher_has_graded():
-    records = records_of({"ada": answered(), "bob": answered("because <b>")})
-    good = gradebook.escape(EXERCISE.good)
-    ada, bob = pages_of(records)
-    assert gradebook.UNWRITTEN in ada and "<q></q>" not in ada and good not in ada
-    assert "<q>because &lt;b&gt;</q>" in bob and gradebook.UNWRITTEN not in bob and good not in bob
-    records.points[gradebook.explanation_key(EXERCISE, "because <b>")] = 1.0
-    assert all(good in page for page in pages_of(records))
-
-
-def test_points_that_the_teacher_enters_while_answers_are_judged_count(tmp_path):
-    records = records_of({"ada": answered("because of the bus")})
-    (tmp_path / "feedback").mkdir()
-    assert not gradebook.write_all(records, tmp_path)[0]
-    sheet = tmp_path / gradebook.EXPLANATIONS
-    sheet.write_text(tables.as_csv([rows(sheet)[0] | {gradebook.RUBRIC: "2", "note": "mine"}]))
-    assert not gradebook.write_all(replace(records, points={}), tmp_path)[0]
-    assert (rows(sheet)[0][gradebook.RUBRIC], rows(sheet)[0]["note"]) == ("2.0", "mine")
-    assert rows(tmp_path / "grades.csv")[0][f"{FIRST}, explanation"] == "2.0"
-
-
 @pytest.mark.parametrize("due", [False, True])
 def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due):
     """That of the lessons that are due, or else of those that anybody handed in."""
     stems = [stem for stem in LESSONS if stem[:2] in ("08", "09", "10")]
     class_ = CourseRecords({stem: LESSONS[stem] for stem in stems}, due=tuple(stems) if due else ())
     for count in range(3):
-        works = {stem: dict.fromkeys(LESSONS[stem].exercises, answered()) for stem in stems[:count]}
+        right = GradedAnswer(Verdict(True, ""))
+        works = {
+            stem: Work(dict.fromkeys(LESSONS[stem].exercises, right)) for stem in stems[:count]
+        }
         class_.works.append((Student(f"{count}", f"{count}"), works))
     maximum = 300 if due else 200
     for (_, works), row, page in zip(class_.works, gradebook.grade_rows(class_), pages_of(class_)):
@@ -458,32 +422,6 @@ def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due):
         assert f"{most} of {maximum} points</h1>" in page or (not works and "no grade</h1>" in page)
         missing = [LESSONS[stem].name for stem in class_.counted if stem not in works]
         assert not works or all(name in row["status"] for name in missing)
-
-
-SETTING = (
-    *(
-        "half = 3",
-        "half: int = 3",
-        "whole, half = 6, 3",
-        "[half, *rest] = 3, 4",
-        "print(half := 3)",
-    ),
-    *("for half in range(4):\n    pass", "if True:\n    half = 3", "def half():\n    return 3"),
-    "import math as half",
-)
-USING = (
-    *("half == 3", "half.__class__", "whole = half", "def other():\n    half = 3"),
-    *('text = """\nhalf = 3\n"""', "class Other:\n    half = 3"),
-)
-
-
-@pytest.mark.parametrize("magic", ["", "%matplotlib inline\n", "!ls\n"])
-def test_feedback_shows_the_last_cell_that_sets_the_answer(magic):
-    """However it is set, with lines for IPython alone or without."""
-    for sets in SETTING:
-        for uses in USING:
-            cells = ["half = 0", magic + sets, magic + uses]
-            assert bindings.find_last_setting(cells, "half") == cells[1], (sets, uses)
 
 
 # -- a class
@@ -534,9 +472,8 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     command = ["grade", str(submitted), str(out)]
     assert cli.main(command) == 0
     told, err = capsys.readouterr()
-    sheet = out / "explanations.csv"
-    wrote = rows(sheet)
-    waiting = sum(not row[gradebook.RUBRIC] for row in wrote)
+    marks = rows(out / "grades.csv")
+    waiting = sum(int(row["waiting"]) for row in marks)
     assert f"{waiting} explanations have no points yet" in told
     assert "hidden files: .git, __MACOSX" in err and "Without a grade, 2 of 5: cyd, dan" in told
     marked = {row["id"]: (row[FIRST], row["maximum"]) for row in rows(out / "grades.csv")}
@@ -549,18 +486,25 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert gradebook.NOT_SUBMITTED in pages["dan.html"]
     assert not [page for page in pages.values() if gradebook.UNSAFE in page]
 
-    evil = next(row for row in wrote if row["explanation"].startswith("'=cmd()<script>x"))
-    assert len(evil["explanation"]) == 10_001
+    read = (out / "review.html").read_text(encoding="utf-8")
+    assert "=cmd()&lt;script&gt;x" in read and read.count("<script>") == 1
+    sheet = out / "decisions.csv"
+    table = [
+        {"id": row["id"], "exercise": f"09.{number} why", "points": "1,5", "remark": "so <b>"}
+        for row in marks
+        for number in (1, 2, 3)
+    ]
     with sheet.open("w", newline="", encoding="cp1252") as file:
-        writer = csv.DictWriter(file, list(wrote[0]), delimiter=";")
+        writer = csv.DictWriter(file, list(table[0]), delimiter=";")
         writer.writeheader()
-        writer.writerows(row | {gradebook.RUBRIC: "1,5"} for row in wrote)
+        writer.writerows(table)
     shutil.rmtree(submitted / "dan")
-    put(submitted / f"{ADA}file", "Bus 09_bus (1).ipynb", lesson_09())
+    before = sheet.read_bytes()
     assert cli.main(command) == 0
-    assert "1.5 of 2 points" in (out / "feedback/eve.html").read_text(encoding="utf-8")
-    kept = [row for row in rows(sheet) if row[gradebook.RUBRIC]]
-    assert len(kept) == len(wrote), "points aren't lost with a sentence"
+    assert "Decisions on what wasn't handed in: cyd 09.1 why" in capsys.readouterr().out
+    page = (out / "feedback/eve.html").read_text(encoding="utf-8")
+    assert "1.5 of 2 points" in page and "so &lt;b&gt;" in page
+    assert sheet.read_bytes() == before, "it is the teacher's"
     before = (out / "grades.csv").read_bytes()
     assert cli.main(command) == 0 and (out / "grades.csv").read_bytes() == before
     sheet.write_text("nonsense\n1\n")
@@ -750,7 +694,7 @@ def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named
 
 
 def write(folder: Path, *names: str) -> list[str]:
-    return gradebook.write_all(CourseRecords({}, [(Student(n, n), {}) for n in names]), folder)[0]
+    return review.write_all(CourseRecords({}, [(Student(n, n), {}) for n in names]), folder)
 
 
 @pytest.mark.parametrize("mine", ["grades.csv", "feedback/ada.html", "notes/exam.txt"])

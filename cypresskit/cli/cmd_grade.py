@@ -27,10 +27,10 @@ UNKNOWN = (
     "grade",
     "grade submitted notebooks",
     "SUBMITTED is a notebook, or has a folder or a file for each student, as Moodle and Canvas"
-    " deliver them. GRADES gets grades.csv, with a row for each student; explanations.csv, with all"
-    " explanations; wrong_answers.csv; moodle.csv or canvas.csv, to import there; and feedback, a"
-    " folder with a page for each student. Enter points for explanations into"
-    " explanations.csv, at any time, and run the command again. It writes the other files anew."
+    " deliver them. GRADES gets grades.csv, with a row for each student; review.html, a page on"
+    " which you read all that students wrote, and decide on points and remarks; moodle.csv or"
+    " canvas.csv, to import there; and feedback, a folder with a page for each student. Save the"
+    " decisions of review.html in GRADES, as decisions.csv, at any time, and run the command again."
     " Answers run in bare processes under bubblewrap (bwrap).",
     {
         "submitted": {"metavar": "SUBMITTED", "type": Path, "help": "the submissions"},
@@ -56,7 +56,7 @@ UNKNOWN = (
 )
 def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""
-    from cypresskit.grading import gradebook, judging, submissions
+    from cypresskit.grading import gradebook, judging, review, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
     from cypresskit.timing import simulate
 
@@ -75,7 +75,7 @@ def grade(args: argparse.Namespace) -> None:
     if not sandbox and not args.no_sandbox:
         raise CommandError(NO_SANDBOX)
     records = gradebook.CourseRecords(
-        lessons, points=open_folder(args.grades), sandboxed=bool(sandbox), due=due
+        lessons, decisions=open_folder(args.grades), sandboxed=bool(sandbox), due=due
     )
     if sandbox:
         simulate("sgemm_tn", 256)  # compiled here, since there nothing can be kept
@@ -84,18 +84,12 @@ def grade(args: argparse.Namespace) -> None:
         records.works.append((student, works))
         parts = [f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)]
         outcome = gradebook.describe_outcome(student, parts)
-        print("; ".join([student.name, outcome, *records.questions(student)]), flush=True)
-    faults, waiting = gradebook.write_all(records, args.grades)
+        print(f"{student.name}; {outcome}", flush=True)
+    faults = review.write_all(records, args.grades)
     if left_out:
         print(f"Skipped hidden files: {', '.join(left_out)}", file=sys.stderr)
     tell_what_counts(records)
-    if waiting:
-        have = "has" if waiting == 1 else "have"
-        sheet = one_line(str(args.grades / gradebook.EXPLANATIONS))
-        print(
-            f"{quantity(waiting, 'explanation')} {have} no points yet: enter them in {sheet}, and"
-            " run this command again"
-        )
+    tell_what_waits(records, args.grades)
     tell_what_is_not_imported([student for student, _ in records.works])
     if faults:
         raise CommandError("\n".join(faults))
@@ -124,15 +118,15 @@ def select_lessons(args: argparse.Namespace) -> tuple[dict, tuple[str, ...]]:
     return {stem: lesson for stem, lesson in lessons.items() if not due or stem in due}, due
 
 
-def open_folder(grades: Path) -> dict[str, float]:
-    """Make the folder for tables and pages; return the points that the teacher entered in it.
+def open_folder(grades: Path) -> dict:
+    """Make the folder for tables and pages; return the decisions that the teacher saved in it.
 
     Raises
     ------
     CommandError
         If the folder has other files, or a table that can't be read.
     """
-    from cypresskit.grading import gradebook
+    from cypresskit.grading import decisions, gradebook
 
     if gradebook.is_foreign(grades):
         raise CommandError(
@@ -141,7 +135,7 @@ def open_folder(grades: Path) -> dict[str, float]:
         )
     (grades / "feedback").mkdir(parents=True, exist_ok=True)
     try:
-        return gradebook.known_points(gradebook.parse_rows(grades / gradebook.EXPLANATIONS))
+        return decisions.read_decisions(grades)
     except ValueError as error:
         raise CommandError(str(error)) from None
 
@@ -159,6 +153,27 @@ def tell_what_counts(records) -> None:
         print(f"The maximum is {records.maximum}, 100 for each lesson: {', '.join(lessons)}")
 
 
+def tell_what_waits(records, grades: Path) -> None:
+    """Print how many explanations wait, and which decisions are on nobody's work."""
+    from cypresskit.grading import gradebook
+
+    if waiting := records.waiting():
+        page = one_line(str(grades / gradebook.REVIEW))
+        have = "has" if waiting == 1 else "have"
+        print(
+            f"{quantity(waiting, 'explanation')} {have} no points yet: decide in {page}, save the"
+            " table beside it, and run this command again"
+        )
+    known = {
+        (submission.student.id, what)
+        for submission in records.submissions()
+        for each in submission.answers
+        for what in (submission.lesson.number, each.key, each.why_key)
+    }
+    if unknown := sorted(records.decisions.keys() - known):
+        print(f"Decisions on what wasn't handed in: {', '.join(map(' '.join, unknown))}")
+
+
 def tell_what_is_not_imported(students: list) -> None:
     """Print which students aren't in the table that Moodle or Canvas imports."""
     from cypresskit.grading import submissions
@@ -173,12 +188,12 @@ def tell_what_is_not_imported(students: list) -> None:
 
 
 def student_work(lessons: dict, sandbox, student, server) -> dict:
-    """Return a student's answers by lesson, and add notes on what isn't judged to the student."""
+    """Return a student's work by lesson, and add notes on what isn't judged to the student."""
     from cypresskit.grading import course, gradebook, judging, submissions
     from cypresskit.grading.hand_in import CLEARED, HandIn
 
     hand_ins: dict[str, list] = {}  # by lesson
-    tries: list[tuple] = []  # lesson, exercise, version
+    tries: list[tuple] = []  # lesson, exercise, attempt
     for notebook in sorted(student.notebooks, key=lambda path: path.with_suffix("")):
         shown = printable_name(notebook)
         try:
@@ -196,14 +211,13 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         if hand_in.is_cleared:
             student.notes.append(f"{shown}: {CLEARED}")
         hand_ins.setdefault(stem, []).append(hand_in)
-        for exercise, versions in hand_in.versions.items():
-            tries += [(rank, stem, exercise, version) for rank, version in enumerate(versions)]
-    tries.sort(key=lambda each: each[0])  # first the last version of each
-    attempts = [judging.Attempt(version.code, each.check) for _, _, each, version in tries]
+        for exercise in lessons[stem].exercises:
+            tries += [(stem, exercise, attempt) for attempt in hand_in.attempts(exercise)]
+    attempts = [attempt for _, _, attempt in tries]
     judged: dict[str, list] = {}
     for attempt, verdict in zip(tries, judging.judge_student(attempts, server, sandbox)):
-        _, stem, exercise, version = attempt
-        judged.setdefault(stem, []).append((exercise, version, verdict))
+        stem, exercise, _ = attempt
+        judged.setdefault(stem, []).append((exercise, verdict))
     return {
         stem: gradebook.combine_answers(lessons[stem], found, judged[stem])
         for stem, found in hand_ins.items()

@@ -51,6 +51,11 @@ class Exercise(NamedTuple):
         return f"{self.name[:2]}.{self.number}"
 
     @property
+    def why_key(self) -> str:
+        """The short name of its explanation, as in "09.1 why"."""
+        return f"{self.key} why"
+
+    @property
     def answer(self) -> str:
         """The name of the variable that is checked."""
         return find_answer(self.check)
@@ -62,6 +67,11 @@ class Lesson(NamedTuple):
     name: str  #: as in "09 The bus"
     cells: list[Cell]
     exercises: tuple[Exercise, ...]  #: those that count
+
+    @property
+    def number(self) -> str:
+        """Its number, as in "09"."""
+        return self.name[:2]
 
     @property
     def checks(self) -> dict[str, int]:

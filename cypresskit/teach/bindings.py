@@ -152,11 +152,6 @@ def is_set_in(cell: str, name: str) -> bool:
     return any(name in find_bound_names(statement) for statement in tree.body)
 
 
-def find_last_setting(cells: Sequence[str], name: str) -> str:
-    """Return the last cell that sets a name, or ""."""
-    return next((cell for cell in reversed(cells) if is_set_in(read_cell(cell), name)), "")
-
-
 def find_setting_lines(cell: str, names: set[str]) -> list[int]:
     """Return the first lines of the statements of a cell that set one of ``names``."""
     tree = parse_cell(cell)

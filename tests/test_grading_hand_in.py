@@ -1,0 +1,250 @@
+"""A hand-in is its difference to the handout: all of it is on the teacher's page, in its place, and
+the teacher's decisions overrule everything.
+"""
+
+import os
+import random
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from html import escape, unescape
+
+import hand_ins
+import pytest
+
+from cypresskit.cli import cmd_grade
+from cypresskit.grading import course, gradebook, handout, judging, review
+from cypresskit.grading.course import Cell
+from cypresskit.grading.decisions import Decision, read_decisions
+from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Work
+from cypresskit.grading.hand_in import HandIn
+from cypresskit.grading.submissions import Student
+from cypresskit.teach.answer_source import AnswerSource
+from cypresskit.teach.check import Verdict
+
+LESSONS = course.read_lessons()
+HANDED = {
+    name.partition(".")[0]: course.parse_cells(text.encode())
+    for name, text in handout.make_handouts(course.select_notebooks(["01", "05", "09"])).items()
+    if name[:2].isdigit()
+}
+BUS = LESSONS["09_bus"]
+
+
+def bare(cells: list[Cell]) -> list[Cell]:
+    """As Colab saves them: without ids and metadata."""
+    return [cell | {"id": "None", "metadata": {}} for cell in cells]
+
+
+def from_windows(cells: list[Cell]) -> list[Cell]:
+    sources = [cell["source"].replace("\n", " \r\n") for cell in cells]
+    return [cell | {"source": source} for cell, source in zip(cells, sources)]
+
+
+FORMS: list[Callable[[list[Cell]], list[Cell]]] = [list, bare, from_windows]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("stem", HANDED)
+def test_what_is_as_handed_out_is_no_difference(stem, form):
+    assert not HandIn(form(deepcopy(HANDED[stem])), LESSONS[stem]).cells
+
+
+def test_the_solutions_are_a_difference():
+    """Though the ids of their cells are as in a version that was handed out."""
+    solved = course.parse_cells((course.CHECKOUT / "solutions/09_bus.ipynb").read_bytes())
+    assert {cell.place for cell in HandIn(solved, BUS).cells} == {1, 2, 3}
+
+
+def test_a_cell_of_an_older_version_is_no_difference():
+    old = {"id": course.cell_id("Once"), "source": "Once", "cell_type": "markdown"}
+    work = HandIn([*HANDED["09_bus"], course.parse_cell(old)], BUS)
+    assert not work.cells
+
+
+CONTENTS = "0", "=1+1", "<b>", "$\\beta \\times$", "def f(", "![](attachment:a.png)", "#", "\ud83d"
+
+
+@pytest.mark.parametrize("form", FORMS[:2])
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_differs_is_shown_in_its_place(seed, form):
+    """A cell that is changed, or a new one of any kind, in any place."""
+    chance = random.Random(seed)
+    stem = chance.choice([*HANDED])
+    cells, lesson = deepcopy(HANDED[stem]), LESSONS[stem]
+    place, expected = 0, []
+    made = []
+    for cell in cells:
+        if cell["cell_type"] == "markdown" and cell["source"].startswith("## "):
+            place = course.find_entry(cell).get("exercise", 0)
+        made.append(cell)
+        if chance.random() < 0.2:
+            text = f"{chance.choice(CONTENTS)} {len(made)}"
+            source = {"source": text, "cell_type": chance.choice(["code", "raw", "markdown"])}
+            made.append(course.parse_cell(source))
+            expected.append((place, course.parse_cell(source)["source"]))
+    work = HandIn(form(made), lesson)
+    assert [(cell.place, cell.text) for cell in work.cells] == expected
+    student = Student("ada", "ada")
+    for exercise in lesson.exercises:  # and answers, which stand in their cells
+        for cell in made:
+            entry = course.find_entry(cell)
+            if (entry.get("exercise"), entry.get("part")) == (exercise.number, "answer"):
+                cell["source"] += f"\n# mine {exercise.number}"
+                expected.append((exercise.number, cell["source"]))
+    work = HandIn(made, lesson)
+    judged = [(exercise, Verdict(True, "x")) for exercise in lesson.exercises]
+    records = CourseRecords(LESSONS)
+    records.works.append((student, {stem: gradebook.combine_answers(lesson, [work], judged)}))
+    sections = re.findall(
+        r'<section id="(.+?)">(.*?)</section>', review.render_review(records), re.S
+    )
+    for key, section in sections:
+        number = int(key.partition(".")[2] or 0)
+        shown = re.findall(r"<pre.*?>(.*?)</pre>", section, re.S)
+        wanted = [text for where, text in expected if where == number]
+        assert [unescape(re.sub("</?i>", "", text)) for text in shown] == wanted, key
+        assert not number or (review.EMPTY in section) == (not wanted)
+        page = gradebook.render_page(records, student)
+        assert not number or all(escape(text) in page for text in wanted)
+
+
+def answered(cells: list[Cell], part: str, source: str, number: int = 1) -> list[Cell]:
+    """A lesson with another source in a part of an exercise."""
+    cells = deepcopy(cells)
+    for cell in cells:
+        entry = course.find_entry(cell)
+        if (entry.get("exercise"), entry.get("part")) == (number, part):
+            cell["source"] = source
+    return cells
+
+
+GIVEN = HANDED["09_bus"]
+RIGHT = answered(GIVEN, "answer", "seconds = 'RIGHT'")
+LAST = course.parse_cell({"cell_type": "code", "source": "seconds = 'wrong'"})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "notebooks",
+    [
+        [RIGHT],
+        [[*RIGHT, LAST]],  # below, outside of the exercise
+        [[*RIGHT, *GIVEN]],
+        [[*GIVEN, *RIGHT]],
+        [RIGHT, GIVEN],
+        [GIVEN, RIGHT],
+        [[cell for cell in RIGHT if ".check_" not in cell["source"]]],
+        [answered(GIVEN, "answer", "seconds = 'RIGHT'", number=3)],  # in another's place
+        [
+            answered(
+                answered(GIVEN, "answer", "mine = 'RIGHT'"),
+                "check",
+                "ck.teach.bus.check_seconds(mine)",
+            )
+        ],
+    ],
+)
+def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path, monkeypatch):
+    def judge_student(attempts, *_) -> list[Verdict]:
+        sources = [AnswerSource(cells, check[:-1].rpartition("(")[2]) for cells, check in attempts]
+        return [Verdict("RIGHT" in f"{source.needed_cells()}", "said") for source in sources]
+
+    monkeypatch.setattr(judging, "judge_student", judge_student)
+    student = hand_ins.student_of(tmp_path, map(form, notebooks))
+    (work,) = cmd_grade.student_work(LESSONS, None, student, None).values()
+    assert [answer.verdict.right for answer in work.answers.values()] == [True, False, False]
+
+
+# -- decisions
+
+
+def records_of(count: int = 3, **options) -> CourseRecords:
+    """A class of which each has changed the first exercise alone."""
+    records = CourseRecords(LESSONS, **options)
+    for number in range(count):
+        student = Student("=1+1" if number == 0 else f"{number}", f"S{number}")
+        work = HandIn(answered(RIGHT, "sentence", f"because {number}"), BUS)
+        judged = [(exercise, Verdict(False, "told")) for exercise in BUS.exercises]
+        records.works.append((student, {"09_bus": gradebook.combine_answers(BUS, [work], judged)}))
+    return records
+
+
+def table(folder, text: str, name: str = "decisions.csv") -> None:
+    (folder / name).write_text(f"id,exercise,points,remark\n{text}", encoding="utf-8")
+
+
+def test_decisions_overrule_and_reach_the_page(tmp_path):
+    records = records_of()
+    assert records.waiting() == 3 and not records.is_graded(BUS.exercises[0])
+    table(tmp_path, '\'=1+1,09.1,1,not <b>\n1,09.1 why,2,\n2,09.1 why,"1,5",\n1,09,-10,late\n')
+    records.decisions = read_decisions(tmp_path)
+    rows = [*gradebook.grade_rows(records)]
+    assert [row["total"] for row in rows] == [20.0, 3.3, 10.0]
+    assert [row["waiting"] for row in rows] == [1, 0, 0]
+    pages = [gradebook.render_page(records, student) for student, _ in records.works]
+    assert "not &lt;b&gt;" in pages[0] and "told" in pages[0] and "late" in pages[1]
+    good = escape(BUS.exercises[0].good)
+    assert not any(good in page for page in pages)
+    table(tmp_path, "=1+1,09.1 why,0,\n1,09.1 why,0,\n", "decisions (1).csv")
+    os.utime(tmp_path / "decisions.csv", (1, 1))  # the older one
+    records.decisions = read_decisions(tmp_path)
+    assert records.decisions["1", "09.1 why"].points == 0
+    assert all(good in gradebook.render_page(records, student) for student, _ in records.works)
+
+
+def test_an_exercise_that_is_answered_elsewhere_waits():
+    student = Student("ada", "ada")
+    for right in (False, True):
+        answers = dict.fromkeys(BUS.exercises, GradedAnswer(Verdict(right, "told")))
+        records = CourseRecords(LESSONS, [(student, {"09_bus": Work(answers)})])
+        assert records.waiting() == 3 * right
+        shown = review.render_review(records)
+        assert shown.count("data-empty>") == (1 if right else 4)  # outside of the exercises: one
+
+
+def test_a_decision_holds_for_what_was_seen_alone():
+    records = records_of(1)
+    ((student, works),) = records.works
+    exercise, answer = next(iter(works["09_bus"].answers.items()))
+    for seen, points in (("", 2.0), (answer.seen, 2.0), ("another", None)):
+        records.decisions = {(student.id, exercise.why_key): Decision(2.0, "", seen)}
+        assert records.explanation_points(student, exercise, answer) == points
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,09.1,2,", "from 0 to 1"),
+        ("a,09.1 why,3,", "row 2 (a, 09.1 why): `3`"),
+        ("a,09.1,x,", "`x`"),
+        ("a,09.1,nan,", "`nan`"),
+        ('a,09.1,1,"', "quote"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_named(text, said, tmp_path):
+    table(tmp_path, text)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_decisions(tmp_path)
+
+
+def test_the_page_saves_what_keys_decide(tmp_path, browser):
+    """And the table that it saves is read as it was entered."""
+    records = records_of()
+    (tmp_path / "review.html").write_text(review.render_review(records), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "review.html").as_uri() + "#09.1")
+    page.wait_for_selector("article:focus")
+    for key in ("2", "+", "1", "Enter", "=", "x", "Enter"):
+        page.keyboard.press(key)
+    page.reload()
+    with page.expect_download() as saved:
+        page.click("#save")
+    saved.value.save_as(tmp_path / "decisions.csv")
+    found = read_decisions(tmp_path)
+    seen = {
+        student.id: work["09_bus"].answers[BUS.exercises[0]].seen for student, work in records.works
+    }
+    assert found["=1+1", "09.1 why"] == Decision(2.0, "", seen["=1+1"])
+    assert found["1", "09.1"][0] == 1 and found["1", "09.1 why"][0] == 1
+    page.close()
