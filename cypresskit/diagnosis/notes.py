@@ -60,9 +60,6 @@ SENTENCES: dict[str, dict[str, str]] = {
     "missing": {
         "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     },
-    "exchange": {
-        "exchange": "{lines} exchange {names}[, or {others} exchange {other_names}]",
-    },
     "loop": {
         "left": "line {0} leaves its loop in the first iteration[: see its test in line {1}]",
     },
@@ -120,48 +117,12 @@ SENTENCES: dict[str, dict[str, str]] = {
         "line missing": "a line is missing before line {0}: `{text}`",
         "lines missing": "{count} lines are missing before line {0}, the first of them `{text}`",
         "place": "line {0} is in the wrong place: it belongs right before line {before}",
-        "stated": "line {0} states {stated}; with {before} it is correct",
         "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}",
         "launched for k": "an iteration takes {k} values of k, but it is launched for k = {stated}:"
         " end line 1 with `{state}`",
     },
-    # An access outside of an array, or a race.
-    "access": {
-        "origin": "line {0}, {finding}: {how} {made}[. Work-items {one} and {other} store to one"
-        " place]",
-    },
-    # A mistake in a line.
     "mistake": {
-        "own sum": "line {0} adds to {wrong}, but writes {to}: a sum stays in its own register",
-        "late": "line {0}: the test is true too late, or too early, by one iteration",
-        "turned": "line {0}: the test is the wrong way round",
-        "adds": "line {0}: `{op}` adds its operands[. A product is added to a sum by `{by}`]",
-        "only multiplies": "line {0}: `{op}` only multiplies[. A product is added to a sum by"
-        " `{by}`]",
-        "operands": "line {0}: its operands are exchanged",
-        "other factor": "line {0}: the component belongs to the other factor",
-        "offset": "line {0} fetches another texel than belongs here: look at its offset",
-        "no offset": "line {0} fetches another texel than belongs here: it has no offset",
-        "texture": "line {0} fetches from texture {texture}; texture 0 is A, 1 is B",
-        "instruction": "line {0}: another instruction than `{op}` belongs here",
-        "wrong write": "line {0} writes {wrong}; {needs}",
-        "wrong read": "line {0} reads {wrong}; {needs}",
-        "else": "line {0}: something else belongs here",
-    },
-    # What such a line needs.
-    "need": {
-        "address needed": "another address belongs here",
-        "register needed": "another register belongs here",
-        "component needed": "another component belongs here",
-        "one component needed": "one component belongs here",
-        "components needed": "other components belong here",
-        "more needed": "more components belong here",
-        "fewer needed": "fewer components belong here",
-        "all needed": "all of {name} belongs here",
-        "two needed": "a double takes two components",
-        "other order": "its components are exchanged",
-        "no modifier": "its modifier doesn't belong here",
-        "modifier": "a modifier belongs here",
+        "else": "line {0}: something else than `{wrong}` belongs here",
     },
 }
 WHOLE = (
