@@ -7,12 +7,10 @@ never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from math import ceil, floor, gcd, isclose
 
-from cypresskit.isolated import Answer, NoResult, Raised
 from cypresskit.tables import listed
 from cypresskit.teach.check import (
     LOOP_HINT,
@@ -30,8 +28,6 @@ Mistakes = Callable[..., Mapping[str, float]]
 Draw = Callable[[], tuple] | None
 RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
 N_RANDOM_CASES = 3  # calls with numbers that aren't shown
-N_CASES_OF_CHANGES = 100  # more of them: a change of many may be right by chance
-RUN_CHANGES = "cypresskit.isolated.changes", "run_changes"
 LOOK_AT_WHOLE = "look at what is rounded, and at what is counted."
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
@@ -101,9 +97,7 @@ class Formula:
         if not all(fine):
             return replace(self, cases=cases).refused(results, want, failed, answer)
         if failed:
-            verdict, found = failed[0].verdict, self.changed(answer, failed)
-            hint = f"{found} {capitalize(verdict.hint)}" if found else verdict.hint
-            return replace(verdict, hint=hint)
+            return failed[0].verdict
 
         self.try_others(answer)
         message = (
@@ -169,10 +163,9 @@ class Formula:
     ) -> str:
         """Return what is found out about wrong results, or ""."""
         pattern, otherwise = ("", "") if failed else _pattern(results, want)
-        found = (not pattern and self.ignored(answer)) or self.changed(answer, failed) or otherwise
         if pattern:
-            return f"{pattern}: {found}" if found else f"{pattern}."
-        return found
+            return f"{pattern}: {otherwise}" if otherwise else f"{pattern}."
+        return self.ignored(answer)
 
     def ignored(self, answer: Callable) -> str:
         """Return which arguments the answer's source never reads, of those that change the right
@@ -184,24 +177,6 @@ class Formula:
             if not is_read and place < len(self.cases[0]) and self._depends_on(place)
         ]
         return f"it doesn't use {listed(unread)}." if unread else ""
-
-    def changed(self, answer: Callable, failed: Sequence[CheckStopped]) -> str:
-        """Return where one change of the answer makes it right, or "". None is tried of one that
-        ``failed`` other than by an error, such as for its size: a changed one may be larger.
-        """
-        lost = any(not stopped.verdict.hint.startswith(self.hint) for stopped in failed)
-        if lost or not isinstance(answer, Answer):
-            return ""
-        right: dict[int, str] | None = None  # what the right changes say, by their numbers
-        with suppress(NoResult, Raised, TypeError, ValueError):  # the results may be anything
-            for cases in (self.cases, [self.draw() for _ in range(N_CASES_OF_CHANGES)]):
-                want = [self.right(*case) for case in cases]
-                found = answer.through(*RUN_CHANGES, cases, right and [*right])
-                right = {n: str(said) for n, said, got in found if all(map(_is_equal, got, want))}
-                if not right:
-                    return ""
-            return next(iter((right or {}).values()))
-        return ""
 
     def _depends_on(self, place: int) -> bool:
         """Return whether the right result of a case changes with the argument in a place."""
