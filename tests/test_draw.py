@@ -2,18 +2,16 @@
 data come from.
 """
 
-import json
 import os
 import re
 
 import numpy as np
 import pytest
-from bokeh.core.serialization import Serializer
 from bokeh.models import ColumnDataSource
-from pages import VIEWS, record, view
+from pages import record, view
 
 import cypresskit as ck
-from cypresskit.draw.player import ModelSerializer, Track, format_short
+from cypresskit.draw.player import Track, format_short
 
 
 @pytest.fixture(scope="module")
@@ -31,15 +29,6 @@ def test_a_full_disk_leaves_an_older_file_as_it_was(tmp_path, monkeypatch):
     with pytest.raises(OSError, match=r"No space left on device: .*page\.html"):
         view("digits").save(file)
     assert file.read_text() == "; name: older" and list(tmp_path.iterdir()) == [file]
-
-
-@pytest.mark.few(5)
-@pytest.mark.parametrize("name", VIEWS)
-def test_a_picture_is_written_as_bokeh_writes_it(name):
-    figures = VIEWS[name]().figures
-    assert len(figures[0].renderers) > 1
-    written = [kind(deferred=False).encode(figures) for kind in (ModelSerializer, Serializer)]
-    assert json.dumps(written[0]) == json.dumps(written[1])
 
 
 def test_tracks_hold_every_frame_as_changes():
