@@ -483,8 +483,8 @@ class Sheet(Parts):
         self.boxes(name, lines, y, width, height, moves=("x",), color="ink")
 
     def legend(self, *things: tuple[str, str, str]) -> str:
-        """Return a legend of (text, color, look). A look is "box", "ring", "frame", "dim", "pale"
-        or a dash.
+        """Return a legend of (text, color, look). A look is "box", "ring", "frame", "pale"
+        or "solid".
         """
         spans = []
         for words, color, look in things:
