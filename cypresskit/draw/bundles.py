@@ -275,7 +275,7 @@ def _draw_table(sheet: Sheet, loop: _Loop) -> None:
 
 # Positions of the parts of the current bundle.
 SLOTS_X = DETAIL_LEFT + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
-BANKS_X = SLOTS_X[:4]
+PORTS_X = SLOTS_X[:4] - 8
 CYCLES_Y = PORTS_TOP + (np.arange(3) + 0.5) * PORT
 PORTS_FOOT = CYCLES_Y[2] + PORT / 2
 BEFORE_Y, NOW_Y = TOP + 16, HEIGHT - 34
@@ -288,9 +288,9 @@ def _wires(loop: _Loop, n: int) -> tuple[list, list]:
     """
     drops, ends = [], []
     for (cycle, bank), (_, takers) in loop.ports(n).items():
-        x, y = BANKS_X[bank], CYCLES_Y[cycle]
-        gutter = x + SLOT / 2 - 13 + 3 * cycle
-        drops.append((x + SLOT / 2 - 16, y, gutter, y))
+        edge, y = PORTS_X[bank] + SLOT / 2 - 8, CYCLES_Y[cycle]
+        gutter = edge + 3 + 3 * cycle
+        drops.append((edge, y, gutter, y))
         drops.append((gutter, y, gutter, PORTS_FOOT))
         ends += [
             (gutter, PORTS_FOOT, SLOTS_X[slot] + 9 * (cycle - 1), NOW_TOP)
@@ -338,15 +338,14 @@ def _draw_ports(sheet: Sheet, loop: _Loop) -> None:
     for frame, ports in enumerate(named):
         for (cycle, bank), name in ports.items():
             register[frame, 4 * cycle + bank] = names.index(name)
-    x = np.where(register < 0, np.nan, np.tile(BANKS_X, 3) - 8)  # a free port isn't drawn
-    y = np.repeat(CYCLES_Y, 4)
+    left, y = np.tile(PORTS_X, 3), np.repeat(CYCLES_Y, 4)
+    x = np.where(register < 0, np.nan, left)  # a free port isn't drawn
     words = [f"cycle {cycle}, bank {bank}" for cycle in range(3) for bank in "xyzw"]
     sheet.boxes("port", x, y, SLOT - 16, PORT - 4, color="faint", line="line", words=words)
-    left = np.tile(BANKS_X, 3) - 8
     sheet.numbers("ports", left, y, register, names=names, align="center", size=11)
     banks = [f"bank {bank}" for bank in "xyzw"]
     cycles = [f"cycle {n}" for n in range(3)]
-    sheet.text(BANKS_X - 8, PORTS_TOP - 9, banks, "soft", align="center", size=11)
+    sheet.text(PORTS_X, PORTS_TOP - 9, banks, "soft", align="center", size=11)
     sheet.text(DETAIL_LEFT + 34, CYCLES_Y, cycles, "soft", align="right", size=11)
 
 
@@ -356,17 +355,15 @@ def _draw_slots(sheet: Sheet, loop: _Loop) -> None:
     operations = [opcodes[o.line] for bundle in loop.bundles for o in bundle.operations]
     names = ["", *dict.fromkeys(operations)]
     short = [_abbrev(name) for name in names]
-    for row, y, back in (("previous", BEFORE_Y, 1), ("current", NOW_Y, 0)):
-        name = np.zeros((len(loop.bundles), 5), int)
-        color = np.full(name.shape, IDLE)
-        key = np.full(name.shape, NO_KEY)
-        for frame in range(len(loop.bundles)):
-            if back and frame in loop.firsts:
-                continue
-            for o in loop.bundles[frame - back].operations:
-                name[frame, o.slot] = names.index(opcodes[o.line])
-                color[frame, o.slot] = loop.color(o.line)
-                key[frame, o.slot] = o.line
+    count = len(loop.bundles)
+    every = np.full((3, count + 1, 5), [[[0]], [[IDLE]], [[NO_KEY]]])  # the last one is empty
+    for n, bundle in enumerate(loop.bundles):
+        for o in bundle.operations:
+            called = names.index(opcodes[o.line])
+            every[:, n, o.slot] = called, loop.color(o.line), o.line
+    before = [-1 if n in loop.firsts else n - 1 for n in range(count)]
+    for row, y, shown in (("previous", BEFORE_Y, before), ("current", NOW_Y, range(count))):
+        name, color, key = every[:, shown]
         sheet.boxes(
             f"slots {row}",
             SLOTS_X,

@@ -182,32 +182,47 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     )
     sheet.text(x + 6, y + 11, [f"engine {n}" for n in number], "soft")
 
-    _draw_bars(sheet, scenes, layout, "ALU", "alu", x + width - 28)
-    _draw_bars(sheet, scenes, layout, "texture", "texture", x + width - 14)
+    room = height - 14
+    for unit, color, left in (("ALU", "alu", x + width - 28), ("texture", "texture", x + width - 14)):
+        words = [f"SIMD engine {n}, {unit}" for n in number]
+        place = left, y + height / 2, 10, room
+        _draw_shares(sheet, scenes, unit, place, words, upward=True, color=color)
     return _draw_slots(sheet, scenes, layout)
 
 
-def _draw_bars(
-    sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout, unit: str, color: str, x: np.ndarray
+def _draw_shares(
+    sheet: Sheet,
+    scenes: Sequence[Scene],
+    unit: str,
+    room: tuple,
+    words: Sequence[str],
+    *,
+    upward: bool = False,
+    line: str = "",
+    **style,
 ) -> None:
-    """Draw how busy a unit of each engine is, as a bar at ``x``."""
-    y, height = layout.engine_y, layout.engine_size[1]
-    room = height - 14
-    foot = y + height - 7
+    """Draw how busy the units of a kind are: bars that fill their rooms (x, y, width, height), from
+    the left or upward.
+    """
+    x, y, width, height = room
     share = np.concatenate([scene.share(unit) for scene in scenes])
-    bar = np.maximum(share, 0.5) / 100 * room
-    sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, color="faint")
+    part = np.maximum(share, 0.5) / 100
+    sheet.boxes(f"room {unit}", *room, color="faint", line=line)
+    if upward:
+        y, height = y + height / 2 - part * height / 2, part * height
+    else:
+        x, width = x - width / 2 + part * width / 2, part * width
     sheet.boxes(
         unit,
         x,
-        foot - bar / 2,
-        10,
-        bar,
-        color=color,
-        moves=("y", "h"),
+        y,
+        width,
+        height,
+        moves=("y", "h") if upward else ("x", "w"),
         columns={"percent": share},
-        words=[f"SIMD engine {n}, {unit}" for n in range(len(x))],
+        words=words,
         tip="@words: busy @percent %",
+        **style,
     )
 
 
@@ -229,29 +244,15 @@ def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np
 def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw how busy the L2 slices and the memory channels are."""
     rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
+    slices = np.arange(scenes[0].report.device.memory_channels)
+    wide = layout.engines_width / len(slices)
+    x = layout.left + (slices + 0.5) * wide
     for row, (unit, (title, short)) in enumerate(rows.items()):
-        share = np.concatenate([scene.share(unit) for scene in scenes])
-        count = share.shape[1]
-        room = layout.engines_width / count
-        left = layout.left + np.arange(count) * room
-        y = layout.memory_top + 9 + 24 * row
-        sheet.boxes(f"room {unit}", left + room / 2, y, room - 6, 19, color="faint", line="line")
-        bar = np.maximum(share, 0.5) / 100 * (room - 6)
-        sheet.boxes(
-            unit,
-            left + 3 + bar / 2,
-            y,
-            bar,
-            19,
-            color="texture",
-            alpha=0.45,
-            moves=("x", "w"),
-            columns={"percent": share},
-            words=[f"{title} {i}" for i in range(count)],
-            tip="@words: busy @percent %",
-        )
-        names = [f"{short} {i}" for i in range(count)]
-        sheet.text(left + room / 2, y, names, align="center")
+        room = x, layout.memory_top + 9 + 24 * row, wide - 6, 19
+        words = [f"{title} {i}" for i in slices]
+        style = {"line": "line", "color": "texture", "alpha": 0.45}
+        _draw_shares(sheet, scenes, unit, room, words, **style)
+        sheet.text(x, room[1], [f"{short} {i}" for i in slices], align="center")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:

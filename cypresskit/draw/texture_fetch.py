@@ -21,6 +21,7 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import record_traffic
+from cypresskit.machine.shape import lanes
 from cypresskit.machine.traffic import Access
 from cypresskit.tables import plural
 from cypresskit.trace.memory_layout import MemoryLayout
@@ -214,10 +215,9 @@ class _Replay:
         are ``texels``.
         """
         item = np.arange(64)
-        pixels = self.run.launch.shape.pixels
-        across, down = item % 8, item // 8
-        if pixels:
-            across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
+        shape = self.run.launch.shape
+        pixels = shape.pixels
+        across, down = lanes(shape, item[:1])[:2] if pixels else (item % 8, item // 8)
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = LEFT + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
         sheet.text(LEFT, TOP - 14, "64 work-items")
