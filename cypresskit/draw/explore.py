@@ -65,7 +65,9 @@ class Journey(Displayable):
         levels = [
             {"name": level.name, "hint": level.hint, "links": level.links} for level in self.levels
         ]
-        start = [0, next(iter(self.levels[0].links), None)]
+        first = self.levels[0]
+        opens = first.player.figures[0].tags[0]["opens"]
+        start = [opens, next(iter(first.links), None)]
         data = json.dumps({"levels": levels, "start": start})
         return embed("journey", data, "".join(sections))
 
