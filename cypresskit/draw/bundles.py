@@ -169,7 +169,7 @@ class _Loop:
         """Return the caption of bundle ``n``."""
         bundle = self.bundles[n]
         ports = len(self.ports(n))
-        passed = len(self.passed(n))
+        passed = len({giver for giver, _ in self.passed(n)})
         lines = sorted({o.line for o in bundle.operations})
         first = " (first of its clause)" if n in self.firsts else ""
         from_before = f", {passed} {plural('result', passed)} from PV or PS" if passed else ""
@@ -303,7 +303,7 @@ def _passed_on(loop: _Loop, n: int) -> list:
     """Return arrows from the previous bundle's slots to those that read their results."""
     return [
         (SLOTS_X[giver], BEFORE_Y + 13, SLOTS_X[taker] + 18, NOW_TOP)
-        for giver, taker in loop.passed(n)[:5]
+        for giver, taker in loop.passed(n)
     ]
 
 
