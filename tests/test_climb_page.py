@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from conftest import JS, ROOT
 from pages import axe_finds
 
-from cypresskit import published
+from cypresskit import published, today
 from cypresskit.compiler import compile
 from cypresskit.editing.steps import STEPS
 from cypresskit.gains import FIGURES, IDEAS
@@ -23,7 +24,7 @@ from tools.climb_page import drawn, film, kernels, numbers, pictures
 TEXT = (ROOT / "tools/climb_page/page.md").read_text(encoding="utf-8")
 #: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
 STATED = {"5870", "2009", "2010", "1,024", "2,048", "4,352", "4,000"}
-SIZES = [(1366, 768, "light"), (1366, 768, "dark"), (390, 844, "light")]
+SIZES = [(1366, 768, "light"), (1366, 768, "dark"), (390, 844, "light"), (320, 640, "light")]
 
 
 @pytest.fixture(scope="module")
@@ -122,17 +123,36 @@ def test_registers_have_a_matrix_s_color_in_the_loop_only():
         assert any("<span" in line for _, line in kernels.diff(name)) == is_loop, name
 
 
-def test_the_film_is_what_the_chip_answers():
-    tape = film.recording()
-    empty, wrong, right = tape["frames"]
-    assert [frame["gflops"] for frame in (empty, wrong)] == [0, 0]
-    assert right["gflops"] == round(simulate(kernels.kernel("01a"), 2048).gflops)
-    assert right["c"] == right["right"] and right["says"] == "C is correct."
-    lines = 4  # of 8 rows of C, every second one is wrong
-    for frame in (empty, wrong):
-        differ = [row != should for row, should in zip(frame["c"], frame["right"])]
-        assert sum(differ) == lines
-    assert "Line 21" in wrong["says"]
+def test_each_candidate_has_what_the_chip_answers():
+    """In numpy, what each line makes of C: row 1 of a block is row 0, both sums are in row 0, the
+    sum keeps its last product.
+    """
+    frames = {frame["line"]: frame for frame in film.recording()["frames"]}
+    right = frames.pop(film.SOLUTION)
+    assert right["gflops"] == round(simulate(kernels.kernel("01a"), kernels.N).gflops)
+    assert (sum(right["wrong"]), right["says"]) == (0, "C is correct.")
+    c = np.reshape(right["c"], (8, 8))
+    even, odd = c[::2], c[1::2]
+    made = {line: np.reshape(frame["c"], (8, 8)) for line, frame in frames.items()}
+    nothing, component, register, product = made
+    assert (made[nothing][1::2] == 0).all() and (made[component][1::2] == even).all()
+    assert (made[register][::2] == even + odd).all() and (made[register][1::2] == 0).all()
+    assert (made[product][::2] == even).all() and (made[product][1::2] < odd).all()
+    for line, frame in frames.items():
+        assert frame["gflops"] == 0 and frame["wrong"] == (made[line] != c).ravel().tolist()
+        assert line == nothing or frame["says"].startswith("Line 21")
+
+
+def test_the_table_compares_measured_kernels_of_the_same_blocks():
+    rows = {row.name: row for row in numbers.table()}
+    measured = today.figures("block")
+    assert [name for name, row in rows.items() if row.today] == ["01a", "01b", "02"]
+    for name, (old, new) in {"01a": (1, 2), "01b": (2, 4), "02": (4, 8)}.items():
+        factor = measured[f"{new} x {new}"] / measured[f"{old} x {old}"]
+        assert float(re.sub("[^0-9.]", "", rows[name].today)) == pytest.approx(
+            factor if factor > 1.5 else 100 * (factor - 1), abs=0.5
+        )
+    assert {row.report.size for row in rows.values()} == {(kernels.N,) * 3}
 
 
 # -- the pictures that the page draws itself
@@ -221,7 +241,8 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     images = page.locator("figure img")
     assert images.count() == len(pictures.PICTURES) + 1  # the chart
     assert all(image.is_visible() for image in images.all())
-    assert page.locator("#film").inner_text().endswith("C is correct.")
+    assert "C is correct." in page.locator("#film").inner_text()
+    assert page.locator("#film input").count() and not page.locator("fieldset").is_visible()
     context.close()
 
 
@@ -514,11 +535,27 @@ def show_workbench(route) -> None:
 
 
 @pytest.mark.slow
-def test_with_reduced_motion_the_film_is_its_end(site, page):
-    page.emulate_media(reduced_motion="reduce")
+@pytest.mark.parametrize("by", ["tap", "keys"])
+def test_the_first_touch_answers(by, site, browser):
+    """At once, on a phone, from a folder, without anything else that is loaded."""
+    context = browser.new_context(
+        viewport={"width": 360, "height": 740}, has_touch=True, reduced_motion="reduce"
+    )
+    page, loaded = context.new_page(), []
     page.goto((site / "index.html").as_uri())
-    assert page.locator("#film").inner_text().endswith("C is correct.")
-    assert page.locator("#film .film-speed").inner_text().startswith("272")
+    page.on("request", lambda request: loaded.append(request.url))
+    choices, answer = page.locator("fieldset label"), page.get_by_role("status")
+    page.locator("fieldset input").first.focus()
+    place = choices.last.bounding_box()
+    for n, frame in enumerate(film.recording()["frames"][1:]):
+        choices.nth(n).tap() if by == "tap" else page.keyboard.press("ArrowDown" if n else "Space")
+        assert frame["says"] in answer.inner_text()  # what is seen, and heard
+        assert page.locator(".typed").inner_text() == frame["line"]
+        assert page.locator(".grid .wrong").count() == sum(frame["wrong"])
+        assert ("272 Gflop/s" in answer.inner_text()) == (frame["gflops"] > 0)
+        assert choices.last.bounding_box() == place  # nothing moves under a finger
+    assert not loaded
+    context.close()
 
 
 @pytest.mark.few(3)

@@ -56,5 +56,7 @@ export class Headline {
   hush() {
     clearTimeout(this.timer)
     this.spoken.textContent = ""
+    this.sentence.dataset.kind = ""
+    this.sentence.textContent = this.sentence.title = "Checking …"
   }
 }

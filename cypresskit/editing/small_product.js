@@ -15,7 +15,7 @@ export class SmallProduct {
    * @param {(row: number, column: number) => void} picked an element of C was clicked */
   constructor(parent, picked) {
     this.picked = picked
-    this.box = make(parent, "section", {class: "ckw-small ckw-of-verdict", hidden: ""})
+    this.box = make(parent, "section", {class: "ckw-small ckw-of-verdict"})
     make(this.box, "p", {class: "ckw-soft"}, APART)
     const attributes = {
       class: "ckw-matrices",

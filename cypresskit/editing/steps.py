@@ -101,7 +101,15 @@ class Step:
 
     @property
     def solved(self) -> str:
-        """The source with our solution: its lines below the comments that ask for them."""
+        """The source with our solution: its lines in place of the comments that ask for them."""
+        return self._with_solution()
+
+    @property
+    def typed(self) -> str:
+        """The source as readers write our solution: below those comments."""
+        return self._with_solution(1)
+
+    def _with_solution(self, kept: int = 0) -> str:
         if self.reorders:
             return _by_texel_of_b(STEPS[self.previous].solved)
         rows = self.starter.splitlines()
@@ -112,7 +120,7 @@ class Step:
             groups = [tuple(compress(self.solution, is_fetch))]
             groups += [tuple(compress(self.solution, map(not_, is_fetch)))]
         for mark, lines in reversed(list(zip(marks, groups, strict=True))):
-            rows[mark : mark + 1] = [f"    {line}" for line in lines]
+            rows[mark + kept : mark + 1] = [f"    {line}" for line in lines]
         return "\n".join(rows) + "\n"
 
 

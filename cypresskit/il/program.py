@@ -272,11 +272,12 @@ class Program:
 
     @property
     def source(self) -> tuple[str, tuple[str, ...], tuple[tuple[int, int, Instruction], ...]]:
-        """Its mode and lines, and the instructions from before its first line, with their lines:
-        equal sources make equal programs, with equal lines.
+        """Its mode, its lines without comments and blanks, and the instructions from before its
+        first line, with their lines: equal sources make equal programs, with equal lines.
         """
         before = ((i.line, i.call, i) for i in self.expanded if i.line < 1)
-        return self.mode, self.lines, tuple(before)
+        lines = (" ".join(line.partition(";")[0].split()) for line in self.lines)
+        return self.mode, tuple(re.sub(" ?, ?", ",", line) for line in lines), tuple(before)
 
     def text_of(self, line: int) -> str:
         """Return a source line; "" for a line that the text doesn't have."""

@@ -33,7 +33,7 @@ from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.files import result_cache
-from cypresskit.gains import BLOCK_8, LARGER, NN, REORDERED, Timed, idea_of
+from cypresskit.gains import LARGER, Timed, idea_of
 from tools.bench_page.engine import CUSTOM, engine_module, joined, sections
 from tools.bench_page.kernels import kernels_file
 
@@ -46,6 +46,7 @@ SHIM = "@bjorn3/browser_wasi_shim", "0.4.2"
 MAX_BYTES = 40_000_000  # of the page
 SILENCE_MS = 90_000  # without a message from a busy Python, until it is restarted
 HANDOVER_MS = 2_500  # that a newer text waits for a busy Python, until it is restarted
+HANDOVER_VERDICTS = 3  # at least that many times as long as the first verdict took
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: The suffixes of the package's files that the page contains.
 SUFFIXES = ".py .il .ll .json .toml .txt .css .html .js".split()
@@ -61,13 +62,13 @@ SHOWN = "title", "idea", "starter", "record"  # of a step, before Python runs
 NEWCOMER = "01a"
 #: Kernels that have no step of their own, which the site's first page opens.
 KERNELS = {
-    BLOCK_8: "8 x 8",
-    REORDERED: "8 x 8, in another order",
+    Timed("our_step_02", LARGER.n): "8 x 8",
+    Timed("our_step_03", LARGER.n): "8 x 8, in another order",
     LARGER: "Two values of k per iteration",
-    Timed("sgemm_tn_37"): "37 registers",
-    NN: "A not transposed",
-    Timed("sgemm_tn_compute"): "Work-items in rows",
-    Timed("sgemm_64x64_lds"): "Through the LDS",
+    Timed("sgemm_tn_37", LARGER.n): "37 registers",
+    Timed("sgemm_nn", LARGER.n): "A not transposed",
+    Timed("sgemm_tn_compute", LARGER.n): "Work-items in rows",
+    Timed("sgemm_64x64_lds", LARGER.n): "Through the LDS",
 }
 LEFT_OUT = "cli", "grading"  # packages that it doesn't need
 SOURCES = "page_python.py", "stand_ins.py", "cypresskit_native.py"
@@ -229,8 +230,8 @@ def launches(name: str, key: object, command: Sequence[str]) -> list[Path]:
 
 
 def given_launches() -> list[Path]:
-    """Return the results of the launches of the kernels that the page opens with."""
-    given = [step.starter for step in STEPS.values()], [*KERNELS]
+    """Return the results of the launches of the kernels that the page opens with, and solutions."""
+    given = [(step.starter, step.solution) for step in STEPS.values()], [*KERNELS]
     return launches("given", given, (sys.executable, "-m", "tools.bench_page.given"))
 
 
@@ -283,6 +284,7 @@ def write_page(folder: Path) -> None:
         "key": key,
         "silence": SILENCE_MS,
         "handover": HANDOVER_MS,
+        "verdicts": HANDOVER_VERDICTS,
         "problems": PROBLEMS,
     }
     page = (

@@ -1,4 +1,6 @@
-"""Time the kernels that the page opens with, as it does, so that the results are cached."""
+"""Time the kernels that the page opens with, and those that readers type, as it does, so that the
+results are cached.
+"""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +12,11 @@ from tools.bench_page import KERNELS
 
 with TemporaryDirectory() as folder:
     benches = [workbench(Path(folder, f"{name}.il"), step=name) for name in STEPS]
+    for name, step in STEPS.items():
+        for text in {step.solved, step.typed} if step.solution else ():
+            path = Path(folder, f"{len(benches)}.il")
+            path.write_text(text, encoding="utf-8")
+            benches.append(workbench(path, step=name))
     for launch in KERNELS:
         path, kernel = Path(folder, f"{launch.kernel}.il"), reference_kernel(launch.kernel)
         benches.append(workbench(path, like=kernel, n=launch.n))

@@ -130,6 +130,8 @@ class Bench {
     /** @type {any} */
     this.newest = undefined // the message with the text that the worker has, or gets
     this.speed = 0 // of that text, if it is correct
+    this.asked = 0 // when the first text was, until its verdict
+    this.first = 0 // milliseconds until that: on a slow device, a restart takes long
     this.loaded = 0 // bytes
     this.shown = false
     this.saving = Promise.resolve()
@@ -216,6 +218,10 @@ class Bench {
       content.newcomer = true
     }
     if (content.edit === this.newer?.edit) this.newer = undefined
+    if (content.part === "verdict" && this.asked) {
+      this.first = performance.now() - this.asked
+      this.asked = 0
+    }
     if (content.part === "clocks" && !this.newer) this.setSpeed(content.gflops ?? 0)
     this.showNext(content.history?.kept ?? content.kept)
     this.tell(content)
@@ -232,6 +238,7 @@ class Bench {
   /** Note the newest text's speed: 0 until C is known to be correct. */
   setSpeed(gflops) {
     this.speed = gflops
+    document.body.classList.toggle("correct", gflops > 0)
     if (isEmbedded) tellPage({type: "clocks", step: page.step, isRight: gflops > 0})
   }
 
@@ -271,6 +278,7 @@ class Bench {
     bar.hidden = true
     this.showNews(replaced)
     if (this.newer) this.newer.since = performance.now()
+    else this.asked = performance.now()
     if (this.shown) return
     this.shown = true
     const model = {
@@ -319,7 +327,8 @@ class Bench {
   watch() {
     if (!this.opened) return
     const now = performance.now()
-    const waits = this.newer && now - this.newer.since > begin.handover
+    const patience = Math.max(begin.handover, begin.verdicts * this.first)
+    const waits = this.newer && now - this.newer.since > patience
     if (waits && this.text !== this.restarted) {
       this.restarted = this.text // once per text: a long one may itself take longer
       this.start(this.newest.text)

@@ -1,25 +1,32 @@
-"""The film at the page's top: what the chip answers to three texts of step 01a, as a recording."""
+"""What the page's top shows: the loop of step 01a without its last line, four candidates for that
+line, and what the chip answers to each, as a recording.
+"""
 
 from typing import Any
 
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import MARK, STEPS
-from cypresskit.gains import REFERENCE
 from cypresskit.teach.climb import explain_wrong_product
 from cypresskit.timing import simulate
-from tools.climb_page.kernels import NAMES, roles
+from tools.climb_page.kernels import NAMES, N, roles
 from tools.climb_page.numbers import speed
 
 STEP = STEPS["01a"]
-#: What is typed in the place of the comment that asks for a line: nothing, a slip, the line.
-TYPED = ("", STEP.solution[0].replace("r2.y", "r2.x"), STEP.solution[0])
+(SOLUTION,) = STEP.solution
+#: The candidates: mistakes that readers make, and the line, not first and not last.
+CANDIDATES = (
+    SOLUTION.replace("r2.y", "r2.x"),
+    SOLUTION.replace("r11", "r10"),
+    SOLUTION,
+    SOLUTION.replace("mad", "mul").removesuffix(", r11"),
+)
 UNTYPED = "Row 1 of each block isn't computed yet."
-HOLE = "@"  # the row of the loop that is typed
+HOLE = "@"  # the row of the loop that is missing
 
 
 def recording() -> dict[str, Any]:
-    """Return the loop's lines, and for each text the products, verdict and speed."""
+    """Return the loop's lines, and what the chip answers to no line and to each candidate."""
     rows = STEP.starter.splitlines()
     at = next(number for number, row in enumerate(rows) if MARK in row)
     begin, end = rows.index("whileloop"), rows.index("endloop")
@@ -28,7 +35,7 @@ def recording() -> dict[str, Any]:
     for long, short in NAMES:
         loop = [row.replace(long, short) for row in loop]
     return {
-        "frames": [_frame(rows, at, line) for line in TYPED],
+        "frames": [_frame(rows, at, line) for line in ("", *CANDIDATES)],
         "loop": loop,
         "first": begin + 2,  # the number of the loop's first line
         "from": round(speed("00")),
@@ -48,10 +55,12 @@ def _frame(rows: list[str], at: int, line: str) -> dict[str, Any]:
     hint = "C is correct."
     if not seen.right:
         hint = explain_wrong_product(seen, STEP.starter).hint if line else UNTYPED
+    said = [each for each in hint.replace("`", "").split(". ") if not each.startswith("The same")]
+    cells = [pair for rows in zip(small["c"], small["right"]) for pair in zip(*rows)]
     return {
         "line": line,
-        "c": [[int(value) for value in row] for row in small["c"]],
-        "right": [[int(value) for value in row] for row in small["right"]],
-        "says": hint.split(". ")[0].rstrip(".") + ".",
-        "gflops": round(simulate(seen.kernel, REFERENCE).gflops) if seen.right else 0,
+        "c": [int(value) for value, _ in cells],
+        "wrong": [bool(value != should) for value, should in cells],
+        "says": ". ".join(said[:2]).rstrip(".") + ".",
+        "gflops": round(simulate(seen.kernel, N).gflops) if seen.right else 0,
     }

@@ -24,6 +24,7 @@ NAMES = (
 )
 OFFSETS = re.compile(r"_aoffimmi\((\d+),(\d+),0\)")
 REGISTER = re.compile(r"\b(r\d+)(\.\w+)?")
+N = LARGER.n  # of every speed of the page
 LITERAL = re.compile(r"dcl_literal (l\d+), ([^;\n]*)")
 
 
@@ -39,16 +40,16 @@ class Shown(NamedTuple):
 
 #: By id: the steps up, then the decisions that are undone.
 KERNELS = {
-    "00": Shown(Timed("sgemm_naive"), 0, starter="00"),
-    "01a": Shown(Timed("our_step_01a"), 1, "00", starter="01a"),
-    "01b": Shown(Timed("our_step_01b"), 1, "01a", starter="01b"),
-    "02": Shown(Timed("our_step_02"), 2, "01b"),
-    "03": Shown(Timed("our_step_03"), 3, "02"),
+    "00": Shown(Timed("sgemm_naive", N), 0, starter="00"),
+    "01a": Shown(Timed("our_step_01a", N), 1, "00", starter="01a"),
+    "01b": Shown(Timed("our_step_01b", N), 1, "01a", starter="01b"),
+    "02": Shown(Timed("our_step_02", N), 2, "01b"),
+    "03": Shown(Timed("our_step_03", N), 3, "02"),
     "12": Shown(LARGER, 12, "03"),
-    "37": Shown(Timed("sgemm_tn_37"), 4, "12", "old C"),
-    "nn": Shown(Timed("sgemm_nn"), 5, "12", "fetches"),
-    "compute": Shown(Timed("sgemm_tn_compute"), 5, "12", "before"),
-    "lds": Shown(Timed("sgemm_64x64_lds"), 7, "nn", "sharing"),
+    "37": Shown(Timed("sgemm_tn_37", N), 4, "12", "old C"),
+    "nn": Shown(Timed("sgemm_nn", N), 5, "12", "fetches"),
+    "compute": Shown(Timed("sgemm_tn_compute", N), 5, "12", "before"),
+    "lds": Shown(Timed("sgemm_64x64_lds", N), 7, "nn", "sharing"),
 }
 LAST = "12"  # the last step up, which the others undo
 #: Of each part: whether it is in the loop or before it, and the lines that belong to it.

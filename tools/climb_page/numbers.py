@@ -3,12 +3,12 @@
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cypresskit import published, today
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
-from cypresskit.timing import simulate, simulate_published
+from cypresskit.timing import Report, simulate, simulate_published
 from tools.climb_page.kernels import KERNELS, LAST, before, kernel, report
 
 PAPER = "sgemm_tn"  # the published kernel
@@ -53,9 +53,9 @@ def names() -> dict[str, Any]:
         "left_out": left_out,
         "generated": lambda: FIGURES[Timed("block_12x8x3")].gflops,
         "last_round": last_round,
-        "full_rounds": full_rounds,
-        "losses": losses,
         "unrolled": lambda k: simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops,
+        "growth": growth,
+        "today_n": today.record()["n"],
         "h200": _gain_today,
     }
 
@@ -66,23 +66,6 @@ def last_round(name: str, n: int) -> int:
     """
     held = report(name, n)
     return held.wavefronts % held.launch.round_size
-
-
-def full_rounds(name: str) -> float:
-    """Return the speed of a step's kernel in Gflop/s for a C of five full rounds, where k is
-    ``REFERENCE``.
-    """
-    made, held = kernel(name), report(name)
-    height, width = (8 * side for side in made.block)  # of the tile of a wavefront
-    m, n = held.device.simd_engines * height, 5 * held.active_wavefronts * width
-    return simulate(made, n=n, m=m, k=REFERENCE).gflops
-
-
-def losses(n: int) -> str:
-    """Return what each step down loses at N, in percent, as words."""
-    undone = list(KERNELS)[list(KERNELS).index(LAST) + 1 :]
-    *most, last = (f"{100 * (1 - speed(name, n) / speed(LAST, n)):.0f}" for name in undone)
-    return f"{', '.join(most)} and {last}"
 
 
 def limit(name: str) -> tuple[str, list[str]]:
@@ -103,10 +86,35 @@ def filled(text: str) -> str:
     return str(eval(f"f{text!r}", names()))
 
 
-def where(name: str) -> str:
-    """Return for which N a step is timed, if it isn't the page's."""
-    n = KERNELS[name].launch.n
-    return f" at N = {n:,}" if n != REFERENCE else ""
+class Row(NamedTuple):
+    """A row of the table at the page's top: a kernel, and what its change gains."""
+
+    name: str  #: of the step
+    title: str
+    report: Report
+    gain: str  #: over the row before
+    today: str  #: gain of the same change, as measured on the H200; "" if it wasn't
+
+
+def table() -> list[Row]:
+    """Return the climb's kernels up to the last step up, with the gain of each change."""
+    rows: list[Row] = []
+    blocks = today.figures("block")
+    for name in list(KERNELS)[: list(KERNELS).index(LAST) + 1]:
+        gain = now = ""
+        if rows:
+            gain = growth(speed(name) / rows[-1].report.gflops)
+            old, new = ("{} x {}".format(*kernel(each).block) for each in (rows[-1].name, name))
+            now = growth(blocks[new] / blocks[old]) if new != old else ""
+        rows.append(Row(name, idea_of(name).name, report(name), gain, now))
+    return rows
+
+
+def growth(factor: float) -> str:
+    """Return a factor in words: from 1.5 on as such, or else in percent."""
+    if factor > 1.5:
+        return f"{factor:.1f} ×"
+    return f"{100 * (factor - 1):+.0f} %".replace("-", MINUS)
 
 
 def gain(name: str) -> tuple[str, str]:
@@ -119,7 +127,7 @@ def gain(name: str) -> tuple[str, str]:
         number = list(KERNELS).index(name)  # of the step before, from 1
         return f"{factor:.1f} times step {number}", "up"
     if factor > 1:
-        return f"{100 * (factor - 1):+.0f} %{where(name)}", "up"
+        return growth(factor), "up"
     return f"{MINUS}{100 * (1 - factor):.0f} % of {old:,.0f}", "down"
 
 

@@ -26,89 +26,40 @@
     requestAnimationFrame(step)
   }
 
-  // -- the film: three texts, and what the chip answered
+  // -- the missing line: candidates, and what the chip answered to each
 
   const tape = JSON.parse($("#recording").textContent)
   const film = $("#film")
-  const [empty, wrong, right] = tape.frames
-  /** A line of code, with registers in the color of the matrix that they hold. */
-  function colored(text) {
-    return text.split(/(\br\d+(?:\.\w+)?)/).map((piece) => {
-      const span = document.createElement("span")
-      span.className = tape.roles[piece.split(".")[0]] ?? ""
-      span.textContent = piece
-      return span
-    })
-  }
-  const [typed, speed, says] = [".typed", ".film-speed", ".film-says"].map((part) => $(part, film))
+  const [lines, typed, speed, says] = ["fieldset", ".typed", ".film-speed", ".film-says"].map(
+    (part) => $(part, film),
+  )
   const cells = all(".grid i")
   for (const [n, cell] of cells.entries()) cell.style.setProperty("--n", String(n))
-
-  function paint(frame) {
-    cells.forEach((cell, n) => {
-      const [value, should] = [frame.c, frame.right].map((matrix) => matrix[n >> 3][n & 7])
-      cell.textContent = value
-      cell.classList.toggle("wrong", value !== should)
-    })
-    const isRight = frame.gflops > 0
-    says.textContent = frame.says
-    says.className = `film-says ${isRight ? "right" : frame.line ? "wrong" : ""}`
-    speed.className = `film-speed ${isRight ? "is-right" : frame.line ? "is-wrong" : ""}`
-    $("span", speed).textContent = isRight ? "Gflop/s" : "Gflop/s in step 1" // C has none yet
-  }
-  function write(text, at = text.length) {
-    typed.replaceChildren(...colored(text.slice(0, at)))
-    const caret = document.createElement("span")
-    caret.className = "caret"
-    typed.append(caret, ...colored(text.slice(at)))
-  }
-  let run = 0
-  async function play() {
-    const mine = ++run
-    const go = async (ms) => {
-      await wait(ms)
-      if (mine !== run) throw new Error("another run")
+  /** Show what the chip answered to a candidate, or to no line. */
+  function answer({line, c, wrong, says: words, gflops}) {
+    for (const [n, cell] of cells.entries()) {
+      cell.textContent = c[n]
+      cell.classList.toggle("wrong", wrong[n])
     }
-    try {
-      write("")
-      paint(empty)
-      $("b", speed).textContent = whole.format(tape.from)
-      await go(1100)
-      for (let n = 1; n <= wrong.line.length; n++) {
-        write(wrong.line.slice(0, n))
-        await go(wrong.line[n - 1] === " " ? 70 : 34)
-      }
-      await go(250)
-      paint(wrong)
-      await go(1900)
-      const at = [...wrong.line].findIndex((letter, n) => letter !== right.line[n])
-      write(wrong.line, at + 1)
-      await go(350)
-      write(wrong.line.slice(0, at) + wrong.line.slice(at + 1), at)
-      await go(350)
-      write(right.line, at + 1)
-      await go(220)
-      paint(right)
-      count($("b", speed), tape.from, right.gflops, 900)
-      await go(4200)
-      return true
-    } catch {
-      return false
-    }
+    const kind = gflops ? "right" : line ? "wrong" : ""
+    says.textContent = gflops
+      ? `${words} ${gflops} Gflop/s instead of ${tape.from}: ${(gflops / tape.from).toFixed(0)} times as fast.`
+      : `${wrong.filter(Boolean).length} of 64 are wrong. ${words}`
+    says.className = `film-says ${kind}`
+    speed.className = `film-speed is-${kind}`
+    $("span", speed).textContent = gflops ? "Gflop/s" : "Gflop/s so far" // C has none yet
+    count($("b", speed), tape.from, gflops || tape.from, 900)
+    return kind
   }
-  function end() {
-    run += 1
-    write(right.line)
-    paint(right)
-    $("b", speed).textContent = whole.format(right.gflops)
-  }
-  async function loop(times) {
-    while (times-- > 0) if (!(await play())) return
-  }
-  if (CALM.matches) end()
-  else loop(3)
-  $("#again").hidden = false
-  $("#again").addEventListener("click", () => loop(1))
+  typed.classList.add("caret")
+  typed.textContent = "?"
+  lines.hidden = false
+  answer(tape.frames[0])
+  lines.addEventListener("change", ({target}) => {
+    typed.classList.remove("caret")
+    typed.replaceChildren(...target.nextElementSibling.cloneNode(true).childNodes)
+    target.parentElement.dataset.kind = answer(tape.frames[target.value])
+  })
 
   // -- pictures
 

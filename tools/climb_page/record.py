@@ -1,4 +1,4 @@
-"""Record the film at the page's top for README: ``python -m tools.climb_page.record SITE FOLDER``
+"""Record two taps at the page's top for README: ``python -m tools.climb_page.record SITE FOLDER``
 writes ``film_light.webp`` and ``film_dark.webp`` from a built site.
 """
 
@@ -15,6 +15,7 @@ STEP_MS = 100  # between two images
 MAX_IMAGES = 200
 COUNT_MS = 1_000  # that the speed runs once C is correct
 REST_MS = 3_000  # that its end is shown
+TAPS = {12: 0, 36: 2}  # the candidate that is chosen, by the image before which it is
 
 
 def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
@@ -28,6 +29,8 @@ def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
         film = page.locator("#film")
         left = MAX_IMAGES
         while left:
+            if len(images) in TAPS:
+                film.locator("label").nth(TAPS[len(images)]).evaluate("label => label.click()")
             page.clock.run_for(STEP_MS)
             images.append(Image.open(io.BytesIO(film.screenshot())).convert("RGB"))
             left -= 1
