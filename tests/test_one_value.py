@@ -1,14 +1,10 @@
 """Beside a published speed stands one modeled value: what its author timed.
 
-Two laws. By the sources: no function and no cell has a published speed beside a speed that is
-simulated in another way than by ``simulate_published``, unless it says that this is the chip
-alone's. By the texts: no output, picture or document has a published speed and, for that kernel and
-N, the speed of the chip alone.
+No output, picture or document has a published speed and, for that kernel and N, the speed of the
+chip alone.
 """
 
-import ast
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -22,115 +18,13 @@ from cypresskit.devices import CHIP_ALONE
 from cypresskit.draw.published_charts import CHARTS
 from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.gains import FIGURES, Timed
-from tools import book
 
-FIELDS = {"gflops_max", "gflops_range"}
 SPEEDS = {
     row["gflops_max"]: name for name, row in published.kernels().items() if "gflops_max" in row
 }
-LITERALS = {speed for speed in SPEEDS if speed > 100}
-SIMULATED = {"simulate", "report_at", "simulate_block", "simulate_blocks", "FIGURES", ".gflops"}
-AS_PUBLISHED = {"simulate_published", "stored_speeds", "timed"}
 MANY = 20  # numbers of a line that is a curve's
 CLOSE = 0.005  # the shares by which two speeds may differ and be one
 README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-LABELS = CHIP_ALONE.name, "CHIP_ALONE"
-
-
-def words_of(tree: ast.AST) -> Iterator[object]:
-    """Yield the names, attributes, numbers and texts in a piece of code."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant):
-            yield node.value
-        elif isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield from (node.attr, f".{node.attr}")
-
-
-def is_published(word: object, names: set[str]) -> bool:
-    """Whether a word of code is a published speed, or one of the ``names`` that hold one."""
-    if isinstance(word, str):
-        written = {float(n.replace(",", "")) for n in re.findall(r"\b\d[\d,]*(?:\.\d+)?\b", word)}
-        return word in FIELDS | names or bool(written & LITERALS)
-    return isinstance(word, int | float) and (word in LITERALS or word / 1e9 in LITERALS)
-
-
-def mixes(tree: ast.AST, names: set[str]) -> bool:
-    """Whether code sets a published speed beside one that was timed in another way."""
-    words = list(words_of(tree))
-    calls = {word for word in words if isinstance(word, str)}
-    other = calls & (SIMULATED if not calls & AS_PUBLISHED else SIMULATED - {".gflops"})
-    return bool(other) and any(is_published(word, names) for word in words)
-
-
-def faults(source: str) -> list[str]:
-    """Return the functions of a module, or "" for its other code, that mix speeds unsaid."""
-    module = ast.parse(source)
-    functions = [n for n in ast.walk(module) if isinstance(n, ast.FunctionDef)]
-    outside = [n for n in module.body if not isinstance(n, ast.FunctionDef | ast.ClassDef)]
-    holders = {
-        target.id
-        for node in outside
-        if isinstance(node, ast.Assign) and any(is_published(w, set()) for w in words_of(node))
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    imported = {
-        a.asname or a.name for n in outside if isinstance(n, ast.ImportFrom) for a in n.names
-    }
-    holders |= imported & {"PAPER"}
-    found = []
-    for name, node in [(f.name, f) for f in functions] + [("", n) for n in outside]:
-        text = ast.get_source_segment(source, node) or ""
-        if mixes(node, holders) and not any(label in text for label in LABELS):
-            found.append(name)
-    return found
-
-
-def cell_faults(source: str) -> bool:
-    """Whether a lesson's cell mixes speeds unsaid."""
-    code = re.sub(r"(?m)^[%!].*$", "", source)
-    return mixes(ast.parse(code), set()) and not any(label in code for label in LABELS)
-
-
-@pytest.mark.parametrize("path", book.sources(ROOT / "notebooks"), ids=lambda path: path.stem)
-def test_no_cell_sets_a_published_speed_beside_the_chips(path):
-    cells = [cell.source for cell in book.read(path).cells if cell.cell_type == "code"]
-    assert [cell for cell in cells if cell_faults(cell)] == [], "use ck.simulate_published"
-
-
-def test_no_function_sets_a_published_speed_beside_the_chips():
-    found = {}
-    for folder in ("cypresskit", "tools"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if names := faults(path.read_text(encoding="utf-8")):
-                found[str(path.relative_to(ROOT))] = names
-    assert found == {}, "use simulate_published, or say that a speed is the chip alone's"
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "print(2014, ck.simulate('sgemm_tn', 4352).gflops)",
-        "print(f'published: 2014; modeled: {ck.simulate(name, 4352).gflops}')",
-        "ck.draw.line_chart(speeds | {'paper': {4352: 2014}}, report.gflops)",
-        "row = published(name)\nprint(row['gflops_max'], simulate(name, n).gflops)",
-        "print(472e9 / ck.simulate('dgemm_tn', 1664).seconds)",
-        "print(f'record of 2010: 2,014', FIGURES[launch])",
-    ],
-)
-def test_a_planted_mixture_is_found(code):
-    assert cell_faults(code)
-    indented = code.replace("\n", "\n    ")
-    assert faults(f"def table():\n    {indented}\n") == ["table"]
-    assert not cell_faults(f"{code}\nprint('{CHIP_ALONE.name}')")
-
-
-def test_a_name_that_holds_a_published_speed_counts():
-    source = "PAPER = published('sgemm_tn')['gflops_max']\ndef f(report):\n    {}\n"
-    assert faults(source.format("return report.gflops / PAPER")) == ["f"]
-    assert faults(source.format("return simulate_published('sgemm_tn').gflops / PAPER")) == []
 
 
 # -- the texts
