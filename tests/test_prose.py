@@ -70,14 +70,6 @@ def idle(report) -> np.ndarray:
 KNOWN |= {"own": Clock(right_steps, right_rows), "idle": idle}
 KNOWN |= {"step_kernel": reference_kernel, "starter_text": starter_text, "kernel_rate": kernel_rate}
 KNOWN |= {"eight_banks": replace(ck.HD5870, texture_banks=8)}
-COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()
-PARTS = "half third quarter fifth sixth seventh eighth ninth tenth".split()
-SPOKEN = re.compile(
-    rf"(?<![\w-])(?:an?|{'|'.join(COUNTS[1:])})[\s-]+(?:half|(?:{'|'.join(PARTS[1:])})s?)\b(?!-)"
-    rf"|(?<![\w-])(?:(?:two\s+|a\s+)?hundred|twenty|{'|'.join(COUNTS[3:])})\s+times\b",
-    re.IGNORECASE,
-)
-CLOSE = 0.15  # how far a spoken number may be from what it stands for, as a share of it
 SOURCES = book.sources(ROOT / "notebooks")
 NOTEBOOKS = "", "solutions"  # what students get, and the solved one
 each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
@@ -165,58 +157,8 @@ def test_what_the_table_computes_is_what_the_lesson_says(stem, phrase):
 def test_the_table_has_no_phrase_that_the_lesson_lost(path):
     text = " ".join(prose(path).split())
     table = TABLE.get(path.stem, {})
-    phrases = [*table.get("computed", {}), *table.get("stated", {}), *table.get("spoken", {})]
+    phrases = [*table.get("computed", {}), *table.get("stated", {})]
     assert [phrase for phrase in phrases if phrase not in text] == []
-
-
-def size(words: str) -> float:
-    """The number that is spoken: "three fifths", "a quarter", "seven times"."""
-    *before, last = words.lower().split()
-    counts = {word: number or 1 for number, word in enumerate(COUNTS)}
-    counts |= {"an": 1, "twenty": 20}
-    if last == "times":
-        hundreds = 100 if "hundred" in before else 1
-        return hundreds * counts.get(before[0], 1)
-    part = PARTS.index(last.removesuffix("s")) + 2
-    return counts[before[0]] / part
-
-
-def unspoken(text: str, phrases) -> list[str]:
-    """The spoken numbers of a text that are in none of these phrases."""
-    spans = []
-    for phrase in phrases:
-        pattern = r"\s+".join(map(re.escape, phrase.split()))
-        spans += [match.span() for match in re.finditer(pattern, text)]
-    return [
-        " ".join(text[max(match.start() - 30, 0) : match.end() + 30].split())
-        for match in SPOKEN.finditer(text)
-        if not any(first <= match.start() and match.end() <= last for first, last in spans)
-    ]
-
-
-@each_lesson
-def test_every_number_in_words_comes_from_somewhere(path):
-    assert unspoken(prose(path), TABLE.get(path.stem, {}).get("spoken", {})) == []
-
-
-@pytest.mark.slow
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
-    ("stem", "phrase"),
-    [(stem, phrase) for stem, table in TABLE.items() for phrase in table.get("spoken", {})],
-)
-def test_a_number_in_words_agrees_with_both_notebooks(stem, phrase):
-    said = [size(match[0]) for match in SPOKEN.finditer(phrase)]
-    for folder in NOTEBOOKS:
-        outputs = "\n".join(texts(stem, folder))
-
-        def see(pattern: str, outputs=outputs) -> float:
-            return float(re.search(pattern, outputs)[1].replace(",", ""))
-
-        values = np.atleast_1d(eval(TABLE[stem]["spoken"][phrase], KNOWN | {"see": see}))
-        assert len(said) == len(values), phrase
-        for word, value in zip(said, values):
-            assert abs(word - value) <= CLOSE * value, (phrase, value, folder)
 
 
 def planted(text: str, chance: random.Random) -> tuple[str, str]:
