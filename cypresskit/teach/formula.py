@@ -9,7 +9,7 @@ never shown, so copying the numbers from earlier messages doesn't pass.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from math import ceil, floor, gcd, isclose
+from math import ceil, floor, gcd, isclose, isfinite
 
 from cypresskit.tables import listed
 from cypresskit.teach.check import (
@@ -264,7 +264,7 @@ def _pattern(results: Sequence[float], right: Sequence[float]) -> tuple[str, str
         return "it returns 0 in every call", "does it return what it computes?"
     if len(right) > 1 and all(right):
         ratio = results[0] / right[0]
-        if all(
+        if isfinite(ratio) and all(
             isclose(result, ratio * value, rel_tol=1e-6) for result, value in zip(results, right)
         ):
             return f"each result is {ratio:.6g} times the right one", ""
