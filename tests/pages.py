@@ -154,13 +154,6 @@ def finish(player: Player, name: str) -> int:
     return int(frames(player, f"finish {name}", "value").max())
 
 
-@cache
-def company():
-    """Lesson 04's reports, with more and with fewer wavefronts on an engine, and their picture."""
-    made = [simulate(kernel, m=3840, n=1024, k=128) for kernel in ("sgemm_tn", "sgemm_tn_37")]
-    return made, draw.wavefronts(*made, window=(3000, 6000))
-
-
 def drawn(player: Player, name: str) -> dict:
     """The data of a source."""
     return next(m for m in player.figures[0].references() if m.name == name).data

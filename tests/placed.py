@@ -1,0 +1,63 @@
+"""What is seen of a player at a frame, and where, read from its figures alone."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from bokeh.models import HoverTool, Text
+from said import filled, shown
+
+from cypresskit.draw.player import Player
+from cypresskit.draw.sheet import PLACES
+
+
+class Mark(NamedTuple):
+    """A box: center and size; a text; or an arrow: start, and end in place of its size."""
+
+    x: float
+    y: float
+    w: float
+    h: float
+    words: str  #: that are written there, or that pointing tells
+    data: dict  #: its values in the source's columns; "": its number there
+
+    @property
+    def numbers(self) -> list[int]:
+        return [int(n) for n in re.findall(r"\d+", self.words)]
+
+    def has(self, x: float, y: float) -> bool:
+        return abs(self.x - x) <= self.w / 2 and abs(self.y - y) <= self.h / 2
+
+
+class Seen(dict[str, list[Mark]]):
+    """The marks of a figure at a frame, by the names of their sources; "" has all texts."""
+
+    def __init__(self, player: Player, frame: int, figure: int = 0) -> None:
+        super().__init__({"": []})
+        fig = player.figures[figure]
+        tips = {r: tool.tooltips for tool in fig.select(HoverTool) for r in tool.renderers}
+        for drawn in fig.renderers:
+            data, is_text = shown(player, drawn.data_source, frame), isinstance(drawn.glyph, Text)
+            sides = [getattr(drawn.glyph, side) for side in PLACES[type(drawn.glyph)]]
+            marks = []
+            for n, values in enumerate(zip(*data.values())):
+                row = dict(zip(data, values)) | {"": n}
+                x, y, *size = (row.get(side, side) for side in sides)
+                tip = str(size.pop()) if is_text else filled(tips.get(drawn, ""), data, n)
+                w, h = size or (0, 0)
+                if not np.isnan(x + y + w + h):
+                    marks.append(Mark(x, y, w, h, tip.strip("\N{ZERO WIDTH SPACE}"), row))
+            if is_text:
+                self[""] += marks
+            else:
+                self.setdefault(drawn.data_source.name, marks)
+
+    def at(self, name: str, x: float, y: float) -> Mark:
+        """The only mark of a source at a point."""
+        (mark,) = (mark for mark in self[name] if mark.has(x, y))
+        return mark
+
+    def labels(self, pattern: str) -> list[tuple[str, Mark]]:
+        """The texts that are as a pattern says, and what its group is."""
+        found = [(re.fullmatch(pattern, text.words), text) for text in self[""]]
+        return [(match[1], text) for match, text in found if match]

@@ -1,0 +1,271 @@
+"""Where marks stand: at the places of what pointing there, a label beside them or the caption tells
+(``said`` holds these), or of what was compiled, recorded or timed.
+"""
+
+import re
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from charted import Charted
+from pages import VIEWS, recorded, reports, view, whole_numbers
+from placed import Seen
+from pytest import approx
+from test_draw_digits import sums
+
+import cypresskit as ck
+from cypresskit import draw, host
+from cypresskit.compiler import compile
+from cypresskit.draw.bundles import _Loop
+from cypresskit.draw.chart import WIDE
+from cypresskit.kernels import samples
+from cypresskit.machine.shape import lanes
+from cypresskit.timing import simulate
+
+PICTURES = VIEWS | {"split_k": ck.teach.small.split_k}
+PLACE = re.compile(r"(\d+), (?:column|texel)s? (\d+)|\[(\d+), (\d+)\]")
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_rows_columns_numbers_and_feet(name):
+    """Rows are numbered from above, columns and names from the left; bars grow from a fixed foot,
+    in their rooms.
+    """
+    player = PICTURES[name]()
+    moves = defaultdict(set)
+    for track in player.tracks:
+        moves[track.source.name] |= {track.column} if track.moves else set()
+    for figure in range(len(player.figures)):
+        feet = defaultdict(set)
+        for frame in np.linspace(0, len(player) - 1, 4).astype(int):
+            axes = defaultdict(list)
+            for source, marks in (seen := Seen(player, frame, figure)).items():
+                for n, mark in enumerate(marks):
+                    if place := PLACE.search(mark.words):
+                        row, column = (int(number) for number in place.groups() if number)
+                        axes[source, mark.words[0], "y"].append((row, mark.y))
+                        axes[source, mark.words[0], "x"].append((column, mark.x))
+                    elif named := re.fullmatch(r"(\w+[ =])(\d+)", mark.words):
+                        axes[named[1], round(mark.x)].append((int(named[2]), mark.y))
+                        axes[named[1], -round(mark.y)].append((int(named[2]), mark.x))
+                    if moves[source] in ({"x", "w"}, {"y", "h"}):
+                        foot = mark.x - mark.w / 2, mark.y + mark.h / 2
+                        feet[source, n].add((round(foot[0]), round(foot[1])))
+            ends = [mark.x + mark.w / 2 for name in seen if "clock " in name for mark in seen[name]]
+            assert all(approx(text.x, abs=1) in ends for _, text in seen.labels("(done at .*)"))
+            for block in seen.get("blocks", ()):
+                parts = [item.numbers[1] for item in seen["items"] if block.has(*item[:2])]
+                assert parts == [1, 2, 3, 4]
+            for axis, places in axes.items():
+                assert (np.diff([along for _, along in sorted(places)]) > -0.8).all(), axis
+        assert {len(at) for at in feet.values()} <= {1}, feet
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "ddgemm_tn_fma"])
+def test_wires_lead_from_what_is_read_to_the_slot_that_reads(kernel):
+    player, loop = draw.bundles(kernel), _Loop(compile(ck.kernels[kernel].program))
+    for n in range(0, len(player), 2):
+        seen = Seen(player, n, 2)
+
+        letters = seen.labels("([xyzwt])")
+
+        def slot(x, letters=letters):
+            return min((abs(text.x - x), letter) for letter, text in letters)[1]
+
+        ports = {}
+        for drop in seen["drops"][::2]:
+            ports[drop.w] = seen.at("port", drop.x - 1, drop.y).words
+        wires = {(ports[wire.x], slot(wire.w)) for wire in seen["wires"]}
+        passed = {(slot(arrow.x), slot(arrow.w)) for arrow in seen["passed on"]}
+        assert passed == {("xyzwt"[one], "xyzwt"[other]) for one, other in loop.passed(n)}
+        assert wires == {
+            (f"cycle {cycle}, bank {'xyzw'[bank]}", "xyzwt"[reader])
+            for (cycle, bank), (_, readers) in loop.ports(n).items()
+            for reader in readers
+        }
+        shades = {slot(mark.x): mark.data["shade"] for mark in seen["colors current"]}
+        table = Seen(player, n, 1)
+        lit = [mark.data["shade"] for mark in table["slots"] if mark.data["now"]]
+        for number, text in table.labels(r"(\d+)"):
+            assert table["slots"][5 * int(number) - 5].y == approx(text.y, abs=0.1)
+        assert [shades[letter] for letter in "xyzwt"] == lit
+
+
+@pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_64x64_lds"])
+def test_a_quads_arrows_lead_to_its_texels_and_these_to_their_banks(kernel):
+    run = samples.record_traffic(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
+    fetches = [access for access in run.accesses if access.kind == "fetch"]
+    places = lanes(run.launch.shape, np.zeros(1, int))[:2]
+    if not run.launch.shape.pixels:
+        places = np.arange(64) % 8, np.arange(64) // 8
+    player = draw.texture_fetch(kernel)
+    for frame in range(1, len(player) - 1, 29):
+        tile, texels, quad, arrows, queue, ticks = (
+            f"{name} {kernel}" for name in ("tile", "texels", "quad", "arrows", "queue", "ticks")
+        )
+        seen = Seen(player, frame)
+        for place, centers in zip(places, np.transpose([mark[:2] for mark in seen[tile]])):
+            assert (np.unique(centers, return_inverse=True)[1] == place).all()
+        told = re.search(r"fetch (\d+).*quad (\d+)", player.captions[frame])
+        fetch = fetches[int(told[1]) - 1]
+        inside = [item for item in seen[tile] if seen[quad][0].has(*item[:2])]
+        assert {item.numbers[1] for item in inside} == {int(told[2])} and len(inside) == 4
+        for arrow in seen[arrows]:
+            item = seen.at(tile, *arrow[:2]).numbers[0]
+            texel = seen.at(texels, *arrow[2:4]).numbers[:2]
+            assert texel == [fetch.y[item], fetch.x[item]]
+        for mark in seen[queue]:
+            banks = {text.x: int(n) for n, text in seen.labels(r"(\d)") if text.y == mark.y}
+            assert banks[max(x for x in banks if x < mark.x)] == mark.numbers[2]
+        rows = {int(n): text.y for n, text in seen.labels(r"fetch (\d+)")}
+        for mark in seen[ticks]:
+            y = rows[1] + (mark.numbers[2] - 1) * (rows[5] - rows[1]) / 4
+            assert mark.y == approx(y, abs=0.5)
+
+
+def test_a_register_stands_at_the_row_the_column_and_the_k_of_its_element():
+    a, b = whole_numbers(4, (8, 16), (8, 24))
+    player = draw.register_block(*recorded("sgemm_tn", a, b, (2, 1)))
+    seen = Seen(player, len(player) - 1)
+    for name, matrix, k_side in (("A", a[:, 8:], 0), ("B", b[:, 16:], 1)):
+        heads = {round(float(text[k_side]), 1): int(k) for k, text in seen.labels(r"k=(\d)")}
+        for mark in seen[f"cells {name}"]:
+            k = heads[round(float(mark[k_side]), 1)]
+            assert mark.data["value"] == matrix[k, int(mark[1 - k_side])]
+    for mark in seen["cells C"]:
+        assert mark.data["value"] == (a.T @ b)[8 + int(mark.y), 16 + int(mark.x)]
+        (names,) = (names for names, text in seen.labels(r"(r\d+ r\d+)") if text.y == mark.y)
+        assert mark.words.partition(".")[0] in names.split()
+    for frame, caption in [*enumerate(player.captions)][::5]:
+        seen = Seen(player, frame, 1)
+        left = {name: text.x for name, text in seen.labels("([ABC]).*")}
+        marks = {(round(m.x - m.w / 2), round(m.y - m.h / 2)) for m in seen["marks"]}
+        for name, i, j in re.findall(r"(?:by|times|fetches) ([AB])\[(\d+)\S* (\d+)", caption):
+            assert (round(left[name] + int(j)), int(i)) in marks
+
+
+def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_room():
+    player, use = draw.chip(reports()[1]), reports()[1].use
+    for before, seen in pairwise(Seen(player, frame) for frame in range(24)):
+        homes = {mark.data["key"]: mark for mark in seen["map"]}
+        was = {mark.data[""]: mark for mark in before["dots"]}
+        for dot in seen["dots"]:
+            if (key := dot.data["key"]) >= 0:
+                home, first, side = homes[key], homes[0], homes[1].x - homes[0].x
+                assert home[:2] == approx((first.x + key % 8 * side, first.y + key // 8 * side))
+                assert seen.at("engines", *dot[:2]).numbers[0] == use.wavefronts[key, 0]
+                old = was[dot.data[""]]
+                assert old.data["key"] == key or home.has(*old[:2])
+    for unit, name in {"ALU": "", "texture": "", "L2": "L2", "DRAM": "channel"}.items():
+        for bar, room in zip(seen[unit], seen[f"room {unit}"]):
+            percent = max(float(bar.data["percent"]), 0.5)  # even an idle part's bar is seen
+            assert 100 * bar.w * bar.h == approx(percent * room.w * room.h, rel=0.01)
+            foot = bar.x - bar.w / 2, bar.y + bar.h / 2
+            assert foot == approx((room.x - room.w / 2, room.y + room.h / 2), abs=0.1)
+        for n, text in seen.labels(rf"{name} (\d)"):
+            assert seen[f"room {unit}"][int(n)].has(*text[:2])
+
+
+def test_a_clause_is_in_its_slot_at_its_clocks_and_a_share_is_an_area():
+    report = simulate("sgemm_tn_37", 256)
+    player = draw.wavefronts(report, window=(2000, 6000))
+    seen = Seen(player, len(player) - 1)
+    ends = [Seen(player, n)["head sgemm_tn_37"][0].x for n in (0, len(player) - 1)]
+    rows = {int(slot): text.y for slot, text in seen.labels(r"(\d)") if text.x < ends[0]}
+    bars = [mark for marks in seen.values() for mark in marks if "clocks" in mark.words]
+    for event in report.timeline:
+        for begin, end in pairwise(sorted({event.start, event.served or event.end, event.end})):
+            x = np.interp((begin + end) / 2, (2000, 6000), ends, np.nan, np.nan)
+            if end - begin > 20 and x > 0:
+                (told,) = (mark.words for mark in bars if mark.has(x, rows[event.slot]))
+                assert told.startswith(f"wavefront {event.wavefront} ")
+                assert told.endswith(f" clocks {begin:.0f} to {end:.0f}")
+    for unit, named, high in (("ALU", "(one|two) comp.*37", 16), ("TEX", "the tex.*37", 12)):
+        ((_, row),) = seen.labels(f"({unit})")
+        done = [mark for name in seen if re.fullmatch(named, name) for mark in seen[name]]
+        (percent,) = (int(n) for n, text in seen.labels(r"(\d+) %") if text.y == row.y)
+        area = sum((mark.w + 0.7) * mark.h for mark in done) / high / np.ptp(ends)
+        assert 100 * area == approx(percent, abs=1)
+        assert {mark.y + mark.h / 2 for mark in done} == {row.y + high / 2}
+
+
+@pytest.mark.parametrize("make", [host.four_stage, host.five_stage])
+def test_a_task_is_in_its_rows_at_its_time_and_its_share_is_its_height(make):
+    run = make(4096, 4096, 1024, host.Machine())
+    player = draw.timeline(run, names=("it",))
+    seen = Seen(player, len(player) - 1)
+    foot = max(text.y for text in seen[""])
+    ticks = [(float(t) / 1e3, text.x) for t, text in seen.labels(r"(\d+)") if text.y == foot]
+    to_x = np.poly1d(np.polyfit(*np.transpose(ticks), 1))
+    bars = [mark for marks in seen.values() for mark in marks if " ms, " in mark.words]
+    edges = np.unique([time for span in run.spans for time in (span.start, span.end)])
+    names = [
+        (name, text.y) for name, text in seen.labels(r"([\w ]+?)(?:: .*)?") if name in run.resources
+    ]
+    for row, y in names:
+        (room,) = seen[f"row {row} it"]
+        uses = [span.task.uses.get(row, 0) / run.resources[row] for span in run.spans]
+        (percent,) = (
+            int(n) for n, text in seen.labels(r"(\d+) %") if text.y == y == approx(room.y)
+        )
+        assert percent == approx(100 * sum(uses) / run.seconds, abs=0.51)
+        for begin, end in pairwise(edges):
+            now = (begin + end) / 2
+            on = [n for n, s in enumerate(run.spans) if uses[n] and s.start < now < s.end]
+            here = [m for m in bars if m.has(to_x(now), m.y) and room.has(room.x, m.y)]
+            if to_x(end) - to_x(begin) < 2 or len(here) == len(on) == 0:
+                continue
+            told = {re.search(r": (\S+) to", mark.words)[1] for mark in here}
+            assert told == {f"{1e3 * run.spans[n].start:.1f}" for n in on}, row
+            if f"capacity {row} it" in seen:
+                share = min(1, sum(uses[n] / (run.spans[n].end - run.spans[n].start) for n in on))
+                sides = sorted(m.y + side * m.h / 2 for m in here for side in (-1, 1))
+                assert (sides[0], sides[-1]) == approx(
+                    (sides[-1] - share * room.h, room.y + room.h / 2), abs=0.4
+                )
+                assert sides[1:-1:2] == approx(sides[2::2], abs=0.1)
+    path = [run.spans[n] for n in run.critical_path()]
+    for span, mark in zip(path, seen["path it"], strict=True):
+        assert mark.x == approx(to_x((span.start + span.end) / 2), abs=0.2)
+        assert mark.y in [y for row, y in names if span.task.uses.get(row)]
+    assert not Seen(player, len(player) - 2)["path it"]
+    for _, text in seen.labels("(unit .*)"):
+        assert any(mark.words.startswith(text.words) for mark in bars if mark.has(*text[:2]))
+
+
+def test_a_stored_word_comes_to_its_bank():
+    player = view("lds_transpose")
+    for before, seen in pairwise(Seen(player, frame) for frame in range(40)):
+        banks = {int(n): text.x for n, text in seen.labels("(8|24)")}
+        for old, word in zip(before["lds lds"], seen["lds lds"]):
+            x = banks[8] + (word.numbers[1] - 8) * (banks[24] - banks[8]) / 16
+            assert word.x == approx(x, abs=1)
+            if old.data["key"] != (key := word.data["key"]):
+                dots = [dot for dot in seen["requests lds"] if dot.data["key"] == key]
+                assert any(word.has(*dot[:2]) for dot in dots)
+
+
+def test_digits_are_in_the_places_that_are_named_above():
+    seen, powers = Seen(view("digits"), 1), str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    named = [(text.x, int(n.translate(powers))) for n, text in seen.labels("10([^ .]+)")]
+    to_place = np.poly1d(np.polyfit(*np.transpose(named), 1))
+    ((_, row),) = seen.labels("(exact)")
+    digits = [(int(n), to_place(text.x)) for n, text in seen.labels(r"(\d)") if text.y == row.y]
+    total = sum(digit * 10.0 ** round(place) for digit, place in digits)
+    assert total == approx(abs(float(sums()["exact"][1])))
+
+
+def test_the_climbs_dots_limits_and_starts_are_on_its_scale():
+    climb = draw.climb()
+    seen = Charted(climb, WIDE, log="x")
+    starts = dict(re.findall(r'data-name="start ([^"]+)"[^>]* cx="([\d.]+)"', climb.to_svg(WIDE)))
+    assert len(starts) > 3
+    for bar in (*climb.bars, *climb.beside):
+        limit = seen.lines.get(f"limit {bar.name}", [[np.nan]])[0][0]
+        for x, gflops in (
+            (seen.marks[bar.name][0].x, bar.gflops),
+            (limit, bar.ceiling),
+            (float(starts.get(bar.name, "nan")), bar.before),
+        ):
+            assert np.isnan(x) or seen.value("x", x) == approx(gflops, rel=0.01), bar.name
