@@ -102,3 +102,11 @@ def count_correct_share(kernel: Kernel) -> float:
     except (KernelError, ValueError):
         return 0.0
     return float(1 - given.wrong(result).mean())
+
+
+def edited(text: str, edits: list[list]) -> str:
+    """A text with edits: of each the first line, how many are taken out, and the new ones."""
+    lines = text.split("\n")
+    for first, count, *new in reversed(edits):
+        lines[first - 1 : first - 1 + count] = new
+    return "\n".join(lines)
