@@ -68,7 +68,7 @@ oldest: $(bin)/python  ## the core's tests, pictures, and a lesson in JupyterLab
 	 print(*(re.sub(">=([0-9.]+).*", r"==\1", line) for line in lines if "cypresskit" not in line))') hypothesis pytest
 	PYTHONPATH=. $(bin)/python .ci/use_draw.py
 	PYTHONPATH=. $(bin)/python .ci/use_lab.py
-	$(bin)/python -m pytest -q tests/test_gemm.py tests/test_timing.py tests/test_dd.py
+	$(bin)/python -m pytest -q tests/core/test_gemm.py tests/core/test_timing.py tests/core/test_dd.py
 
 bench: $(VENV)/installed-tests  ## how long do readers wait? ARGS="clock lesson" for some rows
 	@$(bin)/python -m tools.bench $(ARGS)
@@ -82,7 +82,7 @@ released: $(VENV)/installed  ## put what the lessons time into the package, as a
 docs: $(VENV)/installed-tests  ## build the documentation as a site that works offline, into site/, and check its links
 	@$(bin)/python -m tools.site site --launches
 
-fuzz: $(VENV)/installed-tests  ## the laws of all tests on new random programs, launches and examples; ARGS=tests/test_fuzz.py for some
+fuzz: $(VENV)/installed-tests  ## the laws of all tests on new random programs, launches and examples; ARGS=tests/core/test_fuzz.py for some
 	$(tests) -q $(three) --new $$(date +%s) $(ARGS)
 
 address:  ## write the public address into README.md and pyproject.toml: URL=https://github.com/owner/cypresskit

@@ -14,7 +14,7 @@ arguments have the same. ``allowed``, ``group``, ``pair`` and ``fixed`` say what
 scheduler chooses channels, the allocator register numbers.
 
 Tests hold two laws: a random program gives the same bits as IL and as code
-(tests/test_compiler.py), and its code breaks no rule of the hardware (tools/legality.py).
+(tests/core/test_compiler.py), and its code breaks no rule of the hardware (tools/legality.py).
 """
 
 from cypresskit.compiler.coalescing import coalesce

@@ -5,5 +5,5 @@
 - `law` has launches on any board, and what their reports must obey.
 - `samples` has launches that are partly simulated, and how far their times may be off.
 
-The tests that call them draw from a parameter ``seed``: tests/test_fuzz.py and others.
+The tests that call them draw from a parameter ``seed``: tests/core/test_fuzz.py and others.
 """

@@ -3,7 +3,7 @@
 // the reader's files in JupyterLite's store.
 //
 // What it uses of JupyterLite and JupyterLab, and nothing else. Their versions are pinned, and
-// tests/test_workbook.py notices a change:
+// tests/pages/test_workbook.py notices a change:
 // - the container's `init(shares)` and `get()`, and `shares[name][version].get()`
 // - of @jupyterlite/services: `BaseKernel` (`location`, `parent`, `executionCount`, `stream`,
 //   `displayData`, `updateDisplayData`, `clearOutput`, `publishExecuteResult`, `publishExecuteError`,

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.slow]
 def cells(name: str) -> list[list[str]]:
     """The rows of a table of the model's document."""
     page = "figures.md" if name == "clause clocks" else "model.md"
-    text = (Path(__file__).parents[1] / "docs" / page).read_text()
+    text = (Path(__file__).parents[2] / "docs" / page).read_text()
     table = (
         text.split(f"<!-- {name} -->")[1]
         .split(f"<!-- end of {name} -->")[0]

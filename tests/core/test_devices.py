@@ -124,7 +124,7 @@ def test_every_number_has_unit_and_source_or_calibration():
 
 
 def test_the_document_has_every_calibration():
-    text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
+    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
     table = (
         text.split("<!-- calibrations -->")[1]
         .split("<!-- end of calibrations -->")[0]

@@ -1,5 +1,5 @@
 """What the timing model charges is what the code asks for, counted apart from it: `tools.fuzz.law`
-on a few launches of each kind; tests/test_fuzz.py has any kernel, size and board.
+on a few launches of each kind; tests/core/test_fuzz.py has any kernel, size and board.
 """
 
 import random

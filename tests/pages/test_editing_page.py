@@ -15,7 +15,7 @@ from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS
 
-FAKE = (Path(__file__).parent / "workbench_page.js").read_text(encoding="utf-8")
+FAKE = (Path(__file__).parents[1] / "workbench_page.js").read_text(encoding="utf-8")
 PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
 <style>%s</style><main><div id="bench"></div></main>
 <script type="module">%s

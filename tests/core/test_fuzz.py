@@ -18,7 +18,7 @@ from tools.fuzz.guards import FLUSH, PAGE, guarded_bytes, guarded_copy
 from tools.fuzz.law import timed
 from tools.fuzz.programs import random_program
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 #: Findings after which engines may differ: races, and faults that hide a race on the same address.
 OPEN = {"race", "uninitialised", "unaligned"}
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}

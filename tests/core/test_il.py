@@ -18,7 +18,7 @@ from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.registers import INPUT_NAMES
 from tools import il_page
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 def pixel(*lines: str) -> str:

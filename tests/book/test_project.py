@@ -33,7 +33,7 @@ from cypresskit.cli.command import COMMANDS
 from cypresskit.teach.check import check_rng
 from tools import score
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CONFIGURED = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, GROUPS = CONFIGURED["project"], CONFIGURED["dependency-groups"]
 PYTHONS = ("3.11", "3.13")

@@ -100,7 +100,7 @@ def test_planted_answers_get_their_verdicts(check, step):
 
 def test_every_check_has_answers():
     lessons = {check.__module__ for check in CHECKS}
-    assert len(lessons) == len(list(Path(__file__).parents[1].glob("notebooks/source/[0-9]*.md")))
+    assert len(lessons) == len(list(Path(__file__).parents[2].glob("notebooks/source/[0-9]*.md")))
     for lesson in lessons:
         module = import_module(lesson)
         checks = {value for name, value in vars(module).items() if name.startswith("check_")}
