@@ -183,7 +183,10 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     sheet.text(x + 6, y + 11, [f"engine {n}" for n in number], "soft")
 
     room = height - 14
-    for unit, color, left in (("ALU", "alu", x + width - 28), ("texture", "texture", x + width - 14)):
+    for unit, color, left in (
+        ("ALU", "alu", x + width - 28),
+        ("texture", "texture", x + width - 14),
+    ):
         words = [f"SIMD engine {n}, {unit}" for n in number]
         place = left, y + height / 2, 10, room
         _draw_shares(sheet, scenes, unit, place, words, upward=True, color=color)
@@ -250,8 +253,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
     for row, (unit, (title, short)) in enumerate(rows.items()):
         room = x, layout.memory_top + 9 + 24 * row, wide - 6, 19
         words = [f"{title} {i}" for i in slices]
-        style = {"line": "line", "color": "texture", "alpha": 0.45}
-        _draw_shares(sheet, scenes, unit, room, words, **style)
+        _draw_shares(sheet, scenes, unit, room, words, line="line", color="texture", alpha=0.45)
         sheet.text(x, room[1], [f"{short} {i}" for i in slices], align="center")
 
 

@@ -118,7 +118,9 @@ def test_boards_with_equal_rules_are_equal_and_are_plain_data():
     assert replace(one, texture_bank=()) == HD5870
 
 
-ANSWERS = tomllib.loads(Path(__file__).parents[1].joinpath("answers").joinpath("l05.toml").read_text("utf-8"))
+ANSWERS = tomllib.loads(
+    Path(__file__).parents[1].joinpath("answers").joinpath("l05.toml").read_text("utf-8")
+)
 
 
 @pytest.mark.parametrize("rule", ANSWERS["check_bank"]["right"])

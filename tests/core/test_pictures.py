@@ -155,7 +155,9 @@ def bundles(kernel: str) -> Picture:
     for n, bundle in enumerate(loop, 1):
         reads = [(o.slot, r) for o in bundle.operations for r in o.reads]
         ports = {(r.index, r.channel) for _, r in reads if r.kind == "gpr"}
-        handed = {(r.kind, r.kind == "pv" and r.channel) for _, r in reads if r.kind in ("pv", "ps")}
+        handed = {
+            (r.kind, r.kind == "pv" and r.channel) for _, r in reads if r.kind in ("pv", "ps")
+        }
         its_lines = sorted({o.line for o in bundle.operations})
         slots = len(bundle.operations), 5
         frames.append((n, len(loop), *slots, *its_lines, len(ports), 12, len(handed)))

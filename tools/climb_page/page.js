@@ -8,7 +8,6 @@
   const $ = (selector, inside = document) => inside.querySelector(selector)
   /** @type {(selector: string) => any[]} */
   const all = (selector) => [...document.querySelectorAll(selector)]
-  const wait = (ms) => new Promise((go) => setTimeout(go, ms))
 
   /** Count from one number to another in an element. */
   function count(element, from, to, ms = 700) {

@@ -20,7 +20,7 @@ TAPS = {12: 0, 36: 2}  # the candidate that is chosen, by the image before which
 
 def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
     """Write the film as an animated image, of a light or a dark page."""
-    images = []
+    images: list[Image.Image] = []
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1366, "height": 768}, color_scheme=scheme)
         page.clock.install()
