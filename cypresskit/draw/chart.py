@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
-from cypresskit.draw.scripts import read_packaged
+from cypresskit.draw.scripts import handler, read_packaged
 from cypresskit.tables import elided
 
 WIDE, NARROW = 860, 380  # pixels: the widths for which a chart is drawn
@@ -30,20 +30,6 @@ LONGEST = 34  # letters of a label
 SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
 CSS = theme.minify(read_packaged("draw/chart.css"))
-#: Puts the drawings, for a column and for a phone, in the place of their image.
-INLINE = (
-    "const p=this.parentNode;p.outerHTML=[this.src,p.firstChild.srcset]"
-    ".map(one=>atob(one.split(',')[1])).join('')"
-)
-#: Arrow keys go from one mark of a group to the next.
-KEYS = (
-    "const g=event.target,by={ArrowLeft:-1,ArrowRight:1}[event.key],all=[...g.children];"
-    "if(by&&g.dataset.group){event.preventDefault();const at=all.findIndex(p=>p.matches('.now'));"
-    "all[at]?.classList.remove('now');"
-    "all[Math.max(0,Math.min(all.length-1,at+by))].classList.add('now')}"
-)
-#: Draws the result over a guess.
-REVEAL = "this.hidden=true;this.closest('.ck-chart').dataset.drawn=''"
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Place = tuple[str, float, float]  # the anchor of a text, and its distance to the right and down
@@ -552,7 +538,7 @@ class Chart(Displayable):
         svg = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" class="ck-chart {kind}"'
             f' role="group" aria-label="{theme.escape_html("" if self.guess else self.title)}"'
-            f' onkeydown="{theme.escape_html(KEYS)}">'
+            f' onkeydown="{handler("chooseMark")}">'
             f"<style>{theme.definitions(drawn)}{CSS}</style>{drawn}</svg>"
         )
         return svg.encode("ascii", "xmlcharrefreplace").decode()
@@ -566,7 +552,7 @@ class Chart(Displayable):
     def to_html(self) -> str:
         wide, narrow = self.to_svg(), self.to_svg(NARROW)
         if self.guess:
-            button = f'<button onclick="{REVEAL}">Draw the result</button>'
+            button = f'<button onclick="{handler("drawResult")}">Draw the result</button>'
             shown = f"<p>{button}</p>{wide}{narrow}"
         else:
             high = wide.split('"', 4)[3].split()[3]  # of its viewBox
@@ -574,7 +560,7 @@ class Chart(Displayable):
                 f'<picture><source media="(max-width: 640px)" srcset="{data_url(narrow)}">'
                 f'<img src="{data_url(wide)}" alt="{theme.escape_html(repr(self))}"'
                 f' width="{WIDE}" style="max-width: 100%; aspect-ratio: {WIDE} / {high};'
-                f' height: auto" onload="{theme.escape_html(INLINE)}"></picture>'
+                f' height: auto" onload="{handler("putDrawings")}"></picture>'
             )
         return (
             f'<div class="ck-chart"{" data-guess" * self.guess}>'

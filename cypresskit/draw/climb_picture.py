@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cypresskit.devices import CHIP_ALONE, HD5870
-from cypresskit.draw import theme
 from cypresskit.draw.chart import NARROW, Canvas, Chart, Scale, data_url
+from cypresskit.draw.scripts import handler
 from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.gains import FIGURES, IDEAS, Idea
 from cypresskit.published import kernel as published
@@ -27,14 +27,6 @@ RECORD = (
     f" {stored_speeds('sgemm_tn')[published('sgemm_tn')['n_at_max']]:,.0f} modeled"
 )
 NOTE = f"Dots: {CHIP_ALONE.name}. The record as published, with launches and the reading of C."
-#: The script that saves a PNG: twice the size, on white.
-RASTER = (
-    "const i=new Image();i.onload=()=>{const c=document.createElement('canvas');"
-    "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;"
-    "c.getContext('2d').drawImage(i,0,0,c.width,c.height);const a=document.createElement('a');"
-    "a.href=c.toDataURL('image/png');a.download='climb.png';a.click()};"
-    "i.src=this.previousElementSibling.href"
-)
 LINK = (
     "border: 0; padding: 0; background: none; font: inherit; color: inherit;"
     " text-decoration: underline; cursor: pointer"
@@ -150,7 +142,7 @@ class Climb(Chart):
         return (
             f'<div>{super().to_html()}<p><a style="{LINK}" download="climb.svg"'
             f' href="{data_url(self.to_paper())}">Save as SVG</a> &nbsp;'
-            f'<button style="{LINK}" onclick="{theme.escape_html(RASTER)}">Save as PNG</button>'
+            f'<button style="{LINK}" onclick="{handler("savePng")}">Save as PNG</button>'
             "</p></div>"
         )
 

@@ -1,6 +1,8 @@
 """Read the package's scripts, style sheets and texts, and join JavaScript modules for a page."""
 
 import re
+from functools import cache
+from html import escape
 from importlib.resources import files
 
 
@@ -19,3 +21,12 @@ def join_modules(*paths: str) -> str:
     text = re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)
     text = re.sub(r"(?ms)^ *//[^\n]*\n|^ */\*\*.*?\*/\n", "", text)
     return re.sub(r"(?m)^ +", " ", text)
+
+
+@cache
+def handler(name: str) -> str:
+    """Return a function of ``draw/handlers.js`` as the value of an HTML element's attribute."""
+    script = join_modules("draw/handlers.js")
+    code = re.search(rf"(?ms)^function {name}\b.*?^}}$", script)
+    assert code, name
+    return escape(f"({code[0]})(this, event)").replace("\n", "&#10;")

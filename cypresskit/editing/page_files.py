@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from cypresskit.draw import theme
 from cypresskit.draw.scripts import join_modules, read_packaged
 
 #: The modules, each after those that it imports.
@@ -37,5 +38,6 @@ def widget_module() -> str:
 
 @cache
 def style() -> str:
-    """Return the style sheets of a page with a workbench."""
-    return "".join(map(read_packaged, STYLES))
+    """Return the style sheets of a page with a workbench, and the colors of lines."""
+    colors = "".join(f"--ckw-{n}: {color};" for n, color in enumerate(theme.SERIES))
+    return "".join(map(read_packaged, STYLES)) + f".ckw {{ {colors} }}\n"

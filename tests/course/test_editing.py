@@ -16,7 +16,6 @@ from random_edits import edited, random_edits
 
 import cypresskit as ck
 from cypresskit import compiler
-from cypresskit.draw import theme
 from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
@@ -587,11 +586,6 @@ def test_the_script_is_below_80_kb_and_names_nothing_twice():
     names = re.findall(r"(?m)^(?:const|let|class|function) (\w+)", module)
     assert sorted(names) == sorted(set(names))
     assert not re.search(r"(?m)^import\b|https?://(?!www\.w3\.org/2000/svg)", module)
-
-
-def test_lines_have_the_colours_of_all_series():
-    found = re.findall(r"--ckw-\d: (#\w+);", page_files.style())
-    assert tuple(found) == theme.SERIES
 
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])

@@ -1,0 +1,42 @@
+// What a chart's elements do on an event. `handler` in scripts.py makes an attribute of each, so that
+// none may use anything outside of it.
+
+/** Put the drawings, for a column and for a phone, in the place of their image. */
+export function putDrawings(image) {
+  const sources = [image.src, image.previousElementSibling.srcset]
+  image.parentNode.outerHTML = sources.map((source) => atob(source.split(",")[1])).join("")
+}
+
+/** Arrow keys go from one mark of a group to the next. */
+export function chooseMark(_drawing, event) {
+  const way = {ArrowLeft: -1, ArrowRight: 1}[event.key]
+  const group = event.target
+  if (!way || !group.dataset.group) return
+  event.preventDefault()
+  const marks = [...group.children]
+  const at = marks.findIndex((mark) => mark.matches(".now"))
+  marks[at]?.classList.remove("now")
+  marks[Math.max(0, Math.min(marks.length - 1, at + way))].classList.add("now")
+}
+
+/** Draw the result over a guess. */
+export function drawResult(button) {
+  button.hidden = true
+  button.closest(".ck-chart").dataset.drawn = ""
+}
+
+/** Save the SVG of the link before a button as a PNG: twice the size, on white. */
+export function savePng(button) {
+  const image = new Image()
+  image.onload = () => {
+    const canvas = document.createElement("canvas")
+    canvas.width = 2 * image.naturalWidth
+    canvas.height = 2 * image.naturalHeight
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height)
+    const link = document.createElement("a")
+    link.href = canvas.toDataURL("image/png")
+    link.download = "climb.png"
+    link.click()
+  }
+  image.src = button.previousElementSibling.href
+}
