@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.il.errors import shorten
+from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.tables import table
 
 MOST = 1024  # maximum number of engines, channels, banks, ... of a simulated chip
@@ -39,13 +39,13 @@ TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not 
 def check_precision(precision: object) -> None:
     """Raise ``ValueError`` unless ``precision`` is one of ``PRECISIONS``."""
     if precision not in PRECISIONS:
-        raise ValueError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
+        raise ArgumentError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
 
 
 def check_device(device: object) -> None:
     """Raise ``TypeError`` unless ``device`` is a ``Device``."""
     if not isinstance(device, Device):
-        raise TypeError(f"device is a board, such as ck.HD5870, not {device!r}")
+        raise ArgumentError(f"device is a board, such as ck.HD5870, not {device!r}")
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _tabulate(board: Any, name: str, rule: Callable[..., int] | tuple[Any, ...])
         if isinstance(answer, float) and answer.is_integer():  # as `numpy.floor` makes
             answer = int(answer)
         if not Range(most=banks - 1).has(answer, whole=True):
-            raise ValueError(
+            raise ArgumentError(
                 f"{board.name}: {name}({', '.join(map(str, at))}) = {shorten(answer)}: {asked.asks}"
                 f" has to be a whole number from 0 to {banks - 1} ({asked.banks} = {banks})"
             )
@@ -177,7 +177,7 @@ def check_numbers(board: Any) -> None:
         For a number of another type or out of range. The message states its name and unit.
     """
     if not isinstance(board.name, str):
-        raise ValueError(f"name = {shorten(board.name)} has to be a string, the board's name")
+        raise ArgumentError(f"name = {shorten(board.name)} has to be a string, the board's name")
     for f in fields(board):
         if "allowed" not in f.metadata:
             continue
@@ -439,11 +439,11 @@ class Device:
             If a work-item or a workgroup needs more than the chip has.
         """
         if not 0 <= registers <= self.gpr_limit:
-            raise ValueError(
+            raise ArgumentError(
                 f"{registers} registers: a work-item of the {self.name} has 0 to {self.gpr_limit}"
             )
         if lds_bytes > self.lds_bytes:
-            raise ValueError(
+            raise ArgumentError(
                 f"{lds_bytes} bytes of LDS: a SIMD engine of the {self.name} has {self.lds_bytes}"
             )
         most = min(self.max_wavefronts, -(-self.max_wavefronts_chip // self.simd_engines))
@@ -458,7 +458,7 @@ class Device:
                 f"a SIMD engine of the {self.name} ({self.register_pool} registers, at most {most}"
                 " wavefronts)"
             )
-            raise ValueError(
+            raise ArgumentError(
                 f"{group} does not fit {engine}; try smaller workgroups or fewer registers"
             )
         return limit
@@ -495,7 +495,7 @@ def _numbers(board: Device) -> list[tuple[Any, ...]]:
 
 def _check(board: Any, name: str, good: bool, message: str) -> None:
     if not good:
-        raise ValueError(f"{board.name}: {name} = {shorten(getattr(board, name))} {message}")
+        raise ArgumentError(f"{board.name}: {name} = {shorten(getattr(board, name))} {message}")
 
 
 HD5870 = Device(name="HD 5870")

@@ -27,6 +27,7 @@ from cypresskit.chip.units.store_path import run_store_clause
 from cypresskit.chip.units.texture import run_texture_clause
 from cypresskit.chip.work import ALU, BARRIER, TEX, WRITE, Packed
 from cypresskit.devices import Device
+from cypresskit.il.errors import ArgumentError
 from cypresskit.threads import check_stop
 
 MAX_CLAUSES = 1 << 62
@@ -94,7 +95,7 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
     run_chip(chip, slots, MAX_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     if groups.retired[0] < len(groups.engine):
-        raise ValueError(
+        raise ArgumentError(
             f"workgroup {groups.retired[0]} waits forever: some of its wavefronts reach a barrier"
             " more often than others. `ck.check` names the line"
         )

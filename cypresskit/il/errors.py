@@ -60,6 +60,13 @@ def _visible(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
+class ArgumentError(TypeError, ValueError):
+    """A kernel, a board, a launch or a size that can't be: the caller's fault, not the package's.
+
+    It is raised where arguments are checked, and is both of what Python's functions raise there.
+    """
+
+
 class ILError(ValueError):
     """A kernel that can't be assembled.
 
@@ -97,7 +104,7 @@ def check_options(caller: str, given: Iterable[str], taken: Iterable[str]) -> No
     for name in given:
         if name not in options:
             guess = did_you_mean(name, options, 0.65)
-            raise TypeError(f"{caller} takes no `{name}`.{guess} It takes {', '.join(options)}")
+            raise ArgumentError(f"{caller} takes no `{name}`.{guess} It takes {', '.join(options)}")
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -14,8 +14,7 @@ solution finds it, and gains only a line in its own notebook.
 - ``answer`` calls an answer, and says what became of it.
 - ``plain`` encodes and decodes the messages.
 - ``serving`` runs a notebook's cells, and the answer that they make; ``teach_stub`` replaces the
-  lessons there. ``card`` is lesson 10's, and ``noted_launches`` watches lesson 13's
-  kernel.
+  lessons there, but for a lesson's folder ``visible``.
 - ``process`` starts, limits and ends processes; ``runner`` is their program. A warm one is forked
   for each answer. ``seccomp`` forbids child processes.
 - ``here`` judges in this process, in a browser.

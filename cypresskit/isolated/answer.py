@@ -278,12 +278,12 @@ class Answer:
     def __call__(self, *arguments: Any) -> Any:
         return self._result({}, arguments)
 
-    def through(self, module: str, name: str, *arguments: Any) -> Any:
-        """Return the result of a function of the package that calls the answer.
+    def through(self, function: Callable, *arguments: Any) -> Any:
+        """Return ``function(answer, *arguments)``, called in the answer's process.
 
-        The function ``name`` of ``module`` gets the answer and the arguments.
+        It is a function of the package, such as those in a lesson's ``visible``.
         """
-        return self._result({"through": [module, name]}, arguments)
+        return self._result({"through": [function.__module__, function.__name__]}, arguments)
 
     def _result(self, how: dict, arguments: tuple) -> Any:
         call = how | {"values": [encode(argument) for argument in arguments]}

@@ -29,7 +29,8 @@ from cypresskit.subprocesses import kill_process, python_command, start_process
 from cypresskit.threads import processors
 
 MAIN = "cypresskit.isolated.runner"  # the program of a bare process
-HIDDEN = "teach", "lessons"  # folders of the package that are hidden in a sandbox
+#: Folders of the package that are hidden in a sandbox, but for each lesson's ``visible``.
+HIDDEN = "teach", "lessons"
 #: Folders of the system that Python and its libraries may need.
 SYSTEM = "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/etc/localtime"
 ENVIRONMENT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # variables that are passed on
@@ -204,6 +205,8 @@ def find_sandbox() -> list[str] | None:
     hidden = [str(PACKAGE / name) for name in HIDDEN if (PACKAGE / name).is_dir()]
     for folder in hidden:
         rest += ["--tmpfs", folder]
+    for path in sorted(PACKAGE.glob("teach/*/visible")):
+        rest += ["--ro-bind", str(path), str(path)]
     for folder in (*hidden, "/tmp", "/dev", "/"):
         rest += ["--remount-ro", folder]
     rest += ["--chdir", "/tmp"]

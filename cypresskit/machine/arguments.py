@@ -11,6 +11,7 @@ import numpy as np
 
 from cypresskit.devices import Range
 from cypresskit.il import Program
+from cypresskit.il.errors import ArgumentError
 from cypresskit.tables import quantity
 
 DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "uint32")))
@@ -22,19 +23,19 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
     shape, wanted = ("(width, height)", 2) if program.mode == "pixel" else ("its work-items", 1)
     known = 0 < len(sizes) <= 3 and all(Range().has(s, whole=True) for s in sizes)
     if not known or any(size != 1 for size in sizes[wanted:]):
-        raise ValueError(
+        raise ArgumentError(
             f"the domain of a {program.mode} kernel is {shape}, integers of at least 0; found"
             f" {domain!r}"
         )
     x, y, z = (*map(int, sizes), 1, 1)[:3]
     if program.mode == "compute" and x % program.group:
-        raise ValueError(
+        raise ArgumentError(
             f"the domain {domain!r} is not a multiple of the kernel's workgroup {program.group}"
         )
     return x, y, z
 
 
-class LackedError(ValueError):
+class LackedError(ArgumentError):
     """A program uses an array that isn't given: the ``line``, and what it ``does``."""
 
     line = 0
@@ -69,11 +70,11 @@ def by_number(name: str, given) -> dict:
     """Return arrays by number."""
     mapped = f"{name} maps numbers to arrays, as in {{0: array}}; found"
     if given is not None and not isinstance(given, Mapping):
-        raise TypeError(f"{mapped} {type(given).__name__}")
+        raise ArgumentError(f"{mapped} {type(given).__name__}")
     arrays = dict(given or {})
     for number in arrays:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
-            raise TypeError(f"{mapped} the key {number!r}")
+            raise ArgumentError(f"{mapped} the key {number!r}")
     return {int(number): array for number, array in arrays.items()}
 
 
@@ -83,7 +84,7 @@ def check_results(results: Mapping[str, object]) -> None:
     for first, second in combinations(arrays, 2):
         if np.shares_memory(arrays[first], arrays[second]):
             cure = ". Pass a copy of one of them" if second == "global_memory" else ""
-            raise ValueError(
+            raise ArgumentError(
                 f"{first} and {second} share memory: one of two results would be lost{cure}"
             )
 
@@ -91,7 +92,7 @@ def check_results(results: Mapping[str, object]) -> None:
 def check_unmasked(array: object, name: str) -> None:
     """Raise ``TypeError`` for a masked array."""
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(
+        raise ArgumentError(
             f"{name} is a masked array, and kernels can't see the mask: pass {name}.filled(0), or"
             " fill in other numbers"
         )
@@ -102,26 +103,26 @@ def check_array(array, name: str, written: bool = False) -> None:
     can't be ``written``.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
+        raise ArgumentError(f"{name} must be a numpy array, not {type(array).__name__}")
     check_unmasked(array, name)
     if array.dtype not in DTYPES:
         known = ", ".join(map(str, DTYPES))
-        raise TypeError(
+        raise ArgumentError(
             f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order"
         )
     if written and not array.flags.writeable:
-        raise ValueError(f"{name} is read-only")
+        raise ArgumentError(f"{name} is read-only")
 
 
 def texel_words(array, name: str, written: bool = False) -> np.ndarray:
     """Return a texture or output as uint32 of shape (height, width, words per texel)."""
     check_array(array, name, written)
     if array.ndim not in (2, 3):
-        raise ValueError(f"{name} has shape {array.shape}: expected 2 or 3 dimensions")
+        raise ArgumentError(f"{name} has shape {array.shape}: expected 2 or 3 dimensions")
     array = np.ascontiguousarray(array)
     words = (array[..., np.newaxis] if array.ndim == 2 else array).view(np.uint32)
     if words.shape[-1] not in (1, 2, 4):
-        raise ValueError(
+        raise ArgumentError(
             f"{name} has {32 * words.shape[-1]} bits per texel: 32, 64 or 128 are possible"
         )
     return words
@@ -131,7 +132,7 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
     """Return a constant buffer as uint32 of shape (elements, 4)."""
     check_array(array, f"constants[{n}]")
     if array.dtype == np.float64 and not any(i.op.double for i in program.body):
-        raise TypeError(
+        raise ArgumentError(
             f"constants[{n}] has dtype float64, but the kernel has no instruction for doubles: pass"
             " float32, such as np.float32([2.0, 3.0])"
         )
@@ -141,5 +142,5 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
     declared = program.constants.get(n, 0)
     if len(words) < declared:
         holds = f"{quantity(len(words), 'element')} of four words"
-        raise ValueError(f"cb{n} is given {holds}; the kernel declares cb{n}[{declared}]")
+        raise ArgumentError(f"cb{n} is given {holds}; the kernel declares cb{n}[{declared}]")
     return words

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.il.errors import ArgumentError
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.machine import compiled, interpreter
 from cypresskit.machine.counters import LaunchCounters
@@ -83,10 +84,10 @@ def launch(
         max_instructions=max_instructions,
     )
     if engine not in ("compiled", "interpreter"):
-        raise ValueError(f'engine is "compiled" or "interpreter", not {engine!r}')
+        raise ArgumentError(f'engine is "compiled" or "interpreter", not {engine!r}')
     watching = tuple(observers) if isinstance(observers, Iterable) else (None,)
     if not all(isinstance(o, Observer) for o in watching):
-        raise TypeError(
+        raise ArgumentError(
             "observers are objects of classes that extend ck.Observer, in a list; found"
             f" {observers!r}"
         )

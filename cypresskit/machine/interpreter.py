@@ -13,6 +13,7 @@ import numpy as np
 
 from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_words, read_positions
+from cypresskit.il.errors import ArgumentError
 from cypresskit.il.meaning import MEANING, ONE, RELATION, SIGN, flushed, pair, split
 from cypresskit.il.program import LETTERS
 from cypresskit.machine import addressing
@@ -47,7 +48,7 @@ def check_memory(launch: Launch) -> None:
             " the work-items of a wavefront diverge between loads and stores of one memory: load"
             " before they diverge, and store after"
         )
-        raise ValueError(f"{would}: {advice}")
+        raise ArgumentError(f"{would}: {advice}")
 
 
 class Interpreter:

@@ -14,7 +14,7 @@ import numpy as np
 from cypresskit.devices import Range
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import Key, defines, keys, uses
-from cypresskit.il.errors import shorten
+from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.il.meaning import ONE
 from cypresskit.il.program import LETTERS
 from cypresskit.machine import arguments
@@ -221,7 +221,7 @@ def check_program(caller: str, given: object) -> None:
     one.
     """
     if not isinstance(given, Program):
-        raise TypeError(
+        raise ArgumentError(
             f"{caller} takes a Program, not {shorten(given)}: ck.assemble makes one of IL text,"
             " and ck.kernels[name].program is a kernel's"
         )
@@ -244,7 +244,7 @@ def prepare(
     limit = _limit(MAX_INSTRUCTIONS if max_instructions is None else max_instructions)
     sizes = arguments.whole_domain(program, domain)
     if (items := math.prod(sizes)) > MAX_ITEMS:
-        raise ValueError(
+        raise ArgumentError(
             f"the domain {domain!r} has {items:,} work-items: at most {MAX_ITEMS:,} are run"
         )
     named = {"constants": constants, "outputs": outputs, "inputs": inputs}
@@ -265,7 +265,7 @@ def prepare(
 def _limit(given: Any) -> int:
     """Return ``max_instructions`` as a whole number."""
     if not Range(least=1).has(given, whole=False):
-        raise ValueError(f"max_instructions is a number of at least 1, not {given!r}")
+        raise ArgumentError(f"max_instructions is a number of at least 1, not {given!r}")
     return int(given)
 
 
@@ -280,7 +280,7 @@ def _output(array: Any, n: int, domain: tuple[int, int, int]) -> Surface:
     size = f"{surface.height} x {surface.width}"
     wanted = f"{domain[1]} x {domain[0]}"
     if size != wanted:
-        raise ValueError(f"{name} is {size}, the domain {wanted} (rows x columns)")
+        raise ArgumentError(f"{name} is {size}, the domain {wanted} (rows x columns)")
     return replace(surface, words=surface.words.copy())
 
 
@@ -290,5 +290,5 @@ def _global(array: Any) -> np.ndarray:
     if len(words) % 4:
         have = f"global_memory has {4 * len(words)} bytes"
         why = "since g[] has 128-bit elements"
-        raise ValueError(f"{have}: a multiple of 16 is needed, {why}")
+        raise ArgumentError(f"{have}: a multiple of 16 is needed, {why}")
     return words.reshape(-1, 4).copy()

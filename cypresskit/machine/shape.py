@@ -18,6 +18,7 @@ import numpy as np
 
 from cypresskit.devices import TILE, WAVEFRONT, is_whole
 from cypresskit.il import Program
+from cypresskit.il.errors import ArgumentError
 from cypresskit.machine import arguments
 
 LANE_NUMBERS = np.arange(WAVEFRONT)
@@ -58,7 +59,7 @@ class LaunchShape:
 
     def __post_init__(self) -> None:
         if not isinstance(self.program, Program):
-            raise TypeError(
+            raise ArgumentError(
                 "a LaunchShape begins with its program: ck.LaunchShape(program, (64, 64), ...), not"
                 f" {self.program!r}"
             )
@@ -85,7 +86,7 @@ class LaunchShape:
         sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)
         if not all(map(is_whole, sizes)) or sizes[2] not in TEXEL_BYTES:
             taken = "(width, height) or (width, height, 4, 8 or 16 bytes of a texel)"
-            raise ValueError(f"{name}[{n}] is {taken}; found {size!r}")
+            raise ArgumentError(f"{name}[{n}] is {taken}; found {size!r}")
         return Extent(*map(int, sizes))
 
     @property

@@ -32,7 +32,7 @@ def open_lesson(folder: str) -> None:
     is in the module of its name.
     """
     package = import_module(f"{__name__}.{folder}")
-    modules = {module.name for module in iter_modules(package.__path__)}
+    modules = {each.name for each in iter_modules(package.__path__) if not each.ispkg}
     pictures = {name: name for name in modules - {"checks"}}
     import_later(package.__name__, pictures, others="checks")
 

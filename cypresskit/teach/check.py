@@ -6,8 +6,10 @@ see ``isolated``.) The check sends cases, receives plain data, and compares. An 
 forever, fill the memory, crash, call ``input``, exit, or forge messages to the check: all of this
 becomes a verdict, and the notebook continues.
 
-``exercise`` turns a function that takes an answer into a check; ``call_answer`` calls the answer. A
-fault in the check itself is reported as such, and the answer isn't judged.
+``exercise`` makes a check of a function that takes a value, ``function_exercise`` of one that takes
+a function; ``call_answer`` calls the answer. A fault in the check itself is reported as such, and
+the answer isn't judged. An ``ArgumentError`` is none: it says that the answer's kernel, board or
+size can't be.
 """
 
 import random
@@ -19,15 +21,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import signature
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any, TypeVar
 
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
 from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.plain import Items, decode, encode, is_below_limit
-from cypresskit.isolated.serving import PACKAGE, error_text
+from cypresskit.isolated.serving import error_text
 from cypresskit.teach import bindings
 from cypresskit.teach.answer_source import (
     AnswerSource,
@@ -35,7 +35,6 @@ from cypresskit.teach.answer_source import (
     find_parameters,
     find_source,
 )
-from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
 # Limits of a call of an answer
@@ -222,19 +221,27 @@ def _line(error: Raised) -> str:
 # -- checks
 
 
-def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[..., Verdict]:
-    """Decorate a check, so that it returns a verdict whatever the answer does, and shows at most a
-    page of what the answer prints.
+def exercise(check: Callable[..., Verdict]) -> Callable[..., Verdict]:
+    """Decorate a check of a value, so that it returns a verdict whatever the answer is.
 
-    Parameters
-    ----------
-    function
-        The answer's name, if the answer must be a function. Not needed if the check's parameter is
-        annotated as Callable or Answer. The check receives an ``isolated.Answer``.
+    The check's parameter has the answer's name, and gets the value as plain data.
     """
-    name, parameter = next(iter(signature(check).parameters.items()))
-    needed = bool(function) or parameter.annotation in (Callable, Answer)
-    name = function or name
+    return _shelled(check, next(iter(signature(check).parameters)), is_called=False)
+
+
+def function_exercise(check: Callable[..., Verdict], name: str = "") -> Callable[..., Verdict]:
+    """Decorate a check of a function, so that it returns a verdict whatever the answer does, and
+    shows at most a page of what the answer prints.
+
+    The check gets an ``isolated.Answer``. The answer is called ``name``, by default as the check's
+    parameter.
+    """
+    name = name or next(iter(signature(check).parameters))
+    return _shelled(check, name, is_called=True)
+
+
+def _shelled(check: Callable[..., Verdict], name: str, is_called: bool) -> Callable[..., Verdict]:
+    """Return a check that never raises."""
 
     def judged(*arguments) -> Verdict:
         require(
@@ -243,13 +250,13 @@ def exercise(check: Callable[..., Verdict], function: str = "") -> Callable[...,
             f"`{check.__name__}({name})` checks {name}.",
         )
         (given, *_) = arguments
-        if needed and not isinstance(given, AnswerSource):
+        if is_called and not isinstance(given, AnswerSource):
             given = _source_of(given, name)
         if not isinstance(given, AnswerSource):
             return check(_usable(decode(encode(given)), name))
         with ExitStack() as stack:
             answer = _open_answer(given, stack)
-            if needed:
+            if is_called:
                 kind = f"{name} is of type {answer.type}, not a function."
                 require(answer.function, kind, f"keep the line `def {name}`.")
                 return check(answer)
@@ -357,29 +364,6 @@ class _Shown:
         with suppress(OSError):  # of an output that is closed or full
             if self.text and not self.text.endswith("\n"):
                 sys.stdout.write("\n")
-
-
-#: Modules that check arguments: an error raised there is the answer's fault.
-ARGUMENT_CHECKERS = {
-    "devices.py",
-    "machine/arguments.py",
-    "machine/engines.py",
-    "machine/launch.py",
-    "machine/shape.py",
-    "timing/simulate.py",
-    "trace/memory_layout.py",
-}
-
-
-def is_invalid_input(error: Exception) -> bool:
-    """Whether an error means that a kernel or a board is invalid, not that the package failed."""
-    if isinstance(error, DataDependentError):
-        return True
-    *_, (frame, _) = walk_tb(error.__traceback__)
-    file = Path(frame.f_code.co_filename)
-    return (
-        file.is_relative_to(PACKAGE) and file.relative_to(PACKAGE).as_posix() in ARGUMENT_CHECKERS
-    )
 
 
 def report_broken_check(error: Exception) -> Verdict:

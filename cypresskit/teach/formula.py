@@ -19,7 +19,7 @@ from cypresskit.teach.check import (
     call_answer,
     capitalize,
     check_rng,
-    exercise,
+    function_exercise,
     require,
     type_with_article,
 )
@@ -60,7 +60,7 @@ def formula_exercise(
             return formula.judged(answer)
 
         del check.__wrapped__  # it takes an answer, not what the answer takes
-        return exercise(check, called)
+        return function_exercise(check, called)
 
     return made
 

@@ -9,6 +9,7 @@ from functools import wraps
 
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
+from cypresskit.il.errors import ArgumentError
 from cypresskit.isolated.serving import error_text
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import find_given_text
@@ -20,7 +21,6 @@ from cypresskit.teach.check import (
     Verdict,
     capitalize,
     exercise,
-    is_invalid_input,
     require,
     type_with_article,
 )
@@ -58,9 +58,7 @@ def judge_kernel(
         return Verdict(False, f"The kernel does not compile: {error}", hint)
     except LaunchConventionError as error:
         return Verdict(False, f"{error}.", "look at line 1, and at its `; product:`.")
-    except (KernelError, TypeError, ValueError) as error:
-        if not isinstance(error, KernelError) and not is_invalid_input(error):
-            raise
+    except (KernelError, ArgumentError) as error:
         hint = LOOP_HINT if "has not ended" in str(error) else stuck
         return Verdict(False, f"The kernel does not run: {error_text(error)}", hint)
 

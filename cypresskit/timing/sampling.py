@@ -24,6 +24,7 @@ import numpy as np
 from cypresskit.chip.engine import Outcome, run
 from cypresskit.chip.work import ALU, WRITE, Clause, WavefrontPath, clause_executions, pack
 from cypresskit.devices import Device
+from cypresskit.il.errors import ArgumentError
 from cypresskit.timing.launch_time import (
     CONVERGED_ERROR,
     LaunchTime,
@@ -51,7 +52,7 @@ def time_launch(launch: TimedLaunch) -> LaunchTime:
     neither computes nor accesses anything.
     """
     if not any(control.operations or control.accesses for control in launch.code.controls):
-        raise ValueError(
+        raise ArgumentError(
             f"{launch.name}: there is nothing to time, since nothing that it computes or fetches is"
             " stored. Write a result to o0 or g[]"
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 from cypresskit.devices import CHIP_ALONE, HD5870, Device, Range, System, check_device, is_whole
 from cypresskit.files import result_cache
-from cypresskit.il.errors import check_options
+from cypresskit.il.errors import ArgumentError, check_options
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import Source, resolve
@@ -87,23 +87,23 @@ def simulate(
     check_options("simulate", unknown, ["n", *OPTIONS])
     check_device(device)
     if not isinstance(system, System):
-        raise TypeError(
+        raise ArgumentError(
             f"system is a computer with a launch overhead, such as ck.NAKASATO, not {system!r}"
         )
     if isinstance(kernel, LaunchShape):
         if (n, m, k, beta, count) != (None, None, None, 0.0, 1):
-            raise ValueError(
+            raise ArgumentError(
                 "a launch has its sizes and constants: leave out n, m and k, count and beta"
             )
         return report_on(TimedLaunch(kernel, device=device, system=system, exact=exact))
     if n is None:
-        raise ValueError(
+        raise ArgumentError(
             "pass n, the matrices' size (and m and k if they differ); for a program that doesn't"
             " multiply matrices, pass ck.LaunchShape(program, domain, textures, constants) alone"
         )
     own = resolve(kernel)  # now, since its file may change before another board is timed
     if not Range(least=-math.inf).has(beta, whole=False):
-        raise ValueError(f"beta {beta} has to be a finite number")
+        raise ArgumentError(f"beta {beta} has to be a finite number")
     size = _size(own, device, m, n, k, count)
     return report_on(TimedLaunch(own, size, device, system, beta, int(count), exact))
 
@@ -144,12 +144,12 @@ def _check_shape(shape: LaunchShape, device: Device) -> None:
     """Raise ``ValueError`` for an empty domain, or a texture that is too large for the device."""
     most = device.texture_side
     if not shape.wavefronts:
-        raise ValueError(f"{shape.program.name}: the domain {shape.domain} is empty")
+        raise ArgumentError(f"{shape.program.name}: the domain {shape.domain} is empty")
     for number, texture in shape.textures.items():
         if max(texture.width, texture.height) > most:
             size = f"{texture.height:,} rows of {texture.width:,} texels"
             limit = f"a texture of the {device.name} has at most {most:,} rows of {most:,} texels"
-            raise ValueError(f"{shape.program.name}: textures[{number}] has {size}: {limit}")
+            raise ArgumentError(f"{shape.program.name}: textures[{number}] has {size}: {limit}")
 
 
 def _check_memory(launch: TimedLaunch) -> None:
@@ -160,7 +160,7 @@ def _check_memory(launch: TimedLaunch) -> None:
     needed = launch.count * (m * k + k * n + m * n) * BYTES[launch.precision]
     device = launch.device
     if needed > device.memory_bytes:
-        raise ValueError(
+        raise ArgumentError(
             f"the matrices of {launch.name} take {needed / 1e6:,.0f} MB, and the {device.name} has"
             f" {device.memory_bytes / 1e6:,.0f} MB: ck.gemm_out_of_core multiplies what doesn't fit"
             " (lesson 10), and replace(board, memory_bytes=...) makes a larger board"
@@ -174,7 +174,7 @@ def _check_products(launch: TimedLaunch, made: float) -> None:
     share = 2 * made / launch.flops if launch.flops else 1.0
     if share < 1 - PRODUCTS_TOLERANCE:
         size = " x ".join(map(str, launch.size or ()))
-        raise ValueError(
+        raise ArgumentError(
             f"{launch.name} leaves out products, so C is incorrect at {size}: it makes"
             f" at most {math.floor(1000 * share) / 10:g} % of them"
         )
@@ -187,11 +187,13 @@ def _size(
     largest texture.
     """
     if not is_whole(count):
-        raise ValueError(f"{kernel.name}: count = {count!r} has to be a whole number of at least 1")
+        raise ArgumentError(
+            f"{kernel.name}: count = {count!r} has to be a whole number of at least 1"
+        )
     size = tuple(n if s is None else s for s in (m, 1 if kernel.is_vector else n, k))
     most = MAX_VECTOR if kernel.is_vector else 4 * device.texture_side
     if not all(is_whole(s, most) for s in size):
-        raise ValueError(
+        raise ArgumentError(
             f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}"
         )
     m, n, k = map(int, size)  # numpy's integers would wrap

@@ -14,6 +14,7 @@ from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.chip.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import WAVEFRONT, Device
+from cypresskit.il.errors import ArgumentError
 from cypresskit.machine import addressing
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.trace.memory_requests import MemoryRequest
@@ -154,7 +155,7 @@ class MemoryLayout:
         first = min(row[on].min(initial=most) for row in (x, end))
         last = max(row[on].max(initial=0) for row in (x, end))
         if first < 0 or last >= most:
-            raise ValueError(
+            raise ArgumentError(
                 f"{self.shape.program.name}: it accesses g[{first if first < 0 else last}], and the"
                 f" memory of the {self.device.name} is g[0] to g[{most - 1}]"
                 f" ({self.device.memory_bytes:,} bytes)"

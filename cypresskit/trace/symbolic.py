@@ -15,13 +15,14 @@ import numpy as np
 
 from cypresskit.compiler.assembly import Operation
 from cypresskit.il import Program
+from cypresskit.il.errors import ArgumentError
 from cypresskit.il.meaning import SIGN, pair, split
 
 ALL_LANES, NO_LANES = np.ones(1, bool), np.zeros(1, bool)
 UNKNOWN = 1 << 30  # larger than the index of any instruction
 
 
-class DataDependentError(ValueError):
+class DataDependentError(ArgumentError):
     """A kernel that can't be timed without its data: its addresses or branches depend on them."""
 
 

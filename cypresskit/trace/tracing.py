@@ -38,6 +38,7 @@ import numpy as np
 from cypresskit.chip.work import WavefrontPath
 from cypresskit.compiler import Code
 from cypresskit.devices import WAVEFRONT
+from cypresskit.il.errors import ArgumentError
 from cypresskit.machine import shape
 from cypresskit.machine.launch import KernelError
 from cypresskit.trace.clauses import ClauseMaker
@@ -88,7 +89,7 @@ def trace_wavefronts(
         For more than ``MAX_WAVEFRONTS``.
     """
     if len(wavefronts) > MAX_WAVEFRONTS:
-        raise ValueError(
+        raise ArgumentError(
             f"{code.program.name}: to simulate all of its {len(wavefronts):,} wavefronts would take"
             " too much memory: take a smaller launch, or leave out exact=True if it is given"
         )

@@ -174,6 +174,9 @@ def test_a_sandbox_has_no_right_answers(walled):
     for place in ("/tmp", process.CACHE, "/dev/shm", "/", "/proc", package, package / "teach"):
         verdict = judged(walled, taking(f"open('{place}/x', 'w')"))
         assert re.search("Read-only file system|Permission|No such file", verdict.message), verdict
+    shown = f"{{p.parent.name for p in pathlib.Path('{package}/teach').rglob('*.py')}}"
+    verdict = judged(walled, taking("import pathlib", f"raise ValueError({shown})"))
+    assert "{'visible'}" in verdict.message, verdict
     verdict = judged(walled, taking(f"import os; raise ValueError({LISTS})"))
     assert "notebooks" not in verdict.message and ".ssh" not in verdict.message
 

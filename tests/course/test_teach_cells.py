@@ -117,7 +117,5 @@ def test_a_cell_that_ran_in_a_notebook_gives_the_same_answer_or_names_the_magic(
 
 
 def test_a_verdict_names_the_magic_that_keeps_a_name_from_being_set():
-    verdict = check.exercise(lambda half: None, "half")(
-        AnswerSource(["%%timeit\nhalf = 3"], "half")
-    )
+    verdict = check.exercise(lambda half: None)(AnswerSource(["%%timeit\nhalf = 3"], "half"))
     assert "There is no half" in verdict.message and "%%timeit" in verdict.hint

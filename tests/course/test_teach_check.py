@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -17,10 +18,12 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, starter_text
+from cypresskit.il.errors import ArgumentError
 from cypresskit.isolated import answer, process
 from cypresskit.teach import check as shell
-from cypresskit.teach import climb, formula
+from cypresskit.teach import climb, formula, kernels
 from cypresskit.teach.answer_source import AnswerSource
+from cypresskit.teach.check import Verdict
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l05_texture_cache import checks as texture
 from cypresskit.teach.l07_lds import checks as lds
@@ -281,5 +284,35 @@ def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
 def test_the_limit_of_a_cell_that_does_not_end_is_told(monkeypatch):
     monkeypatch.setattr(shell, "MAKING", answer.CallLimits(1.5, 2_000))
     source = AnswerSource(["half = 1\nwhile True:\n    pass"], "half")
-    verdict = shell.exercise(lambda half: None, "half")(source)
+    verdict = shell.exercise(lambda half: None)(source)
     assert "`the cell of half` had not ended after 1.5 s" in verdict.message
+
+
+def no_answer(given: "Callable", *_) -> Verdict:
+    """A check that says what it was given. Its annotations aren't objects."""
+    return Verdict(True, type(given).__name__)
+
+
+@pytest.mark.parametrize(
+    ("decorated", "kind"), [(shell.exercise, "Other"), (shell.function_exercise, "Answer")]
+)
+def test_the_decorator_alone_says_whether_an_answer_is_called(decorated, kind):
+    source = AnswerSource(["given = abs"], "given")
+    assert decorated(no_answer)(source) == Verdict(True, kind)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_students"),
+    [(ArgumentError("a size"), True), (ValueError("a size"), False), (TypeError("x"), False)],
+)
+def test_only_an_argument_error_is_the_students(error, is_students):
+    """Wherever it is raised: here, in no file of the package."""
+
+    def judge(_: ck.Program) -> Verdict:
+        raise error
+
+    verdict = kernels.kernel_exercise("own.il")(judge)(
+        "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend"
+    )
+    assert verdict.is_broken == (not is_students) and not verdict.right
+    assert "a size" in verdict.message or not is_students

@@ -10,7 +10,7 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
 from cypresskit.machine import launch
 from cypresskit.machine.record import Recorder, Recording
-from cypresskit.teach.check import Verdict, call_answer, exercise, require
+from cypresskit.teach.check import Verdict, call_answer, function_exercise, require
 from cypresskit.teach.climb import climb_exercise, describe_iteration
 
 
@@ -86,7 +86,7 @@ def check_four_by_four(mine: Kernel) -> str:
     return describe_iteration(mine)
 
 
-@exercise
+@function_exercise
 def check_texels(texels: Callable) -> Verdict:
     """Exercise 3: ``texels(x, y, k)`` lists what work-item (x, y) of ``sgemm_tn`` fetches for
     k, as (matrix, column, row), the matrix "A" or "B"; compared with a recording of the

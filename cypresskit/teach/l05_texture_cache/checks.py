@@ -19,7 +19,7 @@ from cypresskit.published import kernel as published
 from cypresskit.teach.check import (
     Verdict,
     check_rng,
-    exercise,
+    function_exercise,
     require,
 )
 from cypresskit.teach.climb import climb_exercise
@@ -51,7 +51,7 @@ def quad_texels() -> dict[str, set[frozenset[Texel]]]:
     return found
 
 
-@exercise
+@function_exercise
 def check_bank(bank: Callable) -> Verdict:
     """Exercise 1: ``bank(x, y)`` is the bank of a texel, so that no quad requests two texels of a
     bank, and all banks hold equally many.

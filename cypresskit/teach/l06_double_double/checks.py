@@ -21,7 +21,7 @@ from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.lesson_table import Table
 from cypresskit.machine import launch
 from cypresskit.tables import listed
-from cypresskit.teach.check import Verdict, call_answer, exercise, require
+from cypresskit.teach.check import Verdict, call_answer, function_exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.threads import map_in_threads
@@ -117,7 +117,7 @@ def cores_table() -> Table:
     return Table(heads, rows, note=MEASURED_ON)
 
 
-@exercise
+@function_exercise
 def check_two_sum(two_sum_of: Answer) -> Verdict:
     """Exercise 1: ``two_sum_of(a, b)`` gives the rounded sum and exactly what rounding lost."""
     if exact := sorted(EXACT & two_sum_of.names):

@@ -14,7 +14,7 @@ from cypresskit.published import kernel as published
 from cypresskit.teach.check import (
     Verdict,
     check_rng,
-    exercise,
+    function_exercise,
     require,
 )
 from cypresskit.teach.climb import climb_exercise
@@ -118,7 +118,7 @@ def check_bank_clocks(words):
     return busiest_bank(words)
 
 
-@exercise
+@function_exercise
 def check_place(place: Callable) -> Verdict:
     """Exercise 2: ``place(row)`` is the word of the LDS where a row of the 64 x 4 tile begins, so
     that neither storing rows nor loading a block's rows has a bank conflict.

@@ -10,8 +10,9 @@ from cypresskit.devices import HD5870
 from cypresskit.host import Machine, blocked_timeline
 from cypresskit.host.blocked import MULTIPLE, card_bytes, choose_block
 from cypresskit.isolated import Answer
-from cypresskit.teach.check import Verdict, call_answer, check_rng, exercise, require
+from cypresskit.teach.check import Verdict, call_answer, check_rng, function_exercise, require
 from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.l10_larger.visible.card import run_on_card
 
 CARD_BYTES = 600_000  # of exercise 3's card
 #: Mistakes in exercise 1's formula, by hint.
@@ -89,7 +90,7 @@ def check_largest(m, d):
     return fitting(m, d)
 
 
-@exercise
+@function_exercise
 def check_order(order: Callable) -> Verdict:
     """Exercise 2: ``order(rows, columns)``, all blocks (i, j), only one of i and j changing from
     one to the next.
@@ -143,7 +144,7 @@ def _shown(blocks: list) -> str:
     return (" ".join(map(str, blocks[:8])) or "it has none") + " and so on" * (len(blocks) > 8)
 
 
-@exercise
+@function_exercise
 def check_product(product: Answer) -> Verdict:
     """Exercise 3: ``product(gpu, a, b, block)`` computes a b on a card that can't hold the
     matrices.
@@ -152,7 +153,7 @@ def check_product(product: Answer) -> Verdict:
     for n, block in ((192, 64), (200, 64)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
         call = f"product(gpu, a, b, {block})"
-        run = partial(product.through, "cypresskit.isolated.card", "run_on_card")
+        run = partial(product.through, run_on_card)
         hint = f"{n} x {n} matrices: rows i.. of a times columns j.. of b are c[i.., j..]."
         c, flops, used, card = call_answer(call, run, a, b, block, CARD_BYTES, hint=hint)
         require(c is not None, "product returns nothing.", "keep the line `return c` at its end.")

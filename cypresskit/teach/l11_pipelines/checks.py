@@ -22,7 +22,7 @@ from cypresskit.kernels.comparison import compare
 from cypresskit.lesson_table import Table
 from cypresskit.published import host as published
 from cypresskit.tables import quantity
-from cypresskit.teach.check import Verdict, call_answer, check_rng, exercise, require
+from cypresskit.teach.check import Verdict, call_answer, check_rng, function_exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.threads import map_in_threads
 
@@ -175,7 +175,7 @@ def check_share(s, c, g):
     return s / c / (s / c + (1 - s) / g)
 
 
-@exercise
+@function_exercise
 def check_buffer(buffer: Callable) -> Verdict:
     """Exercise 3: ``buffer(unit)`` names the buffer for a unit; everything should overlap, with as
     few as can be.

@@ -32,6 +32,7 @@ from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.files import result_cache
 from cypresskit.il import Program
 from cypresskit.il.dataflow import liveness
+from cypresskit.il.errors import ArgumentError
 from cypresskit.isolated import here
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
@@ -43,7 +44,6 @@ from cypresskit.tables import elided, listed
 from cypresskit.teach.check import (
     Verdict,
     exercise,
-    is_invalid_input,
     make_generator,
     report_broken_check,
     require,
@@ -135,9 +135,7 @@ def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Sc
             return fault
         try:
             report = time_kernel(kernel, n, device=device, exact=exact)
-        except ValueError as error:
-            if not is_invalid_input(error):
-                raise
+        except ArgumentError as error:
             hint = (
                 "addresses and branches may not depend on what the matrices hold; a wavefront has"
                 " to fit the chip."

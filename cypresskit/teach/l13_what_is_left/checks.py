@@ -14,19 +14,18 @@ import numpy as np
 
 from cypresskit.devices import HD5870, XEON
 from cypresskit.isolated import Answer
-from cypresskit.isolated.noted_launches import compiled
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.lesson_table import Table
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import CheckStopped, Verdict, call_answer, exercise, require
+from cypresskit.teach.check import CheckStopped, Verdict, call_answer, function_exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l02_why_blocks.checks import simulate_blocks
 from cypresskit.teach.l07_lds.checks import busiest_bank
+from cypresskit.teach.l13_what_is_left.visible.noted_launches import compiled, run_noted
 from cypresskit.threads import map_in_threads
 from cypresskit.timing.simulate import simulate
 from cypresskit.today import clock_ghz, figures, record
 
-NOTED_LAUNCHES = "cypresskit.isolated.noted_launches"
 BOARD_ROWS = (
     "engines or multiprocessors",
     "Gflop/s, single precision",
@@ -262,7 +261,7 @@ def check_smallest(f, w, s):
     return f * s / w
 
 
-@exercise
+@function_exercise
 def check_product(product: Answer) -> Verdict:
     """Exercise 3: ``product(a, b)``, transpose(a) b by a CUDA kernel with 8 x 8 of C for each
     thread; run in numba's simulator at three shapes.
@@ -276,7 +275,7 @@ def check_product(product: Answer) -> Verdict:
     for k, m, n in ((3, 64, 64), (5, 32, 64), (8, 64, 128)):
         a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
         shapes = f"a of {k} x {m} and b of {k} x {n} numbers"
-        run = partial(product.through, NOTED_LAUNCHES, "run_noted")
+        run = partial(product.through, run_noted)
         hint = f"it was called with {shapes}."
         c, launches = call_answer("product(a, b)", run, a, b, hint=hint)
         _compare_product(c, a, b, shapes)

@@ -24,7 +24,7 @@ from cypresskit.teach.check import (
     Verdict,
     call_answer,
     check_rng,
-    exercise,
+    function_exercise,
     require,
 )
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -133,7 +133,7 @@ ORDER = "the steps come in the order of the clauses."
 TOGETHER = "each rule adds its clocks to busy or away, whatever the others add."
 
 
-@exercise
+@function_exercise
 def check_timed(timed: Callable) -> Verdict:
     """Exercise 1: ``timed(clauses, overhead, pause, memory)``, the steps of clauses."""
     draw = check_rng.randint
@@ -306,13 +306,13 @@ def _explain(row: Row, right: Row, now: float, is_new: bool, rows: Sequence[Row]
     return LATER
 
 
-@exercise
+@function_exercise
 def check_run(run: Callable) -> Verdict:
     """Exercise 2: ``run(steps, wavefronts, iterations)``, the rows of wavefronts that all fit."""
     return _check_clock(run, "run", [(2, 2), *[(5, 4)] * LAUNCHES])
 
 
-@exercise
+@function_exercise
 def check_launch(launch: Callable) -> Verdict:
     """Exercise 3: ``launch(steps, wavefronts, iterations, slots)``, more wavefronts than fit."""
     return _check_clock(

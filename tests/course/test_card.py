@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cypresskit.isolated.card import Card, CardMemoryError
+from cypresskit.teach.l10_larger.visible.card import Card, CardMemoryError
 
 
 @pytest.fixture

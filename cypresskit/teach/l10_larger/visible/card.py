@@ -1,4 +1,4 @@
-"""Lesson 10's card. It is here because an answer's process can't see the lessons.
+"""Lesson 10's card, on which an answer multiplies.
 
 Its memory is limited. A matrix is padded with zeros to multiples of 8 rows and 64 columns: sums run
 in steps of 4 or 8 numbers, and compute kernels write 64 at once. Products are numpy's. Not modeled:
