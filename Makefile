@@ -7,20 +7,17 @@
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
-PART   ?= rest
 
 bin     := $(VENV)/bin
 tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to load
-quick   := not notebook and not slow and not browser
-cores   := -n auto --dist worksteal
+by_day  := -m "not nightly"
 two     := -n 2 --dist worksteal
-three   := -n 3 --dist worksteal
-four    := -n 4 --dist worksteal # while tests wait for a browser, others compute
+three   := -n 3 --dist worksteal # while tests wait for a browser, others compute
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew
 
-.PHONY: help lab test rest whole core coverage lint format oldest bench book released docs fuzz address clean distclean
+.PHONY: help lab test rest whole coverage lint format oldest bench book released docs fuzz address clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -28,24 +25,21 @@ help:  ## list these commands
 lab: $(VENV)/installed  ## open the workbook in JupyterLab
 	@$(bin)/cypresskit lab $(ARGS)
 
-test: $(VENV)/installed-tests  ## does it work here, and is it right? The laws, a lesson and some pages; or the tests in ARGS
+test: $(VENV)/installed-tests  ## does it work here, and is it right? The tests in tests/core; or those in ARGS
 ifeq ($(strip $(ARGS)),)
-	$(tests) -q --part first --failed-first $(two)
+	$(tests) -q $(by_day) --failed-first $(two) tests/core
 else
 	$(tests) $(ARGS)
 endif
 
-rest: $(VENV)/installed-tests  ## run what `make test` leaves out: some lessons, pages, and what takes seconds
-	$(tests) -q --part $(PART) $(four) $(ARGS)
+rest: $(VENV)/installed-tests  ## run what `make test` leaves out: the course, pages, the book
+	$(tests) -q $(by_day) $(three) tests/core/test_journeys.py tests/course tests/pages tests/book $(ARGS)
 
 whole: $(VENV)/installed-tests  ## run every test
 	$(tests) -q --failed-first $(three) $(ARGS)
 
-core: $(VENV)/installed-tests  ## run the quick tests: no browser, no notebooks, on all cores
-	$(tests) --failed-first $(cores) -m "$(quick)" $(ARGS)
-
-coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: at least 90 %
-	$(tests) -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
+coverage: $(VENV)/installed-tests  ## how much of the package the tests of core and course run: at least 90 %
+	$(tests) -q $(two) $(by_day) tests/core tests/course --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style, types, imports and names
 	$(bin)/ruff check cypresskit tests tools *.py

@@ -30,9 +30,10 @@ import tempfile
 import threading
 import time
 import urllib.request
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import islice
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -133,21 +134,29 @@ def compute(*lines: str) -> ck.Program:
     return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
 
 
-#: What fails most often: files that disagree, notebooks that aren't those of their sources.
-FIRST = ("test_project", "test_book", "test_draw", "test_teach")
-#: Cases of a family marked ``few`` that run by day, unless the mark says another number.
-FEW = 6
+#: The first seed of laws, and what shifts the draw from tables: see ``pytest_configure``.
+FIRST_SEED, DAY = 0, 0
+
+
+def seeds(count: int) -> range:
+    """Return the seeds of a law's examples: the same in every run, others with ``--new``."""
+    return range(FIRST_SEED, FIRST_SEED + count)
+
+
+def by_day(cases: Iterable, count: int) -> list:
+    """Return the cases of an expensive table, of which ``count``, drawn anew each day, run by day
+    and the others at night.
+    """
+    cases = list(cases)
+    chosen = random.Random(DAY).sample(range(len(cases)), min(count, len(cases)))
+    made = []
+    for number, case in enumerate(cases):
+        values = case if isinstance(case, tuple) else (case,)
+        made.append(pytest.param(*values, marks=[pytest.mark.nightly] * (number not in chosen)))
+    return made
 
 
 def pytest_addoption(parser):
-    parser.addoption(
-        "--part",
-        choices=("first", "rest", "needy_rest", "whole"),
-        default="whole",
-        help="first: what `make test` runs, the laws and a proof that lessons and pages work; rest:"
-        " what that leaves out, but for nightly tests; needy_rest: also those of the first"
-        " that need bubblewrap or Chromium",
-    )
     parser.addoption(
         "--new",
         type=int,
@@ -155,36 +164,25 @@ def pytest_addoption(parser):
         help="run the laws on random examples alone, with those of this seed, as `make fuzz` does",
     )
     parser.addoption(
-        "--order",
+        "--day",
         type=int,
-        metavar="SEED",
-        help="the order of files, and of tests in a file; by default another one in each run",
+        metavar="NUMBER",
+        default=date.today().toordinal(),
+        help="which cases of expensive tables are drawn; by default another draw each day",
+    )
+    parser.addoption(
+        "--accept", action="store_true", help="write what cases report into their files"
     )
 
 
 def pytest_configure(config):
-    given = getattr(config, "workerinput", {}).get("order", config.getoption("order"))
-    config.option.order = random.randrange(10_000) if given is None else given
+    global FIRST_SEED, DAY
+    config.option.randomly_reset_seed = False  # a test's numbers are its own: ``same_numbers``
+    DAY = config.getoption("day")
     if config.getoption("new") is not None:
+        FIRST_SEED = config.getoption("new")
         hypothesis.settings.load_profile("new")
-        hypothesis.core.global_force_seed = config.getoption("new")
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node):
-    """Give each process of pytest-xdist the same order."""
-    node.workerinput["order"] = node.config.getoption("order")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_generate_tests(metafunc):
-    """Shift the seeds of a test with a parameter ``seed``, should new ones be asked for."""
-    first = metafunc.config.getoption("new")
-    for mark in metafunc.definition.iter_markers("parametrize"):
-        names, values = mark.args[:2]
-        if first is not None and names == "seed" and isinstance(values, range):
-            shifted = range(first + values.start, first + values.stop, values.step)
-            object.__setattr__(mark, "args", (names, shifted, *mark.args[2:]))
+        hypothesis.core.global_force_seed = FIRST_SEED
 
 
 def is_random(item) -> bool:
@@ -193,89 +191,13 @@ def is_random(item) -> bool:
     return seeded or getattr(item.obj, "is_hypothesis_test", False)
 
 
-def is_heavy(item) -> bool:
-    """Whether a test needs Chromium, runs whole lessons, or is marked ``slow``."""
-    return "chromium" in item.fixturenames or any(
-        map(item.get_closest_marker, ("notebook", "slow"))
-    )
-
-
-def left_out_of_families(items: list) -> set:
-    """Return the cases of families marked ``few`` but for so many of each as the mark says, which
-    are spread over its table.
-    """
-    families: dict[tuple[str, int], list] = {}
-    for item in items:
-        if given := item.get_closest_marker("few"):
-            count = given.args[0] if given.args else FEW
-            families.setdefault((item.nodeid.partition("[")[0], count), []).append(item)
-    left_out = set()
-    for (_, count), cases in families.items():
-        step = (len(cases) - 1) / max(count - 1, 1)
-        left_out |= set(cases) - {cases[round(n * step)] for n in range(count)}
-    return left_out
-
-
 def pytest_collection_modifyitems(items, config):
-    """The part that is asked for, in an order in which all processes end together."""
-    part = config.getoption("part")
-    for item in left_out_of_families(items):
-        item.add_marker("nightly")
-    chosen = items
-    if part != "whole":
-        daily = [item for item in items if not item.get_closest_marker("nightly")]
-        first = {item for item in daily if item.get_closest_marker("proof") or not is_heavy(item)}
-        if part == "needy_rest":
-            first = {item for item in first if not NEEDS & {*item.fixturenames}}
-        chosen = [item for item in daily if (item in first) == (part == "first")]
+    """With ``--new``, only what is random."""
     if config.getoption("new") is not None:
-        chosen = [item for item in chosen if is_random(item)]
-    if len(chosen) < len(items):
-        left_out = set(items) - set(chosen)
-        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
-        items[:] = chosen
-    shuffle(items, config.getoption("order"))
-    order(items)
+        config.hook.pytest_deselected(items=[item for item in items if not is_random(item)])
+        items[:] = filter(is_random, items)
 
 
-def shuffle(items: list, seed: int) -> None:
-    """Put files, and the tests in each file, into an order that belongs to ``seed``."""
-    chance = random.Random(seed)
-    items.sort(key=lambda item: item.nodeid)
-    files = sorted({item.path for item in items})
-    chance.shuffle(files)
-    place = {file: number for number, file in enumerate(files)}
-    chance.shuffle(items)
-    items.sort(key=lambda item: place[item.path])
-
-
-def order(items) -> None:
-    """Each process that runs tests begins with a part of the list. What fails most often comes
-    first, then what takes long, so that all end together; tests that would wait for the same thing
-    are in one part.
-    """
-    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
-    soon, parts, short = [], [[] for _ in range(count)], []
-    made_once = ("scored", "site", "lab", "served")
-    for item in items:
-        if "chromium" in item.fixturenames:
-            item.add_marker(pytest.mark.browser)
-        waits = [part % count for part, name in enumerate(made_once) if name in item.fixturenames]
-        if waits or any(map(item.get_closest_marker, ("notebook", "slow"))):
-            (parts[waits[0]] if waits else min(parts, key=len)).append(item)
-        else:
-            (
-                soon if item.path.stem in FIRST and "chromium" not in item.fixturenames else short
-            ).append(item)
-    soon.sort(key=lambda item: FIRST.index(item.path.stem))
-    size, rest = -(-len(items) // count), iter(short)
-    parts = [[*soon[first::count], *part] for first, part in enumerate(parts)]
-    items[:] = [
-        item for part in parts for item in (*part, *islice(rest, max(size - len(part), 0)))
-    ] + list(rest)
-
-
-NEEDS = {"sandbox", "chromium"}  # fixtures of programs that a stranger may lack
 #: What a skipped test lacks, and how to get it.
 LACKING = {"bubblewrap": "apt-get install bubblewrap", "Chromium": "apt-get install chromium"}
 
@@ -292,21 +214,15 @@ def describe_skipped(reasons: list[str]) -> str:
 
 
 def pytest_report_header(config):
-    return order_line(config)
-
-
-def order_line(config) -> str:
-    """Return which order the tests have, and how to repeat it."""
-    return f"tests in the order {config.getoption('order')}: --order repeats it"
+    return f"Using --day={DAY}"
 
 
 def pytest_unconfigure(config):
-    """End with one line on the order and on what was skipped, below pytest's own summary."""
+    """End with one line on what was skipped, below pytest's own summary."""
     if reporter := config.pluginmanager.get_plugin("terminalreporter"):
         skipped = reporter.stats.get("skipped", [])
         reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
-        parts = [describe_skipped(reasons) or "no test was skipped", order_line(config)]
-        reporter.write_line("; ".join(parts))
+        reporter.write_line(describe_skipped(reasons) or "no test was skipped")
 
 
 def without_a_loop(test):
@@ -512,14 +428,21 @@ def close_at_script_errors(page) -> list[str]:
 
 
 @pytest.fixture
-def page(browser, context, request):
-    """A new page of 1400 x 1000; the test fails if it asked another computer for anything. Of a
-    test marked ``clock`` it has a clock that the test can stop: see ``pages.hold_clock``.
+def clock(browser):
+    """A context of its own for this test's page, with a clock that the test can stop: see
+    ``pages.hold_clock``.
     """
+    context = browser.new_context(viewport=SIZE)
+    context.clock.install()
+    return context
+
+
+@pytest.fixture
+def page(context, request):
+    """A new page of 1400 x 1000; the test fails if it asked another computer for anything."""
     outside = []
-    if request.node.get_closest_marker("clock"):
-        context = browser.new_context(viewport=SIZE)  # one context, one clock
-        context.clock.install()
+    if "clock" in request.fixturenames:
+        context = request.getfixturevalue("clock")
 
     def note(request):
         if not request.url.startswith(

@@ -116,7 +116,7 @@ def at(page, frame: int | None = None, source: str = "") -> dict:
 
 def hold_clock(page) -> None:
     """Stop the page's clock. It goes on by `page.clock.run_for`, however long that takes here. For
-    tests marked ``clock``.
+    tests that ask for ``clock``.
     """
     from playwright.sync_api import Error  # not at the top: the core's tests run without it
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import by_day
 
 from cypresskit.files import result_cache
 from tools import bench
@@ -13,9 +14,7 @@ from tools import bench
 QUICK = [name for name in bench.ROWS if not name.startswith(("page", "costs"))]
 
 
-@pytest.mark.slow
-@pytest.mark.few(2)
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", by_day(QUICK, 2))
 def test_a_row_can_be_timed(name):
     prepared, timed = bench.ROWS[name]
     for text in prepared, timed:
@@ -38,8 +37,6 @@ def test_a_row_is_printed_with_its_time_and_an_unknown_one_is_refused(capfd):
     assert "No row begins with clocks" in capfd.readouterr().out
 
 
-@pytest.mark.notebook
-@pytest.mark.slow
 def test_a_lesson_is_timed_with_and_without_results(monkeypatch, capfd):
     states = []
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT
+from conftest import ROOT, by_day
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
 from nbval.plugin import get_sanitize_patterns
@@ -29,6 +29,7 @@ from cypresskit.kernels import KERNELS
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))  # those with solutions too
 
 SOLVED = [path for path in NOTEBOOKS if path.parent.name == "solutions"]
+GIVEN = [path for path in NOTEBOOKS if path.parent.name == "notebooks"]
 TIMED = "print(lesson.speed_here(product))"  # on a GPU, if there is one
 DIFFERS = get_sanitize_patterns((ROOT / "cypresskit/data/nbval_sanitize.cfg").read_text())
 #: Without a grammar of addresses in all scripts, which takes a second to load, and which no
@@ -153,21 +154,7 @@ def told(outputs) -> list:
     return texts
 
 
-#: A short one shows in `make test` that lessons work; some others run by day, and all at night.
-BY_DAY = "01", "09"
-STUDENTS_BY_DAY = "03"  # its cells are those of the solved one
-LESSONS = [
-    pytest.param(
-        path,
-        marks=[pytest.mark.proof] * (path.stem == "09_bus")
-        + [pytest.mark.nightly] * (path.stem[:2] not in BY_DAY),
-    )
-    for path in SOLVED
-]
-
-
-@pytest.mark.notebook
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", by_day(SOLVED, 2), ids=lambda path: path.stem)
 def test_runs_and_prints_what_it_holds(path, tmp_path):
     result = nbval(
         shutil.copy(path, tmp_path / path.name), READERS
@@ -201,7 +188,6 @@ def assert_compared(command: list[str], cells: int, folder: Path, cache: Path) -
 
 
 @pytest.mark.nightly
-@pytest.mark.notebook
 def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path):
     """As it is typed."""
     (command,) = commands()
@@ -210,7 +196,6 @@ def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path):
 
 
 @pytest.mark.nightly
-@pytest.mark.notebook
 def test_a_reader_compares_all_lessons_at_once_in_their_folder(tmp_path):
     """Without any option, and with a kernel of theirs in the folder."""
     lessons = cmd_lab.find_lessons(tmp_path / "mine")
@@ -234,15 +219,7 @@ def said_by(cell) -> str:
     return "\n".join(text for kind, text in told(cell.outputs) if kind in ("stdout", "text/plain"))
 
 
-@pytest.mark.notebook
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.nightly] * (path.stem[:2] != STUDENTS_BY_DAY))
-        for path in sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", by_day(GIVEN, 1), ids=lambda path: path.stem)
 def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
     """Each check fails until its exercise is solved. And in the body of the lesson, outside of
     exercises and workbenches, whose cells needn't be run, a cell launches a blocked kernel on the

@@ -61,7 +61,6 @@ def text_faults(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.slow
 def test_no_document_has_the_chips_speed_beside_a_published_one():
     paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/source/*.md")]
     found = []
@@ -71,7 +70,6 @@ def test_no_document_has_the_chips_speed_beside_a_published_one():
     assert found == []
 
 
-@pytest.mark.slow
 def test_no_output_has_the_chips_speed_beside_a_published_one():
     found = []
     for path in sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb")):
@@ -88,7 +86,6 @@ def test_no_picture_has_the_chips_speed_beside_a_published_one():
     assert [picture.title for picture in pictures if text_faults(repr(picture))] == []
 
 
-@pytest.mark.slow
 def test_a_planted_text_is_found():
     for name in ("sgemm_tn", "dgemm_tn"):
         speed = published.kernel(name)["gflops_max"]
@@ -109,7 +106,6 @@ def test_the_value_is_timed_as_its_author_did():
         ck.simulate_published("sgemm_tn_37")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in SPEEDS.values() if n in ck.kernels])
 def test_pictures_have_the_value_that_cells_print(name):
     stored = stored_speeds(name)[published.size_of(name)]
@@ -135,7 +131,6 @@ def test_the_readme_says_what_comes_out_without_an_input():
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 @pytest.mark.parametrize("name", left_out())
 def test_what_comes_out_is_what_the_model_gives_with_these_rates(name):
     overhead, memory, _, predicted, *_ = map(float, left_out()[name])

@@ -229,7 +229,6 @@ MODEL = (ROOT / "docs/figures.md").read_text()
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 def test_the_score_in_the_model_is_current(capsys, scored, monkeypatch):
     monkeypatch.setattr(score, "score", lambda: scored.kernels)
     monkeypatch.setattr(score, "host_rows", lambda: scored.hosts)
@@ -375,7 +374,6 @@ def test_import_loads_only_what_every_user_needs():
     assert not fast, "the compiled engine is loaded with the first launch"
 
 
-@pytest.mark.slow
 def test_load_alone_changes_the_search_for_garbage():
     state = "print(gc.isenabled(), gc.get_threshold()[2] > 10)"
     shown = run(
@@ -418,7 +416,6 @@ def test_what_needs_bokeh_says_so_where_it_is_missing():
     assert all(re.fullmatch(r"ck\.[\w.]+ needs \w+: pip install .+", line) for line in said)
 
 
-@pytest.mark.slow
 def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
     files = run("git", "ls-files", "-z").stdout.split("\0")[:-1] or pytest.skip(
         "not a git checkout"
@@ -467,7 +464,6 @@ def test_files_end_in_one_newline_and_have_no_trailing_blanks():
     assert not untidy
 
 
-@pytest.mark.slow
 def test_mypy_knows_the_package_in_a_users_script(tmp_path):
     """Names that are imported when first used; a name that isn't there is refused."""
     script = tmp_path / "script.py"

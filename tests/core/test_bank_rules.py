@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import seeds
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -42,7 +43,7 @@ def any_board(seed: int):
     return replace(HD5870, **{name: any_rule(name, seed) for name in ARGUMENTS})
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_units_are_busy_for_the_clocks_that_any_rule_gives(seed):
     rng = random.Random(seed)
     board = any_board(seed)
@@ -55,7 +56,7 @@ def test_units_are_busy_for_the_clocks_that_any_rule_gives(seed):
     assert law.check(compile(kernel.program, board), shape, report) == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_so_they_are_in_a_program_of_any_accesses(seed):
     shape, board = law.accesses(random.Random(seed)), any_board(seed)
     report = simulate(shape, device=board)
@@ -71,7 +72,7 @@ def test_rules_that_say_what_the_chip_does_change_nothing(kernel):
     assert (same.clocks, same.busy, same.hits) == (plain.clocks, plain.busy, plain.hits)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_64x64_lds"])
 def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatch):
     board, made = any_board(seed), ck.kernels[kernel]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, compute, pixel
+from conftest import SIX, TEXTURE, compute, pixel, seeds
 from launches import HERE, launch_of
 
 import cypresskit as ck
@@ -79,7 +79,7 @@ def test_near_misses_stay_silent(path):
     assert not (found := checked(near, launch)), str(found)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
     """Whichever it is, and whichever work-item loads it, among others."""
     draw = random.Random(seed)
@@ -103,7 +103,7 @@ def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
     assert shown == ("uninitialised", f"lds[{unset}]", unset // 4 ^ turn, 0)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_fault_of_every_iteration_is_counted_in_each(seed):
     draw = random.Random(seed)
     iterations, wide = draw.randint(1, 5), draw.randint(3, 7)
@@ -235,7 +235,6 @@ def test_the_catalogue_is_clean(kernel):
     assert not (found := check(kernel.program, **kernel.arguments(a, b, c, 1.5, 0.5))), str(found)
 
 
-@pytest.mark.slow
 def test_every_fence_of_the_lds_kernel_is_needed():
     kernel = ck.kernels["sgemm_64x64_lds"]
     a, b, _ = matrices(64)

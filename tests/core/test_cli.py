@@ -51,7 +51,6 @@ def refused(capsys, words: list[str], status: int = 1) -> str:
     return error
 
 
-@pytest.mark.slow
 def test_what_readme_and_api_show_runs(here):
     np.save("x.npy", np.load("a.npy"))
     for page in ("README.md", "docs/api.md"):

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, compute, pixel
+from conftest import SIX, TEXTURE, by_day, compute, pixel, seeds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launches import HERE, programs
@@ -127,7 +127,7 @@ def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
         assert_equal(program, {"domain": (9, 4), "inputs": inputs, "outputs": outputs})
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_every_iterations_store_is_carried_out(seed):
     """In loops that only store, to places that other work-items store to in other iterations."""
     draw = random.Random(seed)
@@ -198,8 +198,7 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
         assert_equal(program, arguments)
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("path", sorted(PROGRAMS.iterdir()), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", by_day(sorted(PROGRAMS.iterdir()), 8), ids=lambda path: path.stem)
 def test_programs_match_on_both_engines_and_compiled(path):
     for text, arguments in programs(path):
         program = ck.assemble(text, path.name)

@@ -12,7 +12,7 @@ from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, pixel
+from conftest import TEXTURE, by_day, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import Code, CompileError, compile, ir
@@ -100,8 +100,7 @@ def test_compiling_twice_gives_the_same():
         assert len(listings) == 1, name
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("name", list(ck.kernels))
+@pytest.mark.parametrize("name", by_day(list(ck.kernels), 8))
 def test_catalogue_is_legal_and_gives_the_same_bits(name):
     kernel = ck.kernels[name]
     assert check(compiled(name)) == []
@@ -159,7 +158,6 @@ def test_a_loop_is_left_without_a_push(test):
 # What it refuses
 
 
-@pytest.mark.slow
 def test_too_many_registers_names_the_line():
     lines = ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
     body, start, total = (
@@ -238,7 +236,6 @@ NESTS = {  # times, an opening and a closing line; the IL nests 256 deep at the 
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("what", NESTS)
 def test_very_many_branches_and_loops_are_no_trouble(what):
     count, opening, closing = NESTS[what]

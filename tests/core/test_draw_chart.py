@@ -4,9 +4,9 @@ import random
 import re
 
 import numpy as np
-import pages
 import pytest
 from charted import Charted
+from conftest import seeds
 
 import cypresskit as ck
 from cypresskit import draw
@@ -59,7 +59,7 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
 
 @WIDTHS
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_any_lines_are_where_their_numbers_are(seed, log, width):
     """And each is named at its end, in the order of their ends; no text is on another."""
     series = {
@@ -124,7 +124,7 @@ def test_parts_of_a_whole_are_as_wide_as_their_shares(width):
 
 
 @WIDTHS
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another(seed, width):
     """Anywhere on the axes, also at one place."""
     rng = random.Random(seed)
@@ -174,7 +174,7 @@ def test_no_line_goes_through_a_text_or_along_anothers_curve(name, width):
     assert not drawn.overlaps()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_no_line_of_any_chart_goes_through_a_text_beside_the_axes(seed):
     drawn = Charted(draw.line_chart(random_series(seed), "x", "y"), WIDE)
     assert not drawn.texts_on_lines()
@@ -189,7 +189,7 @@ def test_a_line_that_ends_early_has_its_label_at_its_end(width):
     assert 0 < box[0] - end.x < 20 and box[1] < end.y < box[3]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_labels_that_are_spread_are_apart_in_order_and_as_near_as_can_be(seed):
     rng = np.random.default_rng(seed)
     wanted = rng.uniform(-20, 320, rng.integers(0, 12))
@@ -251,72 +251,3 @@ def test_a_chart_is_the_same_each_time_and_its_image_needs_nothing_else():
 def test_a_chart_for_other_programs_has_no_variables():
     svg = draw.climb().to_paper()
     assert "var(" not in svg and draw.climb().title in svg
-
-
-# -- in the browser
-
-CHARTS_SHOWN = {name: lambda name=name: draw.published(name) for name in CHARTS} | {
-    "climb": draw.climb,
-    "roofline": ck.teach.why_blocks.roofline,
-    "product": lambda: draw.product("sgemm_tn", 64),
-}
-#: Of the drawing that is seen: texts over texts or outside, and small letters, as painted.
-FAULTS = """() => {
-    const drawn = [...document.querySelectorAll("svg.ck-chart")]
-    const svg = drawn.find((one) => one.getClientRects().length)
-    const all = [...svg.querySelectorAll("text:not(.words)")]
-    const boxes = all.map((text) => [text.textContent, text.getBoundingClientRect()])
-    const whole = svg.getBoundingClientRect()
-    const found = []
-    boxes.forEach(([name, box], n) => {
-        if (box.left < whole.left - 1 || box.right > whole.right + 1) found.push(`outside: ${name}`)
-        const turned = all[n].hasAttribute("transform")
-        for (const [other, place] of boxes.slice(n + 1)) {
-            const apart = box.left > place.right - 1 || place.left > box.right - 1 ||
-                box.top > place.bottom - 4 || place.top > box.bottom - 4
-            if (!apart && !turned) found.push(`${name} on ${other}`)
-        }
-    })
-    const size = whole.width / svg.viewBox.baseVal.width
-    return size * 12 < 10.9 ? [...found, `letters of ${12 * size} pixels`] : found
-}"""
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize("name", CHARTS_SHOWN)
-def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, page):
-    """The image becomes part of the page; arrow keys go along a curve; light and dark."""
-    html = CHARTS_SHOWN[name]().page("")
-    for width in (1000, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.set_content(html)
-        page.locator("svg.ck-chart >> visible=true").wait_for()
-        assert page.evaluate(FAULTS) == [], width
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert not pages.axe_finds(page)
-    page.emulate_media(color_scheme="dark")
-    assert not pages.axe_finds(page, "color-contrast")
-    if page.locator("[data-group]").count():
-        first = page.locator("[data-group] >> visible=true").first
-        first.focus()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        assert first.locator(".now").count() == 1
-        assert first.locator(".now .words").is_visible()
-        page.keyboard.press("Tab")
-        assert not first.locator(".now .words").is_visible(), "it goes with the focus"
-
-
-def test_a_guess_is_answered_by_its_button(page):
-    """Nothing is given away before, by what is seen or by what is heard."""
-    guess = draw.Prediction("?", (), (1, 2), 10, "")
-    guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
-    chart = draw.line_chart({"speed": {1: 7, 2: 8}}, "b", "y", guess=guess, title="It is 8")
-    page.set_content(f"<!doctype html><body>{chart.to_html()}")
-    page.emulate_media(reduced_motion="reduce")
-    hidden = page.get_by_text("It is 8"), page.locator("svg.wide .end.later")
-    assert not any(one.is_visible() for one in hidden)
-    assert "8 at 2" not in page.locator("body").aria_snapshot()
-    page.get_by_role("button", name="Draw the result").click()
-    assert all(one.is_visible() for one in hidden)
-    assert "8 at 2" in page.locator("body").aria_snapshot()

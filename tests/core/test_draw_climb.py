@@ -88,7 +88,6 @@ def test_lessons_show_the_readers_climb_and_the_last_one_the_courses():
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 def test_the_books_figures_are_the_models():
     pars = {Timed(step.reference, step.n) for step in STEPS.values()}
     assert set(FIGURES) == pars | LAUNCHES

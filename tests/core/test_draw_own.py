@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import by_day
 
 import cypresskit as ck
 from cypresskit import draw
@@ -37,8 +38,7 @@ def told(picture) -> str:
     return f"{picture!r} {shown}"
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("view", by_day(VIEWS, 3))
 def test_a_view_of_a_copy_is_that_of_the_catalogue_s(view, tmp_path):
     name, drawn = VIEWS[view]
     path = tmp_path / "mine.il"

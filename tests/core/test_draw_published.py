@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from conftest import by_day
 
 from cypresskit import draw, published
 from cypresskit.draw.published_charts import CHARTS
@@ -19,8 +20,7 @@ def test_every_chart_has_its_curves():
     }
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("name", sorted(STORED))
+@pytest.mark.parametrize("name", by_day(sorted(STORED), 4))
 def test_stored_curves_are_the_models(name, monkeypatch):
     """A point of each curve is simulated again: another one for each curve."""
     rows = {x: (y, error) for x, y, error in STORED[name]}

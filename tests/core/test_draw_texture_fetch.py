@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import by_day
 from pages import (
     finish,
 )
@@ -32,8 +33,7 @@ def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
     assert finish(texture_fetch(kernel), kernel) == clocks
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("l1_bytes", [0, 64, 512])
+@pytest.mark.parametrize("l1_bytes", by_day([0, 64, 512], 1))
 def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes):
     ways = 1 if l1_bytes == 64 else 8
     board = replace(ck.HD5870, l1_bytes=l1_bytes, l1_ways=ways, l2_bytes=0)

@@ -4,6 +4,7 @@ import os
 import random
 
 import pytest
+from conftest import seeds
 
 from cypresskit.files.disk_cache import DiskCache, add_checksum, strip_checksum
 
@@ -59,7 +60,7 @@ def test_data_with_another_checksum_are_refused(how):
         strip_checksum("name", DAMAGED[how](data))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_the_least_recently_used_file_is_deleted(files, seed):
     chance = random.Random(seed)
     used: list[str] = []  # the least recently used first

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import seeds
 
 import cypresskit as ck
 from cypresskit.machine.checks import check
@@ -24,8 +25,7 @@ OPEN = {"race", "uninitialised", "unaligned"}
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_all_engines_agree_on_a_valid_program(seed):
     """In which the checks find nothing of what its grammar rules out."""
     rng = random.Random(seed)
@@ -36,8 +36,7 @@ def test_all_engines_agree_on_a_valid_program(seed):
     agree(program, launch)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_all_engines_agree_on_a_damaged_program_or_it_is_refused(seed):
     rng = random.Random(seed)
     text, launch = random_program(rng, statements=rng.choice((5, 15)))
@@ -65,8 +64,7 @@ def damaged(rng: random.Random, text: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_the_report_of_any_launch_obeys_the_law(seed):
     timed(random.Random(seed))
 

@@ -117,7 +117,6 @@ def test_double_double_matrices_and_scalars():
     assert (abs(to_fractions(got) - want) < 1e-29).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_cases_of_the_reference_test_program(dtype):
     """Sizes, scalars, transposes and leading dimensions as the level 3 test programs of the

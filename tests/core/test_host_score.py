@@ -11,7 +11,7 @@ from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import Machine, adapt_cpu_share, five_stage, four_stage
 from cypresskit.timing import simulate, simulate_published
 
-pytestmark = [pytest.mark.nightly, pytest.mark.slow]
+pytestmark = pytest.mark.nightly
 
 
 def cells(name: str) -> list[list[str]]:

@@ -3,10 +3,11 @@ cases.
 """
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from conftest import by_day
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -190,9 +191,7 @@ def path_backwards(timeline: Timeline) -> list[Span]:
     return back[::-1]
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("times", [0.5, 1.0, 8.0])
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize(("name", "times"), by_day(product(RUNS, [0.5, 1.0, 8.0]), 2))
 def test_the_critical_path_is_the_runs_time(name, times):
     """From its start to its end without a gap, found anew from the end back."""
     timed = on_bus(RUNS[name](), times)

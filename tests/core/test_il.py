@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX
+from conftest import SIX, seeds
 
 import cypresskit as ck
 from cypresskit.il import OPCODES, Fault, reference
@@ -40,7 +40,7 @@ def test_everything_that_production_kernels_use_is_read():
     assert str(program) == text and ck.assemble(text.replace(",", " ,  ")) == program
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
     chance = random.Random(seed)
     lines = ck.kernels[chance.choice(list(ck.kernels))].text.splitlines()
@@ -209,7 +209,6 @@ def slip(rng: random.Random, line: str) -> str:
     return rng.choices(forms, [10, 2, 2, 1, 1])[0]
 
 
-@pytest.mark.slow
 def test_every_report_of_a_random_slip_names_it_and_gives_a_cure():
     rng = random.Random(7)
     lines = [
@@ -451,7 +450,7 @@ def test_the_reference_page_is_current():
     assert (HERE.parent / "docs/il.md").read_text(encoding="utf-8") == il_page.page()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_the_instruction_that_is_suggested_for_a_statement_is_one(seed):
     """Of random statements: it assembles, with the literal that it names; or none is suggested."""
     rng = random.Random(seed)

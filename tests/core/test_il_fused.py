@@ -5,6 +5,7 @@ import ctypes.util
 
 import numpy as np
 import pytest
+from conftest import seeds
 
 from cypresskit.il.fused import multiply_add
 
@@ -54,7 +55,7 @@ def of_c(kind: type, values: list[np.ndarray]) -> np.ndarray:
     return np.array([[function(*row) for row in rows]], kind)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_multiply_add_is_rounded_once(kind, seed):
     values = operands(np.random.default_rng(seed), kind, 20_000)

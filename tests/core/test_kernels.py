@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from conftest import SIX
+from conftest import SIX, by_day
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs
@@ -77,8 +77,9 @@ def size_of(kernel, m, n, k):
     return m, 1 if kernel.is_vector else n, k
 
 
-@pytest.mark.few
-@pytest.mark.parametrize(("kernel", "flags"), ALL, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(
+    ("kernel", "flags"), by_day(ALL, 6), ids=lambda value: getattr(value, "name", "")
+)
 def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
     rng = np.random.default_rng(5870 + FLAGS.index(flags))
     for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):

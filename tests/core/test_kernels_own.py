@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE
+from conftest import SIX, TEXTURE, by_day, seeds
 from faults import count_correct_share
 from plain_kernels import plain_kernel, random_statement
 
@@ -28,8 +28,7 @@ TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
 
 
-@pytest.mark.few(12)
-@pytest.mark.parametrize("name", ck.kernels)
+@pytest.mark.parametrize("name", by_day(ck.kernels, 12))
 def test_what_is_stated_is_what_is_read(name):
     """Of every kernel of the catalog, without its name, wherever the statement stands."""
     kernel = ck.kernels[name]
@@ -78,11 +77,15 @@ def test_what_is_misstated_is_refused_with_its_line_and_a_cure(stated):
     assert str(caught.value).startswith("mine.il:1: ") and MISSTATED[stated] in str(caught.value)
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_stream", "dgemm_tn_stream"])
-@pytest.mark.parametrize("letters", ["NN", "NT", "TN", "TT"])
-@pytest.mark.parametrize("block", ["1 x 4", "2 x 2", "2 x 8", "4 x 4", "4 x 8", "8 x 4"])
-@pytest.mark.parametrize("more", ["k 1", "k 3", "k 4", "k 2, packed", "k 4, double"])
+KERNELS = "sgemm_tn", "sgemm_tn_stream", "dgemm_tn_stream"
+LETTERS = "NN", "NT", "TN", "TT"
+BLOCKS = "1 x 4", "2 x 2", "2 x 8", "4 x 4", "4 x 8", "8 x 4"
+MORE = "k 1", "k 3", "k 4", "k 2, packed", "k 4, double"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "letters", "block", "more"), by_day(product(KERNELS, LETTERS, BLOCKS, MORE), 6)
+)
 def test_what_is_stated_is_refused_or_launched(kernel, letters, block, more):
     """No statement that is accepted makes matrices that have no whole texels."""
     first, _, rest = ck.kernels[kernel].text.partition("\n")
@@ -94,8 +97,7 @@ def test_what_is_stated_is_refused_or_launched(kernel, letters, block, more):
     assert not checked.error and "shape" not in str(checked)
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_correct_kernel_is_correct_whatever_part_of_an_element_its_block_ends_in(seed):
     rng = random.Random(f"statement {seed}")
     kernel = ck.load_kernel(plain_kernel(**random_statement(rng)))
@@ -127,8 +129,7 @@ def random_text(rng: random.Random) -> str:
     return "\n".join([*lines, "end", ""])
 
 
-@pytest.mark.few(10)
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_every_statement_is_refused_or_its_launch_has_whole_texels_and_elements(seed):
     rng = random.Random(f"launch {seed}")
     for _ in range(50):
@@ -292,8 +293,7 @@ def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
         function(mine, name, rng)
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", by_day(FUNCTIONS, 6))
 def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
     path = tmp_path / "mine.il"
     path.write_text(TEXT, encoding="utf-8")

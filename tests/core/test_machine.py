@@ -3,10 +3,11 @@
 import re
 import tomllib
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, compute, pixel
+from conftest import TEXTURE, by_day, compute, pixel
 from launches import HERE
 
 import cypresskit as ck
@@ -213,10 +214,11 @@ COUNTS = (
 )
 
 
-@pytest.mark.few(4)
+LIMITS = product([(1, 1), (8, 8), (40, 30)], [130, 1000, 1_999_999, None])
+
+
 @ENGINES
-@pytest.mark.parametrize("most", [130, 1000, 1_999_999, None])
-@pytest.mark.parametrize("domain", [(1, 1), (8, 8), (40, 30)])
+@pytest.mark.parametrize(("domain", "most"), by_day(LIMITS, 4))
 def test_one_limit_ends_a_loop_in_both_engines(engine, domain, most):
     for iterations in (20, 32, 33, 60, 60_000 if most is None else 61):
         program = pixel(f"dcl_literal l0, 1, {iterations}, 0, 0", *COUNTS)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import by_day, seeds
 from test_timing_tracing import counting, paths, shapes
 
 from cypresskit.chip import engine, work
@@ -97,20 +98,19 @@ def check(of, monkeypatch) -> None:
     assert found() == wide
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", by_day(KERNELS, 6))
 def test_a_kernel_is_traced_alike_where_numpy_counts_in_32_bits(name, monkeypatch):
     kernel = KERNELS[name]
     check(kernel.shape(128, 1 if kernel.is_vector else 64, 48, 1.0, 1.0, 1), monkeypatch)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 @pytest.mark.parametrize("write", [law.accesses, law.groups])
 def test_a_launch_is_traced_alike_where_numpy_counts_in_32_bits(write, seed, monkeypatch):
     check(write(random.Random(seed)), monkeypatch)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_a_loop_is_traced_alike_where_numpy_counts_in_32_bits(seed, monkeypatch):
     check(shapes(counting(seed), (16, 8), width=512), monkeypatch)
 

@@ -1,9 +1,11 @@
 """Sizes in integers of numpy, which wrap, count like those of Python, wherever sizes are taken."""
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
+from conftest import by_day
 
 import cypresskit as ck
 from cypresskit.host import transfer
@@ -59,9 +61,7 @@ TAKES = {
 }
 
 
-@pytest.mark.few(15)
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("name", TAKES)
+@pytest.mark.parametrize(("name", "kind"), by_day(product(TAKES, KINDS), 15))
 def test_a_size_counts_whatever_integer_holds_it(name, kind):
     plain = TAKES[name](100, 8)
     with warnings.catch_warnings():

@@ -17,7 +17,6 @@ ROWS = dict(re.findall(r"(?m)^\| (\w[^|]*?) \| (`.+?) \| .+ \|$", PAGE))
 TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 
 
-@pytest.mark.slow
 def test_every_block_of_the_page_prints_what_the_page_says():
     names: dict = {}
     blocks = re.findall(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", PAGE, re.DOTALL)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from conftest import by_day
 from pages import finish, pipeline, recorded, view, whole_numbers
 from said import Now, Said, Thing, assert_held, values_of
 from test_draw_digits import sums
@@ -591,8 +592,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 IDLE = re.compile("No fetch has|LDS is empty|Nothing is fetched|at most 0 words| 0 wavefronts are")
 
 
-@pytest.mark.few(10)
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", by_day(PICTURES, 10))
 def test_every_number_is_one_of_what_was_given(name):
     """And every figure has a name for those who listen, and opens at its first event or its end."""
     picture = PICTURES[name]()

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from conftest import by_day
 
 import cypresskit as ck
 from cypresskit.files.atomic import save_file
@@ -76,8 +77,7 @@ BODIES = {
 TEXTS = NO_HEAD | {name: (f"{HEAD}{body}\nend", said) for name, (body, said) in BODIES.items()}
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", by_day(TEXTS, 6))
 def test_texts_are_refused_in_words(name):
     text, words = TEXTS[name]
     with pytest.raises(ck.ILError) as caught:
@@ -87,7 +87,6 @@ def test_texts_are_refused_in_words(name):
     assert len(str(caught.value)) < 20_000
 
 
-@pytest.mark.slow
 def test_the_explaining_engine_takes_no_more_memory_than_it_says():
     for line in ("mov r0, r1", ""):
         with pytest.raises(ValueError, match="take a smaller domain"):

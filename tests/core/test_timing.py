@@ -3,12 +3,12 @@
 import re
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, pixel
+from conftest import SIX, TEXTURE, by_day, pixel
 
 import cypresskit as ck
 from cypresskit import published
@@ -79,9 +79,7 @@ LATE = {  # by rows of pixels: how many iterations, or which texel is fetched
 }
 
 
-@pytest.mark.slow
-@pytest.mark.few(1)
-@pytest.mark.parametrize("test, more", LATE.values(), ids=LATE)
+@pytest.mark.parametrize("test, more", by_day(LATE.values(), 1), ids=LATE)
 def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     program = pixel(
         UNNORMALISED,
@@ -139,21 +137,20 @@ def test_one_wavefront_by_hand():
     assert report.gflops == 0 and report.wavefronts == 1
 
 
-@pytest.mark.few
-@pytest.mark.parametrize(
-    "kernel, change, faster",
-    [
-        ("sgemm_tn", {"l1_bytes": 0}, False),
-        ("sgemm_nn", {"l2_bytes": 0}, False),  # sgemm_tn hides all but 1 % of its extra misses
-        ("sgemm_tn", {"memory_gb_s": 15.0}, False),
-        ("sgemm_tn", {"simd_engines": 40}, True),
-        ("sgemm_tn", {"clock_ghz": 1.0}, True),
-        ("sgemm_tn_37", {"register_pool": 512}, True),
-        ("dgemm_nn", {"quads_per_clock": 2}, True),
-        ("dgemm_nn", {"texture_banks": 2}, False),
-        ("dgemm_tn", {"bundle_clocks": 8, "thread_processors": 8}, False),
-    ],
-)
+BOARDS = [
+    ("sgemm_tn", {"l1_bytes": 0}, False),
+    ("sgemm_nn", {"l2_bytes": 0}, False),  # sgemm_tn hides all but 1 % of its extra misses
+    ("sgemm_tn", {"memory_gb_s": 15.0}, False),
+    ("sgemm_tn", {"simd_engines": 40}, True),
+    ("sgemm_tn", {"clock_ghz": 1.0}, True),
+    ("sgemm_tn_37", {"register_pool": 512}, True),
+    ("dgemm_nn", {"quads_per_clock": 2}, True),
+    ("dgemm_nn", {"texture_banks": 2}, False),
+    ("dgemm_tn", {"bundle_clocks": 8, "thread_processors": 8}, False),
+]
+
+
+@pytest.mark.parametrize("kernel, change, faster", by_day(BOARDS, 6))
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
     usual, other = (
         timed(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change))
@@ -167,20 +164,19 @@ def seconds(kernel, board):
     return timed(kernel, 512, k=256, device=board).clocks / board.clock_ghz
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("kernel", ["sgemm_tn", "dgemm_nn"])
+SCALES = [
+    [{"l1_bytes": size} for size in (0, 4096, 8192, 65536)],
+    [{"l2_bytes": size} for size in (0, 128 << 10, 512 << 10, 2 << 20)],
+    [{"l1_bytes": 0, "l2_bytes": 0}, {}],
+    [{"memory_gb_s": gb_s} for gb_s in (20.0, 80.0, 160.0, 640.0)],
+    [{"clock_ghz": clock} for clock in (0.4, 0.75, 1.2)],
+    [{"simd_engines": engines} for engines in (1, 7, 20)],
+    [{"register_pool": pool} for pool in (120, 248, 512)],
+]
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [
-        [{"l1_bytes": size} for size in (0, 4096, 8192, 65536)],
-        [{"l2_bytes": size} for size in (0, 128 << 10, 512 << 10, 2 << 20)],
-        [{"l1_bytes": 0, "l2_bytes": 0}, {}],
-        [{"memory_gb_s": gb_s} for gb_s in (20.0, 80.0, 160.0, 640.0)],
-        [{"clock_ghz": clock} for clock in (0.4, 0.75, 1.2)],
-        [{"simd_engines": engines} for engines in (1, 7, 20)],
-        [{"register_pool": pool} for pool in (120, 248, 512)],
-    ],
-    ids=lambda changes: "+".join(changes[0]),
+    ("kernel", "changes"), by_day(product(["sgemm_tn", "dgemm_nn"], SCALES), 6)
 )
 def test_more_of_anything_is_never_slower(kernel, changes):
     times = [seconds(kernel, replace(HD5870, **change)) for change in changes]
@@ -317,7 +313,6 @@ LEFT_OPEN = {"dram_clocks": (300, 380), "clause_overhead_clocks": (4, 7)}
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
     """Within 5 % of its rows at both ends."""
     options = published.conditions("dgemm_tn").options

@@ -6,6 +6,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
+from conftest import by_day, seeds
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
@@ -113,7 +114,7 @@ def test_a_line_that_never_runs_costs_nothing():
     assert max(line.cost for line in costs.lines) > 0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_line_costs_at_most_the_launch_and_nothing_if_it_never_runs(seed):
     for line in random_line_costs(seed).lines:
         assert line.low <= line.cost <= line.high <= 1
@@ -220,8 +221,9 @@ SIBLINGS = [
 ]
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("worse, better, size, change", SIBLINGS, ids=lambda value: str(value)[:24])
+@pytest.mark.parametrize(
+    "worse, better, size, change", by_day(SIBLINGS, 4), ids=lambda value: str(value)[:24]
+)
 def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, better, size, change):
     slow, fast = (ck.simulate(name, **size) for name in (worse, better))
     assert fast.gflops > slow.gflops

@@ -7,6 +7,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
+from conftest import by_day, seeds
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870
@@ -52,13 +53,12 @@ def faults(kernel, size, board=HD5870, beta=0.0, wrong=()) -> list[str]:
     return law.check(code, kernel.shape(m, n, k, 1.0, beta), report, whole)
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("kernel, size, change", LAUNCHES)
+@pytest.mark.parametrize("kernel, size, change", by_day(LAUNCHES, 6))
 def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change):
     assert faults(kernel, size, replace(HD5870, **change), beta=1.0) == []
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_so_they_are_in_a_program_of_any_accesses(seed):
     shape = law.accesses(random.Random(seed))
     code = compile(shape.program, HD5850)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from conftest import SIX
+from conftest import SIX, seeds
 
 import cypresskit as ck
 from cypresskit.kernels import KERNELS
@@ -38,7 +38,7 @@ def test_the_account_balances_for_every_kernel(name):
     check_account(ck.simulate(name, 72, **sizes, exact=True))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_the_account_balances_for_a_program_of_any_accesses(seed):
     shape = law.accesses(random.Random(seed))
     check_account(ck.simulate(shape, exact=True))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import seeds
 from numba import njit
 
 from cypresskit.chip.units.cache import fold
@@ -150,7 +151,6 @@ def test_another_number_of_banks_changes_the_conflicts():
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 def test_a_buffer_sgemm_collapses_at_powers_of_two():
     """Rows of A and B 16 KB apart meet one channel and two of its banks (APP 4.6.2); 65 bursts
     apart, all in turn.
@@ -161,7 +161,7 @@ def test_a_buffer_sgemm_collapses_at_powers_of_two():
     assert cached[0] > 0.8 * cached[1]  # textures are spread, and cached
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_accesses_that_request_the_same_take_the_same_clocks(seed):
     """Each access of many, in any order and with any mask, takes the clocks that it takes alone."""
     rng = np.random.default_rng(seed)

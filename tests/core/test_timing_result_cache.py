@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 
 import pytest
+from conftest import seeds
 
 import cypresskit as ck
 from cypresskit import compiler
@@ -116,7 +117,7 @@ def random_text(draw):
             return text
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
     """Of random programs; and of one behind other constants or lines, or of another name."""
     text = random_text(random.Random(seed))

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from conftest import seeds
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
@@ -49,7 +50,7 @@ def test_rounds_whose_pace_changes_are_not_steady(late):
     assert extended(starts).error > CONVERGED_ERROR
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_the_work_asked_for_is_what_the_engine_does(seed):
     """To the last clock, for any launch of groups that is simulated whole."""
     shape = groups(random.Random(seed))
@@ -61,7 +62,7 @@ def test_the_work_asked_for_is_what_the_engine_does(seed):
         assert counts[what] == amount
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
     """As wavefronts do that begin in step, drift apart, and later fall into step again."""
     draw = np.random.default_rng(seed)
@@ -73,7 +74,7 @@ def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
     assert in_step <= result.clocks * (1 + result.error) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     """Whatever rounds are left out: blocks at the edges ask for less."""
     rng = random.Random(seed)
@@ -90,8 +91,7 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     assert found | {"delivered": few.bytes["L1"]} == pytest.approx(asked, rel=1e-9)
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_a_sample_takes_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""
     sampled(random.Random(seed))

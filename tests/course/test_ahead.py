@@ -39,7 +39,6 @@ def refused(*_, **__):
     pytest.fail("simulated again")
 
 
-@pytest.mark.notebook
 def test_a_lesson_is_run_once_and_its_times_are_cached(tmp_path, folder, monkeypatch):
     ran = tmp_path / "ran"
     notebook = lesson(
@@ -58,7 +57,6 @@ def test_a_lesson_is_run_once_and_its_times_are_cached(tmp_path, folder, monkeyp
     assert ck.simulate("sgemm_tn", **SHAPE).clocks > 0
 
 
-@pytest.mark.notebook
 def test_a_lesson_that_fails_is_named_and_run_again(tmp_path, capsys):
     notebook = lesson(tmp_path, "1 / 0")
     for _ in range(2):
@@ -72,7 +70,6 @@ def test_nothing_runs_ahead_where_nothing_is_cached(monkeypatch):
     assert ahead.start([]) is None
 
 
-@pytest.mark.notebook
 def test_the_process_ends_with_the_one_that_started_it(tmp_path):
     began, ended = tmp_path / "began", tmp_path / "ended"
     notebook = lesson(
@@ -145,7 +142,6 @@ def test_a_damaged_release_is_simulated_anew(tmp_path, folder, monkeypatch, dama
     assert ck.simulate("sgemm_tn", **SHAPE).clocks == expected
 
 
-@pytest.mark.slow
 def test_clocks_do_not_depend_on_the_processor(tmp_path):
     """So results of one machine serve on another: their key has no processor."""
     code = (
@@ -168,7 +164,6 @@ def test_clocks_do_not_depend_on_the_processor(tmp_path):
     assert len(said) == 1
 
 
-@pytest.mark.notebook
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="Linux's sessions have none")
 def test_the_whole_session_of_a_kernel_comes_last(tmp_path):
     """Its low priority alone counts only within that session."""

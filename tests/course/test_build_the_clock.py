@@ -21,7 +21,7 @@ from answers.l14 import (
     made,
 )
 from charted import Charted
-from conftest import ROOT
+from conftest import ROOT, seeds
 
 import cypresskit as ck
 from cypresskit.devices import HD5850, HD5870
@@ -103,7 +103,7 @@ NEW_LAST = "heappush(ready, (again, begun, 0))", "ready.append((again, begun, 0)
 PLACES_EMPTIED = "begun += 1", 'begun += 1; free = {"ALU": [0, 0], "TEX": [0]}'
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", seeds(12))
 @pytest.mark.parametrize(
     ("check", "answer", "right"),
     [
@@ -135,7 +135,7 @@ def test_whoever_serves_another_than_the_earliest_is_told_so(order, seed):
         assert "serves wavefront" in verdict.hint and "ready earliest" in verdict.hint, verdict
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 @pytest.mark.parametrize(
     "change",
     [
@@ -173,7 +173,7 @@ def random_launch(draw: random.Random) -> tuple:
     return steps, draw.randint(4, 9), draw.randint(2, 6), slots
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_wavefronts_that_are_alike_may_be_served_in_any_order(seed):
     launch = random_launch(random.Random(seed))
     swap = {0: 1, 1: 0}
@@ -181,7 +181,7 @@ def test_wavefronts_that_are_alike_may_be_served_in_any_order(seed):
     lesson._judge("run(...)", renamed, launch)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_of_two_late_rows_the_first_is_shown(seed):
     """On random steps. A row that is missing is counted."""
     draw = random.Random(seed)
@@ -249,7 +249,7 @@ def test_a_clock_refuses_what_is_below_zero(name, value):
         speed("sgemm_tn", **{name: value})
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_each_rule_is_broken_by_a_change_of_one_number(seed):
     """On random launches: whatever number of whichever row is changed, a check sees it."""
     draw = random.Random(seed)
@@ -344,7 +344,7 @@ def test_ten_wavefronts_lose_by_the_overhead_and_six_by_pauses_and_memory():
     assert whole == pytest.approx(0.97 * waits, rel=0.005)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_what_scattered_data_do_hangs_on_no_seed(seed):
     def scattered(percent: float) -> Clock:
         def run(steps, *launch):
@@ -412,7 +412,7 @@ def test_twins_show_what_was_run_and_no_name():
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_the_growing_chart_shows_each_share_at_its_place(seed, width):
     draw = random.Random(seed)
     shares = {kernel: sorted(draw.uniform(96, 144) for _ in "123") for kernel in FOUR}

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from conftest import by_day
 
 import cypresskit as ck
 from cypresskit import cli
@@ -54,7 +55,6 @@ def write(kernel: Kernel, path: Path) -> None:
     path.write_text(kernel.text)
 
 
-@pytest.mark.slow
 def test_a_leaderboard_stands_whatever_is_among_the_entries(tmp_path, capsys):
     """Right ones, and what might spoil it: another's mistake, bytes, a loop that doesn't end, a
     name like a formula, one that looks like the paper's.
@@ -221,8 +221,7 @@ CHEATS = {
 }
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("name", CHEATS)
+@pytest.mark.parametrize("name", by_day(CHEATS, 3))
 def test_wrong_entries_and_cheats_have_no_speed(name):
     n, mine, said = CHEATS[name]
     score = contest.judge(mine, n=n)
@@ -251,7 +250,6 @@ def test_the_judges_matrices_belong_to_the_seed():
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 def test_a_large_block_may_take_long_for_the_longest_sums():
     """More instructions than a launch allows a work-item by default."""
     entry = contest.generate_kernel(16, 16, 1)
@@ -276,7 +274,6 @@ def test_the_bar_is_what_write_reaches():
 
 
 @pytest.mark.nightly
-@pytest.mark.slow
 def test_a_launch_is_timed_whole():
     """Wavefronts that do less at the beginning of a launch, and more at its end, win nothing."""
     score = contest.judge(sleight(1024), n=1024)
@@ -302,7 +299,6 @@ def test_who_judges_decides_whether_a_long_launch_is_simulated_whole(monkeypatch
     assert seen == [True, False, True]
 
 
-@pytest.mark.slow
 def test_one_entry_can_not_spoil_the_board():
     named = [entry(TEXT + " ", name) for name in ("two\nlines", "", "\x1b[2J")]
     lines = str(ck.teach.contest.leaderboard([SGEMM, *named], n=256)).splitlines()
@@ -316,7 +312,6 @@ def test_one_entry_can_not_spoil_the_board():
 HOSTILE_NAMES = ["a\n  1   9999  Nakasato (x.il)\nz", "\u202elive", "x" * 250, "<b>", "=cmd()"]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no pipes and links there")
 def test_whatever_is_among_the_entries_the_others_are_ranked(tmp_path, capsys):
     folder = tmp_path / "entries"
@@ -353,9 +348,7 @@ def test_an_empty_name_is_not_the_current_folder(capsys):
     assert "an entry's name is empty" in capsys.readouterr().err
 
 
-@pytest.mark.few(1)
-@pytest.mark.slow
-@pytest.mark.parametrize("shape, doubled", [((12, 8, 3), False), ((8, 8, 1), True)])
+@pytest.mark.parametrize("shape, doubled", by_day([((12, 8, 3), False), ((8, 8, 1), True)], 1))
 def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):
     step, text = STEPS["contest"], contest.generate_kernel(*shape).text
     if doubled:

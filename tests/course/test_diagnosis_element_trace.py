@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from conftest import ROOT, SIX
+from conftest import ROOT, SIX, by_day, seeds
 from faults import Fault, edited, plant
 
 import cypresskit as ck
@@ -33,8 +33,7 @@ def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:
     return mine(name, text)
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("name", [name for name in SIX if "reduce" not in name])
+@pytest.mark.parametrize("name", by_day([name for name in SIX if "reduce" not in name], 3))
 def test_a_right_element_has_each_product_once_and_the_old_c(name):
     kernel = ck.kernels[name]
     rng = random.Random(name)
@@ -68,9 +67,8 @@ def sum_of_terms(trace: ElementTrace) -> float:
     return total
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn", "dgemm_tn"])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", by_day(["sgemm_naive", "sgemm_tn", "dgemm_tn"], 1))
+@pytest.mark.parametrize("seed", seeds(1))
 def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(name, seed):
     """Whatever a line multiplies in place of what it should: squares, and two of one matrix."""
     rng = random.Random(f"{name} {seed}")
@@ -138,7 +136,6 @@ def found(fault: Fault, name: str) -> tuple[bool, ElementTrace] | None:
     return bool(gone & missing), trace
 
 
-@pytest.mark.slow
 def test_the_line_to_mend_is_the_planted_one():
     rng = random.Random("planted 1")
     names = [name for name in ck.kernels if "reduce" not in name]

@@ -8,10 +8,12 @@ import threading
 import warnings
 from collections import Counter
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import by_day, seeds
 from random_edits import edited, random_edits
 
 import cypresskit as ck
@@ -92,14 +94,15 @@ ALPHA = re.compile(r"^\s*d?mul (\S+), \1, cb0\[[012]\]\.?x?y?\n", re.MULTILINE)
 OLD_C = re.compile(r"^\s*if_logicalnz cb0\[4\]\.x\n(.*\n)+?\s*endif\n", re.MULTILINE)
 
 
-@pytest.mark.few(6)
-@pytest.mark.parametrize("step", SCALES.values(), ids=lambda step: step.name)
+LOST = [((ALPHA,), "alpha"), ((OLD_C,), "beta"), ((ALPHA, OLD_C), "alpha and beta")]
+
+
 @pytest.mark.parametrize(
-    ("lost", "unread"),
-    [((ALPHA,), "alpha"), ((OLD_C,), "beta"), ((ALPHA, OLD_C), "alpha and beta")],
+    ("name", "lost", "unread"), by_day(((name, *lost) for name, lost in product(SCALES, LOST)), 6)
 )
-def test_a_step_asks_for_the_lines_for_alpha_and_the_old_c(step, lost, unread):
+def test_a_step_asks_for_the_lines_for_alpha_and_the_old_c(name, lost, unread):
     """Elsewhere such a kernel is correct, and the verdict says what it doesn't read."""
+    step = SCALES[name]
     kernel = reference_kernel(step.like)
     text = re.sub(" +;.*", "", kernel.text)
     for pattern in lost:
@@ -453,7 +456,6 @@ def test_an_incorrect_kernel_is_not_timed(change, monkeypatch):
     assert not answer["verdict"]["right"] and "gflops" not in answer["clocks"]
 
 
-@pytest.mark.slow
 def test_random_edits_are_all_answered_and_none_raises():
     """Whatever is typed, every part that can come comes, and is plain data."""
     said = []
@@ -474,7 +476,7 @@ def test_random_edits_are_all_answered_and_none_raises():
 # -- the history
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_two_versions_side_by_side_hold_all_that_differs(seed):
     """Where the shown lines of one are replaced by those of the other, it is the other."""
     chance = random.Random(seed)
@@ -615,7 +617,7 @@ def test_an_edits_words_count_and_name_a_line_of_the_kernel():
     assert change_between("a\n", "b\n mad c\n") == "line 2 is now mad c, and 1 more line"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_what_is_said_of_a_version_is_true(seed):
     """The law: after random edits, also of comments, spaces and empty lines."""
     chance = random.Random(seed)

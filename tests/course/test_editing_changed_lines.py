@@ -4,6 +4,7 @@ import random
 import re
 
 import pytest
+from conftest import by_day, seeds
 
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.editing.answering import AnswerHere
@@ -229,7 +230,7 @@ def mutants(line: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_of_new_lines_with_one_mistake_that_line_is_named(seed):
     """Whatever the step, the line and the mistake; the other new lines are right, or missing."""
     chance = random.Random(seed)
@@ -243,7 +244,7 @@ def test_of_new_lines_with_one_mistake_that_line_is_named(seed):
     assert number in map(int, re.findall(r"\d+", named)), (lines, named)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_of_a_correct_kernel_the_changed_line_is_named(seed):
     """Lines deleted, doubled, moved away or changed, anywhere in the loop."""
     chance = random.Random(seed)
@@ -264,9 +265,7 @@ def test_of_a_correct_kernel_the_changed_line_is_named(seed):
     assert fault is None or abs(fault.line - at - 1) <= 1, (act, lines[at], fault)
 
 
-@pytest.mark.few(2)
-@pytest.mark.slow
-@pytest.mark.parametrize("step", LACKS)
+@pytest.mark.parametrize("step", by_day(LACKS, 2))
 def test_right_lines_are_never_blamed(step):
     """A kernel that is only incomplete."""
     for some in {0, len(LACKS[step]) // 2}:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from conftest import by_day, seeds
 
 import cypresskit as ck
 from cypresskit.editing import edit_history, supervisor, workbench
@@ -169,7 +170,7 @@ def talk(tmp_path):
 # -- it never gets stuck
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path, monkeypatch):
     """The law: texts, deaths, hangs, failed starts, late answers, pages that are gone, files that
     can't be written, in any order; then everybody works, and the last text is answered to its end.
@@ -353,7 +354,6 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
     assert talk.troubles() == [trouble]
 
 
-@pytest.mark.slow
 def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_path):
     """With the process itself, killed while it begins and while it works."""
     path = tmp_path / "my.il"
@@ -432,7 +432,7 @@ def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
     assert talk.talk.text == OTHER
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, talk):
     """The law: whether the conversation looked in between, and the page showed what it saw."""
     chance = random.Random(seed)
@@ -555,7 +555,7 @@ def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_los
     assert not talk.troubles(), "a draft that was made of the file's text was changed in one place"
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_an_unsent_text_is_acknowledged_only_where_it_is_written(seed, tmp_path, monkeypatch):
     """The law: the page then deletes its only copy. The history may be one that can't be written,
     the file, too; Python may end; other workbenches may write; and a page tries again.
@@ -606,7 +606,7 @@ def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
         assert edits.fastest(64).text == mine.text
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     """Each adds, in any order; whoever reads it then finds all of it."""
     rng = random.Random(seed)
@@ -624,7 +624,7 @@ def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     assert found.fastest(64, 30.0) is None
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     seed, tmp_path, monkeypatch
 ):
@@ -677,7 +677,6 @@ def save_notebook(path, outputs):
     path.write_text(json.dumps({"cells": [{"source": ""}, *({"outputs": o} for o in outputs)]}))
 
 
-@pytest.mark.slow
 def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(tmp_path, monkeypatch):
     """A notebook's cells are run in a folder whose history keeps some of the steps, and each is
     saved with what that history keeps, or else with what it was saved with. A workbench opens with
@@ -812,9 +811,7 @@ def test_a_speed_that_the_history_knows_comes_at_once(talk, n, speeds, monkeypat
     assert [message["gflops"] for message in talk.said if "gflops" in message] == speeds
 
 
-@pytest.mark.slow
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", ["00", "own"])
+@pytest.mark.parametrize("name", by_day(["00", "own"], 1))
 def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     """Neither the text that it begins with, nor one that came with a link."""
     monkeypatch.chdir(tmp_path)

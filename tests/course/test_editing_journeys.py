@@ -2,6 +2,7 @@
 
 import pytest
 from answers import planted
+from conftest import by_day
 
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -28,9 +29,7 @@ CHECKS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.few(3)
-@pytest.mark.parametrize("step", CHECKS)
+@pytest.mark.parametrize("step", by_day(CHECKS, 3))
 def test_the_workbench_saves_what_the_check_passes(step):
     """A text of the catalog, too, which the check doesn't pass."""
     answers = {check.__name__: (check, *rest) for check, *rest in planted().items()}

@@ -6,6 +6,7 @@ import re
 import time
 
 import pytest
+from conftest import seeds
 
 import cypresskit as ck
 from cypresskit.editing import step_files, workbench
@@ -210,7 +211,7 @@ class Reader:
         self.open()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_the_history_and_the_notebook_say_how_many_lines_were_shown(seed, tmp_path, monkeypatch):
     """The law of the button: after any presses, edits, restarts and moves of the notebook."""
     chance = random.Random(f"{seed} {random.random()}")  # `--new` draws others

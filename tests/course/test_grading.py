@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 from copy import deepcopy
+from itertools import product
 from pathlib import Path
 
 import hand_ins
 import nbformat
 import pytest
-from conftest import LACKING, ROOT
+from conftest import LACKING, ROOT, by_day, seeds
 
 from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work
@@ -274,9 +275,9 @@ def open_folder():
         yield Path(folder)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("user", [os.getuid(), ORDINARY])
-@pytest.mark.parametrize("where", ["sandbox", "process"])
+@pytest.mark.parametrize(
+    ("user", "where"), by_day(product([os.getuid(), ORDINARY], ["sandbox", "process"]), 1)
+)
 def test_an_answer_gets_no_more_memory_or_time(user, where, open_folder):
     """By the system's means, tried by root and by an ordinary user, in a sandbox and without."""
     if where == "sandbox" and not find_sandbox():
@@ -302,7 +303,7 @@ ODD = (
 VALUES = (
     "ck.teach.registers.check_chip(my_chip)",
     "ck.teach.contest.check_entry(mine)",
-    pytest.param("ck.teach.contest.check_chip(chip)", marks=pytest.mark.slow),
+    "ck.teach.contest.check_chip(chip)",
     HALF,
     "ck.teach.bus.check_seconds(seconds)",
     "ck.teach.bundles.check_sum(sum_of_16)",
@@ -376,9 +377,7 @@ def test_grades_are_the_same_when_made_again(server):
         assert len({judged(server, some, seed=seed) for _ in range(2)}) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.few(2)
-@pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", by_day(book.sources(BOOK), 2), ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points(path, server):
     made = book.solved(book.read(path)).cells
     cells = [cell.source for cell in made if cell.cell_type == "code"]
@@ -468,7 +467,6 @@ def rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
 def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     out = tmp_path / "out"
@@ -514,7 +512,6 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert cli.main(command) == 1 and "lacks a column" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_so(
     submitted, tmp_path, capsys, monkeypatch
 ):
@@ -555,7 +552,7 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_every_entry_is_accounted_for(seed, tmp_path):
     chance = random.Random(seed)
     folder = tmp_path / "in"
@@ -615,7 +612,7 @@ NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf"
 
 
 @pytest.mark.usefixtures("sandbox")
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("part", [0, 1])
 def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
@@ -785,8 +782,9 @@ print(ck.teach.bus.check_seconds(AnswerSource([CELL], "seconds")))
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("how", ["--user", "--target", "checkout", "--system-site-packages"])
+@pytest.mark.parametrize(
+    "how", by_day(["--user", "--target", "checkout", "--system-site-packages"], 1)
+)
 def test_a_right_answer_is_right_however_the_package_was_installed(how, tmp_path):
     """In folders of links, without a network."""
     user = tmp_path / f"lib/{VERSION}/site-packages"

@@ -11,6 +11,7 @@ from html import escape, unescape
 
 import hand_ins
 import pytest
+from conftest import seeds
 
 from cypresskit.cli import cmd_grade
 from cypresskit.grading import course, gradebook, handout, judging, review
@@ -66,7 +67,7 @@ CONTENTS = "0", "=1+1", "<b>", "$\\beta \\times$", "def f(", "![](attachment:a.p
 
 
 @pytest.mark.parametrize("form", FORMS[:2])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_whatever_differs_is_shown_in_its_place(seed, form):
     """A cell that is changed, or a new one of any kind, in any place."""
     chance = random.Random(seed)

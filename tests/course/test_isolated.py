@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answers import planted
-from conftest import find_function
+from conftest import by_day, find_function
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -250,11 +250,10 @@ def test_what_an_answer_writes_appears_nowhere(capfd):
 # -- in the notebook's own process, as in a browser
 
 
-@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "check",
     # but lesson 13's, of a kernel in CUDA: numba's simulator is only on in a process of its own
-    [check for check in planted() if check.__name__ != "check_product"],
+    by_day((check for check in planted() if check.__name__ != "check_product"), 6),
     ids=lambda check: f"{check.__module__.split('.')[-2]}-{check.__name__}",
 )
 def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, capsys):

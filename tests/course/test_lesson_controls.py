@@ -6,7 +6,7 @@ import re
 from itertools import product
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, by_day
 
 from cypresskit import draw
 from cypresskit.teach.bindings import find_needed_cells
@@ -31,9 +31,7 @@ CONTROLS = [
 ]
 
 
-@pytest.mark.few(1)
-@pytest.mark.slow
-@pytest.mark.parametrize(("path", "place"), CONTROLS)
+@pytest.mark.parametrize(("path", "place"), by_day(CONTROLS, 1))
 def test_a_control_shows_numbers_for_each_of_its_settings(path, place, monkeypatch):
     """A lesson's own code is run, no further than its control needs."""
     code, offered, names = statements(path), [], dict[str, object]()

@@ -5,6 +5,7 @@ import re
 from html import unescape
 
 import pytest
+from conftest import seeds
 
 import cypresskit as ck
 
@@ -22,7 +23,7 @@ def random_rows(seed: int) -> list[list]:
     return [[f"row {n}", *(make() for make in columns)] for n in range(rng.randint(1, 7))]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_a_number_stands_under_a_number_and_is_what_was_given(seed):
     """To three digits of its column's largest, in text and HTML."""
     rows = random_rows(seed)

@@ -185,7 +185,6 @@ HEIGHTS = """() => [...document.querySelectorAll(".jp-OutputArea-output")].map(
     area => [area.getBoundingClientRect().height, area.innerText])"""
 
 
-@pytest.mark.notebook
 def test_a_page_of_a_run_notebook_shows_something_of_every_widget_without_a_network(
     browser, tmp_path
 ):

@@ -7,12 +7,13 @@ import re
 from fractions import Fraction
 from importlib import import_module
 from inspect import signature
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from answers import planted
-from conftest import find_function
+from conftest import by_day, find_function
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -79,8 +80,7 @@ EACH = [
     pytest.param(
         check,
         step,
-        marks=[pytest.mark.slow] * (check in SIMULATES or launches(check))
-        + [pytest.mark.nightly] * (launches(check) and step == 1),
+        marks=[pytest.mark.nightly] * (launches(check) and step == 1),
         id=f"{check.__module__.split('.')[-2]}-{check.__name__}-{step}",
     )
     for check in CHECKS
@@ -157,9 +157,9 @@ def test_a_hint_says_only_what_is_true_where_other_calls_fail():
     assert "(1 of 3 calls is right: f(2).)" in judged(lambda x: 7 + 0 // x).hint
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("mode", ["ps", "cs"])
-@pytest.mark.parametrize("check", [check for check in CHECKS if launches(check)])
+@pytest.mark.parametrize(
+    ("check", "mode"), by_day(product(filter(launches, CHECKS), ["ps", "cs"]), 4)
+)
 def test_a_kernel_of_the_other_mode_gets_a_verdict(check, mode):
     verdict = check(f"il_{mode}_2_0\nend\n")
     assert not verdict.right and not verdict.is_broken, verdict

@@ -7,6 +7,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from conftest import seeds
 
 from cypresskit.isolated.serving import CellError, Server
 from cypresskit.teach import bindings, check
@@ -97,7 +98,7 @@ def made_here(cells: list[str], name: str):
         return f"{error}"
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_a_cell_that_ran_in_a_notebook_gives_the_same_answer_or_names_the_magic(
     seed, run_there, capsys, monkeypatch, tmp_path
 ):

@@ -104,7 +104,6 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     )
 
 
-@pytest.mark.slow
 def test_an_answer_that_ends_python_ends_a_copy(capsys):
     verdict = start.check_peak(lambda *_: print("before") or os.kill(os.getpid(), signal.SIGKILL))
     assert verdict.message == f"`{PEAK}` crashes Python (SIGKILL)."

@@ -7,7 +7,7 @@ import re
 from math import gcd
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, seeds
 
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.teach.answer_source import AnswerSource
@@ -28,7 +28,7 @@ def test_a_whole_number_matches_only_itself():
     assert not _is_equal(2_000_001, 2_000_000)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_a_random_case_is_like_those_that_are_shown(seed):
     rng = random.Random(seed)
     step = rng.choice([1, 7, 64])
@@ -53,7 +53,7 @@ def hint(right, wrong, *cases: tuple) -> str:
     return formula(right, *cases).judged(wrong).hint
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_a_constant_factor_and_a_wrong_rounding_are_told(seed):
     """Whatever the formula."""
     rng = random.Random(seed)

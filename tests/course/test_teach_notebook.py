@@ -61,7 +61,6 @@ def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys
     assert not left
 
 
-@pytest.mark.slow
 def test_importing_changes_nothing_in_ipython_and_load_does():
     """In a new Python: what IPython has before `ck.teach` is imported, after, and after load()."""
     code = """

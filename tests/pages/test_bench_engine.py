@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 import wasmtime
-from conftest import SIX
+from conftest import SIX, by_day, seeds
 from numba import njit
 from numba.core.dispatcher import Dispatcher
 from test_il_fused import differences as fused_differences
@@ -20,7 +20,6 @@ from cypresskit.timing.simulate import forget_reports
 from tools.bench_page import cypresskit_native as provider
 from tools.bench_page import engine_file, missing_math
 
-pytestmark = pytest.mark.slow  # the module is compiled first
 PAGE = 1 << 16  # bytes, of WebAssembly's memory
 SIZES = 64, 200  # of the launches: one whole number of blocks, and one that leaves some over
 
@@ -131,8 +130,7 @@ def both(monkeypatch):
     forget_reports()
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("kernel", SIX)
+@pytest.mark.parametrize("kernel", by_day(SIX, 3))
 def test_all_bytes_are_the_same(kernel, both):
     for n in SIZES:
         simulate(kernel, n)
@@ -176,7 +174,7 @@ def test_where_integers_have_32_bits_entries_get_those_of_64(kernel, both, monke
     assert both == []
 
 
-@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.parametrize("seed", seeds(1))
 def test_fused_multiply_adds_are_rounded_once(seed):
     """Of any bits, and where the sum nearly cancels the product, also near the limits of the
     exponent.

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from conftest import JS, SIX, SIZE
+from conftest import JS, SIX, SIZE, by_day, seeds
 from pages import axe_finds, require
 from random_edits import edited
 
@@ -201,7 +201,6 @@ def answers(job: dict) -> list[dict]:
     return json.loads(json.dumps(messages))
 
 
-@pytest.mark.slow
 def test_page_and_notebook_answer_alike_to_the_last_digit(opened):
     """Faults, bundles, verdicts, findings, terms, clocks and costs."""
     kinds = set()
@@ -215,7 +214,6 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(opened):
     assert kinds >= {"code", "verdict", "clocks", "replay", "costs", "done"}
 
 
-@pytest.mark.slow
 def test_the_sites_compiled_kernels_compute_the_interpreters_bits(opened):
     run_python(opened, COMPILED.format(names=SIX))
     opened.wait_for_function("reports.length")
@@ -257,7 +255,6 @@ watch("cypresskit.timing.costs", "_measure")
 """
 
 
-@pytest.mark.slow
 def test_what_the_page_opens_with_is_timed_with_the_site(bench, page):
     """Nothing is compiled or simulated until a text is changed. The last step first: a step
     continues with the reader's kernel of an earlier one.
@@ -274,7 +271,6 @@ def test_what_the_page_opens_with_is_timed_with_the_site(bench, page):
     page.wait_for_function("reports.includes('_run_passes')")
 
 
-@pytest.mark.slow
 def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page, tab):
     open_bench(page, f"{bench}?step=01a")
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
@@ -305,7 +301,6 @@ def type_endless(page) -> None:
     page.wait_for_timeout(300)  # the worker has begun with it
 
 
-@pytest.mark.slow
 def test_a_text_that_never_ends_is_stopped_and_stays(bench, page):
     """Without a newer one it isn't checked again until it is edited."""
     open_bench(page, f"{bench}?step=00", "costs")
@@ -318,9 +313,7 @@ def test_a_text_that_never_ends_is_stopped_and_stays(bench, page):
     wait_for_part(page, "verdict")
 
 
-@pytest.mark.slow
-@pytest.mark.few(1)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(1))
 def test_what_is_typed_around_a_restart_is_of_one_reader(seed, bench, page):
     """A new worker answers the newest text, and the editor keeps its focus. Whenever it is typed,
     nothing says that the text was changed elsewhere, and the history holds what was checked.
@@ -366,9 +359,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.few(1)  # it lacks all of them
-@pytest.mark.parametrize("lack", sorted(BROKEN, key=len, reverse=True))
+@pytest.mark.parametrize("lack", by_day(BROKEN, 1))
 def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     """It is checked, and there after a reload in the middle of a word."""
     page = tab(BROKEN[lack])
@@ -389,7 +380,6 @@ WebAssembly.compileStreaming = async () => { throw new WebAssembly.CompileError(
 """
 
 
-@pytest.mark.slow
 def test_a_browser_that_cannot_compile_python_gets_a_sentence_and_another_way(bench, tab):
     page = tab(OLD_COMPILER)
     page.goto(bench)
@@ -398,7 +388,6 @@ def test_a_browser_that_cannot_compile_python_gets_a_sentence_and_another_way(be
     assert "can't run the workbench" in status and "install" in status and "0x1f" in status
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "lack", ["WebAssembly", "DecompressionStream", "Navigator.prototype.locks"]
 )
@@ -413,7 +402,6 @@ def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
     assert not page.workers
 
 
-@pytest.mark.slow
 def test_it_is_accessible_on_screens_of_both_sizes(opened):
     for width, height, scheme in ((1366, 768, "light"), (390, 844, "dark")):
         opened.set_viewport_size({"width": width, "height": height})
@@ -422,7 +410,6 @@ def test_it_is_accessible_on_screens_of_both_sizes(opened):
         assert not axe_finds(opened)
 
 
-@pytest.mark.slow
 def test_a_second_tab_says_where_texts_are_saved(site, opened):
     second = opened.context.new_page()
     open_bench(second, f"{site}/bench/")
@@ -430,7 +417,6 @@ def test_a_second_tab_says_where_texts_are_saved(site, opened):
     second.close()
 
 
-@pytest.mark.slow
 def test_a_second_tab_takes_no_text_from_the_first(bench, tab):
     """Neither what is typed there, nor the kernel of a link, which a reload there shows again."""
     first, second = tab(""), tab("")
@@ -452,7 +438,6 @@ def test_a_second_tab_takes_no_text_from_the_first(bench, tab):
 PACK = "async text => (await import(new URL('page.js', location.href).href)).pack(text)"
 
 
-@pytest.mark.slow
 def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench, opened, tab):
     for hostile in ("?step=99#text=" + "A" * 5000, "#%"):
         assert_shown(tab(""), f"{bench}{hostile}", STEPS[bench_page.NEWCOMER].starter)
@@ -462,7 +447,6 @@ def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench,
     assert opened.evaluate("location.hash") == ""
 
 
-@pytest.mark.slow
 def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     """What is typed after it stays; the text before it is in the history."""
     reference = starter_text(STEPS["01a"].reference)
@@ -491,7 +475,6 @@ OPEN = """step => new Promise((go) => {
 })"""
 
 
-@pytest.mark.slow
 def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
     """Each kernel of the first page has the speed of the list of ideas. A reader's text of a step
     stays in its own file.
@@ -608,7 +591,6 @@ SERVERS = [(Plain, "script"), (Strict, "policy")]
 SERVERS += [(Gone, "network"), (Failing, "network"), (Cut, "network")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("query", ["", "?embed"])
 @pytest.mark.parametrize(("server", "problem"), SERVERS)
 def test_a_server_that_a_browser_refuses_is_named(server, problem, query, folder, page):
@@ -620,7 +602,6 @@ def test_a_server_that_a_browser_refuses_is_named(server, problem, query, folder
         assert page.locator("#status button").is_visible() == (problem == "network")
 
 
-@pytest.mark.slow
 def test_what_didnt_arrive_comes_when_asked_again(folder, page):
     with served(folder) as address:
         page.route("**/library.zip.gz", lambda route: route.abort())

@@ -5,11 +5,12 @@ import random
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from conftest import JS, ROOT
+from conftest import JS, ROOT, by_day, seeds
 from pages import axe_finds
 
 from cypresskit import published, today
@@ -48,7 +49,6 @@ def soup(site):
 # -- its kernels and numbers
 
 
-@pytest.mark.slow
 def test_every_number_of_a_step_is_simulated(soup):
     for name, shown in kernels.KERNELS.items():
         step = soup.find(id=name)
@@ -61,7 +61,6 @@ def test_every_number_of_a_step_is_simulated(soup):
         assert most.span.text == numbers.UNITS[report.bound] if most else report.bound == "latency"
 
 
-@pytest.mark.slow
 def test_speeds_are_those_of_the_one_list():
     listed = {idea.launch: idea.gflops for idea in IDEAS} | {
         launch: figure.gflops for launch, figure in FIGURES.items()
@@ -79,7 +78,6 @@ def test_the_text_states_no_speed_of_its_own():
     assert "{" in TEXT and numbers.filled("{paper():,}") == "2,014"
 
 
-@pytest.mark.slow
 def test_beside_the_record_stands_the_model_timed_as_its_authors_did(soup):
     text = soup.find(id="measured").get_text()
     paper = published.kernel("sgemm_tn")
@@ -101,7 +99,7 @@ def test_a_diff_makes_the_kernel_of_the_kernel_before(name):
     assert {row for sign, row in rows if sign == "-"} <= {*kernels.lines(texts[0], shown.part)}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_other_registers_are_no_difference(seed):
     """Only what they hold counts."""
     chance = random.Random(seed)
@@ -215,7 +213,6 @@ def test_the_race_ends_in_the_order_of_the_speeds():
 # -- the page
 
 
-@pytest.mark.slow
 def test_it_is_short(site):
     """Without code, and numbers alone."""
     body = BeautifulSoup((site / "index.html").read_bytes(), "html.parser").body
@@ -224,7 +221,6 @@ def test_it_is_short(site):
     assert len(re.findall(r"\S*[A-Za-z]\S*", body.get_text(" "))) < 1500
 
 
-@pytest.mark.slow
 def test_a_link_to_it_has_a_preview(soup, site):
     tags = {tag.get("property"): tag["content"] for tag in soup.select("meta[property]")}
     assert tags["og:title"] == soup.h1.text and tags["og:url"] == "https://ada.github.io/kit/"
@@ -232,7 +228,6 @@ def test_a_link_to_it_has_a_preview(soup, site):
     assert (site / "climb/preview.png").stat().st_size > 10_000
 
 
-@pytest.mark.slow
 def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -246,7 +241,6 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     context.close()
 
 
-@pytest.mark.slow
 def test_a_still_is_as_high_as_its_picture(site):
     """On a phone, too: no screen's height cuts it, and panels stand two in a row."""
     made = json.loads((site / "climb/pictures.json").read_text())
@@ -259,7 +253,6 @@ def test_a_still_is_as_high_as_its_picture(site):
     assert 1.3 * two < four
 
 
-@pytest.mark.slow
 def test_it_plays_from_a_folder_and_is_light(site, page):
     """With all its pictures, in fewer bytes than a photograph has."""
     loaded, problems = set(), []
@@ -273,7 +266,6 @@ def test_it_plays_from_a_folder_and_is_light(site, page):
     assert not problems and page.locator("figure [data-advised]").count() == 0
 
 
-@pytest.mark.slow
 def test_from_a_folder_try_it_says_why_it_cant(site, page):
     """At the step, where the reader is."""
     page.set_viewport_size({"width": 1366, "height": 768})
@@ -284,7 +276,6 @@ def test_from_a_folder_try_it_says_why_it_cant(site, page):
     assert page.locator(".bench").count() == 0 and page.url.endswith("/index.html")
 
 
-@pytest.mark.slow
 def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page):
     """With all its pictures; the workbench has its own files (see the tests of its page)."""
     page.set_viewport_size({"width": 1366, "height": 768})
@@ -300,7 +291,6 @@ def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page)
     assert "error" not in page.evaluate(fonts)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("width", "height", "scheme"), SIZES)
 def test_everybody_can_read_it(width, height, scheme, site, page):
     page.set_viewport_size({"width": width, "height": height})
@@ -319,7 +309,6 @@ def play_all(page) -> None:
         stage.locator("cypresskit-picture > [data-ready]").wait_for(state="attached")
 
 
-@pytest.mark.slow
 def test_a_link_leads_to_its_step(site, page):
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{(site / 'index.html').as_uri()}?step=37")
@@ -329,7 +318,6 @@ def test_a_link_leads_to_its_step(site, page):
     page.wait_for_function(near)
 
 
-@pytest.mark.slow
 def test_a_dot_leads_to_its_step(site, page):
     """Though pictures on the way change their height."""
     page.set_viewport_size({"width": 1366, "height": 768})
@@ -342,7 +330,6 @@ def test_a_dot_leads_to_its_step(site, page):
         assert page.evaluate(near, name), name
 
 
-@pytest.mark.slow
 def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{(site / 'index.html').as_uri()}?step=lds")
@@ -358,7 +345,6 @@ def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
     assert page.locator("#here").inner_text() == ""
 
 
-@pytest.mark.slow
 def test_without_a_network_try_it_says_so(site, page):
     """Until the workbench has come once. Once the network is back, pictures come."""
     page.set_viewport_size({"width": 1366, "height": 768})
@@ -378,7 +364,6 @@ def test_without_a_network_try_it_says_so(site, page):
         page.locator("[id='compute'] [data-ready]").first.wait_for(state="attached")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["no network", "no page"])
 @pytest.mark.parametrize("then", ["03", "12"])
 def test_a_workbench_that_did_not_arrive_comes_when_it_is_asked_for_again(
@@ -414,7 +399,6 @@ def own_page(browser):
 IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
 
 
-@pytest.mark.slow
 def test_a_copied_link_leads_to_its_step(site, page):
     """On a phone, where the workbench isn't opened."""
     page.set_viewport_size({"width": 390, "height": 844})
@@ -450,7 +434,6 @@ def test_try_it_opens_the_shown_kernel():
             assert launch == shown.launch
 
 
-@pytest.mark.slow
 def test_after_a_success_a_link_opens_the_next_step(site, page):
     """In the frame that is there, whose Python goes on."""
     loaded = []
@@ -480,7 +463,6 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
     assert len(loaded) == 1
 
 
-@pytest.mark.slow
 def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(site, own_page):
     """Back, forward, and the page again; a link within the page closes nothing."""
     page = own_page
@@ -534,7 +516,6 @@ def show_workbench(route) -> None:
     route.fulfill(body=body, content_type="text/html")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("by", ["tap", "keys"])
 def test_the_first_touch_answers(by, site, browser):
     """At once, on a phone, from a folder, without anything else that is loaded."""
@@ -558,9 +539,7 @@ def test_the_first_touch_answers(by, site, browser):
     context.close()
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("width", [390, 768])
-@pytest.mark.parametrize("name", pictures.PICTURES)
+@pytest.mark.parametrize(("name", "width"), by_day(product(pictures.PICTURES, [390, 768]), 3))
 def test_no_label_covers_another_on_a_narrow_page(name, width, show):
     page = show(pictures.PICTURES[name].make())
     place = "name => Object.assign(document.body, {className: 'cypresskit stage'}).dataset.picture"

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from conftest import close_at_script_errors
+from conftest import by_day, close_at_script_errors
 from pages import axe_finds
 
 import cypresskit as ck
@@ -100,7 +100,6 @@ def test_each_statement_is_of_this_text_or_looks_old(begin, page):
     assert seen["looks"] > 200
 
 
-@pytest.mark.proof
 def test_all_statements_come_for_the_last_text(begin, page):
     """Nothing stays old once all answers are there: then each says the stamp of the text."""
     begin()
@@ -271,8 +270,7 @@ def test_a_step_opens_its_panels_and_no_other(begin, page, step):
         assert button.get_attribute("aria-expanded") == str(not before).lower()
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", by_day(STEPS, 4))
 def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, page, step):
     """1366 x 768 less the browser's bars: 1366 x 657; JupyterLab leaves 934 x 535 of it."""
     begin()

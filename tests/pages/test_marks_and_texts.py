@@ -3,7 +3,7 @@ lie inside their figure, and no two texts overlap.
 """
 
 import pytest
-from conftest import JS
+from conftest import JS, by_day
 from pages import IN_LESSONS, VIEWS, at
 
 from tools import gallery
@@ -14,8 +14,7 @@ PICTURES |= {f"{name} in its lesson": make for name, make in IN_LESSONS.items()}
 PLAYERS = [name for name in PICTURES if name not in (*CHARTS, "explore", "lds_pitch")]
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("name", PLAYERS)
+@pytest.mark.parametrize("name", by_day(PLAYERS, 5))
 def test_marks_lie_inside_their_picture_and_no_texts_overlap(name, show):
     player = PICTURES[name]()
     page = show(player)

@@ -14,9 +14,6 @@ from pages import axe_finds
 from tools.gallery import VIEWS, read_lesson
 from tools.site import faults
 
-pytestmark = pytest.mark.notebook
-
-
 #: The command of `make docs`, which takes the parts that run Python from a site that has them.
 BUILD = """
 import shutil, sys

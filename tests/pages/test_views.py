@@ -22,9 +22,8 @@ def test_every_view_is_on_the_site():
 # -- in the browser
 
 
-@pytest.mark.clock
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
-def test_values_travel_unless_motion_is_reduced(motion, page, show):
+def test_values_travel_unless_motion_is_reduced(motion, clock, page, show):
     """By a clock that the test holds, so that it doesn't matter how long a frame takes here. What
     stands still meanwhile is copied, and looks as it would if it were painted.
     """
@@ -67,12 +66,11 @@ def assert_legible(page, last: int) -> None:
         assert high <= 620 or width < 640, f"{high} pixels high at {width} x {height}"
 
 
-PROVEN = pytest.param("wavefronts", marks=pytest.mark.proof)
 #: With scenes, and a long listing: the player is one for all views.
 OTHERS = ["lds_transpose", pytest.param("bundles in its lesson", marks=pytest.mark.nightly)]
 
 
-@pytest.mark.parametrize("name", [PROVEN, *OTHERS])
+@pytest.mark.parametrize("name", ["wavefronts", *OTHERS])
 def test_in_the_browser(name, saved, show):
     """A page shows its tracks at chosen steps, plays, can be read in any window and by anybody,
     fits 400 pixels, and reads out each frame.

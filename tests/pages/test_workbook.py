@@ -174,7 +174,6 @@ def test_what_each_lesson_gave_is_kept_when_another_fails(tmp_path, monkeypatch,
     assert ran.read_text() == "0"
 
 
-@pytest.mark.slow
 def test_what_a_cell_may_do_in_a_page(running):
     """It asks, writes files, and ends when it is stopped, which says what is left."""
 
@@ -190,7 +189,6 @@ def test_what_a_cell_may_do_in_a_page(running):
     assert run("print(open('mine.txt').read(), 'x' in globals())") == ["kept False\n", "ok"]
 
 
-@pytest.mark.slow
 def test_what_a_full_store_refuses_stays_and_is_stored_later(running):
     """Also after a restart of Python."""
     contents, line = f"{APP}.serviceManager.contents", running.locator("#cypresskit-kernel")
@@ -208,7 +206,6 @@ def test_what_a_full_store_refuses_stays_and_is_stored_later(running):
     assert [evaluate(running, held, name) for name in ("late.txt", "mine.txt")] == ["kept", "now"]
 
 
-@pytest.mark.slow
 def test_a_file_whose_change_is_noticed_while_python_begins_is_there(running):
     """The notice of what the Python before has saved may come late."""
     assert evaluate(running, RUN, "open('mine.txt', 'w').write('kept')")[1] == "ok"
@@ -230,7 +227,6 @@ def test_a_file_whose_change_is_noticed_while_python_begins_is_there(running):
     assert evaluate(running, RUN, "print(open('mine.txt').read())") == ["kept\n", "ok"]
 
 
-@pytest.mark.slow
 def test_a_python_that_ends_between_two_cells_says_so(running):
     assert evaluate(running, RUN, "x = 1")[1] == "ok"
     running.workers[-1].evaluate("() => setTimeout(() => { throw new Error('killed') })")
@@ -240,7 +236,6 @@ def test_a_python_that_ends_between_two_cells_says_so(running):
     assert evaluate(running, RUN, "print('x' in globals())") == ["False\n", "ok"]
 
 
-@pytest.mark.slow
 def test_without_a_network_a_stopped_python_says_what_it_needs(running):
     running.context.set_offline(True)
     try:
@@ -254,7 +249,6 @@ def test_without_a_network_a_stopped_python_says_what_it_needs(running):
     assert evaluate(running, RUN, "print(open('mine.txt').read())") == ["kept\n", "ok"]
 
 
-@pytest.mark.slow
 def test_a_launch_of_a_lesson_is_read_from_the_site_and_another_is_simulated(running):
     fetched = []
     running.on("requestfinished", lambda request: fetched.append(request.url))
@@ -268,7 +262,6 @@ def test_a_launch_of_a_lesson_is_read_from_the_site_and_another_is_simulated(run
     assert len(others) <= 1, "the kernel's compiled code alone, which the bench's steps share"
 
 
-@pytest.mark.slow
 def test_a_file_that_is_changed_elsewhere_reaches_python(running):
     model = {"type": "file", "format": "text", "content": "from the editor"}
     save = f"(model) => {APP}.serviceManager.contents.save('other.txt', model)"
@@ -277,7 +270,6 @@ def test_a_file_that_is_changed_elsewhere_reaches_python(running):
     assert evaluate(running, RUN, "print(open('other.txt').read())")[0] == "from the editor\n"
 
 
-@pytest.mark.slow
 def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, running):
     assert evaluate(running, RUN, "open('mine.txt', 'w').write('first')")[1] == "ok"
     second = opened(running.context)
@@ -290,7 +282,6 @@ def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, running):
     assert evaluate(running, RUN, "print(open('mine.txt').read())")[0] == "first\n"
 
 
-@pytest.mark.slow
 def test_a_lesson_runs_is_kept_and_is_graded(site, reader, tmp_path):
     """It shows and gives what its file holds, beside no list of files; what a reader writes is
     there after a reload, and in what the command grades.
@@ -330,7 +321,6 @@ Object.defineProperty(window, "cypresskitApp", {get: () => app, set: (started) =
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("script", ["", LOST], ids=["opened", "lost"])
 def test_a_link_shows_its_lesson_and_python_begins_for_it_alone(script, site, reader):
     """Though JupyterLab restores the lessons of the last visit."""
@@ -346,7 +336,6 @@ def test_a_link_shows_its_lesson_and_python_begins_for_it_alone(script, site, re
     assert reader.evaluate(f"{APP}.shell.currentWidget.context.path").startswith("01")
 
 
-@pytest.mark.slow
 def test_on_a_phone_the_start_page_stays_and_offers_what_works_there(site, reader):
     loaded = []
     reader.on("request", lambda request: loaded.append(request.url))
@@ -362,7 +351,6 @@ def test_on_a_phone_the_start_page_stays_and_offers_what_works_there(site, reade
     assert not axe_finds(reader)
 
 
-@pytest.mark.slow
 def test_the_start_page_says_what_a_browser_lacks(site, reader):
     reader.add_init_script("delete WebAssembly.compileStreaming")
     reader.goto(f"{site}/?lesson=01")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import hostile
 import ipywidgets
 import pytest
+from conftest import by_day
 from pages import view
 
 import cypresskit as ck
@@ -117,8 +118,7 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     assert stage.evaluate("() => document.documentElement.scrollWidth") < 3000
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("view", hostile.PICTURES)
+@pytest.mark.parametrize("view", by_day(hostile.PICTURES, 3))
 def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
     """And its text form can be printed."""
     picture = hostile.PICTURES[view](hostile.TEXT)
@@ -176,8 +176,7 @@ KINDS = {name: lambda name=name: view(name) for name in ("register_block", "time
 }
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", by_day(KINDS, 3))
 def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
     """And the path is returned, also of a text, whatever kind of picture it is."""
     picture = KINDS[kind]()

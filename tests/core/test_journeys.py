@@ -1,0 +1,46 @@
+"""What README promises: answers get verdicts, a class its grades, a lesson runs in JupyterLab."""
+
+import csv
+import random
+
+import hand_ins
+import pytest
+from answers import planted
+from conftest import DAY
+
+from cypresskit import cli
+
+CHECKS = planted()
+LESSONS = sorted({check.__module__ for check in CHECKS})
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.split(".")[-2])
+def test_a_right_and_a_wrong_answer_get_their_verdicts(lesson):
+    """Of a check of each lesson, drawn anew each day."""
+    chance = random.Random(f"{DAY} {lesson}")
+    check = chance.choice([check for check in CHECKS if check.__module__ == lesson])
+    right, wrong = CHECKS[check]
+    assert check(right[0]).right
+    answer, words = chance.choice(wrong)
+    verdict = check(answer)
+    assert not verdict.right and not verdict.is_broken
+    assert all(word in str(verdict) for word in words)
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_class_of_two_gets_its_grades(tmp_path, capsys):
+    week, folder, out = tmp_path / "week", tmp_path / "in", tmp_path / "out"
+    assert cli.main(["handout", hand_ins.LESSON, "--to", str(week)]) == 0
+    hand_ins.hand_in(week, folder / "ada", hand_ins.solution())
+    hand_ins.hand_in(week, folder / "bob", ["n_balance = None"])
+    assert cli.main(["grade", str(folder), str(out)]) == 0
+    rows = csv.DictReader((out / "grades.csv").read_text(encoding="utf-8-sig").splitlines())
+    points = {row["student"]: float(row["total"] or 0) for row in rows}
+    assert points["ada"] > points["bob"] == 0
+    assert all((out / "feedback" / f"{student}.html").exists() for student in points)
+
+
+def test_a_lesson_runs_in_jupyterlab(lab, page):
+    lab.open(page, "09_bus.ipynb")
+    lab.run_all(page)
+    assert sum(map(len, lab.outputs(page))) > 10

@@ -1,0 +1,74 @@
+"""Charts in Chromium: no text on another or outside, keys, light and dark, guesses."""
+
+import pages
+import pytest
+from conftest import by_day
+
+import cypresskit as ck
+from cypresskit import draw
+from cypresskit.draw.published_charts import CHARTS
+
+CHARTS_SHOWN = {name: lambda name=name: draw.published(name) for name in CHARTS} | {
+    "climb": draw.climb,
+    "roofline": ck.teach.why_blocks.roofline,
+    "product": lambda: draw.product("sgemm_tn", 64),
+}
+#: Of the drawing that is seen: texts over texts or outside, and small letters, as painted.
+FAULTS = """() => {
+    const drawn = [...document.querySelectorAll("svg.ck-chart")]
+    const svg = drawn.find((one) => one.getClientRects().length)
+    const all = [...svg.querySelectorAll("text:not(.words)")]
+    const boxes = all.map((text) => [text.textContent, text.getBoundingClientRect()])
+    const whole = svg.getBoundingClientRect()
+    const found = []
+    boxes.forEach(([name, box], n) => {
+        if (box.left < whole.left - 1 || box.right > whole.right + 1) found.push(`outside: ${name}`)
+        const turned = all[n].hasAttribute("transform")
+        for (const [other, place] of boxes.slice(n + 1)) {
+            const apart = box.left > place.right - 1 || place.left > box.right - 1 ||
+                box.top > place.bottom - 4 || place.top > box.bottom - 4
+            if (!apart && !turned) found.push(`${name} on ${other}`)
+        }
+    })
+    const size = whole.width / svg.viewBox.baseVal.width
+    return size * 12 < 10.9 ? [...found, `letters of ${12 * size} pixels`] : found
+}"""
+
+
+@pytest.mark.parametrize("name", by_day(CHARTS_SHOWN, 4))
+def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, page):
+    """The image becomes part of the page; arrow keys go along a curve; light and dark."""
+    html = CHARTS_SHOWN[name]().page("")
+    for width in (1000, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.set_content(html)
+        page.locator("svg.ck-chart >> visible=true").wait_for()
+        assert page.evaluate(FAULTS) == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not pages.axe_finds(page)
+    page.emulate_media(color_scheme="dark")
+    assert not pages.axe_finds(page, "color-contrast")
+    if page.locator("[data-group]").count():
+        first = page.locator("[data-group] >> visible=true").first
+        first.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        assert first.locator(".now").count() == 1
+        assert first.locator(".now .words").is_visible()
+        page.keyboard.press("Tab")
+        assert not first.locator(".now .words").is_visible(), "it goes with the focus"
+
+
+def test_a_guess_is_answered_by_its_button(page):
+    """Nothing is given away before, by what is seen or by what is heard."""
+    guess = draw.Prediction("?", (), (1, 2), 10, "")
+    guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
+    chart = draw.line_chart({"speed": {1: 7, 2: 8}}, "b", "y", guess=guess, title="It is 8")
+    page.set_content(f"<!doctype html><body>{chart.to_html()}")
+    page.emulate_media(reduced_motion="reduce")
+    hidden = page.get_by_text("It is 8"), page.locator("svg.wide .end.later")
+    assert not any(one.is_visible() for one in hidden)
+    assert "8 at 2" not in page.locator("body").aria_snapshot()
+    page.get_by_role("button", name="Draw the result").click()
+    assert all(one.is_visible() for one in hidden)
+    assert "8 at 2" in page.locator("body").aria_snapshot()
