@@ -17,7 +17,7 @@ install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew
 
-.PHONY: help lab test rest whole coverage lint format oldest bench book released docs fuzz address clean distclean
+.PHONY: help lab test rest whole coverage lint format oldest bench book released docs fuzz mutants address clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -78,6 +78,9 @@ docs: $(VENV)/installed-tests  ## build the documentation as a site that works o
 
 fuzz: $(VENV)/installed-tests  ## the laws of all tests on new random programs, launches and examples; ARGS=tests/core/test_fuzz.py for some
 	$(tests) -q $(three) --new $$(date +%s) $(ARGS)
+
+mutants: $(VENV)/installed-tests  ## change the package in sixty random places, and print what its tests don't notice; for an hour of quiet
+	@$(bin)/python -m tools.mutants $(ARGS)
 
 address:  ## write the public address into README.md and pyproject.toml: URL=https://github.com/owner/cypresskit
 	@$(PYTHON) .ci/address $(URL)
