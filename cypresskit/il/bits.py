@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping
+from math import isinf
 
 SIGN = 0x80000000
 ONE, HALF, TWO = 0x3F800000, 0x3F000000, 0x40000000  # 1.0, 0.5 and 2.0
@@ -21,5 +22,11 @@ def number_bits(text: str) -> int:
     bare = text.lstrip("+-")
     if bare[:2].lower() == "0x" or bare.isdigit():
         value = int(bare, 16 if bare[:2].lower() == "0x" else 10)
-        return (-value if text.startswith("-") else value) & ALL
-    return struct.unpack("<I", struct.pack("<f", float(text.rstrip("fF"))))[0]
+        value = -value if text.startswith("-") else value
+        if not -SIGN <= value <= ALL:
+            raise OverflowError
+        return value & ALL
+    number = float(text.rstrip("fF"))
+    if isinf(number):
+        raise OverflowError
+    return struct.unpack("<I", struct.pack("<f", number))[0]

@@ -3,7 +3,7 @@
 import re
 
 from cypresskit.il.bits import NUMBER, number_bits
-from cypresskit.il.cursor import Line, count, end_of_line, parse_integer
+from cypresskit.il.cursor import Line, count, end_of_line
 from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import Opcode
 from cypresskit.il.program import LETTERS, Controls, Dest, Instruction
@@ -67,7 +67,7 @@ def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -
                 at,
             )
     elif op.name == "dcl_input_position_interp":
-        if (found := control.get("k", "")) not in POSITIONS:
+        if (found := control.get("k", "")).lower() not in POSITIONS:
             line.fail(f"expected `{op.name}({POSITIONS[0]})`, found `({found})`", at)
         register = read_register(line)
         if register.kind != "vWinCoord0":
@@ -149,9 +149,9 @@ def _literal_numbers(line: Line) -> tuple[int, ...]:
 def _bits(text: str, line: Line, at: int) -> int:
     """Return the 32-bit pattern of a number."""
     bare = text.lstrip("+-")
-    if bare[:2].lower() == "0x" or bare.isdigit():
-        parse_integer(bare, line, at)
+    is_whole = bare[:2].lower() == "0x" or bare.isdigit()
     try:
         return number_bits(text)
     except OverflowError:
-        return line.fail(f"`{text[:32]}` does not fit in a single-precision float", at)
+        room = "32 bits" if is_whole else "a single-precision float"
+        return line.fail(f"`{text[:32]}` does not fit in {room}", at)

@@ -1,10 +1,11 @@
 """Recognize what a reader writes who is used to C, and suggest what to write in IL.
 
-``suggest_statement`` takes a whole statement, ``suggest_operand`` an operand, and
-``suggest_operator`` the text after one. They are called only for text that isn't IL.
+``suggest_text`` takes a whole text, ``suggest_statement`` a statement, ``suggest_operand`` an
+operand, and ``suggest_operator`` the text after one. Only the first is called for IL, too.
 """
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 
@@ -43,7 +44,7 @@ STATEMENTS = {
     ),
     r"(ld|fetch|tex\w*)\b|.*=\s*([AB]|tex\w*|fetch|load|sample)\s*[\[(]": FETCH,
     r"(store|write|out)\b": "a result is stored by `mov o0, r10` or `mov g[r1.x], r10`",
-    r"(f?mac|dot|fmul|vfm\w*)\b": "a product is added to a sum by `mad r10, r2, r3, r10`",
+    r"(f?mac|dot|vfm\w*)\b": "a product is added to a sum by `mad r10, r2, r3, r10`",
     r"(inc|dec)\b": (
         "a counter is changed by `add r0.z, r0.z, l9.x`, with `dcl_literal l9, 1.0, 0, 0, 0`"
     ),
@@ -78,6 +79,30 @@ _MISSPELLED = re.compile(
 )
 _SIGNED = re.compile(r"-\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
 _OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
+_CLAUSE = re.compile(r"\d+ +(ALU|TEX|VTX|LOOP|JUMP|MEM|EXP)")  # of a listing of compiled code
+
+
+def suggest_text(code: Sequence[str]) -> str:
+    """Return what to do with a text that isn't IL, but holds it, or is made of it, or names a file
+    of it; "" for others. ``code`` is its lines without blanks and comments.
+
+    >>> suggest_text(['"il_ps_2_0\\n"', '"end\\n"'])
+    'IL stands here in strings of another language: take off the quotes, and the `\\n` of each line'
+    """
+    header = next((line for line in code if re.search(r"\bil_[pc]s", line, re.IGNORECASE)), "")
+    if re.search(r"[\"'\\]", header) or "".join(code).startswith(("'", '"')):
+        return (
+            "IL stands here in strings of another language: take off the quotes, and the `\\n` of"
+            " each line"
+        )
+    if not header and any(map(_CLAUSE.match, code)):
+        return "this is compiled code: give the IL that it was made from"
+    if len(code) == 1 and not header and " " not in code[0]:
+        return (
+            f"`{code[0][:60]}` is a name, not IL: read a file with `Path(name).read_text()`, and a"
+            " kernel of the catalog with `ck.kernels[name].text`"
+        )
+    return ""
 
 
 def suggest_statement(text: str) -> str:

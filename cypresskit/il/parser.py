@@ -21,7 +21,7 @@ from cypresskit.il.errors import Fault, ILError, did_you_mean
 from cypresskit.il.macros import MAX_LENGTH, MacroExpansion
 from cypresskit.il.names import name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, find_opcode
-from cypresskit.il.other_languages import LOOP, suggest_statement
+from cypresskit.il.other_languages import LOOP, suggest_statement, suggest_text
 from cypresskit.il.program import (
     Controls,
     Dest,
@@ -32,7 +32,6 @@ from cypresskit.il.program import (
 )
 from cypresskit.il.registers import NO_REGISTER, read_dest, read_source
 from cypresskit.il.unsupported import (
-    ADVICE,
     FORM,
     MODIFIERS,
     explain_unknown,
@@ -95,6 +94,8 @@ class _Assembler:
         "pixel" or "compute"; "" before the header.
     instructions, macros, literals
         What was read so far; literals that a macro doesn't declare, as ``Program.literals``.
+    declared
+        What was declared so far, by the macro that it is in, if any, and what it is.
     macro, body
         The ``mdef`` that is open, if any, and its instructions so far.
     ended
@@ -112,13 +113,14 @@ class _Assembler:
         self.instructions: list[Instruction] = []
         self.macros: list[Macro] = []
         self.literals: dict[int, tuple[int, ...]] = {}
+        self.declared: dict[tuple[Any, ...], Instruction] = {}
         self.macro: Instruction | None = None
         self.body: list[Instruction] = []
         self.ended = False
         self.closed = ""
 
     def program(self) -> Program:
-        self._check_length()
+        self._check_text()
         for number, text in enumerate([*self.before, *self.lines], 1 - len(self.before)):
             if len(self.faults) >= MAX_FAULTS:
                 break
@@ -137,12 +139,17 @@ class _Assembler:
         self._report()
         return program
 
-    def _check_length(self) -> None:
-        """Refuse a text that is too long to be checked while its writer waits."""
-        written = (number for number, text in enumerate(self.lines, 1) if bare_line(text))
-        for number in islice(written, MAX_LENGTH, None):
+    def _check_text(self) -> None:
+        """Refuse a text that isn't IL, and one that is too long to be checked while its writer
+        waits.
+        """
+        code = {n: bare for n, line in enumerate(self.lines, 1) if (bare := bare_line(line))}
+        if not self.before and (cure := suggest_text([*code.values()])):
+            self._fault(next(iter(code)), cure)
+        for number in islice(code, MAX_LENGTH, None):
             self._fault(number, f"the kernel has more than {MAX_LENGTH:,} instructions")
-            self._report()
+            break
+        self._report()
 
     def _check_whole(self) -> None:
         """Check that the kernel has a header and an end, and that its blocks nest."""
@@ -192,6 +199,8 @@ class _Assembler:
     def _place(self, instruction: Instruction, line: Line) -> None:
         """Add an instruction to the program, or to the macro that is open."""
         opcode = instruction.opcode
+        if opcode.startswith("dcl_"):
+            self._declare(instruction, line)
         if opcode == "mend":
             if not self.macro:
                 self._misplaced(line, "`mend` without `mdef`")
@@ -215,6 +224,21 @@ class _Assembler:
             self.instructions.append(instruction)
             if opcode == "dcl_literal" and instruction.dest:
                 self.literals[instruction.dest.register.index] = instruction.numbers
+
+    def _declare(self, instruction: Instruction, line: Line) -> None:
+        """Raise ``FaultAt`` for a second declaration of a thing with other numbers."""
+        what = str(instruction.dest), instruction.controls.id
+        if instruction.opcode == "dcl_cb":
+            what = "cb", instruction.numbers[0]
+        key = len(self.macros) if self.macro else None, instruction.opcode, *what
+        first = self.declared.setdefault(key, instruction)
+        if first.numbers != instruction.numbers:
+            written = line.text.strip().partition(",")[0]
+            line.fail(
+                f"`{written}`: line {first.line} declares it with other numbers. Leave one of the"
+                " two out, or give it another number",
+                line.start,
+            )
 
     def _end(self, opcode: str, line: Line) -> None:
         """End the kernel, or its instructions."""
@@ -349,8 +373,6 @@ def _statement(line: Line) -> Instruction:
     written = line.text[start : start + len(word)]
     if word.startswith("il_"):
         line.fail(f"`{word}` is the kernel's header: only the first line has it", start)
-    if word.startswith(tuple(ADVICE)):
-        line.fail(explain_unsupported(word), start)
     if word in ("mdef", "mend"):
         sizes = {
             name: count(value, line, start)
@@ -439,7 +461,7 @@ def _controls(op: Opcode, word: str, written: list[Any], line: Line, at: int) ->
         elif op.kind == "alu" and name == "ieee":
             _check_bare(name, value, line, at)  # every operation here is IEEE already
         elif op.kind == "alu" and (cure := MODIFIERS.get(name)):
-            line.fail(f"`_{name}` is not in cypresskit's subset of AMD's IL: use {cure}", at)
+            line.fail(f"`_{name}` is not in cypresskit's subset of AMD's IL: {cure}", at)
         elif name == "k":
             line.fail(f"`{op.name}` takes nothing in brackets: the form is `{_form(op)}`", at)
         else:
@@ -492,10 +514,9 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
             )
         return offsets
     if name == "relop":
-        if value not in RELATIONS:
-            written = f"found `{value}`.{did_you_mean(value, RELATIONS)}"
-            line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {written}", at)
-        return value
+        if value.lower() not in RELATIONS:
+            line.fail(f"`relop` is one of {', '.join(RELATIONS)}, found `{value}`", at)
+        return value.lower()
     if name in ("threads", "lds", "memory"):
         _check_bare(name, value, line, at)
         return True

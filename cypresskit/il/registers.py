@@ -181,7 +181,8 @@ def read_source(line: Line, double: bool = False) -> Source:
     """
     register = read_register(line)
     if register.kind in ("o", "out", "mem"):
-        line.fail(f"`{register}` can't be read", line.at - len(str(register)))
+        cure = "compute in a register, and `mov` that to it at the end"
+        line.fail(f"`{register}` can't be read: {cure}", line.at - len(str(register)))
     swizzle = LETTERS
     masked = _MASKED.match(line.text, line.at)
     if masked and "_" in masked[0]:

@@ -5,19 +5,22 @@ later chip that introduced them, and what to use instead. A star matches any end
 """
 
 import json
+import re
 from collections.abc import Iterable
 from importlib.resources import files
 
 from cypresskit.il.errors import did_you_mean
-from cypresskit.il.opcodes import OPCODES
+from cypresskit.il.opcodes import OPCODES, Opcode
+from cypresskit.tables import listed
 
 #: The form of an instruction, for messages about other text.
 FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources."
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
-ADVICE = _TABLE["advice"]  # by name of an instruction that AMD's IL never had: what to use
+#: What to use, by the name of an instruction that AMD's IL never had.
+ADVICE = {name: why for names, why in _TABLE["advice"].items() for name in names.split()}
 INSTEAD = _TABLE["instead"]  # by the beginning of an instruction's name: what replaces it
 REGISTERS = _TABLE["registers"]  # by a pattern for a register's name, earlier chips' too: the same
-MODIFIERS = _TABLE["modifiers"]  # by the name of what earlier chips did to a result: the same
+MODIFIERS = _TABLE["modifiers"]  # by a control that the subset lacks: the same
 #: A section, what is unsupported of it, and the names.
 UNSUPPORTED = [(row["section"], row["kind"], row["names"].split()) for row in _TABLE["left out"]]
 
@@ -37,8 +40,11 @@ def explain_unsupported(word: str, than: str = "") -> str:
     The message, or "" if no unsupported name matches.
     """
     for name, why in ADVICE.items():
-        if word.startswith(name):
+        if f"{word}_".startswith(f"{name}_"):
             return f"`{name}` {why}"
+    for op in OPCODES.values():
+        if word == op.hardware.lower() and not op.same:
+            return f"`{word}` is an operation of the chip: use `{op.name}`"
     for where, kind, names in UNSUPPORTED:
         for name in names:
             if name.endswith("*"):
@@ -49,7 +55,7 @@ def explain_unsupported(word: str, than: str = "") -> str:
                 uses = (
                     use for begin, use in INSTEAD.items() if word.startswith(tuple(begin.split()))
                 )
-                use = next((f" Use {use}." for use in uses), "")
+                use = next((f" Use {use}." for use in uses), " Leave it out.")
                 return (
                     f"`{word[:40]}` is not in cypresskit's subset of AMD's IL ({where}:"
                     f" {kind}).{use}"
@@ -58,23 +64,32 @@ def explain_unsupported(word: str, than: str = "") -> str:
 
 
 def explain_unknown(word: str, known: Iterable[str], operands: int) -> str:
-    """Return a message about an unknown opcode: why it isn't supported, or a similar ``known``
-    name. Arithmetic has as many ``operands`` as were written, and its type's letter is rarely
-    mistyped.
+    """Return a message about an unknown opcode: why it isn't supported, or the ``known`` names that
+    are meant: those that begin with the word, or lack only its type's letter. Otherwise a similar
+    one; of arithmetic only one of the same letters, type and number of ``operands``, since another
+    letter is another operation: ``ile`` isn't ``ine``.
     """
-    if why := explain_unsupported(word.lower()):
+    low = word.lower()
+    if why := explain_unsupported(low):
         return why
-    same = [
-        name
-        for name in known
-        if name not in OPCODES
-        or OPCODES[name].kind != "alu"
-        or (
-            len(OPCODES[name].types.strip("-")) == operands
-            and (name[0] not in "diu" or name[0] == word[0].lower())
-        )
-    ]
-    typed = [name for name in known if name[:1] in "diu" and name[1:] == word.lower()]
-    guess = did_you_mean(word, typed, 0.5)
-    guess = guess or did_you_mean(word, same, 0.65) or did_you_mean(word.split("_")[0], same, 0.65)
+    names = list(known)
+    bare = low.removeprefix("f")  # as in C's names: fadd
+    meant = [name for name in names if name == bare or (name[0] in "iu" and name[1:] == low)]
+    meant = meant or [name for name in names if len(low) > 3 and name.startswith(low)]
+    if meant[1:]:
+        several = listed([f"`{name}`" for name in meant])
+        return f"`{word[:40]}` is no instruction of IL. There are {several}."
+    meant = meant or [name for name in names if _is_misspelled(low, OPCODES.get(name), operands)]
+    others = [name for name in names if name not in OPCODES or OPCODES[name].kind != "alu"]
+    guess = did_you_mean(low, meant, 0.0) or did_you_mean(low, others, 0.8)
     return f"`{word[:40]}` is no instruction of IL.{guess or f' {FORM}'}"
+
+
+def _is_misspelled(word: str, op: Opcode | None, operands: int) -> bool:
+    """Return whether a word has the letters of arithmetic with so many operands, in another order
+    or twice in a row, and begins with the letter of its type.
+    """
+    if op is None or op.kind != "alu" or len(op.types.strip("-")) != operands:
+        return False
+    letters, known = (sorted(re.sub(r"(.)\1+", r"\1", each)) for each in (word, op.name))
+    return letters == known and (word[0] == op.name[0] or not {word[0], op.name[0]} & set("diu"))

@@ -13,6 +13,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from cypresskit.il.cursor import strip_comment
 from cypresskit.il.errors import did_you_mean
 from cypresskit.kernels.convention import BYTES, Convention
 from cypresskit.tables import quantity
@@ -29,7 +30,7 @@ TERMS = {
     "precision": ("double-double|double|single", "double", "the precision, if it isn't single"),
     "packed": ("packed", "packed", "a launch computes several products"),
 }
-_STATEMENT = re.compile(r"[^;]*;\s*product\s*:(.*)", re.IGNORECASE)
+_STATEMENT = re.compile(r"[^;/]*(?:;|//)\s*product\s*:(.*)", re.IGNORECASE)
 
 
 class LaunchConventionError(ValueError):
@@ -93,7 +94,7 @@ def _value(match: re.Match[str]) -> Any:
 
 def _fitted(text: str, where: str, stated: dict[str, Any]) -> Convention:
     """Return the convention of stated terms, with what the program's text says itself."""
-    code = "\n".join(line.partition(";")[0].lower() for line in text.splitlines())
+    code = "\n".join(strip_comment(line).lower() for line in text.splitlines())
     compute = "il_cs" in code
     streams = len(set(re.findall(r"\bo(\d+)\b", code)))
     rows, columns = stated["block"]

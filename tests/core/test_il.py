@@ -276,17 +276,54 @@ def test_a_faulty_declaration_counts_for_what_it_may_declare(line):
     assert [f.line for f in fault(pixel(line, "mov r0, l3")).faults] == [2]
 
 
-NO_KERNEL = {
-    "mov r0, r1\nend": "expected `il_ps_2_0`",
-    "il_ps_2_0\nmov r0, r1": "the kernel has no `end`",
-    "il_ps_2_0\nend\nmov r0, r1\nmov r0, r1": "nothing may follow `end`",
-    "il_ps_2_0\nmdef(1)_out(0)_in(0)\nend": "`mdef` without `mend`",
+@pytest.mark.parametrize("text", FAULTY["texts"])
+def test_what_is_no_kernel_is_refused_once(text):
+    (found,) = fault(text.replace(" / ", "\n")).faults
+    assert FAULTY["texts"][text] in found.message
+
+
+def test_a_listing_of_compiled_code_is_told_from_il():
+    (found,) = fault(ck.compile("sgemm_naive").listing()).faults
+    assert "this is compiled code" in found.message
+
+
+#: Words for integers, and what they make of 5 and 3.
+INTEGER = {"uadd": 8, "usub": 2, "ueq": 0, "une": -1, "ushl": 40, "lshl": 40, "lsr": 0}
+INTEGER |= {"asr": 0, "uand": 1, "uor": 7, "uxor": 6, "ile": 0, "igt": -1, "ule": 0, "ugt": -1}
+INTEGER |= {"mul24": 15, "mullo": 15, "mulhi": 0, "mulhu": 0, "urem": 2, "or": 7, "xor": 6}
+INTEGER |= {"add_int": 8, "sub_int": 2, "lshl_int": 40, "max_uint": 5, "min_int": 3, "idd": 0}
+INTEGER |= {
+    "nand": -2,
+    "mulu": 15,
+    "addu": 8,
+    "subi": 2,
+    "iadc": 8,
+    "imix": 3,
+    "umim": 3,
+    "imac": 0,
 }
 
 
-@pytest.mark.parametrize("text", NO_KERNEL)
-def test_what_is_no_kernel_is_refused(text):
-    assert NO_KERNEL[text] in str(fault(text))
+@pytest.mark.parametrize("word", INTEGER)
+def test_what_is_proposed_for_a_word_computes_what_it_meant(word):
+    """Or nothing is proposed: another letter is another type or relation."""
+    said = str(fault(compute(f"{word} r1, r2, r3"))).splitlines()[0]
+    proposed = re.findall(r"`([^`]+)`", said.partition("`" + word)[2])
+    given = "dcl_literal l0, 5, 3, 0, 0", "mov r2, l0.x", "mov r3, l0.y", "mov r4.x, vaTid.x"
+    lines = [
+        name if " " in name else f"{name} r1, {'r2, ' * (len(OPCODES[name].sources) > 1)}r3"
+        for name in proposed
+        if name.split()[0] in OPCODES
+    ]
+    if not lines or "An instruction is" in said:
+        return
+    lines = [lines[-1]] if " " in proposed[-1] else lines
+    memory = np.zeros((64, 4), np.int32)
+    text = compute(
+        *given, *[line.replace("not r1, r3", "not r1, r1") for line in lines], "mov g[r4.x], r1"
+    )
+    ck.launch(ck.assemble(text), 64, global_memory=memory)
+    assert memory[0, 0] == INTEGER[word], said
 
 
 @pytest.mark.parametrize(
@@ -353,6 +390,7 @@ def test_every_mnemonic_of_amds_il_is_known_or_rejected_by_name(name):
         "not in cypresskit's subset of AMD's IL (" in said or "an earlier chip" in said
     )
     assert "Did you mean" not in said and "no instruction of IL" not in said
+    assert re.search(r"\b(Use|Leave|Here) ", said), f"what to write instead: {said}"
 
 
 def test_what_authors_of_that_time_wrote_is_read():

@@ -35,7 +35,9 @@ def test_what_is_stated_is_what_is_read(name):
     first, rest = kernel.text.split("\n", 1)
     code, stated = first.split("  ")
     assert stated == state(kernel.convention)
-    for text in (kernel.text, f"{code}\n{stated.upper()}\n{rest}", f"{code}\n{rest}{stated}"):
+    slashes = kernel.text.replace(";", "//")
+    others = f"{code}\n{stated.upper()}\n{rest}", f"{code}\n{rest}{stated}", slashes
+    for text in (kernel.text, *others):
         assert ck.load_kernel(text, name="mine").convention == kernel.convention
 
 

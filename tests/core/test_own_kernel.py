@@ -1,10 +1,11 @@
 """docs/own_kernel.md: every block of it runs and prints what the page says, and every line of its
-table assembles.
+table assembles. Of both pages about IL: what they say of it is so.
 """
 
 import contextlib
 import io
 import re
+import tomllib
 
 import pytest
 from conftest import ROOT
@@ -49,6 +50,38 @@ def test_every_line_of_the_syntax_assembles(what):
     header = "il_ps_2_0" if pixel else "il_cs_2_0"
     program = ck.assemble("\n".join([header, *before, *lines, "end"]))
     assert len(program.body) + len(program.declarations) + len(program.macros) >= len(lines)
+
+
+REFERENCE = (ROOT / "docs/il.md").read_text(encoding="utf-8")
+CASES = (ROOT / "tests/cases/il_sentences.toml").read_text(encoding="utf-8")
+SENTENCES = tomllib.loads(CASES)
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_what_the_pages_say_of_il_is_so(sentence):
+    for case in SENTENCES[sentence]:
+        header, *lines = case.removeprefix("! ").split("; ")
+        if not header.startswith("il_"):
+            header, lines = "il_cs_2_0", [header, *lines]
+        given = [TEXTURE, "dcl_cb cb0[2]", "dcl_literal l0, 1, 2, 3, 4", "mov r0, r1"]
+        given += ["dcl_lds_id(0) 64"] * (header == "il_cs_2_0")
+        try:
+            ck.assemble("\n".join([header, *given, *lines, "end"]))
+        except ck.ILError as error:
+            assert case.startswith("! "), error
+        else:
+            assert not case.startswith("! "), case
+
+
+def test_each_sentence_of_the_pages_about_il_has_a_case():
+    listed = REFERENCE.partition("## Registers")[2].partition("## Left out")[0]
+    rows = PAGE.partition("## The syntax")[2].splitlines()
+    lines = [*re.findall("(?m)^- .*", listed), *rows[4:]]
+    lines = [line for line in lines if line.startswith(("- ", "|"))]
+    assert len(lines) > 50
+    assert [line for line in lines if not any(sentence in line for sentence in SENTENCES)] == []
+    said = REFERENCE + " ".join(PAGE.split())
+    assert [sentence for sentence in SENTENCES if sentence not in said] == []
 
 
 def test_the_page_shows_every_part_of_the_syntax():
