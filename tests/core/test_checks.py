@@ -308,3 +308,22 @@ def test_errors_in_macros_name_the_call(engine):
 def matrices(size: int = 32) -> list[np.ndarray]:
     random = np.random.default_rng(5)
     return [random.standard_normal((size, size)).astype(np.float32) for _ in "abc"]
+
+
+@pytest.mark.parametrize("x", [-1, 0, 4, 5])
+@pytest.mark.parametrize("y", [-1, 0, 2, 3])
+def test_a_fetch_outside_is_told_by_which_side(x, y):
+    """Of a texture of 5 x 3: the row first, where both are outside."""
+    program = pixel(
+        f"dcl_literal l0, {x}.0, {y}.0, 0.0, 0.0",
+        TEXTURE.format(0, "2d,unnorm"),
+        "sample_resource(0)_sampler(0) o0, l0.xy00",
+    )
+    inputs = {0: np.zeros((3, 5, 4), np.float32)}
+    report = ck.check(program, (1, 1), inputs=inputs, outputs={0: np.zeros((1, 1, 4), np.float32)})
+    outside = [place for place, size in ((y, 3), (x, 5)) if not 0 <= place < size]
+    assert len(report) == bool(outside)
+    for finding in report:
+        side = "row, y," if not 0 <= y < 3 else "column, x,"
+        what = "negative" if outside[0] < 0 else "too large"
+        assert side in finding.advice and what in finding.advice

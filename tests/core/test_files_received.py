@@ -3,7 +3,7 @@
 import pytest
 
 from cypresskit.files import received
-from cypresskit.files.received import MAX_DEPTH, find_files
+from cypresskit.files.received import MAX_DEPTH, find_files, read_plain
 
 
 @pytest.mark.parametrize("depth", [0, 1, MAX_DEPTH, MAX_DEPTH + 1, 3 * MAX_DEPTH])
@@ -27,3 +27,14 @@ def test_files_beyond_the_most_that_are_read_are_counted(count, tmp_path, monkey
     faults = list(filter(None, found))
     assert found.count("") == min(count, 5)
     assert faults == ["only the first 5 of its 6 files are read"] * (count == 6)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 6, 7, 10, 11])
+def test_a_plain_file_has_at_most_so_many_bytes(size, tmp_path):
+    file = tmp_path / "work"
+    file.write_bytes(b"x" * size)
+    if size <= 5:
+        assert read_plain(file, 5) == b"x" * size
+    else:
+        with pytest.raises(ValueError, match="more than 5 bytes"):
+            read_plain(file, 5)

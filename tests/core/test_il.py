@@ -11,9 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import SIX, seeds
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cypresskit as ck
 from cypresskit.il import OPCODES, Fault, reference
+from cypresskit.il.bits import ALL
 from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.registers import INPUT_NAMES
 from tools import il_page
@@ -574,3 +577,33 @@ def test_what_is_not_supported_is_told_with_what_replaces_it(line):
 def test_a_control_that_is_the_only_one_is_told_in_the_singular():
     with pytest.raises(ck.ILError, match=r"has no control `_q8`\. There is `lds_load_vec`\."):
         ck.assemble("il_cs_2_0\ndcl_lds_id(0) 64\nlds_load_q8_id(0) r0, r1.x\nend\n", "mine.il")
+
+
+@given(
+    st.sampled_from([0, 1, ALL - 1, ALL, ALL + 1, 2 * ALL]) | st.integers(0, 10**10), st.booleans()
+)
+def test_a_number_has_32_bits(number, is_hexadecimal):
+    written = f"0x{number:x}" if is_hexadecimal else str(number)
+    text = pixel(f"dcl_literal l0, {written}, 0, 0, 0", "mov o0, l0")
+    if number <= ALL:
+        out = np.zeros((1, 1, 4), np.uint32)
+        ck.launch(ck.assemble(text), (1, 1), outputs={0: out})
+        assert out[0, 0, 0] == number
+    else:
+        with pytest.raises(ck.ILError, match=rf"`{written}\S*` does not fit in 32 bits"):
+            ck.assemble(text)
+
+
+@pytest.mark.parametrize("given_outputs", range(3))
+@pytest.mark.parametrize("given_inputs", range(4))
+def test_a_macro_is_called_with_as_many_outputs_and_inputs_as_it_has(given_outputs, given_inputs):
+    macro = "mdef(1)_out(1)_in(2)", "add out0, in0, in1", "mend"
+    outputs = ", ".join(f"r{n}" for n in range(given_outputs))
+    inputs = ", ".join(["l0"] * given_inputs)
+    text = pixel(*macro, "dcl_literal l0, 1, 2, 3, 4", f"mcall(1) ({outputs}), ({inputs})")
+    if (given_outputs, given_inputs) == (1, 2):
+        assert ck.assemble(text)
+    else:
+        said = f"takes 1 outputs and 2 inputs, found {given_outputs} and {given_inputs}"
+        with pytest.raises(ck.ILError, match=said):
+            ck.assemble(text)
