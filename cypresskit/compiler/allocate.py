@@ -139,9 +139,7 @@ class Lifetimes:
         living = [vreg for vreg in clauses if vreg.mask]
         self.vregs = sorted(living, key=lambda vreg: vreg.order)
         self.local = {
-            vreg
-            for vreg in self.vregs
-            if len(clauses[vreg]) == 1 and None not in clauses[vreg] and not vreg.group
+            vreg for vreg in self.vregs if len(clauses[vreg]) == 1 and None not in clauses[vreg]
         }
         self.units = _units(self.vregs)
 
