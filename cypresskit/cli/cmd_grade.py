@@ -56,7 +56,7 @@ UNKNOWN = (
 )
 def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""
-    from cypresskit.grading import gradebook, judging, review, submissions
+    from cypresskit.grading import decisions, gradebook, judging, review, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
     from cypresskit.timing import simulate
 
@@ -85,7 +85,12 @@ def grade(args: argparse.Namespace) -> None:
         parts = [f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)]
         outcome = gradebook.describe_outcome(student, parts)
         print(f"{student.name}; {outcome}", flush=True)
-    faults = review.write_all(records, args.grades)
+    faults = []
+    try:  # the teacher may have decided more while answers were judged
+        records.decisions = decisions.read_decisions(args.grades)
+    except ValueError as error:
+        faults.append(f"{error}; the decisions of before count")
+    faults += review.write_all(records, args.grades)
     if left_out:
         print(f"Skipped hidden files: {', '.join(left_out)}", file=sys.stderr)
     tell_what_counts(records)
@@ -207,7 +212,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
             why = f"it is lesson {other[:2]}, which doesn't count" if other else UNKNOWN
             student.notes.append(f"{shown} wasn't read: {why}")
             continue
-        hand_in = HandIn(cells, lessons[stem])
+        hand_in = HandIn(cells, lessons[stem], shown)
         if hand_in.is_cleared:
             student.notes.append(f"{shown}: {CLEARED}")
         hand_ins.setdefault(stem, []).append(hand_in)

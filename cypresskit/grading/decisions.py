@@ -49,8 +49,9 @@ def read_decisions(folder: Path) -> dict[tuple[str, str], Decision]:
                 what = " ".join((row["exercise"] or "").split())
                 where = f"{sheet}, row {reader.line_num} ({row['id']}, {what})"
                 points = _read_points(row["points"] or "", what, where)
-                decision = Decision(points, row["remark"] or "", row.get("seen") or "")
-                found[_plain_id(row["id"] or ""), what] = decision
+                remark = _unescaped(row["remark"] or "")
+                decision = Decision(points, remark, row.get("seen") or "")
+                found[_unescaped(row["id"] or ""), what] = decision
         except csv.Error as error:
             line = reader.reader.line_num
             raise ValueError(f"{sheet}, line {line}: {error}. Is a quote not closed?") from None
@@ -67,7 +68,8 @@ def safe(text: str) -> str:
     return FORMULA.sub(r"\1'", text)
 
 
-def _plain_id(text: str) -> str:
+def _unescaped(text: str) -> str:
+    """Return a text without the apostrophe of ``safe``."""
     plain = text.removeprefix("'")
     return plain if safe(plain) == text else text
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from cypresskit.grading.course import Exercise, Lesson
 from cypresskit.grading.decisions import Decision, as_points
-from cypresskit.grading.hand_in import HandIn, OwnCell
+from cypresskit.grading.hand_in import CLEARED, HandIn, OwnCell
 from cypresskit.grading.submissions import CANVAS, MOODLE, Student
 from cypresskit.tables import as_csv, quantity
-from cypresskit.teach.check import Verdict
+from cypresskit.teach.check import Verdict, capitalize
 from cypresskit.teach.notebook import html
 
 #: Percent of a lesson's points
@@ -33,12 +33,18 @@ class GradedAnswer(NamedTuple):
     verdict: Verdict
     cells: tuple[OwnCell, ...] = ()  #: the student's, in the exercise's section
     lines_shown: int = 0  #: of a solution, by the workbench
+    is_cleared: bool = False  #: whether a workbench may have saved what isn't there
 
     @property
     def help(self) -> str:
         """What the workbench showed of a solution, as a sentence; "" if nothing."""
         lines = quantity(self.lines_shown, "line")
         return f"The workbench showed {lines} of a solution." if self.lines_shown else ""
+
+    @property
+    def notes(self) -> list[str]:
+        """What a teacher should know of the answer, as sentences."""
+        return [*filter(None, (self.help, f"{capitalize(CLEARED)}." * self.is_cleared))]
 
     @property
     def seen(self) -> str:
@@ -271,7 +277,7 @@ def _exercise(
     return EXERCISE.format(
         name=escape(exercise.name),
         verdict=html(answer.verdict) + decided * (decision.points is not None),
-        help=f"<p>{answer.help}</p>" * bool(answer.help),
+        notes="".join(map("<p>{}</p>".format, answer.notes)),
         why=escape(exercise.why),
         points=points,
         remark=f"<p><b>Your teacher:</b> {escape(remarks)}</p>" * bool(remarks),
@@ -301,7 +307,12 @@ def combine_answers(
     """Return a student's work on a lesson, from all submitted notebooks of it: of several verdicts
     on an answer the best one, and all of the student's cells.
     """
-    cells = [*dict.fromkeys(cell for hand_in in hand_ins for cell in hand_in.cells)]
+    found: dict[OwnCell, OwnCell] = {}
+    for hand_in in hand_ins:
+        for cell in hand_in.cells:
+            named = cell._replace(file=hand_in.file) if len(hand_ins) > 1 else cell
+            found.setdefault(cell, named)
+    cells = [*found.values()]
     answers = {}
     for exercise in lesson.exercises:
         verdicts = [verdict for each, verdict in judged if each == exercise]
@@ -309,6 +320,7 @@ def combine_answers(
             max(verdicts, key=lambda verdict: verdict.right),
             tuple(cell for cell in cells if cell.place == exercise.number),
             max(hand_in.lines_shown(exercise) for hand_in in hand_ins),
+            bool(exercise.step) and all(hand_in.is_cleared for hand_in in hand_ins),
         )
     counted = {exercise.number for exercise in lesson.exercises}
     return Work(answers, tuple(cell for cell in cells if cell.place not in counted))

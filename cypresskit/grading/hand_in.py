@@ -5,11 +5,12 @@ it stands, and the teacher sees it there, whatever it contains. Nothing is recog
 """
 
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from cypresskit.editing.steps import STEPS, step_texts
-from cypresskit.grading.course import Cell, Exercise, Lesson, find_entry, is_given
+from cypresskit.grading.course import Cell, Exercise, Lesson, find_entry, is_given, is_handed_out
 from cypresskit.grading.handout import LINK
 from cypresskit.grading.judging import Attempt
 from cypresskit.tables import elided
@@ -17,8 +18,8 @@ from cypresskit.teach import bindings
 
 MAX_CHARACTERS = 50_000  # of a cell that are shown
 CLEARED = (
-    "it has no outputs, and a workbench saves its kernel in them: if they were cleared, another"
-    " copy is needed"
+    "the notebook has no outputs, and a workbench saves its kernel in them: if they were cleared,"
+    " another copy is needed"
 )
 FOR_STUDENTS = "answer", "sentence"  # parts of an exercise; solved ones have known ids, too
 SAVED = "saved in the workbench"  # a kind of cell
@@ -31,6 +32,7 @@ class OwnCell(NamedTuple):
     kind: str  #: code, markdown, raw, or ``SAVED``
     text: str
     is_answer: bool  #: whether it was handed out as the place for the answer
+    file: str = ""  #: where it stands, if a student handed in several
 
 
 class HandIn:
@@ -42,10 +44,13 @@ class HandIn:
         The student's own cells, in their order, and the kernels that workbenches saved.
     is_cleared
         Whether it has no outputs, in which a workbench would have saved a kernel.
+    file
+        Its name.
     """
 
-    def __init__(self, cells: Sequence[Cell], lesson: Lesson) -> None:
+    def __init__(self, cells: Sequence[Cell], lesson: Lesson, file: str = "") -> None:
         self._cells = cells
+        self.file = file
         self._places = _find_places(cells, lesson)
         outputs = [output for cell in cells for output in cell["outputs"]]
         self._saved = step_texts(outputs)
@@ -96,6 +101,24 @@ class HandIn:
         return saved.lines_shown if saved else 0
 
 
+def _lesson_places(lesson: Lesson) -> Iterator[tuple[Cell, int]]:
+    """Yield a lesson's cells, with the exercise in whose section each stands, or 0."""
+    place = 0
+    for cell in lesson.cells:
+        if cell["cell_type"] == "markdown" and cell["source"].startswith("## "):
+            place = find_entry(cell).get("exercise", 0)
+        yield cell, place
+
+
+def given_lines(lesson: Lesson) -> dict[int, set[str]]:
+    """Return the lines that were handed out in the section of each exercise, and outside (0)."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for cell, place in _lesson_places(lesson):
+        if is_handed_out(cell):
+            found[place] |= {line.strip() for line in cell["source"].splitlines()}
+    return found
+
+
 def _find_places(cells: Sequence[Cell], lesson: Lesson) -> list[int]:
     """Return the exercise in whose section each cell stands, or 0.
 
@@ -103,10 +126,7 @@ def _find_places(cells: Sequence[Cell], lesson: Lesson) -> list[int]:
     where the one above them does.
     """
     known: dict[str, int] = {}
-    place = 0
-    for cell in lesson.cells:
-        if cell["cell_type"] == "markdown" and cell["source"].startswith("## "):
-            place = find_entry(cell).get("exercise", 0)
+    for cell, place in _lesson_places(lesson):
         known[cell["id"]] = place
         known.setdefault(_plain(cell["source"]), place)
     texts = [_plain(cell["source"]) for cell in lesson.cells]

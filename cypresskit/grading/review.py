@@ -2,44 +2,49 @@
 decides. A page that can't be written doesn't stop the others. The folder of grades is this
 command's, except for ``decisions*.csv``, which are the teacher's: they are read, and never written.
 
-For each exercise it has what each student's notebook has in its section that wasn't handed out.
-Students who wrote the same share a card.
+For each exercise the page has what each student's notebook has in its section that wasn't handed
+out. Students who wrote the same share a card. After a lesson's exercises comes what stands outside
+of them, and in the end which files weren't read.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.files.atomic import try_to_save
 from cypresskit.grading import course, gradebook
 from cypresskit.grading.course import Exercise, Lesson
-from cypresskit.grading.decisions import Decision, as_points, safe
-from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
-from cypresskit.grading.hand_in import OwnCell
+from cypresskit.grading.decisions import Decision, as_points, limits, safe
+from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Submission
+from cypresskit.grading.hand_in import OwnCell, given_lines
 from cypresskit.grading.submissions import Student
 from cypresskit.tables import listed
 from cypresskit.teach.notebook import html
 
-PAGE, SECTION, SAMPLE, VERDICTS, CARD, FIELD, REMARK = re.split(
-    "<!-- .* -->\n", Path(__file__).with_name("review.html").read_text(encoding="utf-8")
+PAGE, LINK, SECTION, EXERCISE, ROW, OUTSIDE, REST, CARD, CELL, FIELD, REMARK = re.split(
+    "<!-- .* -->\n", read_packaged("grading/review.html")
 )
-ELSEWHERE = "outside of the exercises"
+MAX_LINES = 40  # of a cell; a longer one is scrolled
 EMPTY = "<p>All is as handed out.</p>"
+NOTE = "<p>{}</p>"
+TABLE = "<table>{rows}</table>"
 ALSO = '<p><a href="#{}">There are cells outside of the exercises.</a></p>'
 FOLDED = "<details><summary>the right answer</summary>{}</details>"
 RIGHT = "<div><b>\N{CHECK MARK} Right</b></div>"
 
 
 class Shown(NamedTuple):
-    """What is shown of a student's work, in a card that others with the same share."""
+    """What a card shows of a student's work. Students with equal ones share the card."""
 
     order: tuple  #: sentences first, then answers without any, then what is as handed out
     verdict: str  #: as HTML
-    cells: str  #: as HTML
+    words: tuple[str, ...]  #: of the cells that are shown
+    notes: tuple[str, ...]
     decisions: tuple[Decision, ...]  #: on each field
 
 
@@ -47,89 +52,99 @@ class Owner(NamedTuple):
     """A student of a card."""
 
     student: Student
+    cells: str  #: as HTML
     seen: str = ""  #: a key of the student's cells
     folded: str = ""  #: a right answer, as HTML, if other cells are shown
 
 
 def render_review(records: CourseRecords) -> str:
     """Return the page."""
-    sections = []
+    links, sections = [], []
+
+    def add(key: str, more: str, name: str, about: str, cards: str) -> None:
+        name = escape(name)
+        links.append(LINK.format(key=key, more=more, name=name))
+        sections.append(SECTION.format(key=key, name=name, about=about, cards=cards))
+
     for stem in records.counted:
         lesson = records.lessons[stem]
-        sections += [_exercise(records, lesson, each) for each in lesson.exercises]
-        sections.append(_elsewhere(records, lesson))
-    return PAGE.replace("SECTIONS", "".join(sections))
-
-
-def _exercise(records: CourseRecords, lesson: Lesson, exercise: Exercise) -> str:
-    whats = exercise.key, exercise.why_key
-    cards: dict[Shown, list[Owner]] = {}
-    verdicts = Counter[str]()
-    for student, _, answers, elsewhere in _of_lesson(records, lesson):
-        answer = answers[exercise]
-        verdicts[html(answer.verdict)] += 1
-        shown, folded = _split(answer)
-        text = "".join(cell.text for cell in shown)
-        has_sentence = not all(cell.is_answer for cell in shown)
-        link = ALSO.format(lesson.number) * (bool(elsewhere) and not has_sentence)
-        card = Shown(
-            (not shown, not has_sentence, plain_text(text)),
-            RIGHT if answer.verdict.right else html(answer.verdict) * bool(shown),
-            (_pre(shown, lesson) or EMPTY) + link,
-            tuple(records.decided(student, what, answer.seen) for what in whats),
-        )
-        cards.setdefault(card, []).append(Owner(student, answer.seen, _pre(folded, lesson)))
-    samples = exercise.good, *course.read_samples().get(exercise.key, ())
-    rows = (f"<tr><td>{count}</td><td>{text}</td></tr>" for text, count in verdicts.most_common())
-    return SECTION.format(
-        key=exercise.key,
-        name=escape(exercise.name),
-        why=f"<b>{escape(exercise.why)}</b>",
-        samples="".join(
-            SAMPLE.format(points=points, text=escape(text))
-            for points, text in zip((2, 1, 0), samples)
-        ),
-        verdicts=VERDICTS.format(rows="".join(rows)),
-        cards="".join(
-            _card(shown, owners, whats, ("answer", "why"))
-            for shown, owners in sorted(cards.items(), key=lambda card: card[0].order)
-        ),
+        works = [each for each in records.submissions() if each.lesson is lesson]
+        for exercise in lesson.exercises:
+            answers = [(each, each.answers[exercise]) for each in works]
+            about = _about(exercise, [answer for _, answer in answers])
+            cards = _exercise_cards(records, lesson, exercise, answers)
+            add(exercise.key, "", exercise.name, about, cards + REST)
+        name = f"{lesson.name}, outside of the exercises"
+        add(lesson.number, " outside", name, OUTSIDE, _outside_cards(records, lesson, works))
+    if rows := _rows_not_read(records):
+        add("files", "", "Files that weren't read", TABLE.format(rows=rows), "")
+    return PAGE.format(
+        style=read_packaged("draw/look.css") + read_packaged("grading/review.css"),
+        script=read_packaged("grading/review.js"),
+        links="".join(links),
+        sections="".join(sections),
+        others=_as_json(_decision_rows(records)),
     )
+
+
+def _about(exercise: Exercise, answers: Iterable[GradedAnswer]) -> str:
+    """Return the question of an exercise, graded samples, and the verdicts with their numbers."""
+    texts = exercise.good, *course.read_samples().get(exercise.key, ())
+    samples = (ROW.format(number=n, text=escape(text)) for n, text in zip((2, 1, 0), texts))
+    verdicts = Counter(html(answer.verdict) for answer in answers)
+    return EXERCISE.format(
+        why=escape(exercise.why),
+        samples="".join(samples),
+        verdicts="".join(ROW.format(number=n, text=text) for text, n in verdicts.most_common()),
+    )
+
+
+def _exercise_cards(
+    records: CourseRecords,
+    lesson: Lesson,
+    exercise: Exercise,
+    answers: Iterable[tuple[Submission, GradedAnswer]],
+) -> str:
+    """Return the cards of an exercise."""
+    given = given_lines(lesson)
+    whats = {"answer": exercise.key, "why": exercise.why_key}
+    cards: dict[Shown, list[Owner]] = {}
+    for submission, answer in answers:
+        student = submission.student
+        cells, folded = _split(answer)
+        has_sentence = not all(cell.is_answer for cell in cells)
+        words = " ".join(cell.text for cell in cells)
+        also = ALSO.format(lesson.number) * (bool(submission.elsewhere) and not has_sentence)
+        shown = Shown(
+            (not cells, not has_sentence, plain_text(words)),
+            RIGHT if answer.verdict.right else html(answer.verdict) * bool(cells),
+            tuple(words.split()),
+            (*map(NOTE.format, map(escape, answer.notes)), also),
+            tuple(records.decided(student, what, answer.seen) for what in whats.values()),
+        )
+        owner = Owner(student, _pre(cells, given), answer.seen, _pre(folded, given))
+        cards.setdefault(shown, []).append(owner)
+    return "".join(
+        _card(shown, owners, whats) for shown, owners in sorted(cards.items(), key=lambda x: x[0])
+    )
+
+
+def _outside_cards(records: CourseRecords, lesson: Lesson, works: Iterable[Submission]) -> str:
+    """Return the cards of what stands outside of a lesson's exercises, one for each student."""
+    given = given_lines(lesson)
+    cards = {}
+    for submission in works:
+        student, cells = submission.student, submission.elsewhere
+        decision = records.decided(student, lesson.number)
+        shown = Shown((not cells, student.name, student.id), "", (), (), (decision,))
+        cards[shown] = Owner(student, _pre(cells, given))
+    whats = {"added": lesson.number}
+    return "".join(_card(shown, [cards[shown]], whats) for shown in sorted(cards))
 
 
 def plain_text(text: str) -> str:
     """Return a text's words, so that almost equal ones are next to each other."""
     return " ".join(re.sub(r"[\W_]+", " ", text.casefold()).split())
-
-
-def _elsewhere(records: CourseRecords, lesson: Lesson) -> str:
-    cards = [
-        (
-            Shown(
-                (not cells, student.name),
-                "",
-                _pre(cells, lesson) or EMPTY,
-                (records.decided(student, lesson.number),),
-            ),
-            [Owner(student)],
-        )
-        for student, _, _, cells in _of_lesson(records, lesson)
-    ]
-    return SECTION.format(
-        key=lesson.number,
-        name=escape(f"{lesson.name}, {ELSEWHERE}"),
-        why="Points that you add here (or take off: -10), and a remark, are for the whole lesson.",
-        samples="",
-        verdicts="",
-        cards="".join(
-            _card(*card, (lesson.number,), ("added",))
-            for card in sorted(cards, key=lambda card: card[0].order)
-        ),
-    )
-
-
-def _of_lesson(records: CourseRecords, lesson: Lesson) -> Iterator:
-    return (each for each in records.submissions() if each.lesson is lesson)
 
 
 def _split(answer: GradedAnswer) -> tuple[list[OwnCell], list[OwnCell]]:
@@ -141,38 +156,70 @@ def _split(answer: GradedAnswer) -> tuple[list[OwnCell], list[OwnCell]]:
     return (others, folded) if others else (folded, [])
 
 
-def _pre(cells: Iterable[OwnCell], lesson: Lesson) -> str:
-    """Return cells as HTML, with the lesson's lines in gray."""
-    given = {line.strip() for cell in lesson.cells for line in cell["source"].splitlines()}
-    return "".join(
-        f'<pre class="{escape(cell.kind)}">'
-        + "\n".join(
-            f"<i>{escape(line)}</i>" if line.strip() in given else escape(line)
-            for line in cell.text.strip("\r\n").splitlines()
+def _pre(cells: Iterable[OwnCell], given: Mapping[int, set[str]]) -> str:
+    """Return cells as HTML, with the lines that were handed out in their section in gray."""
+    texts = []
+    for cell in cells:
+        lines = cell.text.strip("\r\n").splitlines()
+        shown = [
+            f"<i>{escape(line)}</i>" if line.strip() in given[cell.place] else escape(line)
+            for line in lines
+        ]
+        label = ", ".join(filter(None, (cell.kind if cell.kind != "code" else "", cell.file)))
+        texts.append(
+            CELL.format(
+                kind=escape(cell.kind),
+                long=' tabindex="0"' * (len(lines) > MAX_LINES),
+                label=f"<small>{escape(label)}</small>" * bool(label),
+                text="\n".join(shown),
+            )
         )
-        + "</pre>"
-        for cell in cells
-    )
+    return "".join(texts)
 
 
-def _card(shown: Shown, owners: Sequence[Owner], whats: Iterable[str], names: Iterable[str]) -> str:
-    fields = [
-        FIELD.format(what=what, name=name, points=as_points(decision.points))
-        for what, name, decision in zip(whats, names, shown.decisions)
-    ]
+def _card(shown: Shown, owners: Sequence[Owner], whats: Mapping[str, str]) -> str:
+    fields = []
+    for (name, what), decision in zip(whats.items(), shown.decisions):
+        least, most = limits(what)
+        points = as_points(decision.points)
+        fields.append(FIELD.format(what=what, name=name, points=points, least=least, most=most))
     remark = " ".join(filter(None, (decision.remark for decision in shown.decisions)))
     people = [[safe(each.student.id), safe(each.student.name), each.seen] for each in owners]
     folded = dict.fromkeys(each.folded for each in owners if each.folded)
+    cells = owners[0].cells
     return CARD.format(
         people=escape(json.dumps(people)),
         names=escape(listed([each.student.name for each in owners])),
         count=f" ({len(owners)})" * (len(owners) > 1),
         verdict=shown.verdict,
-        cells=shown.cells,
+        cells="".join(shown.notes) + (cells or EMPTY),
         folded=FOLDED.format("".join(folded)) * bool(folded),
-        empty=" data-empty" * (shown.cells.startswith(EMPTY) and shown.verdict != RIGHT),
+        empty=" data-empty" * (not cells and shown.verdict != RIGHT),
         fields="".join(fields) + REMARK.format(remark=escape(remark)),
     )
+
+
+def _rows_not_read(records: CourseRecords) -> str:
+    """Return the rows of the students of whom a file, or all, wasn't read."""
+    return "".join(
+        ROW.format(number=escape(student.name), text=escape(notes))
+        for student, works in records.works
+        if (notes := gradebook.describe_outcome(student, [])) and (student.notes or not works)
+    )
+
+
+def _decision_rows(records: CourseRecords) -> list[list[str]]:
+    """Return the rows of the teacher's table, so that a new one loses none that isn't shown."""
+    names = {student.id: student.name for student, _ in records.works}
+    return [
+        [safe(id), safe(names.get(id, "")), what, as_points(points), safe(remark), seen]
+        for (id, what), (points, remark, seen) in records.decisions.items()
+    ]
+
+
+def _as_json(data: object) -> str:
+    """Return data as JSON that ends no script."""
+    return json.dumps(data).replace("<", "\\u003c")
 
 
 # -- all tables and pages

@@ -1,0 +1,175 @@
+"""The page on which a teacher reads and decides: by keys, in two tabs, and nothing is lost."""
+
+from pathlib import Path
+
+import pages
+import pytest
+from conftest import close_at_script_errors
+
+from cypresskit.grading import course, gradebook, review
+from cypresskit.grading.decisions import Decision, read_decisions
+from cypresskit.grading.gradebook import CourseRecords
+from cypresskit.grading.hand_in import HandIn
+from cypresskit.grading.submissions import Student
+from cypresskit.teach.check import Verdict
+
+LESSONS = course.read_lessons()
+BUS = LESSONS["09_bus"]
+FIRST = BUS.exercises[0]
+OTHERS = {("gone", "09.1"): Decision(1, "=late"), ("b", "09.1 why"): Decision(2, "", "another")}
+NAMES = "=1+1", "b", "c", "d"
+
+
+def written(student: str, text: str) -> tuple[Student, dict]:
+    """A student who has written a sentence below the first exercise."""
+    sentence = course.parse_cell({"cell_type": "raw", "source": text})
+    cells = [*BUS.cells]
+    cells.insert(1 + next(n for n, c in enumerate(cells) if FIRST.check in c["source"]), sentence)
+    judged = [(exercise, Verdict(False, "told")) for exercise in BUS.exercises]
+    return Student(student, f"S {student}"), {
+        "09_bus": gradebook.combine_answers(BUS, [HandIn(cells, BUS)], judged)
+    }
+
+
+def write(folder: Path, *works: tuple[Student, dict], decisions=OTHERS) -> CourseRecords:
+    records = CourseRecords(LESSONS, [*works], dict(decisions))
+    (folder / "review.html").write_text(review.render_review(records), encoding="utf-8")
+    return records
+
+
+def class_of_four() -> list[tuple[Student, dict]]:
+    """Two of them wrote the same."""
+    return [written(name, f"because {min(number, 2)}") for number, name in enumerate(NAMES)]
+
+
+@pytest.fixture
+def tab(browser, tmp_path):
+    """Opens the page in another tab of a browser of its own."""
+    context = browser.new_context(viewport={"width": 1366, "height": 768})
+    errors = []
+
+    def opened(hash: str = ""):
+        page = context.new_page()
+        errors.append(close_at_script_errors(page))
+        page.goto((tmp_path / "review.html").as_uri() + hash)
+        page.wait_for_selector("article:focus")
+        return page
+
+    yield opened
+    context.close()
+    assert not any(errors)
+
+
+def press(page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def saved(page, folder: Path) -> dict:
+    """What the table holds that the page saves."""
+    with page.expect_download() as download:
+        page.click("#save")
+    download.value.save_as(folder / "decisions.csv")
+    return read_decisions(folder)
+
+
+def key_of(work: tuple[Student, dict]) -> str:
+    return work[1]["09_bus"].answers[FIRST].seen
+
+
+def test_what_keys_decide_is_in_the_table(tab, tmp_path):
+    """After a reload, in a closed tab's successor, and beside what the page has no place for."""
+    works = class_of_four()
+    write(tmp_path, *works)
+    page = tab("#09.1")
+    press(page, "2", "+", "1", "ArrowUp", "Enter", "=", "x", "Enter", "ArrowDown", "0")
+    page.close()
+    assert saved(tab(), tmp_path) == OTHERS | {
+        ("=1+1", "09.1 why"): Decision(2, "", key_of(works[0])),
+        ("b", "09.1"): Decision(1, "", key_of(works[1])),
+        ("b", "09.1 why"): Decision(1, "=x", key_of(works[1])),
+        ("c", "09.1 why"): Decision(0, "", key_of(works[2])),
+        ("d", "09.1 why"): Decision(0, "", key_of(works[3])),
+    }
+
+
+def test_tabs_show_what_another_decides(tab, tmp_path):
+    write(tmp_path, *class_of_four())
+    first, second = tab(), tab("#09.1")
+    press(first, "2")
+    second.wait_for_function("document.querySelector('.done')")
+    press(second, "ArrowDown", "1")
+    first.wait_for_function("document.querySelectorAll('.done').length == 2")
+    found = saved(first, tmp_path)
+    assert [found[name, "09.1 why"].points for name in NAMES[:2]] == [2, 1]
+
+
+def test_a_new_page_has_what_no_table_has_yet(tab, tmp_path):
+    """Though another student shares the card now. What was on another text lapses, and what the
+    table has is no longer the browser's.
+    """
+    works = class_of_four()
+    write(tmp_path, *works)
+    page = tab("#09.1")
+    press(page, "2", "1", "0")
+    decided = saved(page, tmp_path)
+    works = [written("=1+1", "another"), *works[1:], written("new", "because 2")]
+    write(tmp_path, *works, decisions={})
+    page = tab("#09.1")
+    assert "2 decisions" in page.inner_text("#kept")
+    read = saved(page, tmp_path)
+    assert ("=1+1", "09.1 why") not in read and read["new", "09.1 why"].points == 0
+    assert read["b", "09.1 why"] == decided["b", "09.1 why"]
+    write(tmp_path, *works, decisions=read)
+    page = tab("#09.1")
+    assert "in the table" in page.inner_text("#kept")
+    left = page.evaluate("Object.keys(localStorage).filter(key => key.endsWith('why'))")
+    assert [key.split()[-3:] for key in left] == [["'=1+1", "09.1", "why"]]
+
+
+def test_undo_brings_back_what_a_key_and_the_button_changed(tab, tmp_path):
+    write(tmp_path, *class_of_four())
+    page = tab("#09.1")
+    press(page, "2", "-")
+    page.click("section:not([hidden]) .rest")
+    assert page.locator("article.done").count() == 3
+    press(page, "u", "u")
+    page.focus("article")
+    press(page, "u", "u", "u", "u")
+    assert page.locator("article.done").count() == 0
+    assert "All decisions" in page.inner_text("#kept")
+
+
+def test_points_that_do_not_exist_are_marked_and_not_saved(tab, tmp_path):
+    write(tmp_path, *class_of_four(), decisions={})
+    page = tab("#09.1")
+    for text, is_wrong in (("3", True), ("x", True), ("1,5", False)):
+        page.fill("input[name$=why]", text)
+        assert page.locator("[aria-invalid]").count() == is_wrong
+    page.fill("input[name='09.1']", "2")
+    found = saved(page, tmp_path)
+    assert [found[key].points for key in found] == [1.5]
+
+
+def test_a_browser_that_keeps_nothing_says_so(tab, tmp_path):
+    write(tmp_path, *class_of_four())
+    page = tab("#09.1")
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
+    press(page, "2")
+    assert "in this tab alone" in page.inner_text("#kept")
+    assert saved(page, tmp_path)["=1+1", "09.1 why"].points == 2
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_page_is_for_all(look, tab, tmp_path):
+    """Keys go through all exercises, and a checker of accessibility finds nothing in any."""
+    write(tmp_path, *class_of_four())
+    page = tab()
+    page.emulate_media(color_scheme=look)
+    ids = [section.get_attribute("id") for section in page.locator("section").all()]
+    for id in ids:
+        assert page.get_attribute("section:not([hidden])", "id") == id
+        assert not pages.axe_finds(page)
+        press(page, "ArrowRight")
+    page.emulate_media(media="print")
+    assert not page.locator("nav").is_visible()
