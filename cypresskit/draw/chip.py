@@ -21,6 +21,7 @@ from cypresskit.timing import Report, simulate
 SIZES = (2048, 1024, 512, 256, 128)
 STATES = "faint", "c 0.38", "c"  # colors of a tile: not started, running, done
 IDLE = "faint 0.2", "faint 0.6"
+PAST = "c 0.15", "c 0.45"  # the chart of running wavefronts: to come, so far
 MAX_ENGINES = 20  # that there is room for
 RUNNING = 40  # pixels: height of the chart of running wavefronts
 
@@ -145,7 +146,7 @@ def _draw_dots(
         x,
         y,
         width,
-        layout.dot,
+        "w",  # as wide as high
         color="ink",
         key=key,
         moves=("x", "y", "w"),
@@ -271,7 +272,8 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     sheet.boxes("room running", left + width / 2, middle, width, RUNNING, color="faint", alpha=0.6)
     columns = np.tile(x, (len(bar), 1))
     foot = top + RUNNING
-    sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, color="c", alpha=0.45)
+    past = np.tile(np.tri(FRAMES, dtype=int), (len(scenes), 1))  # until each frame
+    sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, fill=(PAST, past))
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
     words = f"running wavefronts (at most {slots})"
     sheet.text(left + width, top - 8, words, "soft", align="right")

@@ -20,9 +20,9 @@ from cypresskit.host import Span, Task, Timeline
 
 # In pixels:
 LEFT = 196  # left edge of the rows
-WIDE = 850  # width of the rows
+WIDE = 820  # width of the rows
 RIGHT = LEFT + WIDE
-STAGE = RIGHT + 54  # width of the stage
+STAGE = RIGHT + 84  # width of the stage
 HIGH = 480  # height of the stage
 HEAD = 36  # above the rows
 
@@ -432,7 +432,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     }
     called = [f"{row}: {', '.join(of_row)}" if of_row else row for row, of_row in stages.items()]
     sheet.text(LEFT - 8, y, called, align="right")
-    sheet.text(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right")
+    sheet.text(RIGHT + 10, chart.top + HEAD - 9, "of capacity", "soft")
 
     moments = chart.axis.moments
     uses = [[s.task.uses.get(row, 0) / run.resources[row] for row in chart.rows] for s in run.spans]

@@ -7,7 +7,7 @@ figure.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from bokeh.core.property.vectorization import Field
@@ -65,6 +65,20 @@ class Bars(NamedTuple):
     end: ArrayLike
     y: ArrayLike
     height: ArrayLike
+
+
+class Grid(NamedTuple):
+    """Cells in rows and columns: where the first one begins, and the size of each."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def center(self, row: ArrayLike, column: ArrayLike) -> tuple[Any, Any]:
+        """Return the centers of cells: x and y."""
+        x = self.left + (np.asarray(column) + 0.5) * self.width
+        return x, self.top + (np.asarray(row) + 0.5) * self.height
 
 
 class TimeAxis(NamedTuple):

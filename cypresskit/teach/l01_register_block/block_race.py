@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit.draw import theme
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Grid, Sheet
 from cypresskit.machine.record import Recording
 from cypresskit.teach.l01_register_block.checks import block_runs
 
@@ -112,9 +112,9 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
     sheet.text(LEFT + 4, top - 9, "A", "a", bold=True, size=14)
     sheet.text(left - 16, TOP + 9, "B", "b", bold=True, size=14)
     boxes = [
-        _elements(launch, "A", (m, depth), (LEFT, top), (THIN, CELL), n, clocks),
-        _elements(launch, "B", (depth, n), (left, TOP), (CELL, THIN), m, clocks),
-        _elements(launch, "C", (m, n), (left, top), (CELL, CELL), depth, clocks),
+        _elements(launch, "A", (m, depth), Grid(LEFT, top, THIN, CELL), n, clocks),
+        _elements(launch, "B", (depth, n), Grid(left, TOP, CELL, THIN), m, clocks),
+        _elements(launch, "C", (m, n), Grid(left, top, CELL, CELL), depth, clocks),
     ]
     x, y, w, h, words_, times, shade = (np.concatenate(part, axis=-1) for part in zip(*boxes))
     now = 1.5 * (np.diff(times, axis=0, prepend=0) > 0)
@@ -147,8 +147,7 @@ def _elements(
     launch: _Launch,
     matrix: str,
     shape: tuple[int, int],
-    corner: tuple[int, int],
-    size: tuple[int, int],
+    grid: Grid,
     most: int,
     clocks: np.ndarray,
 ) -> tuple:
@@ -159,9 +158,8 @@ def _elements(
     cell = np.ravel_multi_index(place, shape)
     row, column = np.indices(shape).reshape(2, -1)
     times = np.array([np.bincount(cell[when <= clock], minlength=row.size) for clock in clocks])
-    x = corner[0] + (column + 0.5) * size[0]
-    y = corner[1] + (row + 0.5) * size[1]
-    width, height = np.full((2, row.size), [[size[0] - 1], [size[1] - 1]])
+    x, y = grid.center(row, column)
+    width, height = np.full((2, row.size), [[grid.width - 1], [grid.height - 1]])
     event = "terms added" if matrix == "C" else "times fetched"
     words = np.array([f"{matrix}[{i}, {j}]: {event}" for i, j in zip(row, column)])
     shade = SHADES_EACH * "ABC".index(matrix) + (SHADES_EACH - 1) * times // most

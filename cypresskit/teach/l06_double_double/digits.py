@@ -2,8 +2,9 @@
 
 The sum is an element of a product, computed by the real kernels, product after product: a partial
 sum is the result of a launch with a smaller k. The exact sum is beside it, in decimal places. A
-number's places reach from its first digit to the last one that its bits can represent. Down to
-where its error begins it has the exact digits, and below that the digits of the error. Left out:
+number's places reach from its first digit to the last one that its bits can represent, or to where
+its error begins, if that is below. Above its error it has the exact digits, and from there on the
+digits of the error. Left out:
 the products themselves, and infinite numbers.
 """
 
@@ -18,7 +19,7 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.teach.l06_double_double.checks import products
 
 FORMATS = {"single": 24, "double": 53, "double-double": 106}  # the bits of each
-WIDE, LEFT, RIGHT = 1120, 186, 1024  # the stage, and where the digits begin and end
+WIDE, LEFT, RIGHT = 906, 156, 900  # the stage, and where the digits begin and end
 TOP, ROW = 40, 58  # where the rows begin, and how high one is
 MOST = 40  # places that are drawn at most
 ABSENT, RIGHT_DIGIT, ERROR_DIGIT = range(
@@ -100,22 +101,27 @@ def _first(value: Fraction) -> int:
     )
 
 
-def _last(value: Fraction, bits: int) -> int:
+def _last(value: Fraction, bits: int, exact: Fraction) -> int:
     """Return the power of ten of the last digit of a number that a format of ``bits`` bits can
-    hold.
+    hold; or of its error's first digit, if that is lower.
     """
-    if not value:
-        return 0
-    power = floor(log10(abs(value)) / log10(2))
-    return floor((power + 1 - bits) * log10(2))
+    ends = [_first(value - exact)] if value != exact else []
+    if value:
+        power = floor(log10(abs(value)) / log10(2))
+        ends.append(floor((power + 1 - bits) * log10(2)))
+    return min(ends, default=0)
 
 
 def _ruler(exact: np.ndarray, sums: dict[str, np.ndarray]) -> Ruler:
     """Return the places that any of the numbers has."""
     numbers = [*exact, *(value for values in sums.values() for value in values)]
     high = max(0, *map(_first, numbers))
-    low = min(0, *(_last(v, FORMATS[name]) for name, values in sums.items() for v in values))
-    return Ruler(high, max(low, high - MOST + 1))
+    low = min(
+        _last(value, FORMATS[name], true)
+        for name, values in sums.items()
+        for value, true in zip(values, exact)
+    )
+    return Ruler(high, max(min(0, low), high - MOST + 1))
 
 
 def _digit(value: Fraction, place: int) -> int:
@@ -127,7 +133,6 @@ def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
     named = ruler.places[ruler.places % 5 == 0]
     texts = [f"10{_raised(place)}" for place in named]
     sheet.text(ruler.x(named), 16, texts, "soft", align="center")
-    sheet.text(RIGHT + 14, 16, "off by", "soft")
     high = ROW * rows
     sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, color="ink")
 
@@ -143,14 +148,14 @@ def _draw_row(
     is_exact = name == "exact"
     bits = 0 if is_exact else FORMATS[name]
     label = name if is_exact else f"{name}, {bits} bits"
-    sheet.text(LEFT - 26, y, label, bold=is_exact, align="right", size=14)
+    sheet.text(LEFT - 26, y if is_exact else y - 9, label, bold=is_exact, align="right")
     places = ruler.places
     shape = len(values), len(places)
     digit, state = np.full(shape, 10), np.full(shape, ABSENT)
     for frame, (value, true) in enumerate(zip(values, exact)):
         error = value - true
         first = max(0, _first(value), _first(true))
-        last = ruler.low if is_exact else _last(value, bits)
+        last = ruler.low if is_exact else _last(value, bits, true)
         for n, place in enumerate(places.tolist()):
             if not last <= place <= first:
                 continue
@@ -166,10 +171,12 @@ def _draw_row(
         f"sign {name}", LEFT - 10, y, signs, names=["", "\u2212"], align="center", size=14
     )
     if not is_exact:
-        off = [_off(value - true) for value, true in zip(values, exact)]
+        off = [f"off by {_off(value - true)}" for value, true in zip(values, exact)]
         texts = list(dict.fromkeys(off))
         which = np.array([texts.index(text) for text in off])
-        sheet.numbers(f"off {name}", RIGHT + 14, y, which, names=texts, bold=True, size=18)
+        sheet.numbers(
+            f"off {name}", LEFT - 26, y + 9, which, names=texts, align="right", bold=True, size=14
+        )
 
 
 def _off(error: Fraction) -> str:

@@ -240,7 +240,8 @@ class Layout:
         """Return the box of a word of the LDS: x, y, width and height."""
         height = min(8.0, 64 / self.rows)
         x = left + (word % BANKS + 0.5) * BANK
-        return x, WORDS + (word // BANKS + 0.5) * height, BANK - 1.5, height - 0.8
+        gap = min(0.8, height / 5)  # of many rows a fixed gap would leave nothing
+        return x, WORDS + (word // BANKS + 0.5) * height, BANK - 1.5, height - gap
 
     def _draw_words(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw the contents of the LDS."""

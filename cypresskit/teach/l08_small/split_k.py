@@ -9,21 +9,47 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Grid, Sheet
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.tables import quantity
 
-WIDTH, TOP, LEFT = 900, 30, 40  # pixels
+TOP, LEFT = 30, 40  # pixels
 VALUE = 9  # pixels of a value of k
 ROW, ROW_BY_VECTOR = 9, 5  # pixels of a row of A
 COLUMN = 11  # pixels of a column of B
-ITEM = 14  # pixels of a work-item
+ITEM, APART = 14, 18  # pixels of a work-item, and from one to the next
 GAP = 26  # pixels between A or B and C
+NAME = 110  # pixels for C's name, beside it
 TINTS = [*theme.SERIES, "rgba(128,128,128,0.16)"]  # by part; the last: not fetched, or idle
 NOTHING = len(theme.SERIES)
 FRAMES = 4
+KINDS = "fetch", "store", "load"
+
+
+class _Layout:
+    """Where the texels of A and B and the blocks of C are, by row and column. B is above C, or if
+    it is a vector, above A's columns.
+    """
+
+    def __init__(self, spec: Kernel) -> None:
+        depth, self.parts = spec.k_step, spec.convention.parts
+        c_left, b_left, b_high = LEFT + depth * VALUE + GAP, LEFT, VALUE
+        row, block, texel = ROW_BY_VECTOR, self.parts * APART + 6, 4 * VALUE
+        if not spec.is_vector:
+            b_left, b_high = c_left, depth * VALUE
+            row, block, texel = ROW, spec.block[1] * COLUMN, 4 * COLUMN
+        c_top = TOP + b_high + GAP
+        self.a = Grid(LEFT, c_top, 4 * VALUE, row)
+        self.b = Grid(b_left, TOP, texel, VALUE)
+        self.c = Grid(c_left, c_top, block, spec.block[0] * row)
+
+    def item(self, row: np.ndarray, column: np.ndarray, part: np.ndarray) -> tuple:
+        """Return the centers of work-items, by block and part of k: side by side in their block."""
+        x, y = self.c.center(row, column)
+        return x + (part - (self.parts - 1) / 2) * APART, y
 
 
 def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
@@ -50,40 +76,32 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     part = of_a[0].x  # each begins at its own four values of k
     block_row = of_a[0].y // spec.block[0]
     block_column = of_b[0].x * 4 // spec.block[1]
-    row = ROW
-    wide = spec.block[1] * COLUMN
-    c_left, c_top = LEFT + depth * VALUE + GAP, TOP + depth * VALUE + GAP
-    b_left = c_left
-    if spec.is_vector:  # x is stored as a row: it stands above the columns of A
+    if spec.is_vector:
         block_column = np.zeros_like(part)
-        row = ROW_BY_VECTOR
-        wide = parts * (ITEM + 4) + 6
-        b_left = LEFT
-        c_top = TOP + VALUE + GAP
     right = "xy" if spec.is_vector else "BC"
-    high = spec.block[0] * row
-
-    sheet = Sheet(f"A product with reduction: {spec.name}, {parts} work-items for each block")
-    sheet.stage(sheet.title, WIDTH, c_top + rows * row + 16)
-    _draw_texels(sheet, "A", of_a, part, (LEFT, c_top), (4 * VALUE, row))
-    width = 4 * VALUE if spec.is_vector else 4 * COLUMN
-    _draw_texels(sheet, right[0], of_b, part, (b_left, TOP), (width, VALUE))
-    x = c_left + (block_column + 0.5) * wide + (part - (parts - 1) / 2) * (ITEM + 4)
-    y = c_top + (block_row + 0.5) * high
     blocks = sorted(set(zip(block_row.tolist(), block_column.tolist())))
     down, across = np.transpose(blocks)
-    frame = c_left + (across + 0.5) * wide, c_top + (down + 0.5) * high
-    sheet.boxes("blocks", *frame, wide - 3, high - 3, line="soft", alpha=0)
+
+    layout = _Layout(spec)
+    a, b, c = layout.a, layout.b, layout.c
+    end = c.left + (1 + max(across)) * c.width
+    sheet = Sheet(f"A product with reduction: {spec.name}, {parts} work-items for each block")
+    sheet.stage(sheet.title, end + NAME, a.top + rows * a.height + 16)
+    _draw_texels(sheet, "A", of_a, part, a)
+    _draw_texels(sheet, right[0], of_b, part, b)
+    x, y = c.center(down, across)
+    sheet.boxes("blocks", x, y, c.width - 3, c.height - 3, line="soft", alpha=0)
     is_leader = part == 0
     shade = np.array([np.where((n < FRAMES - 1) | is_leader, part, NOTHING) for n in range(FRAMES)])
     words = [f"work-item {n}: part {part[n] + 1} of k" for n in range(len(part))]
+    x, y = layout.item(block_row, block_column, part)
     sheet.boxes("items", x, y, ITEM, ITEM, words=words, fill=(TINTS, shade), round=7)
-    for name, place in {
-        f"A: {rows} rows": (LEFT, c_top - 12),
-        "x" if spec.is_vector else f"B: {columns} columns": (b_left, TOP - 12),
-        f"{right[1]}: {len(blocks)} blocks": (c_left + (1 + max(across)) * wide + 14, c_top + 12),
+    for name, corner in {
+        f"A: {rows} rows": (a.left, a.top - 12),
+        "x" if spec.is_vector else f"B: {columns} columns": (b.left, b.top - 12),
+        f"{right[1]}: {len(blocks)} blocks": (end + 14, c.top + 12),
     }.items():
-        sheet.text(*place, name, bold=True, size=14)
+        sheet.text(*corner, name, bold=True, size=14)
     names = ["leaders", *["helpers"] * (parts - 1)]
     legend = sheet.legend(
         *(
@@ -109,16 +127,12 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     return sheet.player(captions, step="Step", below=[legend], opens=1)
 
 
-KINDS = "fetch", "store", "load"
-
-
 def _draw_texels(
     sheet: Sheet,
     name: str,
     fetches: list[Access],
     part: np.ndarray,
-    corner: tuple[float, float],
-    size: tuple[float, float],
+    grid: Grid,
 ) -> None:
     """Draw the texels of a matrix, in the color of the part that fetches them."""
     owner: dict[tuple[int, int], int] = {}
@@ -129,15 +143,14 @@ def _draw_texels(
     x, y = np.transpose(list(owner))
     shade = np.tile([*owner.values()], (FRAMES, 1))
     shade[0] = NOTHING
-    center = corner[0] + (x + 0.5) * size[0], corner[1] + (y + 0.5) * size[1]
     words = [
         f"{name}: row {row}, columns {4 * column} to {4 * column + 3}" for column, row in owner
     ]
     sheet.boxes(
         f"texels {name}",
-        *center,
-        size[0] - 2,
-        size[1] - 1,
+        *grid.center(y, x),
+        grid.width - 2,
+        grid.height - 1,
         fill=(TINTS, shade),
         words=words,
     )
