@@ -12,6 +12,7 @@ const SMALL_TEXT = 7.7
 const LEAST_TEXT = 8
 const HIDDEN_TEXT = 6 // below this size a label would only cover others
 const LISTED_LINES = 13 // visible lines of a listing
+const SIDE = 8 // pixels between what is scrolled to and the edge
 const STEP_MS = 220 // duration of a single step's animation
 const MIN_INTERVAL_MS = 28 // between two drawings of an animation
 const DRAWING_SHARE = 5 // at most one fifth of the time is spent on drawing animations
@@ -488,7 +489,24 @@ class Player {
     this.change(this.spec.scenes.findLastIndex(([first]) => first <= frame))
     this.go(frame)
     this.choose(key)
+    this.scrollToChosen()
     if (focus) takeFocus(this.el)
+  }
+
+  /** Bring what is selected into sight, in a picture that is wider than the page. */
+  scrollToChosen() {
+    const pick = this.spec.picks.find(({source}) => source.data.lit.some((on) => on > 0))
+    if (!pick) return
+    const {source, figure, w} = pick
+    const n = source.data.lit.findIndex((on) => on > 0)
+    const place = this.el.shadowRoot.getElementById(figure.id)
+    const box = place.closest(".picture, .side")
+    const {start, end} = figure.x_range
+    const toPixels = (x) => place.offsetLeft + ((x - start) / (end - start)) * place.scrollWidth
+    const half = (source.data[w]?.[n] ?? w) / 2
+    const right = toPixels(source.data.x[n] + half) + SIDE - box.clientWidth
+    const left = toPixels(source.data.x[n] - half) - SIDE
+    box.scrollLeft = Math.min(Math.max(box.scrollLeft, right), left)
   }
 }
 

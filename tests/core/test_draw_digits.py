@@ -29,8 +29,8 @@ def sums(n: int = 8, row: int = 2, column: int = 4) -> dict[str, list[Fraction]]
 
 
 def test_digits_end_where_the_bits_of_a_format_do():
-    """The last digit is the last that a unit in the last place reaches, the picture's last, or where
-    a smaller error begins; and right ones are those of the exact sum.
+    """The last digit is the last that a unit in the last place reaches, the picture's last, or
+    where a smaller error begins; and right ones are those of the exact sum.
     """
     player = view("digits")
     for name, bits in (("single", 24), ("double", 53), ("double-double", 106)):

@@ -2,6 +2,8 @@
 played.
 """
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,14 @@ from cypresskit.teach.l05_texture_cache.checks import unit_clocks
 from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
 
 TOY = ".cypresskit-figure"
+#: The words of rows, the texts and the bars: what each tells, its center and size on the page.
+MARKS = """() => ["rect.lie", "text", 'rect[fill="var(--ck-read)"]'].map((kind) =>
+    [...document.querySelectorAll(`.banks ${kind}`)].map((one) => {
+        const {x, y, width, height} = one.getBoundingClientRect()
+        return [one.textContent, x + width / 2, y + height / 2, width, height]
+    }))"""
+#: Whether one panel is below the other.
+STACKED = "(is) => is === document.querySelector('.banks').viewBox.baseVal.height > 600"
 
 
 def iteration_clocks(first: np.ndarray) -> int:
@@ -70,6 +80,33 @@ def test_the_first_pitch_is_that_of_rows(page, toy):
     assert "You said 8, but it is 6: 72 clocks per iteration, not 160." in toy.inner_text()
     assert (clocks(toy), toy.locator(".fewest").count(), toy.locator(".most").count()) == (72, 8, 1)
     assert toy.bounding_box()["height"] < 620
+
+
+def test_a_row_is_in_its_banks_and_all_fits_on_any_screen(page, toy):
+    """On a phone, too. What pointing at a word tells is where it is, and where the bank's number
+    is; a bar is above its pitch, and as high as its clocks.
+    """
+    toy.get_by_role("button", name="6", exact=True).click()
+    for width in (1366, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function(STACKED, arg=width < 640)
+        words, texts, bars = page.evaluate(MARKS)
+        assert max(x + w / 2 for _, x, _, w, _ in (*words, *texts, *bars)) <= width
+        banks = [(int(told), x) for told, x, *_ in texts if told in ("8", "16", "24")]
+        (first, left), *_, (_, right) = sorted(banks[:3])
+        rows = {}
+        for told, x, y, *_ in words[: len(words) // 2]:
+            row, word, bank = map(int, re.findall(r"\d+", told))
+            assert bank == (6 * row + word) % 32
+            assert left + (bank - first) * (right - left) / 16 == pytest.approx(x, abs=2)
+            rows.setdefault(row, set()).add(round(y))
+        assert [rows[row] for row in range(16)] == sorted(rows.values(), key=min)
+        heights = set()
+        for (pitch, x, *_), (cost, above, *_), bar in zip(texts[-64::2], texts[-63::2], bars):
+            assert int(cost) == iteration_clocks(int(pitch) * np.arange(64))
+            assert (above, bar[1]) == pytest.approx((x, x), abs=2)
+            heights.add(round(100 * bar[4] / int(cost) / bar[3]))
+        assert len(bars) == 32 and len(heights) == 1
 
 
 @pytest.mark.parametrize(("button", "end"), [(0, "pointerup"), (0, "pointercancel"), (2, "")])

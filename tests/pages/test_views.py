@@ -197,3 +197,15 @@ def test_an_untrusted_lesson_shows_images(lab, page):
 
 #: A player, a journey and a toy: the others are drawn by the same functions.
 KINDS = {name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch")}
+
+
+@pytest.mark.parametrize(
+    ("name", "source"), [("explore", "engines"), ("digits", "off double-double")]
+)
+def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
+    """The engine that explore asks to click, and the error that digits end with."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    show(gallery.VIEWS[name][1]())
+    x, _ = page.evaluate(JS.place, [source, 0])
+    half = draw.chip_scene.ChipLayout.engine_size[0] / 2 if source == "engines" else 0
+    assert half < x < 390 - half

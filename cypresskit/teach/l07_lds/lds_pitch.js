@@ -15,13 +15,39 @@ export function beginPitch(host, data, _place, ends) {
   host.tabIndex = 0
   host.setAttribute("role", "group")
   host.setAttribute("aria-label", `${title}. Keys: ${KEYS}.`)
-  const SIDE = 16,
-    WIDE = banks * SIDE,
-    LEFT = [8, WIDE + 76],
-    FOOT = 150,
+  // Places, in pixels, from a panel's upper left corner: the foot of the stacks of requests, the
+  // rows of A and the height of one.
+  const FOOT = 150,
     TOP = 160,
-    HIGH = 10,
-    BARS = 422
+    HIGH = 10
+  const PANEL = TOP + rows * HIGH + 28 // a panel's height
+  const BAR = 56 // height of the highest bar
+  const PHONE = 640
+  /** Where everything is. On a phone one panel is below the other, and the bars are in two rows. */
+  function layout(isNarrow) {
+    const side = isNarrow ? 11 : 16
+    const wide = banks * side
+    const each = isNarrow ? pitches.length / 2 : pitches.length // bars in a row
+    const width = isNarrow ? wide + 8 : 2 * wide + 82
+    return {
+      side,
+      wide,
+      width,
+      panels: isNarrow
+        ? [
+            [4, 0],
+            [4, PANEL + 16],
+          ]
+        : [
+            [8, 0],
+            [wide + 76, 0],
+          ],
+      bar: (width - 16) / each,
+      foot: (n) => (isNarrow ? 2 * PANEL + 16 : PANEL) + 74 + Math.floor(n / each) * (BAR + 34),
+      bars: (n) => 8 + ((n % each) * (width - 16)) / each,
+      height: isNarrow ? 2 * PANEL + 200 : 440,
+    }
+  }
 
   // The banks of two words of each of some rows, and for each the number of requests before it.
   const wanted = (start, some, half) =>
@@ -52,6 +78,7 @@ export function beginPitch(host, data, _place, ends) {
   let start = laid(pitch)
   let row = 0
   let over = false
+  let isNarrow = host.clientWidth < PHONE
   const seen = new Set([pitch]) // the pitches whose bars are drawn
   const bar = make(host, "div", {class: "bar"})
   const asks = make(bar, "div", {class: "asks"})
@@ -75,7 +102,6 @@ export function beginPitch(host, data, _place, ends) {
   button(bar, "Lay out by the pitch", () => lay(pitch), "key R")
   const status = make(host, "p", {role: "status"})
   const drawing = make(host, "svg", {
-    viewBox: "0 0 1106 440",
     class: "banks",
     role: "img",
     "aria-label": "32 banks with 16 rows of A, and which rows conflict",
@@ -142,6 +168,8 @@ export function beginPitch(host, data, _place, ends) {
   }
 
   function draw() {
+    const at = layout(isNarrow)
+    drawing.setAttribute("viewBox", `0 0 ${at.width} ${at.height}`)
     tellOfToday()
     const [store, load] = iterationClocks(start),
       byPitch = start.every((bank, n) => bank === laid(pitch)[n])
@@ -159,38 +187,39 @@ export function beginPitch(host, data, _place, ends) {
       [all, "A store: each of 16 work-items stores two words of its row"],
       [
         [first, first + half],
-        `A load: 8 work-items request row ${first}, 8 row ${first + half}; two words of each`,
+        `A load: 8 work-items read two words of row ${first}, 8 of row ${first + half}`,
       ],
     ]
     panels.forEach(([some, title], panel) => {
-      const left = LEFT[panel]
+      const [left, top] = at.panels[panel]
       const stack = stacked(wanted(start, some, 0))
       const deep = deepest(stack)
       const up = Math.min(12, 110 / deep)
-      text(left, 14, title, {"font-weight": "bold"})
-      text(left + WIDE, 34, `clocks: ${deep}`, {"text-anchor": "end"})
+      const bankX = (bank) => left + bank * at.side
+      text(left, top + 14, title, {"font-weight": "bold"})
+      text(left + at.wide, top + 34, `clocks: ${deep}`, {"text-anchor": "end"})
       for (let bank = 0; bank < banks; bank++) {
-        box(left + bank * SIDE, 40, SIDE - 2, TOP + rows * HIGH - 36, {
+        box(bankX(bank), top + 40, at.side - 2, TOP + rows * HIGH - 36, {
           fill: "var(--ck-faint)",
           opacity: 0.5,
         })
         if (bank % 8 === 0 || bank === banks - 1)
-          text(left + (bank + 0.5) * SIDE, TOP + rows * HIGH + 20, bank ? bank : "bank 0", {
+          text(bankX(bank + 0.5), top + TOP + rows * HIGH + 20, bank ? bank : "bank 0", {
             class: "soft",
             "text-anchor": bank ? "middle" : "start",
           })
       }
       for (const {row: from, bank, layer} of stack)
-        box(left + bank * SIDE, FOOT - (layer + 1) * up, SIDE - 3, up - 1.5, {
+        box(bankX(bank), top + FOOT - (layer + 1) * up, at.side - 3, up - 1.5, {
           fill: series[from % 8],
           class: layer ? "late" : "",
         })
       all.forEach((from) => {
         for (let word = 0; word < 4; word++) {
           const one = box(
-            left + ((start[from] + word) % banks) * SIDE,
-            TOP + from * HIGH,
-            SIDE - 2,
+            bankX((start[from] + word) % banks),
+            top + TOP + from * HIGH,
+            at.side - 2,
             HIGH - 2,
             {
               fill: series[from % 8],
@@ -200,27 +229,27 @@ export function beginPitch(host, data, _place, ends) {
           )
           make(one, "title", {}, `row ${from}, word ${word}: bank ${(start[from] + word) % banks}`)
           one.addEventListener("pointerdown", (event) =>
-            drag(event, from, SIDE * drawing.getScreenCTM().a),
+            drag(event, from, at.side * drawing.getScreenCTM().a),
           )
         }
       })
     })
-    const each = 1090 / pitches.length
-    text(8, BARS - 62, "Clocks of an iteration, by pitch", {class: "soft"})
+    text(8, at.foot(0) - 62, "Clocks of an iteration, by pitch", {class: "soft"})
     pitches.forEach((one, n) => {
       const cost = totals.get(one),
-        tall = (56 * cost) / highest,
-        x = 8 + n * each
+        tall = (BAR * cost) / highest,
+        x = at.bars(n),
+        foot = at.foot(n)
       const look = !over ? "" : cost === fewest ? "fewest" : cost === highest ? "most" : ""
-      text(x + each / 2, BARS + 13, one, {
+      text(x + at.bar / 2, foot + 13, one, {
         "text-anchor": "middle",
         "font-weight": one === pitch && byPitch ? "bold" : "normal",
       })
       if (seen.has(one)) {
-        box(x + 2, BARS - tall, each - 5, tall, {fill: "var(--ck-read)", class: look})
-        text(x + each / 2, BARS - tall - 4, cost, {"text-anchor": "middle", "font-size": 11})
+        box(x + 2, foot - tall, at.bar - 5, tall, {fill: "var(--ck-read)", class: look})
+        text(x + at.bar / 2, foot - tall - 4, cost, {"text-anchor": "middle", "font-size": 11})
       }
-      const room = box(x, BARS - 74, each, 90, {fill: "transparent", class: "room"})
+      const room = box(x, foot - 74, at.bar, 90, {fill: "transparent", class: "room"})
       room.addEventListener("click", () => {
         lay(one)
         takeFocus(host)
@@ -236,6 +265,12 @@ export function beginPitch(host, data, _place, ends) {
     r: () => lay(pitch),
     Escape: () => leave(host),
   }
-  ends.push(listenKeys(host, keys))
+  const observer = new ResizeObserver(() => {
+    if (isNarrow === host.clientWidth < PHONE) return
+    isNarrow = !isNarrow
+    draw()
+  })
+  observer.observe(host)
+  ends.push(listenKeys(host, keys), () => observer.disconnect())
   draw()
 }
