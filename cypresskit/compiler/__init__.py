@@ -13,7 +13,7 @@ The passes, each a module, in their order:
 
 ``ir`` defines what the passes work on, ``isa`` the chip's operations, ``assembly`` its
 instructions, and ``code`` the result with its statistics and its ``listing``. Left out: spilling
-registers to memory, and moving code from block to block.
+registers to memory, and moving code from block to block. ``llvm`` compiles with another compiler.
 """
 
 from functools import lru_cache, partial
@@ -23,6 +23,7 @@ from cypresskit.compiler.assembly import Bundle, Control
 from cypresskit.compiler.code import Code, KernelStats
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.ir import CompileError
+from cypresskit.compiler.llvm import compile_with_llvm
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.schedule import schedule
 from cypresskit.compiler.simplify import simplify
@@ -31,6 +32,7 @@ from cypresskit.compiler.vregs import assign_vregs
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.files import result_cache
 from cypresskit.il import Program
+from cypresskit.il.errors import shorten
 
 __all__ = [
     "Bundle",
@@ -42,7 +44,10 @@ __all__ = [
 ]
 
 
-def compile(program: Program, device: Device = HD5870) -> Code:
+COMPILERS = "cypresskit", "llvm"
+
+
+def compile(program: Program, device: Device = HD5870, by: str = "cypresskit") -> Code:
     """Compile an assembled kernel. The latest results are cached.
 
     Parameters
@@ -51,16 +56,24 @@ def compile(program: Program, device: Device = HD5870) -> Code:
         The kernel.
     device
         The board to compile for.
+    by
+        The compiler: "cypresskit" or "llvm".
 
     Raises
     ------
     CompileError
         If the kernel needs more registers, LDS or doubles than the chip has, or has a loop without
-        an exit. The message names the IL line.
+        an exit. The message names the IL line. By LLVM also for what that can't compile.
     TypeError
         If ``device`` isn't a board.
+    ValueError
+        For another compiler.
     """
     check_device(device)
+    if by not in COMPILERS:
+        raise ValueError(f'by is the compiler, "cypresskit" or "llvm", not {shorten(by)}')
+    if by == "llvm":
+        return compile_with_llvm(program, device)
     code = _compiled(program, Target.of(device), (program.name, *program.source))
     return Code(*code, program, device)
 

@@ -91,6 +91,8 @@ class Code:
         Registers and clause temporaries per work-item.
     program, device
         The kernel, and the board that it was compiled for.
+    by
+        The compiler, with its version, if it isn't ours.
     """
 
     controls: tuple[Control, ...]
@@ -98,6 +100,7 @@ class Code:
     temporaries: int
     program: Program
     device: Device
+    by: str = ""
 
     def __repr__(self) -> str:
         clauses = [c for c in self.controls if c.bundles or c.fetches]
@@ -105,7 +108,8 @@ class Code:
             f"{self.gprs} registers, {len(clauses)} clauses, {sum(len(c.bundles) for c in clauses)}"
             " bundles"
         )
-        return f"<Code of {self.program.name} for the {self.device.name}: {size}>"
+        by = f" by {self.by}" if self.by else ""
+        return f"<Code of {self.program.name}{by} for the {self.device.name}: {size}>"
 
     def _repr_html_(self) -> str:
         return folded(repr(self), str(self))
@@ -148,8 +152,8 @@ class Code:
     def listing(self) -> str:
         """Return the code in the style of AMD's disassembly."""
         head = (
-            f"; {self.program.name}: {self.gprs} registers, {self.wavefronts} wavefronts on a SIMD"
-            " engine\n"
+            f"; {self.program.name}{f' by {self.by}' if self.by else ''}: {self.gprs} registers,"
+            f" {self.wavefronts} wavefronts on a SIMD engine\n"
         )
         return head + listing(self.controls)
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.compiler import compile
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
@@ -191,7 +190,7 @@ def find_iteration_ends(report: Report) -> np.ndarray:
     """
     if report.gemm_kernel is None:
         return np.zeros(0)
-    loop = compile(report.gemm_kernel.program, report.device).main_loop
+    loop = report.launch.code.main_loop
     longest = max(len(clause.bundles) for clause in loop)
     per_iteration = sum(len(clause.bundles) == longest for clause in loop)
     clocks = report.device.clause_overhead_clocks + report.device.alu_latency_clocks * longest

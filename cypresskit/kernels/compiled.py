@@ -6,8 +6,8 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.own import Source, resolve, resolve_program
 
 
-def compile(kernel: Source, device: Device = HD5870) -> Code:
-    """Compile a kernel, packing bundles like the compiler that came with the chip.
+def compile(kernel: Source, device: Device = HD5870, *, by: str = "cypresskit") -> Code:
+    """Compile a kernel, packing bundles like the compiler that came with the chip; or with LLVM.
 
     Parameters
     ----------
@@ -15,6 +15,9 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
         A kernel's name, a file or source of IL, a program, or a ``Kernel``.
     device
         The board to compile for.
+    by
+        The compiler: "cypresskit", or "llvm" for what LLVM makes of our translation. Its code for
+        the catalog's kernels in single precision is stored; other kernels need llvmlite.
 
     Raises
     ------
@@ -22,16 +25,20 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
         For a source that doesn't assemble.
     CompileError
         If the kernel needs more registers, LDS or doubles than the chip has, or has a loop without
-        an exit. The message names the IL line.
+        an exit. The message names the IL line. By LLVM also for what that can't compile.
     TypeError
         For anything else.
+    ValueError
+        For another compiler.
 
     Examples
     --------
     >>> ck.compile("sgemm_tn").stats().bundles_per_iteration
     31
+    >>> ck.compile("sgemm_tn", by="llvm").stats().bundles_per_iteration
+    40
     """
-    return compiler.compile(resolve_program(kernel), device)
+    return compiler.compile(resolve_program(kernel), device, by)
 
 
 def kernel_stats(kernel: Source) -> KernelStats:

@@ -10,6 +10,7 @@ import math
 from functools import lru_cache, partial
 from typing import Any
 
+from cypresskit.compiler import Code
 from cypresskit.devices import CHIP_ALONE, HD5870, Device, Range, System, check_device, is_whole
 from cypresskit.files import result_cache
 from cypresskit.il.errors import ArgumentError, check_options
@@ -27,7 +28,7 @@ PRODUCTS_TOLERANCE = 0.002  # the share of a launch's products that counting som
 
 
 def simulate(
-    kernel: Source | LaunchShape,
+    kernel: Source | Code | LaunchShape,
     n: int | None = None,
     *,
     m: int | None = None,
@@ -45,8 +46,8 @@ def simulate(
     ----------
     kernel
         A GEMM kernel with its ``n``: a kernel of the catalog or its name, or your own
-        (``ck.load_kernel``, its source, file or program). Or the launch of any other program:
-        ``ck.LaunchShape(program, domain, textures, constants)``.
+        (``ck.load_kernel``, its source, file or program), or its code by LLVM (``ck.compile``). Or
+        the launch of any other program: ``ck.LaunchShape(program, domain, textures, constants)``.
     n, m, k
         Of a GEMM kernel: C is m x n, and k products are summed for each element. m and k are n by
         default.
@@ -101,11 +102,13 @@ def simulate(
             "pass n, the matrices' size (and m and k if they differ); for a program that doesn't"
             " multiply matrices, pass ck.LaunchShape(program, domain, textures, constants) alone"
         )
-    own = resolve(kernel)  # now, since its file may change before another board is timed
+    compiled = kernel if isinstance(kernel, Code) else None
+    # Now, since its file may change before another board is timed
+    own = resolve(kernel if compiled is None else compiled.program)
     if not Range(least=-math.inf).has(beta, whole=False):
         raise ArgumentError(f"beta {beta} has to be a finite number")
     size = _size(own, device, m, n, k, count)
-    return report_on(TimedLaunch(own, size, device, system, beta, int(count), exact))
+    return report_on(TimedLaunch(own, size, device, system, beta, int(count), exact, compiled))
 
 
 #: The options that ``simulate`` takes by name.

@@ -1,7 +1,7 @@
 """A launch that is timed: what it is, and the paths of its wavefronts."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -50,6 +50,8 @@ class TimedLaunch:
         Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
     device, system, exact
         As in ``simulate``.
+    compiled
+        Its code, if that isn't our compiler's.
     """
 
     kernel: Kernel | LaunchShape
@@ -59,10 +61,13 @@ class TimedLaunch:
     beta: float = 0.0
     count: int = 1
     exact: bool = False
+    compiled: Code | None = None
 
     @cached_property
     def code(self) -> Code:
         """The compiled kernel."""
+        if self.compiled is not None:
+            return replace(self.compiled, device=self.device)
         return compile(self.kernel.program, self.device)
 
     @cached_property
@@ -89,12 +94,15 @@ class TimedLaunch:
             (shape.domain, sorted(shape.textures.items()), sorted(shape.outputs.items())),
             [(n, words.tobytes()) for n, words in sorted(shape.constants.items())],
             self.exact,
+            self.compiled and (self.compiled.controls, self.compiled.gprs),
         )
 
     @property
     def name(self) -> str:
-        """The kernel's name."""
-        return self.kernel.name if isinstance(self.kernel, Kernel) else self.kernel.program.name
+        """The kernel's name, and its compiler if that isn't ours."""
+        kernel = self.kernel
+        name = kernel.name if isinstance(kernel, Kernel) else kernel.program.name
+        return f"{name} by {self.compiled.by}" if self.compiled else name
 
     @property
     def precision(self) -> str:

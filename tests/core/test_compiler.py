@@ -51,12 +51,12 @@ def compiled(name: str) -> Code:
     return compile(ck.kernels[name].program)
 
 
-def same_bits(program, arguments) -> bool:
-    """Whether compiled code leaves the same bits in all arrays as the IL."""
+def same_bits(program, arguments, code=None) -> bool:
+    """Whether code, ours if none is given, leaves the same bits in all arrays as the IL."""
     il = copy.deepcopy(arguments)
     ck.launch(program, engine="interpreter", **il)
     launch = prepare(program, **copy.deepcopy(arguments))
-    execute(compile(program), launch)
+    execute(code or compile(program), launch)
     pairs = [(output, launch.outputs[n].words) for n, output in il.get("outputs", {}).items()]
     if il.get("global_memory") is not None:
         pairs.append((np.ascontiguousarray(il["global_memory"]), launch.memory))

@@ -1,0 +1,118 @@
+"""LLVM's code for the same chip: it obeys the rules of bundles that we wrote, and leaves the same
+bits. What a live LLVM makes of a kernel differs between its versions, so nothing here counts it.
+"""
+
+import random
+import re
+import zipfile
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from test_compiler import matrices, same_bits
+
+import cypresskit as ck
+from cypresskit.compiler.llvm import back_end
+from cypresskit.il.host_llvm import HAS_LLVM
+from cypresskit.kernels.generated import block_kernel
+from tools.fuzz.programs import random_program
+from tools.legality import check
+from tools.second import stored_irs
+
+SINGLE = [name for name, kernel in ck.kernels.items() if kernel.precision == "single"]
+live = pytest.mark.skipif(not HAS_LLVM, reason="needs llvmlite")
+
+#: Where LLVM breaks a rule of ours, and who is probably wrong.
+KNOWN = [
+    # LLVM lets any slot do it; Mesa's driver for the chip, whose table of slots is AMD's, only
+    # x y z w on Evergreen, as we do.
+    r"FLT_TO_INT in slots \[4\]",
+    # LLVM folds the sign of a float into operations on integers, which have no such modifier
+    # (ISA 4.7.2).
+    r"\w+_U?INT can't negate operands|U?INT_TO_FLT can't negate operands",
+    # Of two copies in a bundle, one is dead.
+    "two slots write the same word",
+]
+
+
+def unknown(code) -> list[str]:
+    """The violations of the rules, but for the known ones."""
+    return [fault for fault in check(code) if not any(re.search(k, fault) for k in KNOWN)]
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("name", SINGLE)
+def test_llvms_code_of_the_catalogue_is_legal_and_gives_the_same_bits(name, monkeypatch):
+    """What is stored for it, without an installed LLVM."""
+    monkeypatch.setattr(back_end, "HAS_LLVM", False)
+    kernel = ck.kernels[name]
+    code = ck.compile(name, by="llvm")
+    assert unknown(code) == []
+    a, b, c = matrices(kernel, 35, 33, 9, np.random.default_rng(7))
+    assert same_bits(kernel.program, kernel.arguments(a, b, c, 1.5, 0.5), code)
+    products = {i.line for i in kernel.program.body if i.opcode == "mad"}
+    made = {o.line for c in code.main_loop for o in c.operations if o.name == "MULADD_IEEE"}
+    assert made <= products, "a product has the line that it was written in"
+
+
+def test_what_is_stored_is_what_the_tool_stores():
+    """After a change of the translation or of a kernel: `python -m tools.second`."""
+    assert set(zipfile.ZipFile(back_end.STORED).namelist()) == set(stored_irs())
+
+
+@live
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(8))
+def test_llvms_code_of_random_programs_obeys_our_rules(seed):
+    """Their bits aren't compared: LLVM folds constants without flushing, and drops the sign of a
+    product with -0. Lines that it can't compile are left out.
+    """
+    text, _ = random_program(random.Random(seed), "pixel", statements=30)
+    lines = text.splitlines()
+    with suppress(ck.ILError):  # a line that others need was left out
+        while refused := refused_line(text := "\n".join(lines)):
+            lines[refused - 1] = ""
+        with suppress(ck.CompileError):  # LLVM ends its process, or has what isn't ours
+            assert unknown(ck.compile(text, by="llvm")) == []
+
+
+def refused_line(text: str) -> int:
+    """The line that LLVM can't compile, or 0."""
+    try:
+        ck.compile(text, by="llvm")
+    except ck.CompileError as error:
+        found = re.search(r":(\d+):", str(error))
+        return int(found[1]) if found else 0
+    return 0
+
+
+REFUSED = [
+    ("dgemm_tn", "LLVM's table of this chip has no fused multiply-add of doubles"),
+    (block_kernel(24, 20), "LLVM's registers don't suffice, and it can't spill any"),
+]
+
+
+@live
+@pytest.mark.parametrize("kernel, says", REFUSED)
+def test_what_ends_llvms_process_is_refused_in_a_sentence(kernel, says):
+    with pytest.raises(ck.CompileError, match=re.escape(says)):
+        ck.compile(kernel, by="llvm")
+
+
+def test_without_llvm_only_the_catalogue_has_its_code(monkeypatch):
+    monkeypatch.setattr(back_end, "HAS_LLVM", False)
+    with pytest.raises(ck.CompileError, match="needs an installation"):
+        ck.compile(block_kernel(4, 8, 3), by="llvm")
+    with pytest.raises(ValueError, match="by is the compiler"):
+        ck.compile("sgemm_tn", by="gcc")
+
+
+def test_a_time_is_of_the_code_that_it_is_asked_for():
+    """Not of ours, and on each board."""
+    code = ck.compile("sgemm_tn", by="llvm")
+    ours, theirs = ck.simulate("sgemm_tn", 256), ck.simulate(code, 256)
+    assert theirs.registers == code.gprs != ours.registers
+    assert theirs.clocks > ours.clocks
+    assert "LLVM" in str(theirs) and "LLVM" not in str(ours)
+    other = ck.simulate(code, 256, device=ck.HD5850)
+    assert other.launch.code.device is ck.HD5850 and other.launch.code.controls == code.controls

@@ -1,0 +1,46 @@
+"""Store what LLVM makes of the catalog's kernels, for ``ck.compile(..., by="llvm")`` where there is
+no llvmlite, and so that lessons show the same with every version of it.
+
+``python -m tools.second`` writes ``data/llvm.zip`` anew: the catalog's kernels, and the starts and
+references of the workbench's steps, as far as they are in single precision. Each is named by the
+hash of its IR, and its first line is LLVM's version.
+"""
+
+import zipfile
+
+import cypresskit as ck
+from cypresskit.compiler import CompileError
+from cypresskit.compiler.llvm import translated
+from cypresskit.compiler.llvm.back_end import STORED, ir_hash, run_llvm
+from cypresskit.devices import HD5870
+from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.il import ILError, assemble
+
+DATE = (2026, 1, 1, 0, 0, 0)  # of every file: equal contents give equal bytes
+
+
+def stored_irs() -> dict[str, str]:
+    """Return the IR of each kernel whose code is stored, by its hash."""
+    texts = [kernel.text for kernel in ck.kernels.values()]
+    for step in STEPS.values():
+        texts += [step.starter, reference_kernel(step.reference).text]
+    irs = []
+    for text in dict.fromkeys(texts):
+        try:
+            irs.append(translated(assemble(text), HD5870).text)
+        except (CompileError, ILError):  # doubles; a text that its reader completes
+            continue
+    return {ir_hash(ir): ir for ir in irs}
+
+
+def main() -> None:
+    """Write the file."""
+    with zipfile.ZipFile(STORED, "w") as archive:
+        for name, ir in sorted(stored_irs().items()):
+            version, text = run_llvm(ir, name)
+            entry = zipfile.ZipInfo(name, DATE)
+            archive.writestr(entry, f"{version}\n{text}", zipfile.ZIP_DEFLATED, 9)
+
+
+if __name__ == "__main__":
+    main()
