@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
+from cypresskit.draw.widget_channel import hear_beside_cells
 from cypresskit.session import drop_dead_widget
 from cypresskit.tables import in_columns
 
@@ -29,12 +30,14 @@ def _slider(name: str, values: Sequence, start: Mapping):
     """Return the slider for one argument."""
     import ipywidgets as widgets
 
-    return widgets.SelectionSlider(
+    slider = widgets.SelectionSlider(
         options=[(theme.make_readable(str(value)), value) for value in values],
         value=start.get(name, values[0]),
         description=theme.make_readable(name),
         continuous_update=False,
     )
+    hear_beside_cells(slider)
+    return slider
 
 
 def interactive(

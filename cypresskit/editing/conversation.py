@@ -110,11 +110,6 @@ class Conversation:
             _watched.add(self)
             _start_watching()
 
-    def disconnect(self, send: Send) -> None:
-        """Send this page no more."""
-        with self.lock:
-            self.pages = [page for page in self.pages if page != send]
-
     def close(self) -> None:
         """End the conversation, and its process."""
         _watched.discard(self)

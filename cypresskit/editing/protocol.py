@@ -2,7 +2,7 @@
 
 The page (``workbench.js``) holds the editor and the pictures; it contains no compiler. It gets a
 *channel*, ``{send(message), listen(function)}``. Each message is a JSON object with a ``type``. In
-a notebook, the channel is a widget's comm (``conversation``); on the site, it is a worker.
+a notebook, the channel is a widget (``draw.widget_channel``); on the site, it is a worker.
 
 These are messages, not a widget's traits, since a text may lose against another editor's. So it
 says what it was made from, and the reply says what became of it. The newest value of a trait would
@@ -14,8 +14,7 @@ carry the name of their text, and those to older texts are dropped.
 Messages of the page
 --------------------
 ``hello``
-    The page has opened; the reply is ``state``. A widget repeats it until it is answered, and if it
-    doesn't hear the answer, says ``deaf``: another widget takes its place (``workbench``).
+    The page has opened; the reply is ``state``. A widget repeats it until it is answered.
 ``text``: edit, text, base
     The reader changed the text. ``base``: the ``edit`` that was changed; "" for a draft of an
     earlier page. If another editor changed the file too, its text goes into the history. Only the

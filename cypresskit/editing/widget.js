@@ -1,65 +1,40 @@
-// The workbench as a widget: its channel is the widget's comm.
+// The workbench as a widget. Its channel is another widget, which needs no module (widget_channel.py).
 import {bringIntoView} from "../draw/into_view.js"
 import {Workbench} from "./workbench.js"
 
-// Hello is sent again after these milliseconds. The first one waits behind a running cell: only later
-// does JupyterLab send a comm's messages to a thread of their own (a subshell).
-const AGAIN_MS = [1000, 3000, 9000, 27000]
-const DEAF_MS = 300 // after Python is done with a hello, its answer is here, or never comes
+// Hello is sent again until it is answered: the first one may wait behind a running cell, since
+// JupyterLab doesn't yet know then which thread is free.
+const AGAIN_MS = 1000
 
 /** @param {{model: any, el: HTMLElement}} widget */
-function render({model, el}) {
-  const timers = new Set()
-  const after = (milliseconds, act) => timers.add(setTimeout(act, milliseconds))
-  let unanswered = 0 // of the hellos sent
-  let isBegun = false
-  let isDeaf = false // has been said
-
-  /** Tell Python that its answers don't arrive: it makes a new widget. */
-  const tellDeaf = () => {
-    if (!isBegun && !isDeaf) model.send({type: "deaf"})
-    isDeaf = true
-  }
-  const status = ({content}) => {
-    if (content.execution_state === "idle" && !isBegun) after(DEAF_MS, tellDeaf)
-  }
-  const sendHello = (hello) => {
-    if (isBegun || isDeaf) return
-    unanswered++
-    model.send(hello, {iopub: {status}})
-  }
-  const isRepeated = ({type}) => {
-    if (type !== "state") return false
-    const isOld = isBegun && unanswered > 0
-    unanswered--
-    isBegun = true
-    return isOld
-  }
+async function render({model, el}) {
+  const python = await model.widget_manager.get_model(model.get("channel"))
+  let again = 0
+  let isOpen = false
   const channel = {
     send(message) {
-      if (message.type !== "hello") return model.send(message)
-      sendHello(message)
-      for (const milliseconds of AGAIN_MS) after(milliseconds, () => sendHello(message))
+      python.send(message)
+      if (message.type === "hello") again = setInterval(() => python.send(message), AGAIN_MS)
     },
     listen(hear) {
       const take = (message) => {
-        if (!isRepeated(message)) hear(message)
+        const isRepeated = isOpen && message.type === "state"
+        isOpen ||= message.type === "state"
+        if (isOpen) clearInterval(again)
+        if (!isRepeated) hear(message)
       }
-      const end = () => {
-        unanswered = 0
-        hear({type: "gone"})
-      }
-      model.on("msg:custom", take)
-      model.on("comm_live_update", end) // the kernel is being started anew
+      const end = () => hear({type: "gone"})
+      python.on("msg:custom", take)
+      python.on("comm_live_update", end) // the kernel is being started anew
       return () => {
-        model.off("msg:custom", take)
-        model.off("comm_live_update", end)
+        python.off("msg:custom", take)
+        python.off("comm_live_update", end)
       }
     },
   }
   const bench = new Workbench(el, channel, () => bringIntoView(el))
   return () => {
-    for (const timer of timers) clearTimeout(timer)
+    clearInterval(again)
     bench.end()
   }
 }

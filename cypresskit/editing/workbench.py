@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.draw.climb_picture import Climb
+from cypresskit.draw.widget_channel import make_channel
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.dynamic_answers import judged_kernel
@@ -36,7 +37,6 @@ PLAIN = "text/plain"
 HTML = "text/html"
 MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
 STILL = "The kernel as it was when this cell ran. Run the cell to edit it: what you type is saved."
-MAX_WIDGETS = 9  # one after the other, for a page that is too slow for them
 MAX_PROCESSES = 3  # of the last workbenches: a new one ends those of older ones that are idle
 _conversations: dict[tuple, Conversation] = {}  # by file and settings, the last one used at the end
 
@@ -156,8 +156,6 @@ class Workbench:
         self.path = path
         self._conversation = _conversation(path, settings)
         self._widget: Any = None
-        self._place: Any = None  # of the widget on its page
-        self._widgets_made = 0
 
     @property
     def text(self) -> str:
@@ -201,7 +199,7 @@ class Workbench:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         self._hand_in()
-        shown = self._in_place()._repr_mimebundle_()
+        shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
         words = repr(self)
         # For places without a running kernel, such as a saved notebook on a page
@@ -237,41 +235,11 @@ class Workbench:
     def _begin(self) -> Any:
         """Return the widget; it is made when it is first shown."""
         if self._widget is None:
-            self._widget = _widget_class()()
-            self._widgets_made += 1
-            conversation, widget = self._conversation, self._widget
-            conversation.connect(widget.send)
-
-            def hear(_: object, message: dict[str, Any], __: object) -> None:
-                if message["type"] == "deaf":
-                    self._begin_anew(widget)
-                else:
-                    conversation.hear(message, widget.send)
-
-            widget.on_msg(hear)
+            conversation, channel = self._conversation, make_channel()
+            self._widget = _widget_class()(channel=channel.model_id)
+            conversation.connect(channel.send)
+            channel.on_msg(lambda _, message, __: conversation.hear(message, channel.send))
         return self._widget
-
-    def _in_place(self) -> Any:
-        """Return the widget in a box, where another one can take its place."""
-        if self._place is None:
-            from ipywidgets import VBox
-
-            self._place = VBox([self._begin()], layout={"overflow": "visible"})
-        return self._place
-
-    def _begin_anew(self, deaf: Any) -> None:
-        """Put a new widget in the place of one that hears nothing.
-
-        anywidget waits two seconds for a widget's module. If the page was too busy then, the
-        widget is shown, but never hears Python.
-        """
-        with self._conversation.lock:
-            if deaf is not self._widget or self._place is None or self._widgets_made >= MAX_WIDGETS:
-                return
-            self._widget = None
-            self._place.children = [self._begin()]
-            self._conversation.disconnect(deaf.send)
-            deaf.close()
 
 
 def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
@@ -293,29 +261,13 @@ def _widget_class() -> type:
     """Return the class of the widget. It is made here, since importing anywidget takes long."""
     try:
         import anywidget
+        from traitlets import Unicode
     except ImportError as error:
         raise ImportError("ck.workbench needs anywidget: pip install 'cypresskit[draw]'") from error
 
     class WorkbenchWidget(anywidget.AnyWidget):
         _esm = page_files.widget_module()
         _css = page_files.style()
-
-        def open(self) -> None:
-            super().open()
-            _let_pages_choose(self)
-
-        def send(self, content: Any, buffers: Any = None) -> None:
-            super().send(content, buffers)
-            _let_pages_choose(self)
+        channel = Unicode().tag(sync=True)
 
     return WorkbenchWidget
-
-
-def _let_pages_choose(widget: Any) -> None:
-    """Let a page's messages reach Python while another cell runs.
-
-    JupyterLab sends them to a thread of their own (a subshell). ipykernel 7 would pass them to the
-    one that sent last, which may be the one that runs cells.
-    """
-    if widget.comm is not None:
-        vars(widget.comm).pop("_reply_subshell_id", None)

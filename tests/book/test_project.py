@@ -374,17 +374,6 @@ def test_import_loads_only_what_every_user_needs():
     assert not fast, "the compiled engine is loaded with the first launch"
 
 
-def test_load_alone_changes_the_search_for_garbage():
-    state = "print(gc.isenabled(), gc.get_threshold()[2] > 10)"
-    shown = run(
-        sys.executable,
-        "-c",
-        f"import gc, cypresskit as ck; ck.simulate; ck.teach; {state}; ck.draw.load(); {state}",
-    )
-    states = [line for line in shown.stdout.splitlines() if line.startswith(("True", "False"))]
-    assert states == ["True False", "True True"], shown.stderr
-
-
 NOTHING_DRAWS = """
 import sys
 

@@ -680,18 +680,3 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
             answerer.resume()
         assert [each for each in heard if each["type"] != "working"] == expected
     assert ("working", "verdict") in stopped
-
-
-def test_a_widget_that_hears_nothing_is_replaced(tmp_path):
-    pytest.importorskip("anywidget")
-    bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive", n=64)
-    place, talk = bench._in_place(), bench._conversation
-    try:
-        [first] = place.children
-        for _ in range(2):  # the second time it has no place any more
-            first._handle_custom_msg({"type": "deaf"}, [])
-            [second] = place.children
-            assert second is bench._begin() is not first
-            assert talk.pages == [second.send]
-    finally:
-        talk.close()

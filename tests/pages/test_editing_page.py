@@ -869,37 +869,3 @@ def test_a_register_has_the_color_of_the_matrix_that_it_holds(page):
                 kind = "ab"[i.controls.resource] if fetches else "c"
                 expected[str(i.dest.register)] = kind
         assert held == expected, name
-
-
-UNHEARD_WIDGET = """async (code) => {
-    const hears = new Set()
-    window.sent = []
-    window.statuses = []
-    window.tell = (message) => hears.forEach((hear) => hear(message))
-    const model = {
-        send: (message, callbacks) => {
-            sent.push(message.type)
-            if (callbacks) statuses.push(callbacks.iopub.status)
-        },
-        on: (kind, hear) => kind === "msg:custom" && hears.add(hear),
-        off: (kind, hear) => hears.delete(hear),
-    }
-    const url = URL.createObjectURL(new Blob([code], {type: "text/javascript"}))
-    window.leave = (await import(url)).default.render({model, el: document.body})
-}"""
-
-
-def test_a_widget_says_hello_again_and_that_it_hears_nothing(page):
-    """Hello is repeated while Python is busy. It has answered one when the status of that is idle:
-    if nothing has come by then, this widget never hears anything.
-    """
-    page.evaluate(UNHEARD_WIDGET, page_files.widget_module())
-    assert page.evaluate("() => sent") == ["hello"]
-    page.wait_for_function("() => sent.length === 2")
-    assert page.evaluate("() => sent") == ["hello", "hello"]
-    page.evaluate("() => statuses[0]({content: {execution_state: 'busy'}})")
-    page.evaluate("() => statuses.map((each) => each({content: {execution_state: 'idle'}}))")
-    page.wait_for_function("() => sent.includes('deaf')")
-    page.wait_for_timeout(2500)
-    assert page.evaluate("() => sent") == ["hello", "hello", "deaf"]
-    page.evaluate("() => leave()")

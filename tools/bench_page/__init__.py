@@ -29,7 +29,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from cypresskit.draw.scripts import read_packaged
+from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.files import result_cache
@@ -257,7 +257,8 @@ def write_page(folder: Path) -> None:
     files["engine.wasm.gz"] = compress(engine_file())
     files["kernels.json.gz"] = compress(compiled_kernels())
     files["source.json.gz"] = compress(package_sources())
-    files["workbench.js"] = page_files.widget_module().encode()
+    workbench = join_modules(*page_files.MODULES)
+    files["workbench.js"] = f"{workbench}export {{Workbench}}\n".encode()
 
     whole = hashlib.sha256(b"".join(data for _, data in sorted(files.items())))
     key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache

@@ -3,7 +3,7 @@
 // by ?embed, and sends it "open" with another step: the Python that runs goes on. After the "#" a shared link
 // holds a text, deflated, in base64url, and perhaps its speed and its author's name.
 // @ts-expect-error: the site has it beside this file
-import widget from "./workbench.js"
+import {Workbench} from "./workbench.js"
 
 const MAX_BYTES = 200_000 // of a kernel in an address
 const MAX_NAME = 40 // letters of an author's name
@@ -281,14 +281,17 @@ class Bench {
     else this.asked = performance.now()
     if (this.shown) return
     this.shown = true
-    const model = {
+    const channel = {
       send: (content) => this.send(content),
-      on: (name, listener) => name === "msg:custom" && this.listeners.add(listener),
-      off: (_, listener) => this.listeners.delete(listener),
+      listen: (hear) => {
+        this.listeners.add(hear)
+        return () => this.listeners.delete(hear)
+      },
     }
     this.wasRead = element("kernel").contains(document.activeElement)
     element("kernel").replaceChildren()
-    this.end = widget.render({model, el: element("bench")})
+    const bench = new Workbench(element("bench"), channel)
+    this.end = () => bench.end()
     if (isEmbedded) tellPage({type: "opened", step: page.step})
   }
 

@@ -6,30 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from _host import call as ask_host
-from stand_ins import FOLDER, AnswerInPage, post, resume, stand_in
+from stand_ins import FOLDER, AnswerInPage, post, resume
 
+from cypresskit.editing.edit_history import LINKED
+from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.editing.workbench import workbench
 
-class AnyWidget:
-    """Takes the place of anywidget's class: a channel to the page."""
-
-    callback: Any = None
-
-    def on_msg(self, callback: Any) -> None:
-        """Call a function with each message of the page."""
-        self.callback = callback
-
-    def send(self, content: dict[str, Any], buffers: object = None) -> None:
-        """Send a message to the page, unless that shows another workbench by now."""
-        if state.widget in (None, self):
-            post(type="say", content=content)
-
-
-stand_in("anywidget", AnyWidget=AnyWidget)
-state = SimpleNamespace(bench=None, widget=None)
-
-from cypresskit.editing.edit_history import LINKED  # noqa: E402
-from cypresskit.editing.steps import STEPS, reference_kernel  # noqa: E402
-from cypresskit.editing.workbench import workbench  # noqa: E402
+state = SimpleNamespace(bench=None, send=None)
 
 
 def open_bench(message: dict[str, Any]) -> None:
@@ -43,7 +26,6 @@ def open_bench(message: dict[str, Any]) -> None:
     AnswerInPage.last.clear()  # nothing more is asked about the workbench that was open
     if state.bench is not None:
         state.bench._conversation.close()
-    state.widget = None
     step, path = message["step"], Path(FOLDER, f"{message['step']}.il")
     if step in STEPS:
         bench, given = workbench(path, step=step), STEPS[step].starter
@@ -53,14 +35,20 @@ def open_bench(message: dict[str, Any]) -> None:
     replaced = bench.text
     if message["linked"]:
         bench._conversation.put(message["linked"], LINKED)
-    state.bench, state.widget = bench, bench._begin()
+
+    def send(content: dict[str, Any]) -> None:
+        if state.send is send:  # or else the page shows another workbench by now
+            post(type="say", content=content)
+
+    state.bench, state.send = bench, send
+    bench._conversation.connect(send)
     is_own = replaced not in (bench.text, given)
     post(type="opened", step=step, replaced=is_own)
 
 
 def hear(message: dict[str, Any]) -> None:
     """Pass a message of the page to the workbench."""
-    state.widget.callback(state.widget, message["content"], [])
+    state.bench._conversation.hear(message["content"], state.send)
 
 
 def work() -> None:

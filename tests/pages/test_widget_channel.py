@@ -1,0 +1,94 @@
+"""Widgets hear Python, and are heard, on a busy page and while a cell runs."""
+
+import pytest
+
+from cypresskit.editing import page_files
+
+#: A widget on a page that this test holds: `sent` is what it sends, `tell` what Python says.
+WIDGET = """async (code) => {
+    const hears = new Set()
+    window.sent = []
+    window.tell = (message) => hears.forEach((hear) => hear(message))
+    const python = {
+        send: ({type}) => sent.push(type),
+        on: (kind, hear) => kind === "msg:custom" && hears.add(hear),
+        off: (kind, hear) => hears.delete(hear),
+    }
+    const model = {get: () => "id", widget_manager: {get_model: async () => python}}
+    const url = URL.createObjectURL(new Blob([code], {type: "text/javascript"}))
+    window.leave = await (await import(url)).default.render({model, el: document.body})
+}"""
+STATE = """() => tell({
+    type: "state", name: "my.il", file: "/my.il", text: "end", edit: "file-0", problem: "",
+    step: null,
+    tables: {statistics: {}, il_minute: [], legend: []},
+    history: {entries: [], kept: null, stuck: null},
+})"""
+
+
+@pytest.mark.clock
+def test_hello_is_repeated_until_it_is_answered_and_answered_once(page):
+    """The first one may wait behind a running cell. A second answer would outdate what is shown."""
+    page.evaluate(WIDGET, page_files.widget_module())
+    assert page.evaluate("() => sent") == ["hello"]
+    page.clock.run_for(2500)
+    assert page.evaluate("() => sent") == ["hello"] * 3
+    page.evaluate(STATE)
+    page.evaluate("() => { sent.length = 0 }")
+    page.evaluate(STATE)
+    page.clock.run_for(5000)
+    assert page.evaluate("() => sent") == []
+    page.evaluate("() => leave()")
+
+
+#: A page that is busy whenever the module of a widget is loaded, for longer than anywidget waits.
+BUSY_PAGE = """
+from IPython.display import HTML, display
+display(HTML('''<script>{
+    const make = URL.createObjectURL
+    URL.createObjectURL = (blob) => {
+        if (blob.type === "text/javascript") {
+            const end = performance.now() + 2500
+            while (performance.now() < end);
+        }
+        return make.call(URL, blob)
+    }
+}</script>'''))"""
+BEGIN = "from pathlib import Path\nimport cypresskit as ck\nck.draw.load()"
+BENCH = "ck.workbench('busy.il', like='sgemm_tn', n=256)"
+CURVE = "guess = ck.draw.predict('How fast?', curve=[1, 2, 3], top=10)"
+SLIDER = "ck.draw.interactive(lambda n: f'now {n * 111}', n=[1, 2])"
+
+
+def test_an_anywidget_works_on_a_page_that_was_busy_for_too_long(lab, page):
+    failed = []
+    page.on("pageerror", lambda error: failed.append(error.message))
+    lab.write(page, "busy_page.ipynb", BUSY_PAGE, BEGIN, BENCH, CURVE, "guess.value")
+    lab.run_all(page)
+    page.wait_for_selector(".ckw-verdict[data-kind=right]")
+    assert any("Failed to initialize model" in message for message in failed)
+    page.locator(".cypresskit-guess-chart circle").nth(1).press("End")
+    lab.run(page, "guess.value")
+    assert "2: 10" in str(lab.outputs(page)[-1])
+
+
+def test_a_page_is_answered_while_a_cell_runs(lab, page):
+    """The workbench, with what its buttons ask for, and sliders."""
+    steps = "bench = ck.workbench(step='00')\nbench"
+    waits = "import time\nwhile not Path('enough').exists():\n    time.sleep(0.05)"
+    lab.write(page, "beside.ipynb", BEGIN, SLIDER, steps, waits)
+    page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells') }")
+    page.wait_for_selector(".ckw-verdict[data-kind]")
+    page.locator(".ckw-area").press("Control+a")
+    page.keyboard.insert_text("il_ps_2_0\nnothing r1\nend")
+    page.wait_for_selector(".ckw-verdict[data-kind=fault]")
+    page.locator(".cypresskit-controls [role=slider]").press("ArrowRight")
+    page.wait_for_selector("text=now 222")
+    for words in ("Climb", "Share your climb"):
+        page.locator(f".ckw button:text-is('{words}')").click()
+    page.wait_for_selector(".ckw-climb > *", state="attached")
+    assert page.locator(".jp-InputPrompt", has_text="*").count() == 1
+    (lab.root / "enough").touch()
+    page.wait_for_function(
+        "() => !document.querySelector('.jp-Notebook').textContent.includes('[*]')"
+    )
