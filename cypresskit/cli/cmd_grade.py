@@ -202,7 +202,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
     for notebook in sorted(student.notebooks, key=lambda path: path.with_suffix("")):
         shown = printable_name(notebook)
         try:
-            cells = submissions.read_cells(notebook)
+            cells, python = submissions.read_notebook(notebook)
         except ValueError as error:
             student.notes.append(f"{shown} wasn't read: {error}")
             continue
@@ -212,7 +212,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
             why = f"it is lesson {other[:2]}, which doesn't count" if other else UNKNOWN
             student.notes.append(f"{shown} wasn't read: {why}")
             continue
-        hand_in = HandIn(cells, lessons[stem], shown)
+        hand_in = HandIn(cells, lessons[stem], shown, python)
         if hand_in.is_cleared:
             student.notes.append(f"{shown}: {CLEARED}")
         hand_ins.setdefault(stem, []).append(hand_in)

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command
+from cypresskit.tables import quantity
 
 
 @command(
@@ -32,4 +33,4 @@ def handout(args: argparse.Namespace) -> None:
         hand_out(chosen, args.to)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    print(f"{len(chosen)} lessons and the glossary are in {args.to}")
+    print(f"{quantity(len(chosen), 'lesson')} and the glossary are in {args.to}")

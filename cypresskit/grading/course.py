@@ -34,6 +34,13 @@ TITLE = re.compile(r"# (\d\d .+)")
 Cell = dict[str, Any]
 
 
+class Notebook(NamedTuple):
+    """A submitted notebook."""
+
+    cells: list[Cell]
+    python: tuple[int, int] = (0, 0)  #: the version that ran it; zeros if it isn't known
+
+
 class Exercise(NamedTuple):
     """An exercise of a lesson."""
 
@@ -172,10 +179,15 @@ def identify_lesson(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str
 
 
 def parse_cells(data: bytes) -> list[Cell]:
-    """Return the cells of a notebook's file, in an encoding of Unicode or else Windows-1252.
+    """Return the cells of a notebook's file, see ``parse_notebook``."""
+    return parse_notebook(data).cells
 
-    Each has a ``cell_type``, ``source``, ``metadata``, ``outputs`` and ``id`` of the right types;
-    malformed parts are left out.
+
+def parse_notebook(data: bytes) -> Notebook:
+    """Return the notebook in a file, in an encoding of Unicode or else Windows-1252.
+
+    Each cell has a ``cell_type``, ``source``, ``metadata``, ``outputs`` and ``id`` of the right
+    types; malformed parts are left out.
 
     Raises
     ------
@@ -198,7 +210,14 @@ def parse_cells(data: bytes) -> list[Cell]:
         raise ValueError("it has no cells")
     if len(cells) > MAX_CELLS:
         raise ValueError(f"it has more than {MAX_CELLS:,} cells")
-    return [parse_cell(cell) for cell in cells if isinstance(cell, dict)]
+    python = content.get("metadata")
+    for key in "language_info", "version":
+        python = python.get(key) if isinstance(python, dict) else None
+    numbers = re.match(r"(\d{1,3})\.(\d{1,3})\b", python if isinstance(python, str) else "")
+    return Notebook(
+        [parse_cell(cell) for cell in cells if isinstance(cell, dict)],
+        (int(numbers[1]), int(numbers[2])) if numbers else (0, 0),
+    )
 
 
 def parse_cell(cell: dict) -> Cell:

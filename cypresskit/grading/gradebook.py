@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from cypresskit.grading.course import Exercise, Lesson
 from cypresskit.grading.decisions import Decision, as_points
-from cypresskit.grading.hand_in import CLEARED, HandIn, OwnCell
+from cypresskit.grading.hand_in import HandIn, OwnCell
 from cypresskit.grading.submissions import CANVAS, MOODLE, Student
 from cypresskit.tables import as_csv, quantity
-from cypresskit.teach.check import Verdict, capitalize
+from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
 #: Percent of a lesson's points
@@ -33,7 +33,7 @@ class GradedAnswer(NamedTuple):
     verdict: Verdict
     cells: tuple[OwnCell, ...] = ()  #: the student's, in the exercise's section
     lines_shown: int = 0  #: of a solution, by the workbench
-    is_cleared: bool = False  #: whether a workbench may have saved what isn't there
+    warnings: tuple[str, ...] = ()  #: why a right answer may not have been judged as right
 
     @property
     def help(self) -> str:
@@ -44,7 +44,7 @@ class GradedAnswer(NamedTuple):
     @property
     def notes(self) -> list[str]:
         """What a teacher should know of the answer, as sentences."""
-        return [*filter(None, (self.help, f"{capitalize(CLEARED)}." * self.is_cleared))]
+        return [self.help] * bool(self.help) + [*self.warnings] * (not self.verdict.right)
 
     @property
     def seen(self) -> str:
@@ -320,7 +320,7 @@ def combine_answers(
             max(verdicts, key=lambda verdict: verdict.right),
             tuple(cell for cell in cells if cell.place == exercise.number),
             max(hand_in.lines_shown(exercise) for hand_in in hand_ins),
-            bool(exercise.step) and all(hand_in.is_cleared for hand_in in hand_ins),
+            (*dict.fromkeys(said for each in hand_ins for said in each.warnings(exercise)),),
         )
     counted = {exercise.number for exercise in lesson.exercises}
     return Work(answers, tuple(cell for cell in cells if cell.place not in counted))

@@ -5,6 +5,7 @@ it stands, and the teacher sees it there, whatever it contains. Nothing is recog
 """
 
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from cypresskit.grading.handout import LINK
 from cypresskit.grading.judging import Attempt
 from cypresskit.tables import elided
 from cypresskit.teach import bindings
+from cypresskit.teach.check import capitalize
 
 MAX_CHARACTERS = 50_000  # of a cell that are shown
 CLEARED = (
@@ -22,6 +24,7 @@ CLEARED = (
     " another copy is needed"
 )
 FOR_STUDENTS = "answer", "sentence"  # parts of an exercise; solved ones have known ids, too
+PYTHON = sys.version_info[:2]
 SAVED = "saved in the workbench"  # a kind of cell
 
 
@@ -48,8 +51,15 @@ class HandIn:
         Its name.
     """
 
-    def __init__(self, cells: Sequence[Cell], lesson: Lesson, file: str = "") -> None:
+    def __init__(
+        self,
+        cells: Sequence[Cell],
+        lesson: Lesson,
+        file: str = "",
+        python: tuple[int, int] = (0, 0),
+    ) -> None:
         self._cells = cells
+        self.python = python
         self.file = file
         self._places = _find_places(cells, lesson)
         outputs = [output for cell in cells for output in cell["outputs"]]
@@ -94,6 +104,16 @@ class HandIn:
         if saved := self._saved.get(exercise.step):
             found.append(Attempt([*above, f"{exercise.answer} = {saved.text!r}"], exercise.check))
         return found
+
+    def warnings(self, exercise: Exercise) -> list[str]:
+        """Return why a right answer to an exercise may not have been judged as right."""
+        ran, judging = (".".join(map(str, version)) for version in (self.python, PYTHON))
+        reasons = {
+            f"{capitalize(CLEARED)}.": exercise.step and self.is_cleared,
+            f"Python {ran} ran the notebook, and Python {judging} judged it: what came later isn't"
+            " valid there.": self.python > PYTHON,
+        }
+        return [said for said, holds in reasons.items() if holds]
 
     def lines_shown(self, exercise: Exercise) -> int:
         """Return how many lines of a solution the workbench showed."""

@@ -20,7 +20,7 @@ from cypresskit.files.received import (
     printable_name,
     read_plain,
 )
-from cypresskit.grading.course import Cell, parse_cells
+from cypresskit.grading.course import Notebook, parse_notebook
 from cypresskit.tables import one_line
 
 MOODLE, CANVAS = "Moodle", "Canvas"
@@ -124,12 +124,12 @@ def _take(student: Student, path: Path, name: str, why: str) -> None:
     student.notes.append(f"{printable_name(path)}: {why}")
 
 
-def read_cells(notebook: Path) -> list[Cell]:
-    """Return a notebook's cells.
+def read_notebook(notebook: Path) -> Notebook:
+    """Return a submitted notebook.
 
     Raises
     ------
     ValueError
         If it is no notebook, or can't be read.
     """
-    return parse_cells(read_plain(notebook, MAX_NOTEBOOK_BYTES))
+    return parse_notebook(read_plain(notebook, MAX_NOTEBOOK_BYTES))

@@ -67,6 +67,7 @@ def test_a_leaderboard_stands_whatever_is_among_the_entries(tmp_path, capsys):
     (folder / "dan.il").write_bytes(b"\xff\xfe\x00")
     (folder / "eve.il").write_text(ENDLESS)
     (folder / "fay.py").write_text(TEXT)
+    write(ck.kernels["sgemm_nn"], folder / "hal.il")
     (folder / "kim.il").symlink_to(folder / "=ada.il")  # it might lead to somebody else's
     write(contest.generate_kernel(4, 8, 2), folder / "gus.il")
     write(contest.generate_kernel(4, 4, 1), folder / "Nakasato 2010.il")
@@ -87,6 +88,7 @@ WRONG = {
     "cyd.il": "in place of",
     "dan.il": "isn't text",
     "eve.il": "eve.il",
+    "hal.il": "entries compute SGEMM TN",
     "kim.il": "it is a link",
     "fay.py": "entries end in .il",
 }

@@ -6,6 +6,7 @@ import csv
 import json
 import random
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from cypresskit.teach import check
 from cypresskit.teach.check import Verdict
 
 LESSONS = course.read_lessons()
+PYTHON = "{}.{}".format(*sys.version_info)
 NAMES = ["Ada L", "Jörg Ø", "=cmd()", "O'Neil, Pat", "İpek"]
 
 
@@ -122,22 +124,27 @@ def test_a_single_notebook_is_graded(tmp_path, capsys):
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("stem", ["01_register_block", "09_bus"])
-def test_a_notebook_that_may_lack_its_kernels_is_told(stem, tmp_path):
-    """Those that a workbench saved are in its outputs, which were cleared."""
+@pytest.mark.parametrize("is_cleared", [False, True])
+@pytest.mark.parametrize("version", ["3.99.1", "3.11.0", "x", None])
+def test_what_may_keep_a_right_answer_from_its_point_is_told(version, is_cleared, stem, tmp_path):
+    """Outputs were cleared, in which workbenches save kernels; or a newer Python ran it."""
     path = tmp_path / "in/ada/a.ipynb"
-    for is_cleared in (False, True):
-        put(path, stem)
-        if is_cleared:
-            cells = [
-                cell | {"outputs": []} for cell in json.loads(path.read_text("utf-8"))["cells"]
-            ]
-            path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-        assert graded(tmp_path / "in", tmp_path / "out") == 0
-        (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
-        has_steps = any(exercise.step for exercise in LESSONS[stem].exercises)
-        assert ("has no outputs" in row["status"]) == (is_cleared and has_steps)
-        for exercise in LESSONS[stem].exercises:
-            assert row[exercise.name] == "0"
+    put(path, stem)
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    cells = [cell | {"outputs": []} if is_cleared else cell for cell in cells]
+    metadata = {"language_info": {"version": version}}
+    path.write_text(json.dumps({"cells": cells, "metadata": metadata}), encoding="utf-8")
+    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    exercises = LESSONS[stem].exercises
+    steps = sum(bool(exercise.step) for exercise in exercises) * is_cleared
+    assert ("has no outputs" in row["status"]) == bool(steps)
+    for page in (tmp_path / "out/review.html", tmp_path / "out/feedback/ada.html"):
+        text = page.read_text("utf-8")
+        assert text.count("The notebook has no outputs") == steps
+        newer = len(exercises) * (version == "3.99.1")
+        assert text.count(f"Python 3.99 ran the notebook, and Python {PYTHON} judged it") == newer
+    assert [row[exercise.name] for exercise in exercises] == ["0"] * len(exercises)
 
 
 @pytest.mark.usefixtures("quick")

@@ -110,8 +110,8 @@ def judge(kernel: Source, device: Device = HD5870, n: int = N, *, exact: bool = 
     kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
     fault = judge_chip(device)
     if kind != ("single", "pixel", True, False, 0):
-        hint = "entries compute SGEMM TN as pixel kernels."
-        fault = Verdict(False, f"{name} is not an entry.", hint)
+        why = f"{name} is not an entry: entries compute SGEMM TN as pixel kernels."
+        fault = Verdict(False, why, "line 1 says what a kernel computes.")
     if fault:
         return Score(name, fault)
     try:
