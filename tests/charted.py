@@ -7,9 +7,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from cypresskit.draw.chart import Chart
+from cypresskit.draw.chart import KINDS, Chart
+from cypresskit.draw.line_chart import GUESS
 
 LETTER = 6.7  # pixels: the width of most letters at 12 px
+KIND = re.compile("|".join(KINDS))
 SVG = "{http://www.w3.org/2000/svg}"
 Box = tuple[float, float, float, float]
 
@@ -47,19 +49,24 @@ class Charted:
         Points by the name of their datum: dots, rings, and the points of curves.
     lines
         Pixels of lines, by name.
+    kinds
+        Of which kind the numbers of a mark or line are, by name.
     """
 
-    def __init__(self, chart: Chart, width: float, log: str = "") -> None:
+    def __init__(self, chart: Chart | str, width: float = 0, log: str = "") -> None:
         self.log = log  # axes that may have but two ticks
-        root = ElementTree.fromstring(chart.to_svg(width))
+        root = ElementTree.fromstring(chart if isinstance(chart, str) else chart.to_svg(width))
         self.width, self.height = map(float, root.attrib["viewBox"].split()[2:])
         self.labels: list[Label] = []
         self.marks: dict[str, list[Mark]] = {}
         self.lines: dict[str, np.ndarray] = {}
+        self.kinds: dict[str, str] = {}
         self._ticks: dict[str, list[tuple[float, float]]] = {"x": [], "y": []}
         self._fits: dict[str, tuple[np.ndarray, bool]] = {}
         for element in root:
             kind, name = element.tag.removeprefix(SVG), element.attrib.get("data-name", "")
+            if name:
+                self.kinds[name] = element.attrib.get("data-kind", "")
             if kind == "text":
                 self._read_text(element)
             elif kind == "path" and name:
@@ -213,6 +220,18 @@ def _points(corners: np.ndarray) -> np.ndarray:
 
 
 def _mark(group: ElementTree.Element) -> Mark:
-    circle = next(part for part in group if part.tag == f"{SVG}circle")
+    shape = next(part.attrib for part in group if part.tag in (f"{SVG}circle", f"{SVG}rect"))
     words = next(part.text for part in group if part.attrib.get("class") == "words")
-    return Mark(float(circle.attrib["cx"]), float(circle.attrib["cy"]), words or "")
+    place = [float(shape.get(f"c{axis}", shape.get(axis, ""))) for axis in "xy"]
+    return Mark(*place, words or "")
+
+
+def assert_kinds_told(drawn: Charted, sentences: str) -> None:
+    """Each datum has a kind; pointing at it tells it first; each kind is in the picture."""
+    kinds = {name: kind for name, kind in drawn.kinds.items() if name != GUESS}
+    assert kinds and set(kinds.values()) <= set(KINDS), kinds
+    for name, marks in drawn.marks.items():
+        for mark in marks if name != GUESS else ():
+            assert KIND.findall(mark.words)[:1] == [kinds[name]], mark
+    shown = " ".join([sentences, *(label.text for label in drawn.labels)])
+    assert set(kinds.values()) <= set(KIND.findall(shown)), shown

@@ -70,7 +70,8 @@ def sheet(text: str) -> Displayable:
 
 def line_chart(text: str) -> Displayable:
     guess = draw.Prediction(text, [text, "b"], (), 0.0, text)
-    return draw.line_chart({text: {0: 1, 1: 2}}, text, text, title=text, guess=guess)
+    lines = {text: {0: 1, 1: 2}}
+    return draw.line_chart(lines, text, text, title=text, guess=guess, kind="counted")
 
 
 #: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers

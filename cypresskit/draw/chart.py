@@ -1,6 +1,7 @@
 """Static charts as SVG: a model is a line with a band, a published number a ring with its number
 beside it, a limit a thin line, a kernel a dot.
 
+Each mark knows of which kind its number is (``KINDS``), from its datum; pointing at it tells this.
 There is no legend: what a mark is stands beside it, in its color, and no two texts overlap. Each
 chart is drawn twice, for a page's column and for a phone. A page shows the SVG as an image, which
 every viewer does; where scripts may run, the image becomes a part of the page: then pointing at a
@@ -10,10 +11,10 @@ mark, Tab and arrow keys tell its value.
 import base64
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,9 +28,15 @@ WIDE, NARROW = 860, 380  # pixels: the widths for which a chart is drawn
 HEAD, FOOT, EDGE = 26, 38, 8  # pixels above and below the axes, and at the sides
 GAP = 15  # pixels from one line of text to the next
 LONGEST = 34  # letters of a label
+SAMPLED = 24  # pixels: from here on, the points of a curve have dots
 SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
 CSS = theme.minify(read_packaged("draw/chart.css"))
+
+#: Timed on hardware; by the timing model or our compiler; by the device or by arithmetic; printed
+#: in a source that neither timed nor counted it, as a prediction or a data sheet's rate.
+Kind = Literal["measured", "modeled", "counted", "published"]
+KINDS: tuple[str, ...] = get_args(Kind)
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Place = tuple[str, float, float]  # the anchor of a text, and its distance to the right and down
@@ -110,9 +117,13 @@ class Canvas:
         self._taken: list[Box] = []  # by texts
         self._drawn = np.empty((0, 2))  # points of lines, which texts avoid if possible
 
-    def add(self, tag: str, stroke: str = "", fill: str = "", name: str = "", **how: Any) -> None:
-        """Add a shape. Colors are those of ``theme``; ``name`` says what it shows."""
-        self._shapes.append(element(tag, stroke, fill, data_name=name, **how))
+    def add(
+        self, tag: str, stroke: str = "", fill: str = "", name: str = "", kind: str = "", **how: Any
+    ) -> None:
+        """Add a shape. Colors are those of ``theme``; ``name`` says what it shows, ``kind`` of
+        which of the ``KINDS`` this is.
+        """
+        self._shapes.append(element(tag, stroke, fill, data_name=name, data_kind=kind, **how))
 
     def write(
         self, x: float, y: float, text: str, color: str = "ink", anchor: str = "start", **how: Any
@@ -153,24 +164,29 @@ class Canvas:
         x, y = self._drawn.T
         return int(((left < x) & (x < right) & (top < y) & (y < bottom)).sum())
 
-    def _is_free(self, box: Box) -> bool:
-        """Whether a box is inside of the drawing, and no text is in it."""
+    def _is_free(self, box: Box, beyond: float = 0) -> bool:
+        """Whether a box is inside of the drawing, or not far ``beyond``, and no text is in it."""
         left, top, right, bottom = box
-        return (left >= 0 and right <= self.width and top >= 0 and bottom <= self.height) and all(
+        is_inside = left >= -beyond and right <= self.width + beyond
+        return (is_inside and top >= 0 and bottom <= self.height) and all(
             left >= other[2] or other[0] >= right or top >= other[3] or other[1] >= bottom
             for other in self._taken
         )
 
-    def mark(self, name: str, words: str, x: float, y: float, color: str, **how: Any) -> None:
+    def mark(
+        self, name: str, words: str, x: float, y: float, color: str, kind: str, **how: Any
+    ) -> None:
         """Add a dot or a ring, which shows ``words`` when it is pointed at or has the focus."""
         inside = element("circle", color, cx=x, cy=y, **how) + self._said(x, y, words, color)
-        self._marks.append(element("g", inside=inside, class_="point", **_told(name, words)))
+        told = _told(name, words, kind)
+        self._marks.append(element("g", inside=inside, class_="point", **told))
 
     def group(
         self,
         name: str,
         parts: Iterable[tuple[str, float, float, str]],
         color: str,
+        kind: str,
         class_: str = "",
     ) -> None:
         """Add shapes with words, each as (words, x, y, shape). Tab leads to the group, arrow keys
@@ -181,7 +197,7 @@ class Canvas:
             element("g", inside=shape + self._said(x, y, words, color), class_="point")
             for words, x, y, shape in parts
         )
-        told = _told(name, "; ".join(words for words, *_ in parts))
+        told = _told(name, "; ".join(words for words, *_ in parts), kind)
         self._marks.append(element("g", inside=inside, data_group=1, class_=class_, **told))
 
     def _said(self, x: float, y: float, words: str, color: str) -> str:
@@ -232,7 +248,8 @@ class Axes(Canvas):
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
         self._ends: list[tuple[float, str, str, str, float]] = []
-        self._spots: list[_Spot] = []
+        self._spots: list[tuple[float, float, str, str, str]] = []  # x, y, text, color, class
+        self._curves: list[tuple[np.ndarray, np.ndarray]] = []
         self._draw_axes(has_grid)
 
     def _draw_axes(self, has_grid: bool) -> None:
@@ -242,13 +259,10 @@ class Axes(Canvas):
                 line = f"M{self.left:.1f} {y:.1f}H{self.right:.1f}"
                 self.add("path", "line", d=line, opacity=0.5)
             self.write(self.left - 8, y, number_text(tick), "soft", "end", data_axis="y")
-        until = 0.0
         for tick in self.across.numbers():
             x, text = float(self.x(tick)), number_text(tick)
-            half = theme.LETTER * len(text) / 2
-            if x - half > until:
+            if self._is_free(_box(x, self.foot + 13, f" {text} ", "middle"), EDGE):
                 self.write(x, self.foot + 13, text, "soft", "middle", data_axis="x")
-                until = x + half + 6
         self.write(0, 8, self.up.title, "soft")
         self.write(self.right, self.foot + 30, self.across.title, "soft", "end")
 
@@ -263,9 +277,11 @@ class Axes(Canvas):
     def _path(self, x: ArrayLike, y: ArrayLike) -> str:
         return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in zip(self.x(x), self.y(y)))
 
-    def line(self, name: str, x: ArrayLike, y: ArrayLike, color: str, **look: Any) -> None:
+    def line(
+        self, name: str, x: ArrayLike, y: ArrayLike, color: str, kind: str, **look: Any
+    ) -> None:
         """Draw a line without points."""
-        self.add("path", color, name=name, d=self._path(x, y), **look)
+        self.add("path", color, name=name, kind=kind, d=self._path(x, y), **look)
         self._avoid_along(x, y)
 
     def _avoid_along(self, x: ArrayLike, y: ArrayLike) -> None:
@@ -275,23 +291,25 @@ class Axes(Canvas):
             steps = np.linspace(0, 1, 2 + int(np.hypot(*(other - one)) / 6))[:, np.newaxis]
             self.avoid(one + (other - one) * steps)
 
-    def level(self, name: str, start: float, y: float, color: str, text: str) -> None:
+    def level(self, name: str, start: float, y: float, color: str, kind: str, text: str) -> None:
         """Draw a printed number or a limit: a dashed line with a label at its end. If it holds only
         from a ``start`` on, the line is short.
         """
         low, high = self.across.low, self.across.high
         if not start:
-            self.line(name, (low, high), (y, y), color, stroke_dasharray="6 5")
+            self.line(name, (low, high), (y, y), color, kind, stroke_dasharray="6 5")
             self.end(y, text, color)
             return
         end = min(start + 0.12 * (high - low), high)
-        self.line(name, (start, end), (y, y), color, stroke_dasharray="6 5")
-        self._spots.append(_Spot(float(self.x(end)), float(self.y(y)), text, color, ""))
+        self.line(name, (start, end), (y, y), color, kind, stroke_dasharray="6 5")
+        self.note(end, y, text, color)
 
-    def band(self, name: str, x: ArrayLike, low: ArrayLike, high: ArrayLike, color: str) -> None:
+    def band(
+        self, name: str, x: ArrayLike, low: ArrayLike, high: ArrayLike, color: str, kind: str
+    ) -> None:
         """Draw by how much a curve may be off."""
         there, back = self._path(x, low), self._path(np.flip(x), np.flip(high))
-        self.add("path", "", f"{color} 0.18", name, d=f"{there}L{back[1:]}z")
+        self.add("path", "", f"{color} 0.18", name, kind, d=f"{there}L{back[1:]}z")
         for edge in (low, high):
             self._avoid_along(x, edge)
 
@@ -302,38 +320,65 @@ class Axes(Canvas):
         y: Sequence[float],
         color: str,
         label: str,
+        kind: str,
         *,
+        end: str = "",
         is_result: bool = False,
     ) -> None:
-        """Draw a curve with a label at its end; of a single point, a dot. A result is drawn when
-        the reader asks for it.
+        """Draw a curve with a label at its end, which may be another one; of a single point, a dot.
+        Few points have dots. A result is drawn when the reader asks for it.
         """
-        words = [f"{label}: {number_text(up)} at {number_text(at)}" for at, up in zip(x, y)]
-        self.end(y[-1], label, color, x[-1], is_result=is_result)
-        if len(words) == 1:
-            self.dot(name, x[0], y[0], color, *words)
-            self.avoid([(self.x(x[0]), self.y(y[0]))])
+        named = f"{label}, {kind}" if kind else label
+        words = [f"{named}: {number_text(up)} at {number_text(at)}" for at, up in zip(x, y)]
+        self.end(y[-1], end or label, color, x[-1], is_result=is_result)
+        if len(x) == 1:
+            self.dot(name, x[0], y[0], color, kind, *words)
             return
         look: dict[str, Any] = {"class_": "result", "pathLength": 1} if is_result else {}
-        self.line(name, x, y, color, stroke_width=2.5, **look)
+        across, down = self.x(x), self.y(y)
+        is_over = any(np.abs(np.interp(across, *one) - down).max() < 3 for one in self._curves)
+        if is_over and not is_result:
+            look["stroke_dasharray"] = "3 6"
+        self._curves.append((across, down))
+        self.line(name, x, y, color, kind, stroke_width=2.5, **look)
         spots = [
             (said, at, up, element("circle", color, color, cx=at, cy=up, r=7, class_="spot"))
-            for said, at, up in zip(words, self.x(x), self.y(y))
+            for said, at, up in zip(words, across, down)
         ]
-        self.group(name, spots, color, "later" * is_result)
+        looks = ["later"] * is_result
+        if len(x) * SAMPLED < across[-1] - across[0]:
+            looks.append("sampled")
+        self.group(name, spots, color, kind, " ".join(looks))
 
-    def dot(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
+    def dot(
+        self, name: str, x: float, y: float, color: str, kind: str, words: str, text: str = ""
+    ) -> None:
         """Draw a dot with a label near it."""
         left, down = float(self.x(x)), float(self.y(y))
-        self.mark(name, words, left, down, color, fill=color, r=4.5)
+        self.mark(name, words, left, down, color, kind, fill=color, r=4.5)
         if text:
-            self._spots.append(_Spot(left, down, text, color, ""))
+            self.note(x, y, text, color)
 
-    def ring(self, name: str, x: float, y: float, color: str, words: str, text: str = "") -> None:
-        """Draw a published point: a ring with its number, or another text, near it."""
+    def ring(
+        self,
+        name: str,
+        x: float,
+        y: float,
+        color: str,
+        kind: str,
+        words: str,
+        *,
+        is_labeled: bool = True,
+    ) -> None:
+        """Draw a published point: a ring with its number near it."""
         left, down = float(self.x(x)), float(self.y(y))
-        self.mark(name, words, left, down, color, fill="page", r=5.5, stroke_width=3)
-        self._spots.append(_Spot(left, down, text or number_text(y), color, "bold"))
+        self.mark(name, words, left, down, color, kind, fill="page", r=5.5, stroke_width=3)
+        if is_labeled:
+            self.note(x, y, number_text(y), color, "bold")
+
+    def note(self, x: float, y: float, text: str, color: str, class_: str = "") -> None:
+        """Write something near a point."""
+        self._spots.append((float(self.x(x)), float(self.y(y)), text, color, class_))
 
     def end(
         self, y: float, text: str, color: str, x: float | None = None, *, is_result: bool = False
@@ -394,64 +439,16 @@ class Axes(Canvas):
         return right < self.right - 2 * GAP
 
     def _write_spots(self) -> None:
-        """Write the labels of rings and dots. Those at one place have a bracket, and their labels
-        beside it.
-        """
-        groups = list(_groups(self._spots))
-        for spots in groups:
-            if len(spots) > 1:
-                self._write_bracket(spots)
-        for spots in groups:
-            if len(spots) == 1:
-                (spot,) = spots
-                self.place(spot.x, spot.y, spot.text, spot.color, class_=spot.kind)
-
-    def _write_bracket(self, spots: Sequence["_Spot"]) -> None:
-        """Draw a bracket, and the labels at the side, and as far up or down, where they fit."""
-        middle = spread([spot.y for spot in spots], GAP, self.height)
-        found = [(np.inf, 0, 1)]
-        for down, side in product(range(-240, 241, 2), (1, -1)):
-            x, anchor = spots[0].x + 21 * side, _anchor(side)
-            boxes = [_box(x, y + down, spot.text, anchor) for spot, y in zip(spots, middle)]
-            if all(map(self._is_free, boxes)):
-                found.append((abs(down) + 20 * sum(map(self._crossings, boxes)), down, side))
-        _, down, side = min(found)
-        x, left = (spots[0].x + away * side for away in (21, 11))
-        top, foot = spots[0].y - 6, spots[-1].y + 6
-        self.add("path", "soft", d=f"M{left:.1f} {top:.1f}h{4 * side}V{foot:.1f}h{-4 * side}")
-        for spot, y in zip(spots, middle):
-            self.write(x, y + down, spot.text, spot.color, _anchor(side), class_=spot.kind)
-
-
-def _anchor(side: int) -> str:
-    return "start" if side > 0 else "end"
-
-
-@dataclass(frozen=True)
-class _Spot:
-    """Where a ring or a dot is, in pixels, and what is written beside it."""
-
-    x: float
-    y: float
-    text: str
-    color: str
-    kind: str  #: the CSS class of its text
-
-
-def _groups(spots: Sequence[_Spot]) -> Iterator[list[_Spot]]:
-    """Yield the spots, those at one place together, from top to bottom."""
-    group: list[_Spot] = []
-    for spot in sorted(spots, key=lambda spot: (round(spot.x), spot.y)):
-        if group and (abs(spot.x - group[0].x) > 8 or abs(spot.y - group[-1].y) > 2 * GAP):
-            yield group
-            group = []
-        group.append(spot)
-    if group:
-        yield group
+        """Write the labels of rings and dots."""
+        for x, y, text, color, class_ in sorted(self._spots):
+            self.place(x, y, text, color, class_=class_)
 
 
 def paint_shares(
-    width: float, bars: Mapping[str, Mapping[str, float]], colors: Callable[[str], str]
+    width: float,
+    bars: Mapping[str, Mapping[str, float]],
+    colors: Callable[[str], str],
+    kind: Kind,
 ) -> Canvas:
     """Draw parts of a whole, in percent, as bars with the parts' names inside, those first that are
     the largest in sum. What is left of a hundred is gray.
@@ -479,10 +476,10 @@ def paint_shares(
             fits = [text for text in texts if len(text) * theme.LETTER + 8 < wide]
             if fits:
                 shape += text_element(x + 6, y, fits[0], "ink", "start", class_="on")
-            words = f"{bar}, {part or 'the rest'}: {share:.1f} %"
+            words = f"{bar}, {part or 'the rest'}, {kind}: {share:.1f} %"
             parts.append((words, x + min(wide / 2, 40), y, shape))
             x += wide
-    canvas.group("shares", parts, "ink")
+    canvas.group("shares", parts, "ink", kind)
     return canvas
 
 
@@ -604,14 +601,14 @@ def _box(x: float, y: float, text: str, anchor: str) -> Box:
 def text_element(x: float, y: float, text: str, color: str, anchor: str, **how: Any) -> str:
     if anchor != "start":
         how["text_anchor"] = anchor
-    words = theme.escape_html(elided(text, 3 * LONGEST))
+    words = theme.escape_html(elided(text, 4 * LONGEST))
     return element("text", "", color, words, x=x, y=y + 4, **how)
 
 
-def _told(name: str, words: str) -> dict[str, Any]:
+def _told(name: str, words: str, kind: str) -> dict[str, Any]:
     """Return the attributes of something that can have the focus, and tells its words."""
     keys = {"tabindex": 0, "data_lm_suppress_shortcuts": "true"}
-    return {"data_name": name, "role": "img", "aria_label": words, **keys}
+    return {"data_name": name, "data_kind": kind, "role": "img", "aria_label": words, **keys}
 
 
 def element(tag: str, stroke: str = "", fill: str = "", inside: str = "", **how: Any) -> str:

@@ -98,7 +98,7 @@ class Climb(Chart):
     ) -> None:
         self.bars, self.beside = tuple(bars), tuple(beside)
         rows = [*self.bars[::-1], *self.beside]
-        about = "Simulated Gflop/s on AMD's Cypress (2009), on a logarithmic scale."
+        about = "Modeled Gflop/s on AMD's Cypress (2009), on a logarithmic scale. Peak: published."
         if any(bar.ceiling for bar in self.bars):
             about += " Small ticks: the limit of the busiest unit."
         if any(bar.name[:2].isdigit() for bar in self.bars):
@@ -125,7 +125,8 @@ class Climb(Chart):
         rows.draw_scale(foot)
         (start, low), *stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1]]
         path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in stairs)
-        canvas.add("path", "c", name="stairs", d=f"M{start:.1f} {low:.1f}{path}", stroke_width=2)
+        line = f"M{start:.1f} {low:.1f}{path}"
+        canvas.add("path", "c", name="stairs", kind="modeled", d=line, stroke_width=2)
         if others:
             head = "Other ideas, and what each starts from"
             canvas.write(0, below - row / 2 - 12, head, class_="bold")
@@ -159,13 +160,13 @@ class _Rows:
 
     def draw_scale(self, foot: float) -> None:
         """Draw the grid lines, the published speed and the chip's peak."""
-        marks = [(gflops, "line", 0.5) for gflops in GRID_GFLOPS]
-        for gflops, color, alpha in (*marks, (PEAK, "soft", 0.8), (PAPER, "wait", 0.8)):
+        limits = (PEAK, "soft", 0.8, "published"), (PAPER, "wait", 0.8, "measured")
+        grid = [(gflops, "line", 0.5, "") for gflops in GRID_GFLOPS]
+        for gflops, color, alpha, kind in (*grid, *limits):
             line = f"M{self.x(gflops):.1f} {TOP - 22}V{foot - 8:.1f}"
-            is_limit = color != "line"
-            name = f"level {gflops:g}" * is_limit
-            self.canvas.add("path", color, name=name, d=line, opacity=alpha)
-            if is_limit:
+            name = f"level {gflops:g}" if kind else ""
+            self.canvas.add("path", color, name=name, kind=kind, d=line, opacity=alpha)
+            if kind:
                 self.canvas.avoid([(self.x(gflops), y) for y in range(0, int(foot), 6)])
         for gflops in GRID_GFLOPS:
             self.canvas.write(
@@ -184,12 +185,13 @@ class _Rows:
         color = "wait" if bar.gflops < bar.before else "c"
         if bar.ceiling:
             limit = f"M{self.x(bar.ceiling):.1f} {y - 5:.1f}v10"
-            canvas.add("path", "soft", name=f"limit {bar.name}", d=limit)
+            canvas.add("path", "soft", name=f"limit {bar.name}", kind="modeled", d=limit)
         if start != x:
             canvas.add("path", color, d=f"M{start:.1f} {y:.1f}H{x:.1f}", stroke_width=2)
-            canvas.add("circle", color, "page", f"start {bar.name}", cx=start, cy=y, r=4)
-        words = f"{bar.gflops:,.0f}: {bar.details}"
-        canvas.mark(bar.name, words, x, y, color, fill=color, r=5)
+            name = f"start {bar.name}"
+            canvas.add("circle", color, "page", name, "modeled", cx=start, cy=y, r=4)
+        words = f"{bar.gflops:,.0f}, modeled: {bar.details}"
+        canvas.mark(bar.name, words, x, y, color, "modeled", fill=color, r=5)
         right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
         beside = [("start", right, 0.0), ("end", min(x, start) - 12, 0.0)]
         above = "end", self.record_x - 8, -16.0

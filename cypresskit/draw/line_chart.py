@@ -6,7 +6,16 @@ The values are the caller's: measured, simulated or published. A line may be a s
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from cypresskit.draw.chart import COLORS, Axes, Chart, Scale, choose_ticks, number_text
+from cypresskit.draw.chart import (
+    COLORS,
+    KINDS,
+    Axes,
+    Chart,
+    Kind,
+    Scale,
+    choose_ticks,
+    number_text,
+)
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.predict import Prediction
 
@@ -19,9 +28,11 @@ def line_chart(
     x: str,
     y: str,
     *,
+    kind: Kind | Mapping[str, Kind],
     guess: Prediction | None = None,
     log: str = "",
     title: str = "",
+    notes: Mapping[float, str] | None = None,
 ) -> Chart:
     """Draw a line from x to y for each name in ``series`` that has points.
 
@@ -34,21 +45,28 @@ def line_chart(
         For each name, a dict from x to y.
     x, y
         The units of the axes.
+    kind
+        What kind of numbers these are, by name if not all are of one: "measured" (on hardware),
+        "modeled" (by the timing model or the compiler), "counted" (by the device or by
+        arithmetic), or "published" (printed in a source).
     guess
         A prediction (``ck.draw.predict``) of a curve.
     log
         The logarithmic axes: "x", "y" or "xy".
     title
         What the chart shows, as a sentence. By default "y against x".
+    notes
+        By x: a text beside the first line's point there.
 
     Raises
     ------
     ValueError
-        If there are no points, or if a logarithmic axis has an x of 0 or less, or no y above 0.
+        If there are no points, for another kind, or if a logarithmic axis has an x of 0 or less,
+        or no y above 0.
 
     Examples
     --------
-    >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s")
+    >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s", kind="modeled")
     """
     wanted = "each curve is a dict from x to y"
     require_nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
@@ -61,36 +79,61 @@ def line_chart(
     heights = [height for curve in drawn.values() for height in curve.values()]
     if ("x" in log and places[0] <= 0) or ("y" in log and max(heights) <= 0):
         raise ValueError("a logarithmic axis shows only numbers above 0")
-    across, up = scale_across(x, places, "x" in log), scale_up(y, heights, "y" in log)
+    kinds = kind if isinstance(kind, Mapping) else dict.fromkeys(series, kind)
+    for name in series:
+        if kinds.get(name) not in KINDS:
+            raise ValueError(f"the kind of {name!r} is {kinds.get(name)!r}, not one of {KINDS}")
+    told = set(map(kinds.get, series))
+    y_title = f"{y}, {kinds[next(iter(series))]}" if len(told) == 1 else y
+    labels = {name: name if len(told) == 1 else f"{name}, {kinds[name]}" for name in series}
+    labels |= {GUESS: GUESS} if own else {}
+    notes = notes or {}
+    across = scale_across(x, places, "x" in log, [*notes])
+    up = scale_up(y_title, heights, "y" in log)
     colors = dict(zip(series, (*COLORS, *["soft"] * len(series))))
 
     def paint(width: float) -> Axes:
-        axes = Axes(width, across, up, list(drawn))
+        axes = Axes(width, across, up, list(labels.values()))
         for name, curve in drawn.items():
             xs = sorted(curve)
             values = [curve[place] for place in xs]
             color = colors.get(name, "soft") if name != GUESS else "soft"
             is_result = bool(own) and name != GUESS
-            axes.curve(name, xs, values, color, name, is_result=is_result)
+            axes.curve(
+                name,
+                xs,
+                values,
+                color,
+                name,
+                "" if name == GUESS else kinds[name],
+                end=labels[name],
+                is_result=is_result,
+            )
+        first, *_ = series.values()
+        for place, words in notes.items():
+            axes.note(place, first[place], words, "ink", "later" * bool(own))
         return axes
 
     rows = [
-        f"{name}: " + ", ".join(f"{at:g}: {number_text(curve[at])}" for at in sorted(curve))
+        f"{name}, {kinds[name]}: "
+        + ", ".join(f"{at:g}: {number_text(curve[at])}" for at in sorted(curve))
         for name, curve in series.items()
     ]
     return Chart(
         title or f"{y} against {x}",
         paint,
         about="Gray is what you drew." if own else "",
-        lines=rows,
+        lines=[*rows, *(f"At {place:g}: {words}" for place, words in notes.items())],
         guess=bool(own),
     )
 
 
-def scale_across(title: str, places: Sequence[float], log: bool = False) -> Scale:
-    """Return the axis of x: from 0 or the first place to the last."""
+def scale_across(
+    title: str, places: Sequence[float], log: bool = False, first_ticks: Sequence[float] = ()
+) -> Scale:
+    """Return the axis of x: from 0 or the first place to the last. Some ticks come first."""
     if log:
-        some = places[:: -(-len(places) // 8)]
+        some = [*first_ticks, *places[:: -(-len(places) // 8)]]
         return Scale(title, 0.9 * places[0], 1.03 * places[-1], True, some)
     first, last = min(0, places[0]), places[-1]
     last += (last == first) * 1.0

@@ -68,7 +68,9 @@ def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
         return canvas
 
     sound = means[wrong == 0]
-    lines = [f"mean error of a place: {sound.min():.1f} to {sound.max():.1f}"] * bool(sound.size)
+    lines = [f"mean error of a place, counted: {sound.min():.1f} to {sound.max():.1f}"] * bool(
+        sound.size
+    )
     about = f"{launched.name}, N = {n}, single precision. {detail}"
     return Chart(finding, paint, about=about, lines=lines)
 
@@ -83,7 +85,7 @@ def _folded(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
 
 def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray) -> None:
     """Draw the places of the block, with the mean error of each; wrong ones are crossed out."""
-    canvas.write(0, 8, "All blocks, one on the other: the mean error", class_="bold")
+    canvas.write(0, 8, "All blocks, one on the other: the mean error, counted", class_="bold")
     side = BLOCK / max(means.shape)
     parts = []
     for (row, column), mean in np.ndenumerate(means):
@@ -97,10 +99,10 @@ def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray) -> None:
         elif side > 26:
             middle = x + side / 2 - 1, y + side / 2 - 1
             shape += text_element(*middle, f"{mean:.1f}", "ink", "middle", class_="on")
-        words = f"row {row}, column {column} of each block: "
+        words = f"row {row}, column {column} of each block, counted: "
         words += f"{share:.0%} wrong" if share else f"off by {mean:.2f} units"
         parts.append((words, x + side / 2, y + side / 2, shape))
-    canvas.group("places of the block", parts, "ink")
+    canvas.group("places of the block", parts, "ink", "counted")
     note = "A place is a component of a register, the same in each work-item."
     if means.size > 1:
         canvas.write(0, 24 + side * len(means) + 10, note, "soft")

@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit import published as papers
 from cypresskit.devices import HD5870
-from cypresskit.draw.chart import COLORS, Axes, Canvas, Chart, number_text, paint_shares
+from cypresskit.draw.chart import COLORS, Axes, Canvas, Chart, Kind, number_text, paint_shares
 from cypresskit.draw.line_chart import Curve, scale_across, scale_up
 from cypresskit.draw.stored_curves import stored
 
@@ -38,6 +39,8 @@ class PrintedLevel:
     least, most
         Of which of the curve's values it is the lowest (``extreme`` is min) or highest: those
         between these x.
+    kind
+        What kind of number it is.
     """
 
     words: str
@@ -46,6 +49,15 @@ class PrintedLevel:
     extreme: Callable[..., float] = max
     least: float = 0
     most: float = math.inf
+    kind: Kind = "measured"
+
+
+class PrintedPoint(NamedTuple):
+    """A printed number with its x, and what kind of number it is."""
+
+    x: float
+    y: float
+    kind: Kind = "measured"
 
 
 @dataclass(frozen=True)
@@ -63,8 +75,10 @@ class PublishedChart:
         Where model and paper differ, and why.
     series
         By the name of a stored curve (``tools/curves.py``): its label.
+    formulas
+        Those curves that are values of a printed formula; all others are modeled.
     points
-        By the name of a curve: the printed point (x, y) about it.
+        By the name of a curve: the printed point about it.
     levels
         Printed numbers without an x.
     x, y
@@ -76,16 +90,34 @@ class PublishedChart:
     source: str
     miss: str
     series: Mapping[str, str]
-    points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    formulas: tuple[str, ...] = ()
+    points: Mapping[str, PrintedPoint] = field(default_factory=dict)
     levels: tuple[PrintedLevel, ...] = ()
     x: str = "N"
     y: str = "Gflop/s"
 
+    def kind(self, series: str) -> Kind:
+        """Return what kind of numbers a curve shows."""
+        return "published" if series in self.formulas else "modeled"
 
-def _peak(kernel: str) -> tuple[float, float]:
+    def kinds(self) -> str:
+        """Return a sentence for each kind: of which marks it is."""
+        marks: dict[str, list[str]] = {}
+        for mark, kinds in (
+            ("lines", [self.kind(name) for name in self.series if name not in self.formulas]),
+            ("formulas", [self.kind(name) for name in self.formulas]),
+            ("rings", [point.kind for point in self.points.values()]),
+            ("dashed lines", [level.kind for level in self.levels]),
+        ):
+            for kind in dict.fromkeys(kinds):
+                marks.setdefault(kind, []).append(mark)
+        return " ".join(f"{' and '.join(m).capitalize()}: {kind}." for kind, m in marks.items())
+
+
+def _peak(kernel: str) -> PrintedPoint:
     """Return where a kernel was fastest, and its speed there."""
     row = papers.kernel(kernel)
-    return row["n_at_max"], row["gflops_max"]
+    return PrintedPoint(row["n_at_max"], row["gflops_max"])
 
 
 def _lowest(kernel: str) -> PrintedLevel:
@@ -94,13 +126,13 @@ def _lowest(kernel: str) -> PrintedLevel:
     percent = row["efficiency_pct_range"][0]
     speed = percent / 100 * HD5870.peak_gflops(row["precision"])
     least = row["range_from_n"]
-    return PrintedLevel("lowest printed", round(speed), kernel, min, least)
+    return PrintedLevel("lowest", round(speed), kernel, min, least)
 
 
 def _best(kernel: str) -> PrintedLevel:
     """Return the best printed speed, whose N isn't printed but assumed."""
     n, speed = papers.size_of(kernel), papers.kernel(kernel)["gflops_max"]
-    return PrintedLevel("best printed", speed, kernel, max, n, n)
+    return PrintedLevel("best", speed, kernel, max, n, n)
 
 
 BUS = papers.host("dgemm_transfer_model")
@@ -118,16 +150,16 @@ CHARTS = {
         "Nakasato's figure 4",
         FLUCTUATES,
         {"sgemm_tn": "25 registers", "sgemm_tn_37": "37 registers"},
-        {"sgemm_tn": _peak("sgemm_tn")},
-        (_lowest("sgemm_tn"),),
+        points={"sgemm_tn": _peak("sgemm_tn")},
+        levels=(_lowest("sgemm_tn"),),
     ),
     "nakasato_5": PublishedChart(
-        "NN is held by one bank: {dgemm_nn:.0f} of {dgemm_tn:.0f} Gflop/s",
+        "In the model one bank holds NN: {dgemm_nn:.0f} of {dgemm_tn:.0f} Gflop/s",
         "Nakasato's figure 5, DGEMM",
         FLUCTUATES,
         {"dgemm_tn": "TN", "dgemm_nn": "NN", "dgemm_tn with transfers": "TN with transfers"},
-        {name: _peak(name) for name in ("dgemm_tn", "dgemm_nn")},
-        (
+        points={name: _peak(name) for name in ("dgemm_tn", "dgemm_nn")},
+        levels=(
             _lowest("dgemm_tn"),
             _lowest("dgemm_nn"),
             PrintedLevel("GotoBLAS2, four cores", CPU["gotoblas2_dgemm_gflops"]),
@@ -135,26 +167,27 @@ CHARTS = {
         ),
     ),
     "nakasato_7": PublishedChart(
-        "With transfers DGEMM reaches {dgemm_tn with transfers:.0f} Gflop/s in the model, and"
-        f" {BUS['io_gflops_max']} in the paper",
+        "With transfers DGEMM reaches {dgemm_tn with transfers:.0f} Gflop/s in the model; at most"
+        f" {BUS['io_gflops_max']} were measured",
         "Nakasato's figure 7, DGEMM with transfers",
         "The formula takes one speed of the kernel for all N, the model the speed at each N. At"
-        " large N both are above the 200 that the text names as the most. For 10 GB/s he expects"
-        " about 300 or more from N = 2048 on.",
+        " large N both are above the 200 that the text names as the most. The ring is a prediction:"
+        " for 10 GB/s he expects about 300 or more from N = 2048 on.",
         {
-            "dgemm_tn with transfers": "model, 3 GB/s",
-            "formula, 3 GB/s": "his formula, 3 GB/s",
-            "formula, 10 GB/s": "his formula, 10 GB/s",
+            "dgemm_tn with transfers": "3 GB/s",
+            "formula, 3 GB/s": "formula, 3 GB/s",
+            "formula, 10 GB/s": "formula, 10 GB/s",
         },
-        {"formula, 10 GB/s": (2048, 300)},
-        (PrintedLevel("most measured", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
+        ("formula, 3 GB/s", "formula, 10 GB/s"),
+        {"formula, 10 GB/s": PrintedPoint(2048, 300, "published")},
+        (PrintedLevel("most", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
     ),
     "nakasato_dd": PublishedChart(
         "Fused multiply-adds give {ddgemm_tn_fma:.1f} Gflop/s in place of {ddgemm_tn_nofma:.1f}",
         "Nakasato's double-double kernels",
         "Both are bound by arithmetic. The text says that the speed is reached from N = 512 on.",
         {"ddgemm_tn_fma": "with FMA", "ddgemm_tn_nofma": "without FMA"},
-        {name: _peak(name) for name in ("ddgemm_tn_fma", "ddgemm_tn_nofma")},
+        points={name: _peak(name) for name in ("ddgemm_tn_fma", "ddgemm_tn_nofma")},
     ),
     "ashraf_sgemm": PublishedChart(
         "Through the LDS: {sgemm_64x64_lds:,.0f} in place of {sgemm_64x64:,.0f} Gflop/s",
@@ -186,14 +219,15 @@ CHARTS = {
         },
     ),
     "ashraf_packed": PublishedChart(
-        "Sixteen products in a launch reach {sgemm_packed4:,.0f} Gflop/s",
+        "The model misses the lowest speed: alone in a launch, a product has"
+        f" {{sgemm_packed4 at 1:,.0f}} Gflop/s, not {PACKED[0]}",
         "Ashraf's packed products, N = 512",
         "The slides don't say what makes the difference between 450 and 1340, nor how long a launch"
         " takes. The model's is the most that AMD's guide allows.",
-        {"sgemm_packed4": "model"},
+        {"sgemm_packed4": "packed products"},
         levels=(
-            PrintedLevel("lowest printed", PACKED[0], "sgemm_packed4", min, most=4),
-            PrintedLevel("highest printed", PACKED[1], "sgemm_packed4", max, most=4),
+            PrintedLevel("lowest", PACKED[0], "sgemm_packed4", min, most=4),
+            PrintedLevel("highest", PACKED[1], "sgemm_packed4", max, most=4),
         ),
         x="products in a launch",
     ),
@@ -250,28 +284,27 @@ def published(name: str) -> Chart:
     curves = {series: {x: y for x, y, _ in rows[series]} for series in plot.series}
     values = {f"{s} at {x:g}": y for s, curve in curves.items() for x, y in curve.items()}
     values |= {
-        series: curve[plot.points[series][0]] if series in plot.points else max(curve.values())
+        series: curve[plot.points[series].x] if series in plot.points else max(curve.values())
         for series, curve in curves.items()
     }
-    said = [
-        f"{series}: published {y:g} at {x:g}; {_compare(curves[series], x, y)}"
-        for series, (x, y) in plot.points.items()
-    ]
+    said = [f"{series}: {_told(plot, curves, series)}" for series in plot.points]
     said += [
-        f"{level.series} {level.words}: {level.y:g}{_beside(level, curves)}.".lstrip()
+        f"{level.series} {level.words}, {level.kind}: {level.y:g}{_beside(level, curves)}.".lstrip()
         for level in plot.levels
     ]
     told = [
-        f"{label}, modeled: "
+        f"{label}, {plot.kind(series)}: "
         + ", ".join(f"{x:g}: {number_text(y)}" for x, y in curves[series].items())
         for series, label in plot.series.items()
     ]
     if plot.y == "%":
         about = "Shares of the time of all stages, modeled; gray: the other loads and stores."
         bars = _bars(plot, curves)
-        paint: Callable[[float], Canvas] = partial(paint_shares, bars=bars, colors=_part_color)
+        paint: Callable[[float], Canvas] = partial(
+            paint_shares, bars=bars, colors=_part_color, kind="modeled"
+        )
     else:
-        about = "Lines: the model." + " Rings and dashed lines: printed numbers." * bool(said)
+        about = plot.kinds()
         if any(error for series in plot.series for *_, error in rows[series]):
             about += " Bands: how far off a sampled launch may be."
         paint = partial(_paint, plot=plot, rows=rows, curves=curves)
@@ -298,15 +331,17 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
     axes = Axes(width, across, up, [*plot.series.values(), *ends])
     for level, label in labels.items():
         name = f"level {level.series} {level.words}"
-        axes.level(name, starts[level], level.y, colors.get(level.series, "soft"), label)
+        color = colors.get(level.series, "soft")
+        axes.level(name, starts[level], level.y, color, level.kind, label)
     for series, label in plot.series.items():
         x, y, error = np.array(rows[series]).T
+        color, kind = colors[series], plot.kind(series)
         if error.any():
-            axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), colors[series])
-        axes.curve(series, x, y, colors[series], label)
-    for series, (at, value) in plot.points.items():
-        told = f"published {value:g} at {at:g}; {_compare(curves[series], at, value)}"
-        axes.ring(f"published {series}", at, value, colors[series], told)
+            axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), color, kind)
+        axes.curve(series, x, y, color, label, kind)
+    for series, point in plot.points.items():
+        told = _told(plot, curves, series)
+        axes.ring(f"published {series}", point.x, point.y, colors[series], point.kind, told)
     return axes
 
 
@@ -314,8 +349,8 @@ def _level_label(level: PrintedLevel, series: Mapping[str, str]) -> str:
     """Return the label of a printed number, with its curve's if there are several."""
     number = number_text(level.y)
     if len(series) > 1 and level.series in series:
-        return f"{series[level.series]}: {level.words.removesuffix(' printed')} {number}"
-    return f"{number} {level.words}"
+        return f"{series[level.series]}: {level.words} {number}"
+    return f"{level.words}: {number}"
 
 
 def _bars(plot: PublishedChart, curves: Mapping[str, Curve]) -> dict[str, dict[str, float]]:
@@ -334,13 +369,14 @@ def _part_color(part: str) -> str:
     return next((color for kind, color in colors.items() if part.startswith(kind)), "faint")
 
 
-def _compare(curve: Curve, x: float, y: float) -> str:
-    """Return what the model's curve has at a printed point, and at its top."""
-    top = max(curve, key=lambda place: curve[place])
-    there = curve[x]
+def _told(plot: PublishedChart, curves: Mapping[str, Curve], series: str) -> str:
+    """Return a printed point, and what its curve has there and at its top."""
+    x, y, kind = plot.points[series]
+    curve = curves[series]
+    top = max(curve, key=curve.__getitem__)
     return (
-        f"modeled {there:.0f} there ({100 * (there / y - 1):+.1f} %), and at most"
-        f" {curve[top]:.0f}, at {top:g}."
+        f"{kind} {y:g} at {x:g}; {plot.kind(series)} {curve[x]:.0f} there"
+        f" ({100 * (curve[x] / y - 1):+.1f} %), and at most {curve[top]:.0f}, at {top:g}."
     )
 
 

@@ -6,6 +6,7 @@ names and a folder of its own. That proves something only while most cells have 
 exempt, and while a wrong number is noticed: both are tested here too.
 """
 
+import base64
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from charted import Charted, assert_kinds_told
 from conftest import ROOT, by_day
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
@@ -305,3 +307,15 @@ def test_names_no_machine_and_needs_no_network(path):
         assert not re.search(
             r'<(script|link|img)[^>]*(src|href)=\\?"https?:', json.dumps(cell.get("outputs", ""))
         ), "an output loads something from the network"
+
+
+@each_notebook
+def test_each_mark_of_a_saved_chart_says_of_which_kind_its_number_is(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        for output in cell.get("outputs", ()):
+            html = output.get("data", {}).get("text/html", "")
+            for image in re.findall(r'<img src="data:image/svg\+xml;base64,([^"]*)', html):
+                svg = base64.b64decode(image).decode()
+                sentences = " ".join(re.findall(r"<div[^>]*>([^<>]*)</div>", html))
+                if "data-name" in svg:  # not of a climb that has no step yet
+                    assert_kinds_told(Charted(svg), sentences)

@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from charted import Charted
+from charted import Charted, assert_kinds_told
 from conftest import seeds
 
 import cypresskit as ck
-from cypresskit import draw
+from cypresskit import draw, published
 from cypresskit.draw.chart import NARROW, WIDE, Axes, Chart, Scale, spread
 from cypresskit.draw.line_chart import scale_up
 from cypresskit.draw.published_charts import CHARTS
@@ -50,7 +50,7 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
                 at = band[np.abs(band[:, 0] - left) < 0.06][:, 1]
                 ends = sorted(drawn.value("y", at))
                 assert ends == pytest.approx([y * (1 - error), y * (1 + error)], rel=0.01)
-    for series, (x, y) in CHARTS[name].points.items():
+    for series, (x, y, _) in CHARTS[name].points.items():
         drawn.assert_shown(f"published {series}", x, y)
     for level in CHARTS[name].levels:
         for _, down in drawn.lines[f"level {level.series} {level.words}"]:
@@ -65,7 +65,7 @@ def test_any_lines_are_where_their_numbers_are(seed, log, width):
     series = {
         n: {x: y + 1e-3 for x, y in curve.items()} for n, curve in random_series(seed).items()
     }
-    drawn = Charted(draw.line_chart(series, "x", "y", log=log), width, log)
+    drawn = Charted(draw.line_chart(series, "x", "y", kind="modeled", log=log), width, log)
     for name, curve in series.items():
         for x, y in curve.items():
             drawn.assert_shown(name, x, y)
@@ -95,10 +95,10 @@ def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
         for left, down in drawn.lines[f"roof {roof}"]:
             limit = min(2720.0, rate * drawn.value("x", left))
             assert drawn.value("y", down) == pytest.approx(limit, rel=0.02), roof
-    published = Charted(roofline(), width)
+    printed = Charted(roofline(), width)
     for kernel in ("sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"):
-        published.assert_shown(kernel, 2, ck.published.kernel(kernel)["gflops_max"])
-    for chart in (drawn, published):
+        printed.assert_shown(kernel, 2, published.kernel(kernel)["gflops_max"])
+    for chart in (drawn, printed):
         assert not chart.overlaps()
 
 
@@ -115,9 +115,47 @@ def test_parts_of_a_whole_are_as_wide_as_their_shares(width):
         for x, y, _ in rows:
             kind = "five" if "five" in series else "four"
             part = series.split(" of ")[0]
-            name = f"{kind} stages, k = {x:g}, {part}: {y:.1f} %"
+            name = f"{kind} stages, k = {x:g}, {part}, modeled: {y:.1f} %"
             long = float(re.search(r' width="([\d.]+)"', shown[name])[1])
             assert long == pytest.approx(y / 100 * whole, abs=0.06), name
+
+
+# -- kinds of numbers
+
+
+@pytest.mark.parametrize("name", [*CHARTS, "climb", "roofline", "readers' roofline", "product"])
+def test_each_mark_of_a_chart_says_of_which_kind_its_number_is(name):
+    others = {
+        "climb": draw.climb,
+        "roofline": ck.teach.why_blocks.roofline,
+        "readers' roofline": lambda: ck.teach.why_blocks.roofline([ck.simulate("sgemm_tn", 256)]),
+        "product": lambda: draw.product("sgemm_tn", 64),
+    }
+    chart = others[name]() if name in others else draw.published(name)
+    assert_kinds_told(Charted(chart, WIDE), f"{chart.title} {chart.about}")
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_the_kinds_of_a_published_chart_are_those_of_its_data(name):
+    """What the papers print was measured, but for formulas and what they predict."""
+    figures = published.figures()
+    measured = {row.get("gflops_max") for row in figures["kernels"]}
+    measured |= {*figures["host"]["cpu_baselines"].values()}
+    measured.add(figures["host"]["dgemm_transfer_model"]["io_gflops_max"])
+    drawn = Charted(draw.published(name), WIDE)
+    for series in stored()[name]:
+        is_formula = series.startswith("formula")
+        assert drawn.kinds[series] == ("published" if is_formula else "modeled")
+    for series, (_, y, _) in CHARTS[name].points.items():
+        is_measured = y in measured and not series.startswith("formula")
+        assert drawn.kinds[f"published {series}"] == ("measured" if is_measured else "published")
+    for level in CHARTS[name].levels:
+        assert drawn.kinds[f"level {level.series} {level.words}"] == "measured"
+
+
+def test_a_line_of_another_kind_is_refused():
+    with pytest.raises(ValueError, match="the kind of 'a' is 'guessed', not one of"):
+        draw.line_chart({"a": {1: 2}}, "x", "y", kind="guessed")
 
 
 # -- labels
@@ -136,11 +174,12 @@ def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another
     def paint(at: float) -> Axes:
         axes = Axes(at, across, up, ["one line", "another"])
         for n, (x, y) in enumerate(rings):
-            axes.ring(f"ring {n}", x, y, "read", "said", f"r{n}: {y:.0f}")
+            axes.ring(f"ring {n}", x, y, "read", "measured", "said", is_labeled=False)
+            axes.note(x, y, f"r{n}: {y:.0f}", "read")
         for n, (x, y) in enumerate(dots):
-            axes.dot(f"dot {n}", x, y, "c", "said", f"d{n}: {y:.0f}")
+            axes.dot(f"dot {n}", x, y, "c", "modeled", "said", f"d{n}: {y:.0f}")
         for name, y in (("one line", 400), ("another", 401)):
-            axes.line(name, (1, 1000), (y, y), "soft")
+            axes.line(name, (1, 1000), (y, y), "soft", "counted")
             axes.end(y, name, "soft")
         return axes
 
@@ -176,16 +215,17 @@ def test_no_line_goes_through_a_text_or_along_anothers_curve(name, width):
 
 @pytest.mark.parametrize("seed", seeds(8))
 def test_no_line_of_any_chart_goes_through_a_text_beside_the_axes(seed):
-    drawn = Charted(draw.line_chart(random_series(seed), "x", "y"), WIDE)
+    drawn = Charted(draw.line_chart(random_series(seed), "x", "y", kind="counted"), WIDE)
     assert not drawn.texts_on_lines()
 
 
 @WIDTHS
 def test_a_line_that_ends_early_has_its_label_at_its_end(width):
-    lines = {"short, modeled": {2: 24, 10: 68}, "long, measured": {5: 9, 16: 29}}
-    drawn = Charted(draw.line_chart(lines, "warps", "percent"), width)
-    (box,) = (label.box for label in drawn.labels if label.text.startswith("short"))
-    end = drawn.marks["short, modeled"][-1]
+    lines = {"short": {2: 24, 10: 68}, "long": {5: 9, 16: 29}}
+    kinds = {"short": "modeled", "long": "measured"}
+    drawn = Charted(draw.line_chart(lines, "warps", "percent", kind=kinds), width)
+    (box,) = (label.box for label in drawn.labels if label.text == "short, modeled")
+    end = drawn.marks["short"][-1]
     assert 0 < box[0] - end.x < 20 and box[1] < end.y < box[3]
 
 
@@ -213,7 +253,10 @@ def test_an_axis_holds_its_heights_and_at_most_seven_ticks(heights):
     scale = scale_up("y", heights)
     assert scale.low <= min(heights) and max(heights) <= scale.high
     assert 2 <= len(scale.numbers()) <= 7
-    assert "nan" not in draw.line_chart({"a": dict(enumerate(heights))}, "x", "y").to_svg()
+    assert (
+        "nan"
+        not in draw.line_chart({"a": dict(enumerate(heights))}, "x", "y", kind="counted").to_svg()
+    )
 
 
 # -- what a reader may do with them
@@ -223,7 +266,9 @@ def test_a_chart_says_nothing_of_the_result_until_a_guess_is_answered():
     """Neither its sentence nor labels nor a listener's names; the style sheet hides them."""
     guess = draw.Prediction("?", (), (1, 2), 10, "")
     guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
-    chart = draw.line_chart({"speed": {1: 7, 2: 8}}, "b", "Gflop/s", guess=guess, title="It is 8")
+    chart = draw.line_chart(
+        {"speed": {1: 7, 2: 8}}, "b", "Gflop/s", kind="modeled", guess=guess, title="It is 8"
+    )
     html = chart.to_html()
     assert "data-guess" in html and "<img" not in html, "it is a part of the page at once"
     assert "your guess: 4 at 2" in html

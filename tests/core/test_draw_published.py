@@ -36,7 +36,7 @@ def test_stored_curves_are_the_models(name, monkeypatch):
 
 def test_what_is_printed_is_what_the_papers_print():
     """Each published figure of a plotted kernel is in a chart."""
-    shown = {y for chart in CHARTS.values() for _, y in chart.points.values()}
+    shown = {point.y for chart in CHARTS.values() for point in chart.points.values()}
     shown |= {level.y for chart in CHARTS.values() for level in chart.levels}
     for name, row in published.kernels().items():
         if name in STORED and "gflops_max" in row:

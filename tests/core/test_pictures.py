@@ -499,7 +499,7 @@ def line_chart(curves: dict[str, dict[float, float]]) -> Picture:
     things = [(y, x) for x, y in points]
     things += [[n for point in curve.items() for n in point] for curve in curves.values()]
     things += [[n for x, y in curve.items() for n in (y, x)] for curve in curves.values()]
-    return Picture(draw.line_chart(curves, "x", "y"), things)
+    return Picture(draw.line_chart(curves, "x", "y", kind="counted"), things)
 
 
 def roofline() -> Picture:

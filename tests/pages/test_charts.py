@@ -63,7 +63,9 @@ def test_a_guess_is_answered_by_its_button(page):
     """Nothing is given away before, by what is seen or by what is heard."""
     guess = draw.Prediction("?", (), (1, 2), 10, "")
     guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
-    chart = draw.line_chart({"speed": {1: 7, 2: 8}}, "b", "y", guess=guess, title="It is 8")
+    chart = draw.line_chart(
+        {"speed": {1: 7, 2: 8}}, "b", "y", kind="modeled", guess=guess, title="It is 8"
+    )
     page.set_content(f"<!doctype html><body>{chart.to_html()}")
     page.emulate_media(reduced_motion="reduce")
     hidden = page.get_by_text("It is 8"), page.locator("svg.wide .end.later")

@@ -256,7 +256,8 @@ LOAD = "import cypresskit as ck\nck.draw.load()"
 WAITS = "from pathlib import Path\nwhile not Path('go').exists(): pass", "'end'"
 CURVE = (
     "guess = ck.draw.predict('how fast', curve=(1, 2, 4), top=200)",
-    "ck.draw.line_chart({'speed': {1: 50, 2: 100, 4: 190}}, 'b', 'Gflop/s', guess=guess)",
+    "speed = {'speed': {1: 50, 2: 100, 4: 190}}\n"
+    "ck.draw.line_chart(speed, 'b', 'Gflop/s', guess=guess, kind='modeled')",
     "guess.value",
 )
 MISTYPED = "\n".join(
@@ -266,7 +267,8 @@ MISTYPED = "\n".join(
 )
 IL = f"own = '''{MISTYPED}'''\nck.assemble(own, 'own.il')"
 CONTROLS = """ck.draw.interactive(
-    lambda item: ck.draw.line_chart({'a': {0: item}}, 'x', 'y', title=f'Item {item}'),
+    lambda item: ck.draw.line_chart(
+        {'a': {0: item}}, 'x', 'y', kind='counted', title=f'Item {item}'),
     item=[1, 2, 3])"""
 
 

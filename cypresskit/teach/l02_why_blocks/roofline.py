@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from statistics import harmonic_mean
 
 from cypresskit.devices import CHIP_ALONE, HD5870
-from cypresskit.draw.chart import Axes, Chart, Scale
+from cypresskit.draw.chart import GAP, Axes, Chart, Kind, Scale
 from cypresskit.kernels import KERNELS
 from cypresskit.published import kernel as published
 from cypresskit.teach.l02_why_blocks.checks import memory_bandwidths
@@ -42,7 +42,7 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
     best, (at, speed) = max({**rings, **dots}.items(), key=lambda kernel: kernel[1][1])
     share = 100 * speed / min(peak, HD5870.texture_gb_s * at)
     finding = f"{best} reaches {share:.0f} % of what arithmetic and texture units allow"
-    how = "modeled" if dots else "measured"
+    how: Kind = "modeled" if dots else "measured"
     told = {
         kernel: f"{kernel}, {how}: {at:.3g} flops per byte, {speed:,.0f} Gflop/s"
         for kernel, (at, speed) in {**rings, **dots}.items()
@@ -56,21 +56,25 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
             is_roof = memory == "texture units"  # nothing is above it
             color, thick = ("ink", 3) if is_roof else ("soft", 1.5)
             bend = [*x, ACROSS.high], [*y, min(peak, rate * ACROSS.high)]
-            axes.line(f"roof {memory}", *bend, color, stroke_width=thick)
+            axes.line(f"roof {memory}", *bend, color, "published", stroke_width=thick)
             axes.along(x, y, f"{memory}: {rate:,.0f} GB/s", color)
         ends = axes.x(ACROSS.high), axes.y(peak) - 11
         axes.write(*ends, f"arithmetic: {peak:,.0f}", "ink", "end")
-        for kernel, (at, speed) in rings.items():
-            axes.ring(kernel, at, speed, "c", told[kernel], f"{speed:,.0f} {kernel}")
+        for number, (kernel, (at, speed)) in enumerate(rings.items()):
+            axes.ring(kernel, at, speed, "c", how, told[kernel], is_labeled=False)
+            left, up = axes.x(at) - 24, axes.y(rings[PUBLISHED[0]][1]) - GAP * (3 - number)
+            leader = f"M{left + 2:.1f} {up:.1f}L{axes.x(at) - 5:.1f} {axes.y(speed) - 3:.1f}"
+            axes.add("path", "c", d=leader)
+            axes.write(left, up, f"{speed:,.0f} {kernel}", "c", "end", class_="bold")
         for kernel, (at, speed) in dots.items():
-            axes.dot(kernel, at, speed, "c", told[kernel], f"{kernel}: {speed:,.0f}")
+            axes.dot(kernel, at, speed, "c", how, told[kernel], f"{kernel}: {speed:,.0f}")
         return axes
 
     roofs = [
         f"{memory}: {rate:,.0f} GB/s, {peak:,.0f} Gflop/s from {peak / rate:.3g} flops per byte"
         for memory, rate in rates.items()
     ]
-    drawn = f"{name}, {CHIP_ALONE.name}" if dots else "Three kernels as measured"
-    about = f"{drawn}, HD 5870, single precision."
+    drawn = f"{name}, {how}, {CHIP_ALONE.name}" if dots else f"Three kernels, {how}"
+    about = f"{drawn}, HD 5870, single precision. Roofs: published rates."
     about += " Both axes are logarithmic."
     return Chart(finding, paint, about=about, lines=[*roofs, *told.values()])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cypresskit.devices import HD5870
-from cypresskit.draw.chart import Chart
+from cypresskit.draw.chart import Chart, Kind
 from cypresskit.draw.line_chart import line_chart
 from cypresskit.teach.l13_what_is_left.checks import peak_gflops
 from cypresskit.today import figures, record
@@ -15,13 +15,14 @@ def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str) -> Chart:
     number that a case begins with, which is named ``x``.
     """
     parts = {
-        f"{HD5870.name}, modeled": (cypress, HD5870.single_gflops),
-        f"{record()['device']}, measured": (figures(experiment), peak_gflops()),
+        HD5870.name: (cypress, HD5870.single_gflops),
+        record()["device"]: (figures(experiment), peak_gflops()),
     }
+    kinds: dict[str, Kind] = dict(zip(parts, ("modeled", "measured")))
     lines: dict[str, dict[float, float]] = {
         name: {int(str(case).split()[0]): 100 * speed / of for case, speed in speeds.items()}
         for name, (speeds, of) in parts.items()
     }
     then, now = (max(line.values()) for line in lines.values())
     title = f"{HD5870.name} reaches {then:.0f} % of its peak, {record()['device']} {now:.0f} %"
-    return line_chart(lines, x, "percent of the peak", title=title)
+    return line_chart(lines, x, "percent of the peak", kind=kinds, title=title)

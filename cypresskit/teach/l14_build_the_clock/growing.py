@@ -10,7 +10,7 @@ from cypresskit.teach.l14_build_the_clock.checks import printed
 
 ROW = 64  # pixels from row to row
 SCALE = Scale("% of the published speed", 95, 145, ticks=(100, 110, 120, 130, 140))
-LABELED = 5  # percent that a mechanism costs at least, if its name is written
+LABELED = 1  # percent that a mechanism costs at least, if its name is written
 
 
 def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
@@ -53,21 +53,25 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
             canvas.write(0, y - 30, kernel)
             for color, mechanism, ends in zip(COLORS, added, pairwise(shares[kernel])):
                 line = f"M{x(ends[0]):.1f} {y}L{x(ends[1]):.1f} {y}"
-                canvas.add("path", color, name=f"{kernel} {mechanism}", d=line, stroke_width=5)
+                name = f"{kernel} {mechanism}"
+                canvas.add("path", color, name=name, kind="modeled", d=line, stroke_width=5)
                 if ends[0] - ends[1] > LABELED:
-                    canvas.write(x(sum(ends) / 2), y + 16, mechanism, color, "middle")
-            words = f"{kernel}, published: {number_text(printed(kernel))} Gflop/s"
+                    middle = x(sum(ends) / 2)
+                    places = [("middle", 0.0, 16.0), ("start", 0.0, 16.0), ("end", 0.0, 16.0)]
+                    canvas.write_free(middle, y, places, mechanism, color)
+            words = f"{kernel}, measured: {number_text(printed(kernel))} Gflop/s"
             look = {"fill": "page", "r": 5.5, "stroke_width": 3}
-            canvas.mark(f"{kernel} published", words, x(100), y, "ink", **look)
+            canvas.mark(f"{kernel} published", words, x(100), y, "ink", "measured", **look)
             for name, share, color in ("first", first, "soft"), ("last", last, "ink"):
-                words = f"{kernel}: {share:.1f} %"
-                canvas.mark(f"{kernel} {name}", words, x(share), y, color, fill=color, r=4.5)
+                words = f"{kernel}, modeled: {share:.1f} %"
+                look = {"fill": color, "r": 4.5}
+                canvas.mark(f"{kernel} {name}", words, x(share), y, color, "modeled", **look)
                 if name == "last" or first - last > 1:
                     canvas.write(x(share), y - 16, f"{share:.0f} %", color, "middle")
         return canvas
 
     about = (
-        f"Your clock, in percent of the published speed (ring). Gray dot: {first}. Each line: what"
-        " a mechanism costs."
+        "Lines and dots: your clock's speeds, modeled, in percent of the measured speed, a ring at"
+        f" 100. Gray dot: {first}. Black dot: all mechanisms. Each line: what a mechanism costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
