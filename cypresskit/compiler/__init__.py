@@ -74,18 +74,18 @@ def compile(program: Program, device: Device = HD5870, by: str = "cypresskit") -
         raise ValueError(f'by is the compiler, "cypresskit" or "llvm", not {shorten(by)}')
     if by == "llvm":
         return compile_with_llvm(program, device)
-    code = _compiled(program, Target.of(device), (program.name, *program.source))
+    code = _compiled(program, Target.of(device), program.meaning)
     return Code(*code, program, device)
 
 
 @lru_cache(maxsize=128)
 def _compiled(
-    program: Program, target: Target, source: tuple[object, ...]
+    program: Program, target: Target, meaning: tuple[object, ...]
 ) -> tuple[tuple[Control, ...], int, int]:
     """Return the controls, registers and temporaries, from disk if they are there. Equal programs
-    may differ in their names and lines, which the controls have.
+    may differ in their lines, which the controls have.
     """
-    key = result_cache.hash_key("code", source, target)
+    key = result_cache.hash_key("code", meaning, target)
     return result_cache.load_or_compute(key, partial(_run_passes, program, target))
 
 

@@ -105,9 +105,15 @@ class Step:
         return self._with_solution()
 
     @property
-    def typed(self) -> str:
-        """The source as readers write our solution: below those comments."""
-        return self._with_solution(1)
+    def typed(self) -> tuple[str, ...]:
+        """The sources as readers write our solution: in the place of those comments, and below
+        them. None where no comment asks for its lines.
+        """
+        if self.reorders:
+            return (self.solved,)
+        if not self.solution or MARK not in self.starter:
+            return ()
+        return self.solved, self._with_solution(1)
 
     def _with_solution(self, kept: int = 0) -> str:
         if self.reorders:

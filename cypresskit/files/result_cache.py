@@ -3,7 +3,7 @@ and a judge's comparisons.
 
 They lie on the user's disk, and those of the lessons in a release (``cypresskit.cli.ahead``). The
 hash covers the files of the model as they were when this was imported, and what a caller adds: the
-program's source, the board, the launch, and how much is simulated. It doesn't cover the processor
+program's meaning, the board, the launch, and how much is simulated. It doesn't cover the processor
 and the versions of numba and numpy: clocks are the same with each, to the last bit, as a test
 shows. Nothing is cached
 

@@ -271,13 +271,11 @@ class Program:
         return hash((self.mode, self.instructions, self.macros))
 
     @property
-    def source(self) -> tuple[str, tuple[str, ...], tuple[tuple[int, int, Instruction], ...]]:
-        """Its mode, its lines without comments and blanks, and the instructions from before its
-        first line, with their lines: equal sources make equal programs, with equal lines.
+    def meaning(self) -> tuple[str, tuple[tuple[int, int, Instruction], ...]]:
+        """Its mode, and its instructions with their lines: all that a result depends on. Comments,
+        blanks and the spelling of an operand aren't part of it.
         """
-        before = ((i.line, i.call, i) for i in self.expanded if i.line < 1)
-        lines = (" ".join(line.partition(";")[0].split()) for line in self.lines)
-        return self.mode, tuple(re.sub(" ?, ?", ",", line) for line in lines), tuple(before)
+        return self.mode, tuple((i.line, i.call, i) for i in self.expanded)
 
     def text_of(self, line: int) -> str:
         """Return a source line; "" for a line that the text doesn't have."""

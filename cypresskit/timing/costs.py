@@ -192,8 +192,9 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     >>> ck.line_costs(ck.simulate("sgemm_nn", 2048)).most_expensive  # doctest: +SKIP
     """
     measure = partial(_measure, report, unless)
-    saved = result_cache.load_or_compute(report.launch.key("costs"), measure)
-    return LineCosts(*saved, report)
+    saved, *counts = result_cache.load_or_compute(report.launch.key("costs"), measure)
+    costs = (replace(cost, work=work) for cost, work in zip(saved, report.lines, strict=True))
+    return LineCosts(tuple(costs), *counts, report)  # with this source's text
 
 
 def _measure(

@@ -37,9 +37,9 @@ class LineWork:
     clocks: Mapping[str, float]
 
 
-def launch_line_work(launch: TimedLaunch, whole: bool) -> tuple[LineWork, ...]:
-    """Return the work of each line in a launch, in order: exactly if ``whole``; otherwise, of a
-    large launch, estimated from a part of its wavefronts.
+def line_clocks(launch: TimedLaunch, whole: bool) -> dict[int, dict[str, float]]:
+    """Return ``LineWork.clocks`` of each line in a launch, by number: exactly if ``whole``;
+    otherwise, of a large launch, estimated from a part of its wavefronts.
     """
     spread = Spread(launch.trace(launch.wavefronts)) if whole else launch.trace_spread()
     code = launch.code
@@ -54,8 +54,7 @@ def launch_line_work(launch: TimedLaunch, whole: bool) -> tuple[LineWork, ...]:
         unit = {ALU: "LDS", TEX: "texture"}.get(clause.kind, "stores")
         for stream, at in zip(clause.streams, clause.sources, strict=True):
             clocks[lines[at]][unit] += spread.times * stream.total(iterations)
-    text_of = code.program.text_of
-    return tuple(LineWork(line, text_of(line).strip(), clocks[line]) for line in sorted(clocks))
+    return clocks
 
 
 def bundle_shares(code: Code, clause: Clause) -> list[tuple[int, float]]:

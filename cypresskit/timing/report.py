@@ -14,7 +14,7 @@ from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing.launch_time import LaunchTime
-from cypresskit.timing.line_work import LineWork, launch_line_work
+from cypresskit.timing.line_work import LineWork, line_clocks
 from cypresskit.timing.timed_launch import TimedLaunch
 
 ROUNDING = 1e-9  # of sums of shares
@@ -127,9 +127,10 @@ class Report(LaunchTime):
         """The work of each line of the kernel in the whole launch, found on first use. Clocks add
         up to ``busy``.
         """
-        whole = self.simulated == 1
-        find = partial(launch_line_work, self.launch, whole)
-        return result_cache.load_or_compute(self.launch.key("lines"), find)
+        find = partial(line_clocks, self.launch, self.simulated == 1)
+        clocks = result_cache.load_or_compute(self.launch.key("lines"), find)
+        text_of = self.launch.shape.program.text_of
+        return tuple(LineWork(line, text_of(line).strip(), clocks[line]) for line in sorted(clocks))
 
     def __repr__(self) -> str:
         size = "" if self.size is None else " " + " x ".join(map(str, self.size))

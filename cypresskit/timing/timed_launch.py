@@ -89,7 +89,7 @@ class TimedLaunch:
             return None
         return result_cache.hash_key(
             what,
-            shape.program.source,
+            shape.program.meaning,
             vars(self.device),
             (shape.domain, sorted(shape.textures.items()), sorted(shape.outputs.items())),
             [(n, words.tobytes()) for n, words in sorted(shape.constants.items())],

@@ -13,7 +13,7 @@ from tools.bench_page import KERNELS
 with TemporaryDirectory() as folder:
     benches = [workbench(Path(folder, f"{name}.il"), step=name) for name in STEPS]
     for name, step in STEPS.items():
-        for text in {step.solved, step.typed} if step.solution else ():
+        for text in step.typed:
             path = Path(folder, f"{len(benches)}.il")
             path.write_text(text, encoding="utf-8")
             benches.append(workbench(path, step=name))
