@@ -38,6 +38,7 @@ CSS = theme.minify(read_packaged("draw/chart.css"))
 Kind = Literal["measured", "modeled", "counted", "published"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
+BESIDE = ("middle", 0.0), ("start", -20.0), ("end", 20.0)  # anchors, and pixels to the right
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Place = tuple[str, float, float]  # the anchor of a text, and its distance to the right and down
 
@@ -243,7 +244,7 @@ class Axes(Canvas):
         self.across, self.up = across, up
         longest = max((min(len(end), LONGEST) for end in ends), default=0)
         self.is_beside = not self.is_narrow or longest < SHORT
-        beside = self.is_beside * (longest * theme.LETTER + 10 * bool(ends))
+        beside = max(10, self.is_beside * (longest * theme.LETTER + 10 * bool(ends)))
         self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
@@ -261,7 +262,7 @@ class Axes(Canvas):
             self.write(self.left - 8, y, number_text(tick), "soft", "end", data_axis="y")
         for tick in self.across.numbers():
             x, text = float(self.x(tick)), number_text(tick)
-            if self._is_free(_box(x, self.foot + 13, f" {text} ", "middle"), EDGE):
+            if self._is_free(_box(x, self.foot + 16, f" {text} ", "middle"), EDGE):
                 self.write(x, self.foot + 13, text, "soft", "middle", data_axis="x")
         self.write(0, 8, self.up.title, "soft")
         self.write(self.right, self.foot + 30, self.across.title, "soft", "end")
@@ -323,14 +324,18 @@ class Axes(Canvas):
         kind: str,
         *,
         end: str = "",
+        is_named_at_start: bool = False,
         is_result: bool = False,
     ) -> None:
-        """Draw a curve with a label at its end, which may be another one; of a single point, a dot.
-        Few points have dots. A result is drawn when the reader asks for it.
+        """Draw a curve with a label, which may be another one, at its end or start; of a single
+        point, a dot. Few points have dots. A result is drawn when the reader asks for it.
         """
         named = f"{label}, {kind}" if kind else label
         words = [f"{named}: {number_text(up)} at {number_text(at)}" for at, up in zip(x, y)]
-        self.end(y[-1], end or label, color, x[-1], is_result=is_result)
+        if is_named_at_start:
+            self.note(x[0], y[0], end or label, color, "later" * is_result)
+        else:
+            self.end(y[-1], end or label, color, x[-1], is_result=is_result)
         if len(x) == 1:
             self.dot(name, x[0], y[0], color, kind, *words)
             return
@@ -450,20 +455,20 @@ def paint_shares(
     colors: Callable[[str], str],
     kind: Kind,
 ) -> Canvas:
-    """Draw parts of a whole, in percent, as bars with the parts' names inside, those first that are
-    the largest in sum. What is left of a hundred is gray.
+    """Draw parts of a whole, in percent, as bars with the parts' names inside or beside them, those
+    first that are the largest in sum. What is left of a hundred is gray.
     """
     is_narrow = width < WIDE
-    left, row = (0, 50) if is_narrow else (150, 34)
-    canvas = Canvas(width, 22 + row * len(bars))
+    left, row = (0, 74) if is_narrow else (150, 46)
+    canvas = Canvas(width, 10 + row * len(bars))
     sizes: Counter[str] = Counter()
     for shares in bars.values():
         sizes.update(shares)
     parts = []
     for number, (bar, shares) in enumerate(bars.items()):
-        y, x = 34 + row * number, float(left)
+        y, x = row * (number + 1) - 22, float(left)
         if is_narrow:
-            canvas.write(0, y - 22, bar)
+            canvas.write(0, y - 38, bar)
         else:
             canvas.write(left - 8, y, bar, anchor="end")
         whole = {**shares, "": 100 - sum(shares.values())}
@@ -472,10 +477,12 @@ def paint_shares(
             wide = (width - left) * share / 100
             place: dict[str, Any] = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
             shape = element("rect", "page", colors(part), **place)
-            texts = f"{part} {share:.0f} %".strip(), f"{share:.0f} %", f"{share:.0f}"
-            fits = [text for text in texts if len(text) * theme.LETTER + 8 < wide]
-            if fits:
-                shape += text_element(x + 6, y, fits[0], "ink", "start", class_="on")
+            text = f"{part} {share:.0f} %".strip()
+            if len(text) * theme.LETTER + 8 < wide:
+                shape += text_element(x + 6, y, text, "ink", "start", class_="on")
+            elif part:
+                places = [(at, away, down) for down in (-21, 21) for at, away in BESIDE]
+                canvas.write_free(x + wide / 2, y, places, text, "ink")
             words = f"{bar}, {part or 'the rest'}, {kind}: {share:.1f} %"
             parts.append((words, x + min(wide / 2, 40), y, shape))
             x += wide

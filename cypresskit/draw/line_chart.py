@@ -6,6 +6,8 @@ The values are the caller's: measured, simulated or published. A line may be a s
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from cypresskit.draw.chart import (
     COLORS,
     KINDS,
@@ -34,7 +36,8 @@ def line_chart(
     title: str = "",
     notes: Mapping[float, str] | None = None,
 ) -> Chart:
-    """Draw a line from x to y for each name in ``series`` that has points.
+    """Draw a line from x to y for each name in ``series`` that has points. Its name is at its end,
+    or at its start if all ends meet.
 
     If there is a guess, it is shown first; a button draws the results over it, from the left to the
     right. Lines beyond the fourth are gray.
@@ -88,12 +91,14 @@ def line_chart(
     labels = {name: name if len(told) == 1 else f"{name}, {kinds[name]}" for name in series}
     labels |= {GUESS: GUESS} if own else {}
     notes = notes or {}
+    ends = {curve[max(curve)] for curve in series.values()}
+    do_ends_meet = len(series) > 1 and np.ptp([*ends]) < 0.01 * np.ptp(heights)
     across = scale_across(x, places, "x" in log, [*notes])
     up = scale_up(y_title, heights, "y" in log)
     colors = dict(zip(series, (*COLORS, *["soft"] * len(series))))
 
     def paint(width: float) -> Axes:
-        axes = Axes(width, across, up, list(labels.values()))
+        axes = Axes(width, across, up, list(labels.values())[len(series) * do_ends_meet :])
         for name, curve in drawn.items():
             xs = sorted(curve)
             values = [curve[place] for place in xs]
@@ -107,6 +112,7 @@ def line_chart(
                 name,
                 "" if name == GUESS else kinds[name],
                 end=labels[name],
+                is_named_at_start=do_ends_meet and name != GUESS,
                 is_result=is_result,
             )
         first, *_ = series.values()

@@ -365,7 +365,7 @@ def _bars(plot: PublishedChart, curves: Mapping[str, Curve]) -> dict[str, dict[s
 
 def _part_color(part: str) -> str:
     """Return the color of a stage, which is that of timelines."""
-    colors = {"mult": "alu 0.45", "store": "c 0.45", "load": "a 0.45"}
+    colors = {"mult": "alu 0.45", "store2": "c 0.2", "store": "c 0.45", "load": "a 0.45"}
     return next((color for kind, color in colors.items() if part.startswith(kind)), "faint")
 
 

@@ -61,7 +61,9 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 @pytest.mark.parametrize("seed", seeds(8))
 def test_any_lines_are_where_their_numbers_are(seed, log, width):
-    """And each is named at its end, in the order of their ends; no text is on another."""
+    """And each is named at its end, in the order of their ends, or at its start if all ends meet;
+    no text is on another.
+    """
     series = {
         n: {x: y + 1e-3 for x, y in curve.items()} for n, curve in random_series(seed).items()
     }
@@ -70,6 +72,13 @@ def test_any_lines_are_where_their_numbers_are(seed, log, width):
         for x, y in curve.items():
             drawn.assert_shown(name, x, y)
     assert not drawn.overlaps()
+    if len(series) > 1 and len({curve[max(curve)] for curve in series.values()}) == 1:
+        boxes = {label.text: label.box for label in drawn.labels if label.text in series}
+        assert set(boxes) == set(series)
+        for name, (left, top, right, bottom) in boxes.items():
+            start = min(drawn.marks[name], key=lambda mark: mark.x)
+            assert max(left - start.x, start.x - right, top - start.y, start.y - bottom) < 30
+        return
     ends = {label.text: label.box for label in drawn.labels if label.kind == "end"}
     assert set(ends) == set(series)
     assert not drawn.far_from_their_lines(ends)
