@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 from bokeh.models import HoverTool, Text
-from said import filled, shown
 
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import PLACES
@@ -61,3 +60,19 @@ class Seen(dict[str, list[Mark]]):
         """The texts that are as a pattern says, and what its group is."""
         found = [(re.fullmatch(pattern, text.words), text) for text in self[""]]
         return [(match[1], text) for match, text in found if match]
+
+
+def filled(tip: str, data: dict, n: int) -> str:
+    """A tooltip with the values of a cell."""
+    return re.sub(r"@(\w+)", lambda name: str(data[name[1]][n]), tip)
+
+
+def shown(player: Player, source, frame: int) -> dict:
+    """A source's columns at a frame."""
+    data = dict(source.data)
+    for track in player.tracks:
+        if track.source is source:
+            data[track.column] = track.frames[frame]
+            if track.text:
+                data[track.text] = [track.text_of(value) for value in track.frames[frame].tolist()]
+    return data
