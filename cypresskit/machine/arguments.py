@@ -98,9 +98,9 @@ def check_unmasked(array: object, name: str) -> None:
         )
 
 
-def check_array(array, name: str, written: bool = False) -> None:
-    """Raise ``TypeError`` or ``ValueError`` for what is no array that kernels can read, or that
-    can't be ``written``.
+def check_array(array, name: str, program: Program, written: bool = False) -> None:
+    """Raise ``ArgumentError`` for what is no array that kernels can read, whose
+    numbers no instruction of the program takes, or that can't be ``written``.
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentError(f"{name} must be a numpy array, not {type(array).__name__}")
@@ -110,13 +110,35 @@ def check_array(array, name: str, written: bool = False) -> None:
         raise ArgumentError(
             f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order"
         )
+    numbers = {np.dtype("float64"): "doubles", np.dtype("int32"): "whole numbers"}
+    if (lacking := numbers.get(array.dtype)) and not _takes(lacking, program):
+        raise ArgumentError(
+            f"{name} has dtype {array.dtype}, but the kernel has no instruction for {lacking}: pass"
+            " float32, such as np.float32([2.0, 3.0]), or the bits as uint32"
+        )
     if written and not array.flags.writeable:
         raise ArgumentError(f"{name} is read-only")
 
 
-def texel_words(array, name: str, written: bool = False) -> np.ndarray:
+def _takes(numbers: str, program: Program) -> bool:
+    """Return whether a program may compute with "doubles", or with "whole numbers": bits and
+    addresses count as such, and what only copies takes any.
+    """
+    if numbers == "doubles":
+        return any(i.op.double for i in program.body)
+    read = {
+        letter
+        for i in program.body
+        if i.op.kind != "fetch"
+        for n, letter in enumerate(i.op.sources)
+        if n not in i.op.passed
+    }
+    return read != {"f"} or any(r.address for i in program.body for r in i.registers)
+
+
+def texel_words(array, name: str, program: Program, written: bool = False) -> np.ndarray:
     """Return a texture or output as uint32 of shape (height, width, words per texel)."""
-    check_array(array, name, written)
+    check_array(array, name, program, written)
     if array.ndim not in (2, 3):
         raise ArgumentError(f"{name} has shape {array.shape}: expected 2 or 3 dimensions")
     array = np.ascontiguousarray(array)
@@ -130,12 +152,7 @@ def texel_words(array, name: str, written: bool = False) -> np.ndarray:
 
 def constant_words(array, program: Program, n: int) -> np.ndarray:
     """Return a constant buffer as uint32 of shape (elements, 4)."""
-    check_array(array, f"constants[{n}]")
-    if array.dtype == np.float64 and not any(i.op.double for i in program.body):
-        raise ArgumentError(
-            f"constants[{n}] has dtype float64, but the kernel has no instruction for doubles: pass"
-            " float32, such as np.float32([2.0, 3.0])"
-        )
+    check_array(array, f"constants[{n}]", program)
     given = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
     words.reshape(-1)[: len(given)] = given

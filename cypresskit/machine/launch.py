@@ -255,10 +255,10 @@ def prepare(
         results["global_memory"] = global_memory
     arguments.check_results(results)
     arguments.check_needs(program, given)
-    textures = {n: _surface(a, f"inputs[{n}]") for n, a in given["inputs"].items()}
-    streams = {n: _output(a, n, sizes) for n, a in given["outputs"].items()}
+    textures = {n: _surface(a, f"inputs[{n}]", program) for n, a in given["inputs"].items()}
+    streams = {n: _output(a, n, program, sizes) for n, a in given["outputs"].items()}
     shape = LaunchShape(program, sizes, textures, given["constants"], streams)
-    memory = _global(np.zeros(0, np.uint32) if global_memory is None else global_memory)
+    memory = _global(np.zeros(0, np.uint32) if global_memory is None else global_memory, program)
     return Launch(shape, textures, streams, memory, limit)
 
 
@@ -269,14 +269,14 @@ def _limit(given: Any) -> int:
     return int(given)
 
 
-def _surface(array: Any, name: str, written: bool = False) -> Surface:
-    words = arguments.texel_words(array, name, written)
+def _surface(array: Any, name: str, program: Program, written: bool = False) -> Surface:
+    words = arguments.texel_words(array, name, program, written)
     height, width, count = words.shape
     return Surface(width, height, 4 * count, words, array.dtype == np.float32)
 
 
-def _output(array: Any, n: int, domain: tuple[int, int, int]) -> Surface:
-    surface = _surface(array, name := f"outputs[{n}]", written=True)
+def _output(array: Any, n: int, program: Program, domain: tuple[int, int, int]) -> Surface:
+    surface = _surface(array, name := f"outputs[{n}]", program, written=True)
     size = f"{surface.height} x {surface.width}"
     wanted = f"{domain[1]} x {domain[0]}"
     if size != wanted:
@@ -284,8 +284,8 @@ def _output(array: Any, n: int, domain: tuple[int, int, int]) -> Surface:
     return replace(surface, words=surface.words.copy())
 
 
-def _global(array: Any) -> np.ndarray:
-    arguments.check_array(array, "global_memory", written=True)
+def _global(array: Any, program: Program) -> np.ndarray:
+    arguments.check_array(array, "global_memory", program, written=True)
     words = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
     if len(words) % 4:
         have = f"global_memory has {4 * len(words)} bytes"

@@ -168,6 +168,10 @@ def test_good_values_are_let_through(function, monkeypatch):
 GOOD = np.ones((4, 4), np.float32)
 WIDE, ROW, THREE, TALL = GOOD.astype(float), GOOD[0], GOOD[:3], np.broadcast_to(GOOD[0], (16385, 4))
 DOUBLED, TN, NN = to_pairs(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
+WHOLE_NUMBERS = GOOD.astype(np.int32)
+DOUBLING = pixel(
+    TEXTURE.format(0, "2d,unnorm"), "sample_resource(0) r0, vWinCoord0", "add o0, r0, r0"
+)
 STORE = ck.assemble(
     "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n"
 )

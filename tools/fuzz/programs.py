@@ -25,7 +25,7 @@ CROWD = range(112, 124)  # registers r100.. that a crowded program keeps alive f
 CROWDED = 1 / 16  # of the programs
 OWN = 4  # elements of global memory that belong to a work-item
 SHARED = 16  # elements of global memory, after the work-items' own, that are only read
-TYPES = np.float32, np.float32, np.int32, np.float64  # of textures
+TYPES = np.float32, np.uint32  # of textures
 GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "r": "|".join(f"r{n}" for n in range(PLAYED)),
     "own": f"g[r30.x+{{{'|'.join(map(str, range(OWN)))}}}]",

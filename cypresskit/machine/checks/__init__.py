@@ -5,8 +5,8 @@ range, a barrier in divergent control flow or an endless loop ends the run and b
 Once a value is used that was never set, later faults of accesses and branches are left out, except
 the one that ends the run: they may follow from that value.
 
-Left out: the kinds of numbers. A register holds bits, so a float instruction may read what the
-launch gave as integers, or half of a double.
+Left out: the kinds of numbers in a register, which holds bits: where a program computes with floats
+and with integers, one instruction may read what is meant for the other.
 """
 
 from collections.abc import Mapping, Sequence
