@@ -115,6 +115,12 @@ class Bundle:
         """64-bit slots of the clause that it takes."""
         return len(self.operations) + (len(self.literals) + 1) // 2
 
+    @property
+    def products(self) -> int:
+        """Products of two floats or doubles; one of doubles takes four slots."""
+        kinds = [o.row.kind for o in self.operations if "MUL" in o.name or "FMA" in o.name]
+        return kinds.count("float") + min(kinds.count("double"), 1)
+
 
 @dataclass(frozen=True)
 class FetchInstruction:

@@ -117,7 +117,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "line missing": "a line is missing before line {0}: `{text}`",
         "lines missing": "{count} lines are missing before line {0}, the first of them `{text}`",
         "place": "line {0} is in the wrong place: it belongs right before line {before}",
-        "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}",
+        "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}: write"
+        " `k {k}` there",
         "launched for k": "an iteration takes {k} values of k, but it is launched for k = {stated}:"
         " end line 1 with `{state}`",
     },

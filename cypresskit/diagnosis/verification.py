@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.devices import is_whole
+from cypresskit.devices import Range, is_whole
 from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
 from cypresskit.diagnosis.notes import Note, Values, note
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import components, uses
-from cypresskit.il.errors import shorten
+from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
+from cypresskit.kernels.compiled import values_taken
 from cypresskit.kernels.convention import BYTES, MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import (
@@ -79,6 +80,9 @@ class Verification:
         The findings of ``ck.check``.
     remarks
         Those that leave C as it is: reads outside of an array, which give 0.
+    misstated
+        If C is correct, but an iteration takes fewer values of k than it is launched for, a note
+        that says so; or None.
     iterates
         If they come from an iteration that takes more values of k than it is launched for, a note
         that says so; or None.
@@ -102,6 +106,7 @@ class Verification:
     wrong_count: int = 0
     findings: Findings = NONE
     remarks: Findings = NONE
+    misstated: Note | None = None
     iterates: Note | None = None
     error: str = ""
     error_line: int = 0
@@ -126,7 +131,11 @@ class Verification:
 
     @property
     def launch_hint(self) -> str:
-        """What to change if a work-item stores more than the block it is launched for, or ""."""
+        """What to change if a work-item stores more than the block it is launched for, or if C is
+        correct but an iteration takes fewer values of k; or "".
+        """
+        if self.misstated:
+            return self.misstated.text.removesuffix(".")
         rows, columns = self.kernel.block
         stored = 0 if self.right or self.error else stored_elements(self.kernel)
         if stored <= rows * columns:
@@ -169,9 +178,8 @@ class Verification:
         if self.right:
             first = f"{self.kernel.name} is correct at {self.at}: {self.comparison}."
             return "\n".join([first, *[f"{self.at_size}."] * bool(self.at_size), *self.asides])
-        if self.at_size:
-            return f"{self.kernel.name} is incorrect. {self.error}"
-        assert self.size is not None
+        if self.size is None:
+            return f"{self.kernel.name} is incorrect. {self.error or self.launch_hint + '.'}"
         m, n, k = self.size
         lines = [f"{self.kernel.name} is incorrect at {m} x {n}, k = {k}."]
         if self.result is not None and self.wrong is None:
@@ -241,6 +249,7 @@ equal numpy's, to the last bit.
     At 2048 x 2048, k = 2048: All 16,384 elements equal numpy's within rounding: largest error ...
     """
     known = resolve(kernel)
+    whole = None if size is None else _whole_size(known, size)
     last_beta = 0.0 if beta is None else beta
     alpha, beta = factors(known, alpha, beta)
     passed: list[Size] = []
@@ -272,11 +281,13 @@ equal numpy's, to the last bit.
         alpha=alpha,
         beta=beta,
     )
-    if size is None:
+    if taken := values_taken(known):
+        return replace(found, right=False, misstated=_note_of_values(known, taken))
+    if whole is None:
         return found
     if unless():
         raise Interrupted
-    at_size = compare_at(known, _whole_size(known, size), alpha or 1.0, beta)
+    at_size = compare_at(known, whole, alpha or 1.0, beta)
     found = replace(found, at_size=at_size)
     if not at_size.fault:
         return found
@@ -288,10 +299,17 @@ def taking_twice_k(kernel: Kernel) -> tuple[Kernel, Note]:
     that its iterations take as many.
     """
     double = replace(kernel.convention, k_step=2 * kernel.k_step)
+    return replace(kernel, convention=double), _note_of_values(kernel, double.k_step)
+
+
+def _note_of_values(kernel: Kernel, taken: int) -> Note:
+    """Return the note that an iteration takes another number of values of k than it is launched
+    for.
+    """
     line, _ = find_statement(kernel.text)
-    names: Values = {"k": double.k_step, "stated": kernel.k_step, "state": state(double)}
-    found = note("states k" if line else "launched for k", line or 1, **names)
-    return replace(kernel, convention=double), found
+    stated = state(replace(kernel.convention, k_step=taken))
+    names: Values = {"k": taken, "stated": kernel.k_step, "state": stated}
+    return note("states k" if line else "launched for k", line or 1, **names)
 
 
 def _iterates(kernel: Kernel, alpha: float, beta: float) -> Note | None:
@@ -312,6 +330,7 @@ def _whole_size(kernel: Kernel, size: Side) -> Size:
     if len(sizes) != 3 or not all(is_whole(side) and side > 0 for side in sizes):
         raise ValueError(f"size is m = n = k, or (m, n, k), of at least 1; found {shorten(size)}")
     m, n, k = map(int, sizes)
+    kernel.check_memory((m, n, k))
     return m, n, k
 
 
@@ -358,6 +377,12 @@ def factors(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[fl
         alpha = 2.0 if reads_alpha else 1.0
     if beta is None:
         beta = -1.0 if reads_beta or reads_c else 0.0
+    most = float(np.finfo(kernel.dtype).max)
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if not Range(least=-most, most=most).has(factor, whole=False):
+            raise ArgumentError(
+                f"{name} = {shorten(factor)} has to be a finite number of {kernel.dtype}"
+            )
     return alpha, beta
 
 

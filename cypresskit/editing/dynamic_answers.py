@@ -29,7 +29,6 @@ from cypresskit.tables import named_lines
 from cypresskit.threads import Unless, never
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
-from cypresskit.timing.line_work import count_products
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -231,8 +230,8 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     code = compile(kernel.program)
     bundles = [bundle for control in code.main_loop for bundle in control.bundles]
     fetches = sum(len(control.fetches) for control in code.main_loop)
-    products = sum(map(count_products, bundles))
-    others = [bundle for bundle in bundles if not count_products(bundle)]
+    products = sum(bundle.products for bundle in bundles)
+    others = [bundle for bundle in bundles if not bundle.products]
     lines = sorted({operation.line for bundle in others for operation in bundle.operations})
     named = f" ({named_lines(lines)})" if 0 < len(lines) <= FINDINGS else ""
     made = (

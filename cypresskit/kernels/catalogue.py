@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program, assemble
-from cypresskit.il.errors import did_you_mean, shorten
+from cypresskit.il.errors import ArgumentError, did_you_mean, shorten
 from cypresskit.kernels.convention import (
     BYTES,
     Convention,
@@ -228,6 +229,21 @@ class Kernel:
             given["global_memory"] = old
         given["inputs"] = {i: to_texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
         return given
+
+    def check_memory(
+        self, size: tuple[int, int, int], count: int = 1, device: Device = HD5870
+    ) -> None:
+        """Raise ``ArgumentError`` if the matrices of products of a size (m, n, k) don't fit into a
+        board's memory.
+        """
+        m, n, k = self.convention.padded(*size)
+        needed = count * (m * k + k * n + m * n) * BYTES[self.precision]
+        if needed > device.memory_bytes:
+            raise ArgumentError(
+                f"the matrices of {self.name} take {needed / 1e6:,.0f} MB, and the {device.name}"
+                f" has {device.memory_bytes / 1e6:,.0f} MB: ck.gemm_out_of_core multiplies what"
+                " doesn't fit (lesson 10)"
+            )
 
     def max_instructions(self, k: int) -> int:
         """Return an upper bound of the instructions that a work-item executes for ``k`` products.

@@ -1,8 +1,12 @@
 """Compile a kernel, given by name, file, source or program, and return its statistics."""
 
+from collections.abc import Iterable
+
 from cypresskit import compiler
 from cypresskit.compiler import Code, KernelStats
-from cypresskit.devices import HD5870, Device
+from cypresskit.compiler.assembly import Control
+from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
+from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve, resolve_program
 
 
@@ -54,4 +58,33 @@ def kernel_stats(kernel: Source) -> KernelStats:
     25
     """
     known = resolve(kernel)
-    return compiler.compile(known.program).stats(*known.convention.per_iteration)
+    code = compiler.compile(known.program)
+    values, flops = known.convention.per_iteration
+    most = _most_flops(known, code.main_loop)
+    if most < flops:  # more are stated than an iteration makes
+        values, flops = values * most // flops, most
+    return code.stats(values, flops)
+
+
+def values_taken(kernel: Kernel) -> int:
+    """Return how many values of k an iteration takes, by the products that it makes, if that is
+    less than the kernel is launched for; else 0. It is 0, too, if a loop is inside another.
+    """
+    try:
+        controls = compiler.compile(kernel.program).controls
+    except compiler.CompileError:
+        return 0
+    depth = max(control.depth for control in controls)
+    values, flops = kernel.convention.per_iteration
+    taken = _most_flops(kernel, [c for c in controls if c.depth == depth]) * values // flops
+    return taken * kernel.convention.parts if depth == 1 and taken < values else 0
+
+
+def _most_flops(kernel: Kernel, controls: Iterable[Control]) -> int:
+    """Return the most flops of products that controls make, by their products; of double-doubles by
+    their bundles.
+    """
+    bundles = [bundle for control in controls for bundle in control.bundles]
+    if kernel.precision == "double-double":
+        return int(2 * len(bundles) / DOUBLE_DOUBLE)
+    return 2 * sum(bundle.products for bundle in bundles)

@@ -7,7 +7,6 @@ operations; a fetch has the clocks of the texture unit, bank conflicts included;
 those of the LDS; a store those of the store path.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,7 +16,6 @@ from cypresskit.devices import WAVEFRONT
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
 
 UNITS = ("ALU", "texture", "LDS", "stores")
-PRODUCT = re.compile("MUL|FMA")  # in the name of an operation
 
 
 @dataclass(frozen=True)
@@ -78,12 +76,6 @@ def products_made(launch: TimedLaunch, spread: Spread) -> float:
     for clause, iterations, wavefronts in clause_executions(spread.paths):
         key = clause.control, clause.first, clause.bundles
         if key not in made:
-            made[key] = sum(map(count_products, _bundles(launch.code, clause)))
+            made[key] = sum(bundle.products for bundle in _bundles(launch.code, clause))
         total += made[key] * iterations * wavefronts
     return total * spread.times * WAVEFRONT
-
-
-def count_products(bundle: Bundle) -> int:
-    """Return the products of a bundle; one of doubles takes four slots."""
-    kinds = [o.row.kind for o in bundle.operations if PRODUCT.search(o.name)]
-    return kinds.count("float") + min(kinds.count("double"), 1)

@@ -15,7 +15,6 @@ from cypresskit.devices import CHIP_ALONE, HD5870, Device, Range, System, check_
 from cypresskit.files import result_cache
 from cypresskit.il.errors import ArgumentError, check_options
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing.report import Report
@@ -123,7 +122,8 @@ def report_on(launch: TimedLaunch) -> Report:
 @lru_cache(maxsize=CACHED_REPORTS)
 def _report(launch: TimedLaunch) -> Report:
     _check_shape(launch.shape, launch.device)
-    _check_memory(launch)
+    if isinstance(launch.kernel, Kernel) and launch.size:
+        launch.kernel.check_memory(launch.size, launch.count, launch.device)
     time = result_cache.load_or_compute(launch.key("time"), partial(time_launch, launch))
     _check_products(launch, time.products)
     return Report(
@@ -153,21 +153,6 @@ def _check_shape(shape: LaunchShape, device: Device) -> None:
             size = f"{texture.height:,} rows of {texture.width:,} texels"
             limit = f"a texture of the {device.name} has at most {most:,} rows of {most:,} texels"
             raise ArgumentError(f"{shape.program.name}: textures[{number}] has {size}: {limit}")
-
-
-def _check_memory(launch: TimedLaunch) -> None:
-    """Raise ``ValueError`` for a GEMM kernel whose matrices don't fit into the board's memory."""
-    if not isinstance(launch.kernel, Kernel) or not launch.size:
-        return
-    m, n, k = launch.kernel.convention.padded(*launch.size)
-    needed = launch.count * (m * k + k * n + m * n) * BYTES[launch.precision]
-    device = launch.device
-    if needed > device.memory_bytes:
-        raise ArgumentError(
-            f"the matrices of {launch.name} take {needed / 1e6:,.0f} MB, and the {device.name} has"
-            f" {device.memory_bytes / 1e6:,.0f} MB: ck.gemm_out_of_core multiplies what doesn't fit"
-            " (lesson 10), and replace(board, memory_bytes=...) makes a larger board"
-        )
 
 
 def _check_products(launch: TimedLaunch, made: float) -> None:

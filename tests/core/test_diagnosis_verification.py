@@ -2,6 +2,8 @@
 
 import random
 import re
+from contextlib import suppress
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -319,8 +321,33 @@ def test_a_correct_kernel_that_takes_more_k_than_it_is_launched_for_is_told_so(b
     line = re.sub(r" *;.*", f"  ; product: {words}" if stated else "", first)
     found = ck.verify(ck.load_kernel(f"{line}\n{rest}", like=like))
     assert found and "An iteration takes 2 values of k, but " in found.remark
-    assert ("line 1 states k = 1." in found.remark) == stated
+    assert ("line 1 states k = 1: write `k 2` there." in found.remark) == stated
     assert not ck.verify(text).remarks
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive", "dgemm_tn", "sgemm_64x64_lds"])
+@pytest.mark.parametrize("times", [2, 4, 8])
+def test_a_k_that_an_iteration_does_not_take_is_refused_and_gives_no_speed(name, times):
+    """C is correct, as each launch has whole iterations."""
+    kernel = ck.kernels[name]
+    k = kernel.k_step
+    false = ck.load_kernel(kernel.text.replace(f", k {k}", f", k {times * k}", 1), name="mine")
+    said = f"An iteration takes {k} values of k, but line 1 states k = {times * k}: write `k {k}`"
+    found = ck.verify(false)
+    assert not found and said in str(found) and said in found.launch_hint and found.wrong is None
+    assert replace(ck.kernel_stats(false), name=name) == ck.kernel_stats(name)
+
+
+@pytest.mark.parametrize("name", by_day(ck.kernels, 8))
+def test_no_speed_is_above_the_peak_whatever_is_stated(name):
+    kernel = ck.kernels[name]
+    peak = ck.HD5870.peak_gflops(kernel.precision)
+    for block, k in product([(8, 8), (16, 16), (256, 256)], [1, 3, 64]):
+        how = replace(kernel.convention, block=block, k_step=k * kernel.convention.parts)
+        speeds = [ck.kernel_stats(replace(kernel, convention=how)).nominal_gflops]
+        with suppress(ValueError):
+            speeds.append(ck.simulate(replace(kernel, convention=how), 64, k=64).gflops)
+        assert max(speeds) <= peak
 
 
 def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():

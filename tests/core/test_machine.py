@@ -52,10 +52,7 @@ def test_flat_compute_ids_fill_every_component(engine):
 
 
 TEXELS = [
-    (n, kind)
-    for kind in (np.float32, np.uint32)
-    for n in (1, 2, 4)
-    if n * kind().itemsize <= 16
+    (n, kind) for kind in (np.float32, np.uint32) for n in (1, 2, 4) if n * kind().itemsize <= 16
 ]
 
 
