@@ -80,6 +80,7 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
     "texture_fetch": lambda text: draw.texture_fetch(called(text)),
     "bundles": lambda text: draw.bundles(compile(commented(text))),
+    "compilers": lambda text: draw.compilers(called(text), 64),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
     "product": lambda text: draw.product(called(text), 64),

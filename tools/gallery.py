@@ -47,6 +47,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     "product": ("A product's errors, folded by the block", draw.product),
     "published": ("A paper's plot, and the model's", lambda: draw.published("nakasato_4")),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
+    "compilers": ("A loop by two compilers: AMD's way, and LLVM's", draw.compilers),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),

@@ -16,6 +16,7 @@ VIEWS = {
     "bundles": "bundles",
     "chip": "chip",
     "climb": "climb_picture",
+    "compilers": "compilers",
     "explore": "explore",
     "interactive": "interactive",
     "line_chart": "line_chart",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cypresskit.draw.bundles import bundles as bundles
     from cypresskit.draw.chip import chip as chip
     from cypresskit.draw.climb_picture import climb as climb
+    from cypresskit.draw.compilers import compilers as compilers
     from cypresskit.draw.explore import explore as explore
     from cypresskit.draw.interactive import interactive as interactive
     from cypresskit.draw.line_chart import line_chart as line_chart

@@ -9,7 +9,7 @@ export function putDrawings(image) {
 
 /** Arrow keys go from one mark of a group to the next. */
 export function chooseMark(_drawing, event) {
-  const way = {ArrowLeft: -1, ArrowRight: 1}[event.key]
+  const way = {ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1}[event.key]
   const group = event.target
   if (!way || !group.dataset.group) return
   event.preventDefault()

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from conftest import by_day, seeds
 from test_compiler import matrices, same_bits
 
 import cypresskit as ck
@@ -40,8 +41,7 @@ def unknown(code) -> list[str]:
     return [fault for fault in check(code) if not any(re.search(k, fault) for k in KNOWN)]
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("name", by_day(SINGLE, 6))
 def test_llvms_code_of_the_catalogue_is_legal_and_gives_the_same_bits(name, monkeypatch):
     """What is stored for it, without an installed LLVM."""
     monkeypatch.setattr(back_end, "HAS_LLVM", False)
@@ -61,8 +61,7 @@ def test_what_is_stored_is_what_the_tool_stores():
 
 
 @live
-@pytest.mark.few(2)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_llvms_code_of_random_programs_obeys_our_rules(seed):
     """Their bits aren't compared: LLVM folds constants without flushing, and drops the sign of a
     product with -0. Lines that it can't compile are left out.

@@ -18,6 +18,7 @@ def one_frame(view):
 VIEWS = {
     "bundles": ("sgemm_tn", one_frame(draw.bundles)),
     "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
+    "compilers": ("sgemm_tn", lambda kernel: draw.compilers(kernel, 256)),
     "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
     "lds_transpose": ("sgemm_64x64_lds", one_frame(ck.teach.lds.lds_transpose)),
     "product": ("sgemm_tn", lambda kernel: draw.product(kernel, 64)),

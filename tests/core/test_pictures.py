@@ -46,6 +46,7 @@ PICTURES: dict[str, Callable[[], Player | Chart]] = {
     "wavefronts": lambda: draw.wavefronts(n=256),
     "bundles": lambda: draw.bundles("ddgemm_tn_fma"),
     "bundles with the LDS": lambda: draw.bundles(LDS),
+    "compilers": lambda: draw.compilers("sgemm_tn", 64),
     "register_block": lambda: draw.register_block(
         *recorded("sgemm_tn", *whole_numbers(4, (8, 16), (8, 24)), (2, 1), (0, 0))
     ),

@@ -5,10 +5,11 @@
 import re
 from collections import defaultdict
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from charted import Charted
+from charted import LETTER, SVG, Charted
 from pages import VIEWS, recorded, reports, view, whole_numbers
 from placed import Seen
 from pytest import approx
@@ -18,7 +19,7 @@ import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.compiler import compile
 from cypresskit.draw.bundles import _Loop
-from cypresskit.draw.chart import WIDE
+from cypresskit.draw.chart import NARROW, WIDE
 from cypresskit.kernels import samples
 from cypresskit.machine.shape import lanes
 from cypresskit.timing import simulate
@@ -254,6 +255,51 @@ def test_digits_are_in_the_places_that_are_named_above():
     digits = [(int(n), to_place(text.x)) for n, text in seen.labels(r"(\d)") if text.y == row.y]
     total = sum(digit * 10.0 ** round(place) for digit, place in digits)
     assert total == approx(abs(float(sums()["exact"][1])))
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_nn_buffer"])
+def test_a_cell_of_two_compilers_is_in_its_bundle_and_slot(kernel, width):
+    """By the letters above, and by the numbers at the side; it has a box of its own."""
+    root = ElementTree.fromstring(draw.compilers(kernel, 64).to_svg(width))
+    texts = [
+        (float(t.attrib["x"]), float(t.attrib["y"]) - 4, t.text, t.attrib.get("text-anchor"))
+        for t in root.iter(f"{SVG}text")
+        if t.attrib.get("class") != "words"
+    ]
+    letters = [x for x, _, text, _ in texts if text in list("xyzwt")]
+    high = min(y for _, y, text, _ in texts if text == "1")
+    codes = [ck.compile(kernel, by=by) for by in ("cypresskit", "llvm")]
+    boxes = [
+        [float(n) for n in corner]
+        for path in root.iter(f"{SVG}path")
+        for corner in re.findall(r"M(\S+) (\S+?)h(\S+?)v(\S+?)h", path.attrib["d"])
+        if path.attrib.get("class") != "spot"
+    ]
+    for code, slots in zip(codes, (letters[:5], letters[5:]), strict=True):
+        edge = slots[0] - (slots[1] - slots[0]) / 2
+        inside = [text for text in texts if edge < text[0] < edge + 5 * (slots[1] - slots[0])]
+        rows = {
+            y: int(text)
+            for x, y, text, anchor in texts
+            if anchor == "end" and text.isdigit() and edge - 30 < x < edge
+        }
+        drawn = [
+            (rows[y], int(np.abs(np.subtract(slots, x)).argmin()), int(text))
+            for x, y, text, anchor in inside
+            if anchor == "middle" and text.isdigit() and y in rows
+        ]
+        bundles = [bundle for control in code.main_loop for bundle in control.bundles]
+        filled = [(n, o.slot, o.line) for n, b in enumerate(bundles, 1) for o in b.operations]
+        assert sorted(drawn) == sorted(filled)
+        for x, y, text, anchor in inside:
+            if anchor == "middle" and text.isdigit():
+                around = [b for b in boxes if b[0] < x < b[0] + b[2] and b[1] < y < b[1] + b[3]]
+                assert len(around) == 1 and LETTER * len(text) < around[0][2]
+        mine = [
+            b for b in boxes if edge < b[0] < edge + 5 * (slots[1] - slots[0]) and b[1] >= high - 7
+        ]
+        assert len(mine) == 5 * len(bundles), "the others are empty"
 
 
 def test_the_climbs_dots_limits_and_starts_are_on_its_scale():

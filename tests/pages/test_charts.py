@@ -10,6 +10,7 @@ from cypresskit.draw.published_charts import CHARTS
 
 CHARTS_SHOWN = {name: lambda name=name: draw.published(name) for name in CHARTS} | {
     "climb": draw.climb,
+    "compilers": lambda: draw.compilers("sgemm_tn", 64),
     "roofline": ck.teach.why_blocks.roofline,
     "product": lambda: draw.product("sgemm_tn", 64),
 }

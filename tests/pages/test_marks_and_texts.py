@@ -9,7 +9,7 @@ from pages import IN_LESSONS, VIEWS, at
 from tools import gallery
 
 PICTURES = {name: make for name, (_, make) in gallery.VIEWS.items()} | VIEWS
-CHARTS = "product", "published", "roofline"  # see test_draw_chart.py
+CHARTS = "compilers", "product", "published", "roofline"  # see test_draw_chart.py, test_places.py
 PICTURES |= {f"{name} in its lesson": make for name, make in IN_LESSONS.items()}
 PLAYERS = [name for name in PICTURES if name not in (*CHARTS, "explore", "lds_pitch")]
 

@@ -41,7 +41,7 @@ def compile_with_llvm(program: Program, device: Device) -> Code:
             f"{program.name}: LLVM needs {gprs} registers for it, and the chip has {most} for a"
             " work-item: compute a smaller block"
         )
-    return Code(controls, gprs, 0, program, device, by=version)
+    return Code(controls, gprs, 0, program, device, by=version.partition(".")[0])
 
 
 def translated(program: Program, device: Device) -> KernelIr:
