@@ -46,6 +46,8 @@ lint: $(VENV)/installed-tests  ## check style, types, imports and names
 	$(bin)/ruff format --check cypresskit tests tools *.py
 	$(bin)/mypy
 	$(bin)/python -m tools.check_imports
+	$(bin)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(bin)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
 	@if [ -d node_modules ]; then npm run --silent lint; else\
 	 echo "JavaScript isn't checked: that needs Node, and once: npm install --no-package-lock"; fi
 
