@@ -73,7 +73,7 @@ def compile(program: Program, device: Device = HD5870, by: str = "cypresskit") -
     if by not in COMPILERS:
         raise ValueError(f'by is the compiler, "cypresskit" or "llvm", not {shorten(by)}')
     if by == "llvm":
-        return compile_with_llvm(program, device)
+        return compile_with_llvm(program, device, (program.name, program.lines, program.meaning))
     code = _compiled(program, Target.of(device), program.meaning)
     return Code(*code, program, device)
 

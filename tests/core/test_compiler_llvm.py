@@ -106,6 +106,14 @@ def test_without_llvm_only_the_catalogue_has_its_code(monkeypatch):
         ck.compile("sgemm_tn", by="gcc")
 
 
+def test_an_equal_program_has_code_with_its_own_lines():
+    text = ck.kernels["sgemm_naive"].text
+    codes = [ck.compile(ck.assemble(t, n), by="llvm") for t, n in ((text, "a"), ("\n" + text, "b"))]
+    first, second = ({o.line for c in code.controls for o in c.operations} for code in codes)
+    assert second == {line + 1 for line in first}
+    assert [code.program.name for code in codes] == ["a", "b"]
+
+
 def test_a_time_is_of_the_code_that_it_is_asked_for():
     """Not of ours, and on each board."""
     code = ck.compile("sgemm_tn", by="llvm")
