@@ -44,6 +44,8 @@ def native(function):
     """Compile a function that Python calls. It must make no arrays, since counting
     references halves its speed.
     """
+    if numba.config.DISABLE_JIT:
+        raise RuntimeError("the timing model runs as native code alone: unset NUMBA_DISABLE_JIT")
     compiled = njit(**OPTIONS)(function)
     compiled._cache = NumbaCache(function)
     return compiled
@@ -63,7 +65,8 @@ def type_of(function) -> types.Type:
 
 def compiler() -> tuple:
     """Return the versions of numba and numpy, and the processor that code is compiled for."""
-    return numba.__version__, np.__version__, numba.config.CPU_NAME or host_processor()
+    processor = numba.config.CPU_NAME or host_processor(), numba.config.CPU_FEATURES
+    return numba.__version__, np.__version__, *processor
 
 
 @intrinsic
@@ -126,7 +129,7 @@ class NumbaCache(NullCache):
         key = self._key(sig)
         files = _files()
         files.write(key, dumps(data._reduce()))
-        if files.read(key) is None:
+        if files.read(key) is None and SOURCES.is_unchanged():
             _warn()
 
     def _key(self, sig) -> str:
@@ -134,7 +137,7 @@ class NumbaCache(NullCache):
 
 
 def _files() -> DiskCache:
-    return DiskCache(cache_folder(), "native", MAX_FILES)
+    return DiskCache(cache_folder(), "native", MAX_FILES, SOURCES)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cypresskit.cli.command import CommandError, command
 from cypresskit.files.received import find_files, printable_name, read_plain
-from cypresskit.tables import one_line
+from cypresskit.tables import one_line, quantity
 
 if TYPE_CHECKING:
     from cypresskit.teach.l12_contest.leaderboard import Row
@@ -76,7 +76,7 @@ def contest(args: argparse.Namespace) -> None:
         outcome = one_line(outcome.partition("\n")[0])
         print(f"{one_line(str(file))} ... {outcome}", file=sys.stderr, flush=True)
     print(board(rows, args.n))
-    print(f"{len(rows)} entries")
+    print(quantity(len(rows), "file"))
 
 
 def _files(entries: Sequence[Path]) -> Iterator[tuple[Path, str]]:

@@ -34,8 +34,8 @@ def cache_folder() -> Path | None:
 class SourceFiles:
     """The source files from which cached results were computed.
 
-    A result computed by an old version must not be cached under the key of a new one. So a process
-    in which ``is_unchanged`` is False must not write to the cache.
+    A result computed by an old version must not be cached under the key of a new one. So they are
+    read before they are imported, and a ``DiskCache`` writes nothing once they were edited.
 
     Parameters
     ----------
@@ -110,11 +110,14 @@ class DiskCache:
         The first part of their names.
     most
         Their maximum number.
+    sources
+        What their contents are computed by. Once these files were edited, nothing is written.
     """
 
     folder: Path | None
     kind: str
     most: int
+    sources: SourceFiles
 
     def read(self, key: str) -> bytes | None:
         """Return the contents cached under a key; None if they are missing or damaged."""
@@ -133,7 +136,7 @@ class DiskCache:
 
     def write(self, key: str, contents: bytes) -> None:
         """Cache contents under a key, atomically."""
-        if self.folder is None:
+        if self.folder is None or not self.sources.is_unchanged():
             return
         file = self.folder / self.name(key)
         with suppress(OSError):

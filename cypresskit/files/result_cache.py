@@ -61,7 +61,7 @@ def load(key: str | None) -> Any:
 
 def save(key: str | None, result: object) -> None:
     """Save a result under this key, unless it is None or a source file was edited."""
-    if key is not None and SOURCES.is_unchanged():
+    if key is not None:
         _files().write(key, zlib.compress(pickle.dumps(result)))
 
 
@@ -71,7 +71,7 @@ def saved_files(folder: Path) -> list[Path]:
 
 
 def _files() -> DiskCache:
-    return DiskCache(cache_folder(), KIND, MAX_FILES)
+    return DiskCache(cache_folder(), KIND, MAX_FILES, SOURCES)
 
 
 def _sources() -> list[Path]:

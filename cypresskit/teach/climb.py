@@ -95,8 +95,6 @@ def _judged(
 ) -> Verdict:
     """Return the verdict on a step's text that assembles."""
     seen = judged_kernel(text, step.file, step.like, step.n, step.scales)
-    if seen.launch_hint:
-        return Verdict(False, f"{seen.launch_hint}.", "say in line 1 what a work-item computes.")
     if not seen.right:
         return explain_wrong_product(seen, step.starter)
     mine = seen.kernel
@@ -113,6 +111,8 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     """Return the verdict on a wrong product: what the checks found; or the wrong element, with the
     fault among the lines that differ from the ``known`` text, or its wrong term, as the hint.
     """
+    if seen.launch_hint:
+        return Verdict(False, f"{seen.launch_hint}.", "say in line 1 what a work-item computes.")
     found = judge_findings(seen.findings)
     if found and not _is_wrong_address(seen.findings[0]):
         return found

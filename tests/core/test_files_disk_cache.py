@@ -6,12 +6,14 @@ import random
 import pytest
 from conftest import seeds
 
-from cypresskit.files.disk_cache import DiskCache, add_checksum, strip_checksum
+from cypresskit.files.disk_cache import DiskCache, SourceFiles, add_checksum, strip_checksum
+
+UNCHANGED = SourceFiles(list)
 
 
 @pytest.fixture
 def files(tmp_path):
-    return DiskCache(tmp_path / "cache" / "cypresskit", "thing", 4)
+    return DiskCache(tmp_path / "cache" / "cypresskit", "thing", 4, UNCHANGED)
 
 
 def test_cached_contents_are_read_unchanged(files):
@@ -21,8 +23,19 @@ def test_cached_contents_are_read_unchanged(files):
     assert (files.read("a"), files.read("b")) == (b"some\nbytes\0", b"")
 
 
+def test_once_a_source_was_edited_nothing_is_cached(tmp_path):
+    """What was computed by the old one would be found by the new one's key."""
+    source = tmp_path / "model.py"
+    source.write_text("old")
+    files = DiskCache(tmp_path / "cache", "thing", 4, SourceFiles(lambda: [source]))
+    files.write("a", b"by old")
+    source.write_text("new")
+    files.write("b", b"by old")
+    assert (files.read("a"), files.read("b")) == (b"by old", None)
+
+
 def test_without_a_folder_nothing_is_cached():
-    nowhere = DiskCache(None, "thing", 4)
+    nowhere = DiskCache(None, "thing", 4, UNCHANGED)
     nowhere.write("a", b"bytes")
     assert nowhere.read("a") is None
 
@@ -40,7 +53,7 @@ def test_a_linked_folder_is_not_used(files, tmp_path):
     files.write("a", b"bytes")
     linked = tmp_path / "linked"
     linked.symlink_to(files.folder)
-    assert DiskCache(linked, "thing", 4).read("a") is None
+    assert DiskCache(linked, "thing", 4, UNCHANGED).read("a") is None
 
 
 DAMAGED = {

@@ -104,6 +104,35 @@ def test_sources_are_read_with_the_package_and_not_with_numba():
     assert {"compiled_later.py", "numba_native.py", "engine.py", "cache.py"} <= names
 
 
+INTERRUPTED = """
+import _thread, sys
+import cypresskit as ck
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba.core.types":  # in the middle of numba's import
+            sys.meta_path.remove(self)
+            _thread.interrupt_main()
+
+sys.meta_path.insert(0, Interrupt())
+try:
+    ck.simulate("sgemm_tn", 64)
+except KeyboardInterrupt:
+    print("interrupted", ck.simulate("sgemm_tn", 64).wavefronts)
+"""
+
+
+def test_numba_can_be_used_after_an_interrupt_of_its_import():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
+    assert done.stdout == "interrupted 1\n", done.stderr
+
+
+def test_numba_without_native_code_is_refused_by_the_name_of_its_setting(monkeypatch):
+    monkeypatch.setattr("numba.config.DISABLE_JIT", 1)
+    with pytest.raises(RuntimeError, match="unset NUMBA_DISABLE_JIT"):
+        module.native(len)
+
+
 def test_where_nothing_can_be_written_one_warning_is_all(session, tmp_path):
     (tmp_path / "cypresskit").write_text("no folder")
     hits, (warning,) = session()

@@ -3,6 +3,8 @@
 import pickle
 import random
 import re
+import subprocess
+import sys
 import zlib
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -107,6 +109,26 @@ def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
     monkeypatch.setattr(result_cache.SOURCES, "files", list)
     simulate("sgemm_tn", 64)
     assert not result_cache.saved_files(folder)
+
+
+ORDER = """
+import sys
+
+class Note:
+    def find_spec(self, name, path=None, target=None):
+        if name == "cypresskit.files.result_cache":
+            print(sorted(m for m in sys.modules if m.startswith("cypresskit.")))
+
+sys.meta_path.insert(0, Note())
+import cypresskit
+"""
+
+
+def test_the_models_files_are_read_before_they_are_imported():
+    """Else results of what Python holds would be saved by the key of files edited since."""
+    run = [sys.executable, "-c", ORDER]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert done.stdout == "['cypresskit.files']\n"
 
 
 def random_text(draw):

@@ -75,7 +75,7 @@ def test_a_leaderboard_stands_whatever_is_among_the_entries(tmp_path, capsys):
         Path(os.fsdecode(os.fsencode(folder) + b"/gr\xfcn.il")).write_text("")
     assert cli.main(["contest", str(folder), "--n", "256"]) == 0
     *lines, last = capsys.readouterr().out.splitlines()
-    assert last == f"{len(list(folder.iterdir()))} entries"
+    assert last == f"{len(list(folder.iterdir()))} files"
     ranked = [name for line in lines for name in NAMES if line.startswith(f"{name}  ")]
     assert ranked == ["bob.txt", "gus.il", "=ada.il", "Nakasato 2010.il"]
     assert "Nakasato 2010, as published, N = 4352" in lines[1]

@@ -48,7 +48,7 @@ def machine_code(text: str, processor: HostProcessor) -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    files = DiskCache(None if is_off() else cache_folder(), "kernel", MAX_FILES)
+    files = DiskCache(None if is_off() else cache_folder(), "kernel", MAX_FILES, SOURCES)
     triple = llvm.get_default_triple()
     key = SOURCES.key(text, processor, triple, llvmlite.__version__, llvm.llvm_version_info)
     level = 1 if text.count("\n") < LONG else 0  # the second level's passes gain nothing here
@@ -57,8 +57,7 @@ def machine_code(text: str, processor: HostProcessor) -> Any:
     code = files.read(key)
     if code is None:
         code = machine.emit_object(optimized(text, machine, level))
-        if SOURCES.is_unchanged():
-            files.write(key, code)
+        files.write(key, code)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
