@@ -173,7 +173,7 @@ def tell_what_waits(records, grades: Path) -> None:
         (submission.student.id, what)
         for submission in records.submissions()
         for each in submission.answers
-        for what in (submission.lesson.number, each.key, each.why_key)
+        for what in (submission.lesson.added_key, each.answer_key, each.why_key)
     }
     if unknown := sorted(records.decisions.keys() - known):
         print(f"Decisions on what wasn't handed in: {', '.join(map(' '.join, unknown))}")

@@ -58,8 +58,13 @@ class Exercise(NamedTuple):
         return f"{self.name[:2]}.{self.number}"
 
     @property
+    def answer_key(self) -> str:
+        """The name of decisions on its answer, as in "09.1 answer"."""
+        return f"{self.key} answer"
+
+    @property
     def why_key(self) -> str:
-        """The short name of its explanation, as in "09.1 why"."""
+        """The name of decisions on its explanation, as in "09.1 why"."""
         return f"{self.key} why"
 
     @property
@@ -79,6 +84,11 @@ class Lesson(NamedTuple):
     def number(self) -> str:
         """Its number, as in "09"."""
         return self.name[:2]
+
+    @property
+    def added_key(self) -> str:
+        """The name of decisions on the lesson, as in "09 added"."""
+        return f"{self.number} added"
 
     @property
     def checks(self) -> dict[str, int]:

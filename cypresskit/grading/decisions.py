@@ -1,20 +1,25 @@
 """The teacher's decisions: points and remarks, which overrule everything.
 
 They are in tables, as the page ``review.html`` saves them or a spreadsheet program does. A row has
-a student's ``id``, an ``exercise``, ``points`` and a ``remark``. The exercise is ``09.1`` for an
-answer (0 to 1), ``09.1 why`` for its explanation (0 to 2), or ``09`` for the lesson (points that
-are added to its 100, or taken off). With a key in ``seen``, a decision holds for what the teacher
-saw; without, for whatever is handed in.
+a student's ``id``, an ``exercise``, ``points`` and a ``remark``. The exercise is ``09.1 answer`` (0
+to 1), ``09.1 why`` for its explanation (0 to 2), or ``09 added``: points that are added to the 100
+of the lesson, or taken off. (A spreadsheet would take ``09.1`` for a number or a date.) With a key
+in ``seen``, a decision holds for what the teacher saw; without, for whatever is handed in. The
+newest row counts, by the time in ``when``, or else its file's.
 """
 
 import csv
+import re
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from cypresskit.tables import FORMULA, read_csv
 
 COLUMNS = "id", "exercise", "points", "remark"
+LIMITS = {"answer": (0, 1), "why": (0, 2), "added": (-100, 100)}
+EXERCISE = re.compile(r"\d\d(\.\d+ (answer|why)| added)")
 FILES = "decisions*.csv"  # a browser names a second one "decisions (1).csv"
 
 
@@ -24,23 +29,26 @@ class Decision(NamedTuple):
     points: float | None = None
     remark: str = ""
     seen: str = ""
+    when: str = ""  #: in UTC, as JavaScript writes it
 
 
 def limits(what: str) -> tuple[int, int]:
     """Return the least and the most points for an answer, an explanation or a lesson."""
-    return (-100, 100) if "." not in what else (0, 2 if what.endswith(" why") else 1)
+    return LIMITS[what.partition(" ")[2]]
 
 
 def read_decisions(folder: Path) -> dict[tuple[str, str], Decision]:
-    """Read all tables of decisions in a folder. In a newer one, a row replaces an older one's.
+    """Read all tables of decisions in a folder. A newer row replaces an older one.
 
     Raises
     ------
     ValueError
-        If one can't be read, or has points that don't exist; the message names the row.
+        If one can't be read, or has exercises or points that don't exist; the message names the
+        row.
     """
     found: dict[tuple[str, str], Decision] = {}
     for sheet in sorted(folder.glob(FILES), key=lambda path: path.stat().st_mtime):
+        saved = f"{datetime.fromtimestamp(sheet.stat().st_mtime, UTC):%Y-%m-%dT%H:%M:%S}"
         reader = read_csv(sheet.read_bytes())
         if missing := {*COLUMNS} - {*(reader.fieldnames or ())}:
             raise ValueError(f"{sheet} lacks a column: {', '.join(sorted(missing))}")
@@ -48,10 +56,14 @@ def read_decisions(folder: Path) -> dict[tuple[str, str], Decision]:
             for row in reader:
                 what = " ".join((row["exercise"] or "").split())
                 where = f"{sheet}, row {reader.line_num} ({row['id']}, {what})"
+                if not EXERCISE.fullmatch(what):
+                    raise ValueError(f"{where}: write 09.1 answer, 09.1 why or 09 added")
                 points = _read_points(row["points"] or "", what, where)
-                remark = _unescaped(row["remark"] or "")
-                decision = Decision(points, remark, row.get("seen") or "")
-                found[_unescaped(row["id"] or ""), what] = decision
+                remark, seen, when = (row.get(key) or "" for key in ("remark", "seen", "when"))
+                decision = Decision(points, _unescaped(remark), seen, when or saved)
+                key = _unescaped(row["id"] or ""), what
+                if key not in found or found[key].when <= decision.when:
+                    found[key] = decision
         except csv.Error as error:
             line = reader.reader.line_num
             raise ValueError(f"{sheet}, line {line}: {error}. Is a quote not closed?") from None

@@ -117,7 +117,7 @@ class CourseRecords:
 
     def answer_points(self, student: Student, exercise: Exercise, answer: GradedAnswer) -> float:
         """Return the points for an answer: the teacher's, or else the verdict's."""
-        points = self.decided(student, exercise.key, answer.seen).points
+        points = self.decided(student, exercise.answer_key, answer.seen).points
         return float(answer.verdict.right) if points is None else points
 
     def explanation_points(
@@ -160,7 +160,7 @@ class CourseRecords:
             points = share * earned / most
             total += points
             words.append(f"{name}: {earned:g} of {most} ({points:.3g} of {share} points)")
-        if added := self.decided(student, lesson.number).points:
+        if added := self.decided(student, lesson.added_key).points:
             total += added
             words.append(f"your teacher: {added:+g} points")
         return round(total, 1), "; ".join(words)
@@ -246,7 +246,8 @@ def render_page(records: CourseRecords, student: Student) -> str:
     texts = []
     for submission in records.submissions(student):
         points, words = records.grade(submission)
-        name, remark = submission.lesson.name, records.decided(student, submission.lesson.number)
+        lesson = submission.lesson
+        name, remark = lesson.name, records.decided(student, lesson.added_key)
         fields = {"words": words, "remark": escape(remark.remark)}
         texts.append(LESSON.format(name=escape(name), points=points, **fields))
         for exercise, answer in submission.answers.items():
@@ -265,7 +266,7 @@ def _exercise(
     records: CourseRecords, student: Student, exercise: Exercise, answer: GradedAnswer
 ) -> str:
     given = records.explanation_points(student, exercise, answer)
-    decision = records.decided(student, exercise.key, answer.seen)
+    decision = records.decided(student, exercise.answer_key, answer.seen)
     why = records.decided(student, exercise.why_key, answer.seen)
     remarks = " ".join(filter(None, (decision.remark, why.remark)))
     points = "not graded yet."

@@ -93,7 +93,7 @@ class Card {
   keep() {
     for (const {key, cells, before} of this.rows()) {
       const isNew = cells[0] !== before[0] || cells[1] !== before[1]
-      kept.set(key, isNew ? JSON.stringify(cells) : null)
+      kept.set(key, isNew ? JSON.stringify([...cells, new Date().toISOString()]) : null)
     }
     kept.set(DOWNLOADED, null)
     this.update()
@@ -264,7 +264,7 @@ const quoted = (text) => `"${text.replaceAll('"', '""')}"`
  * @param {string} text */
 const harmless = (text) => (/^\s*[=+@-]/.test(text) ? `'${text}` : text)
 
-/** The table: what this page shows, and those decisions that it had no place for. */
+/** The table: what it had when this page was made, and what the browser keeps. */
 function table() {
   const [others] = all("#others")
   /** @type {Map<string, string[]>} */
@@ -274,10 +274,11 @@ function table() {
     for (const card of section.cards)
       for (const {key, person, field, cells, before} of card.rows()) {
         const [given, remark, seen] = cells
-        if (!given && !remark && !before[0] && !before[1]) continue
-        rows.set(key, [person.id, person.student, field.name, given, harmless(remark), seen])
+        if (given === before[0] && remark === before[1]) continue
+        const when = JSON.parse(kept.get(key) ?? "[]")[3] ?? new Date().toISOString()
+        rows.set(key, [person.id, person.student, field.name, given, harmless(remark), seen, when])
       }
-  const head = ["id", "student", "exercise", "points", "remark", "seen"]
+  const head = ["id", "student", "exercise", "points", "remark", "seen", "when"]
   return `\ufeff${[head, ...rows.values()].map((row) => `${row.map(quoted).join(",")}\r\n`).join("")}`
 }
 

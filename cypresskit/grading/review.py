@@ -107,7 +107,7 @@ def _exercise_cards(
 ) -> str:
     """Return the cards of an exercise."""
     given = given_lines(lesson)
-    whats = {"answer": exercise.key, "why": exercise.why_key}
+    whats = exercise.answer_key, exercise.why_key
     cards: dict[Shown, list[Owner]] = {}
     for submission, answer in answers:
         student = submission.student
@@ -120,7 +120,7 @@ def _exercise_cards(
             RIGHT if answer.verdict.right else html(answer.verdict) * bool(cells),
             tuple(words.split()),
             (*map(NOTE.format, map(escape, answer.notes)), also),
-            tuple(records.decided(student, what, answer.seen) for what in whats.values()),
+            tuple(records.decided(student, what, answer.seen) for what in whats),
         )
         owner = Owner(student, _pre(cells, given), answer.seen, _pre(folded, given))
         cards.setdefault(shown, []).append(owner)
@@ -135,11 +135,10 @@ def _outside_cards(records: CourseRecords, lesson: Lesson, works: Iterable[Submi
     cards = {}
     for submission in works:
         student, cells = submission.student, submission.elsewhere
-        decision = records.decided(student, lesson.number)
+        decision = records.decided(student, lesson.added_key)
         shown = Shown((not cells, student.name, student.id), "", (), (), (decision,))
         cards[shown] = Owner(student, _pre(cells, given))
-    whats = {"added": lesson.number}
-    return "".join(_card(shown, [cards[shown]], whats) for shown in sorted(cards))
+    return "".join(_card(shown, [cards[shown]], [lesson.added_key]) for shown in sorted(cards))
 
 
 def plain_text(text: str) -> str:
@@ -177,10 +176,10 @@ def _pre(cells: Iterable[OwnCell], given: Mapping[int, set[str]]) -> str:
     return "".join(texts)
 
 
-def _card(shown: Shown, owners: Sequence[Owner], whats: Mapping[str, str]) -> str:
+def _card(shown: Shown, owners: Sequence[Owner], whats: Sequence[str]) -> str:
     fields = []
-    for (name, what), decision in zip(whats.items(), shown.decisions):
-        least, most = limits(what)
+    for what, decision in zip(whats, shown.decisions):
+        name, (least, most) = what.partition(" ")[2], limits(what)
         points = as_points(decision.points)
         fields.append(FIELD.format(what=what, name=name, points=points, least=least, most=most))
     remark = " ".join(filter(None, (decision.remark for decision in shown.decisions)))
@@ -212,8 +211,8 @@ def _decision_rows(records: CourseRecords) -> list[list[str]]:
     """Return the rows of the teacher's table, so that a new one loses none that isn't shown."""
     names = {student.id: student.name for student, _ in records.works}
     return [
-        [safe(id), safe(names.get(id, "")), what, as_points(points), safe(remark), seen]
-        for (id, what), (points, remark, seen) in records.decisions.items()
+        [safe(id), safe(names.get(id, "")), what, as_points(points), safe(remark), *rest]
+        for (id, what), (points, remark, *rest) in records.decisions.items()
     ]
 
 

@@ -178,7 +178,10 @@ def table(folder, text: str, name: str = "decisions.csv") -> None:
 def test_decisions_overrule_and_reach_the_page(tmp_path):
     records = records_of()
     assert records.waiting() == 3 and not records.is_graded(BUS.exercises[0])
-    table(tmp_path, '\'=1+1,09.1,1,not <b>\n1,09.1 why,2,\n2,09.1 why,"1,5",\n1,09,-10,late\n')
+    table(
+        tmp_path,
+        '\'=1+1,09.1 answer,1,not <b>\n1,09.1 why,2,\n2,09.1 why,"1,5",\n1,09 added,-10,late\n',
+    )
     records.decisions = read_decisions(tmp_path)
     rows = [*gradebook.grade_rows(records)]
     assert [row["total"] for row in rows] == [20.0, 3.3, 10.0]
@@ -216,11 +219,12 @@ def test_a_decision_holds_for_what_was_seen_alone():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,09.1,2,", "from 0 to 1"),
+        ("a,09.1 answer,2,", "from 0 to 1"),
         ("a,09.1 why,3,", "row 2 (a, 09.1 why): `3`"),
-        ("a,09.1,x,", "`x`"),
-        ("a,09.1,nan,", "`nan`"),
-        ('a,09.1,1,"', "quote"),
+        ("a,09.1 answer,x,", "`x`"),
+        ("a,09.1 answer,nan,", "`nan`"),
+        ('a,09.1 answer,1,"', "quote"),
+        *((f"a,{what},1,", what) for what in ("9.1", "09.1", "09. Jan", "09 why", "9 added", "")),
     ],
 )
 def test_a_table_that_cannot_be_read_is_named(text, said, tmp_path):

@@ -16,7 +16,10 @@ from cypresskit.teach.check import Verdict
 LESSONS = course.read_lessons()
 BUS = LESSONS["09_bus"]
 FIRST = BUS.exercises[0]
-OTHERS = {("gone", "09.1"): Decision(1, "=late"), ("b", "09.1 why"): Decision(2, "", "another")}
+OTHERS = {
+    ("gone", "09.1 answer"): Decision(1, "=late", "", "2026"),
+    ("b", "09.1 why"): Decision(2, "", "another", "2026"),
+}
 NAMES = "=1+1", "b", "c", "d"
 
 
@@ -70,7 +73,14 @@ def saved(page, folder: Path) -> dict:
     with page.expect_download() as download:
         page.click("#save")
     download.value.save_as(folder / "decisions.csv")
-    return read_decisions(folder)
+    return decided(folder)
+
+
+def decided(folder: Path) -> dict:
+    """What the tables hold, but for the times, which are those of the decisions."""
+    found = read_decisions(folder)
+    assert all(decision.when for decision in found.values())
+    return {key: decision._replace(when="") for key, decision in found.items()}
 
 
 def key_of(work: tuple[Student, dict]) -> str:
@@ -84,9 +94,10 @@ def test_what_keys_decide_is_in_the_table(tab, tmp_path):
     page = tab("#09.1")
     press(page, "2", "+", "1", "ArrowUp", "Enter", "=", "x", "Enter", "ArrowDown", "0")
     page.close()
-    assert saved(tab(), tmp_path) == OTHERS | {
+    others = {key: decision._replace(when="") for key, decision in OTHERS.items()}
+    assert saved(tab(), tmp_path) == others | {
         ("=1+1", "09.1 why"): Decision(2, "", key_of(works[0])),
-        ("b", "09.1"): Decision(1, "", key_of(works[1])),
+        ("b", "09.1 answer"): Decision(1, "", key_of(works[1])),
         ("b", "09.1 why"): Decision(1, "=x", key_of(works[1])),
         ("c", "09.1 why"): Decision(0, "", key_of(works[2])),
         ("d", "09.1 why"): Decision(0, "", key_of(works[3])),
@@ -127,6 +138,26 @@ def test_a_new_page_has_what_no_table_has_yet(tab, tmp_path):
     assert [key.split()[-3:] for key in left] == [["'=1+1", "09.1", "why"]]
 
 
+def test_of_two_tables_the_newer_decision_counts(tab, tmp_path):
+    """Though the older table is the one that was saved last."""
+    works, other = class_of_four(), tmp_path / "other"
+    other.mkdir()
+    before = {
+        ("=1+1", "09.1 why"): Decision(1, "", "", "2026"),
+        ("b", "09.1 why"): Decision(1, "", "", "2026"),
+    }
+    write(tmp_path, *works, decisions=before)
+    first = tab("#09.1")
+    press(first, "ArrowUp", "ArrowUp", "2")
+    saved(first, tmp_path)
+    first.evaluate("localStorage.clear()")
+    second = tab("#09.1")
+    press(second, "ArrowUp", "0")
+    saved(second, other)
+    (other / "decisions.csv").rename(tmp_path / "decisions (1).csv")
+    assert [decided(tmp_path)[name, "09.1 why"].points for name in NAMES[:2]] == [2, 0]
+
+
 def test_undo_brings_back_what_a_key_and_the_button_changed(tab, tmp_path):
     write(tmp_path, *class_of_four())
     page = tab("#09.1")
@@ -146,7 +177,7 @@ def test_points_that_do_not_exist_are_marked_and_not_saved(tab, tmp_path):
     for text, is_wrong in (("3", True), ("x", True), ("1,5", False)):
         page.fill("input[name$=why]", text)
         assert page.locator("[aria-invalid]").count() == is_wrong
-    page.fill("input[name='09.1']", "2")
+    page.fill("input[name='09.1 answer']", "2")
     found = saved(page, tmp_path)
     assert [found[key].points for key in found] == [1.5]
 
