@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from cypresskit.grading.course import METADATA_KEY
 from tools import book
 
 POINTS = {"check": 20, "sentence": 13}  # as here, 60 to 40, where a lesson has three exercises
@@ -21,7 +22,7 @@ def assignment(source: NotebookNode) -> NotebookNode:
     """Return a lesson with nbgrader's metadata. Raises ``ValueError`` if it has a workbench."""
     made, marked = book.student(source), {}
     for cell in source.cells:
-        entry = cell.metadata.get(book.METADATA_KEY, {})
+        entry = cell.metadata.get(METADATA_KEY, {})
         if "step" in entry:
             raise ValueError(
                 "its answers are saved by a workbench, in outputs: nbgrader clears these"
@@ -30,7 +31,7 @@ def assignment(source: NotebookNode) -> NotebookNode:
             marked[entry["exercise"]] = book.GIVEN.sub("", cell.source)
     made.cells = [cell for cell in made.cells if part_of(cell) not in ("solution", "good")]
     for cell in made.cells:
-        part, number = part_of(cell), cell.metadata.get(book.METADATA_KEY, {}).get("exercise")
+        part, number = part_of(cell), cell.metadata.get(METADATA_KEY, {}).get("exercise")
         if part == "answer":
             cell.source = marked[number]
         elif part == "check":
@@ -48,7 +49,7 @@ def assignment(source: NotebookNode) -> NotebookNode:
 
 def part_of(cell: NotebookNode) -> str:
     """Return a cell's part in an exercise, or ""."""
-    return str(cell.metadata.get(book.METADATA_KEY, {}).get("part", ""))
+    return str(cell.metadata.get(METADATA_KEY, {}).get("part", ""))
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from conftest import ROOT
 
+from cypresskit.grading.course import METADATA_KEY
 from tools import book, nbgrader_assignment
 
 LESSON = book.sources(ROOT / "notebooks", ["09"])[0]
@@ -41,7 +42,7 @@ def test_a_lesson_is_graded_by_nbgrader(tmp_path):
     for cell in released.cells:
         part = nbgrader_assignment.part_of(cell)
         assert part != "answer" or "NotImplementedError" in cell.source
-        number = cell.metadata.get(book.METADATA_KEY, {}).get("exercise")
+        number = cell.metadata.get(METADATA_KEY, {}).get("exercise")
         if part == "answer":
             cell.source = answers[number].replace(
                 "return ", "return 2 * " * (number == 2) or "return "
