@@ -33,6 +33,7 @@ class Seen(dict[str, list[Mark]]):
 
     def __init__(self, player: Player, frame: int, figure: int = 0) -> None:
         super().__init__({"": []})
+        self.caption = player.captions[frame]
         fig = player.figures[figure]
         tips = {r: tool.tooltips for tool in fig.select(HoverTool) for r in tool.renderers}
         for drawn in fig.renderers:

@@ -3,6 +3,17 @@
 Each function returns a picture that a notebook shows and that can be saved as a web page.
 Pictures that only one lesson uses are in ``cypresskit.teach``. The modules here import Bokeh, so
 each is imported when its name is first used.
+
+There are two surfaces. What moves is drawn on a ``Sheet`` (sheet.py): boxes, arrows and texts on
+stages of Bokeh, whose columns follow the frames, and a ``Player`` plays them. What stands still is
+drawn on a ``Canvas`` (chart.py): an SVG, at two widths, in which no two texts overlap; ``Axes`` has
+scales besides.
+
+A place is a function of a datum: ``Grid.center`` of a row and a column, ``TimeAxis.to_x`` of a
+moment, ``Ruler.x`` of a decimal place, ``Scale.share`` of a value. A view computes what it shows in
+a model (a replay, a scene, a layout), and its drawing code passes data to such functions, with at
+most an offset of its own. What each mark is stands beside it, in its hover text or in the caption, so
+that a test reads the picture by them (``tests/core/test_places.py``). What is to come is pale.
 """
 
 from typing import TYPE_CHECKING

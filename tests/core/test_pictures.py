@@ -21,6 +21,7 @@ from pages import finish, pipeline, recorded, view, whole_numbers
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.draw.chart import NARROW, WIDE, Chart
+from cypresskit.draw.explore import Journey
 from cypresskit.draw.player import Player
 from cypresskit.draw.published_charts import CHARTS
 from cypresskit.timing import simulate
@@ -41,7 +42,8 @@ def stages(make: Callable[..., host.Timeline], **more: float) -> host.Timeline:
 
 
 LDS = "sgemm_64x64_lds"
-PICTURES: dict[str, Callable[[], Player | Chart]] = {
+PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
+    "explore": lambda: draw.explore("sgemm_tn", 64),
     "chip": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
     "wavefronts": lambda: draw.wavefronts(n=256),
     "bundles": lambda: draw.bundles("ddgemm_tn_fma"),
@@ -85,11 +87,15 @@ def rounded(column: Iterable) -> list:
     return np.floor(np.nan_to_num(values, nan=-1e9) / STEP + 1 / np.pi).tolist()
 
 
-def parts(picture: Player | Chart) -> dict[str, str]:
+def parts(picture: Player | Chart | Journey) -> dict[str, str]:
     """The sums of a picture's parts: of each source, over all frames and with how it is drawn, and
     of each kind of text.
     """
     found = defaultdict[str, list](list)
+    if isinstance(picture, Journey):
+        for level in picture.levels:
+            found[level.name] = [level.hint, {**level.links}, sorted(parts(level.player).items())]
+        return sums(found)
     if isinstance(picture, Chart):
         look = re.compile('<style>.*?</style>| onkeydown=".*?"')
         for width in (WIDE, NARROW):

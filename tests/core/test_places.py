@@ -4,6 +4,7 @@
 
 import re
 from collections import defaultdict
+from functools import cache
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -18,14 +19,21 @@ from test_draw_digits import sums
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.compiler import compile
-from cypresskit.draw.bundles import _Loop
+from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw.chart import NARROW, WIDE
 from cypresskit.kernels import samples
 from cypresskit.machine.shape import lanes
+from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import simulate
 
 PICTURES = VIEWS | {"split_k": ck.teach.small.split_k}
+PICTURES |= {f"explore {n}": lambda n=n: journey().levels[n].player for n in range(4)}
 PLACE = re.compile(r"(\d+), (?:column|texel)s? (\d+)|\[(\d+), (\d+)\]")
+
+
+@cache
+def journey():
+    return draw.explore("sgemm_tn", 64)
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -65,7 +73,9 @@ def test_rows_columns_numbers_and_feet(name):
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "ddgemm_tn_fma"])
 def test_wires_lead_from_what_is_read_to_the_slot_that_reads(kernel):
-    player, loop = draw.bundles(kernel), _Loop(compile(ck.kernels[kernel].program))
+    """As the compiled operations say: their swizzle is the cycle of each operand."""
+    player, code = draw.bundles(kernel), compile(ck.kernels[kernel].program)
+    packed = [bundle for clause in code.main_loop for bundle in clause.bundles]
     for n in range(0, len(player), 2):
         seen = Seen(player, n, 2)
 
@@ -79,12 +89,14 @@ def test_wires_lead_from_what_is_read_to_the_slot_that_reads(kernel):
             ports[drop.w] = seen.at("port", drop.x - 1, drop.y).words
         wires = {(ports[wire.x], slot(wire.w)) for wire in seen["wires"]}
         passed = {(slot(arrow.x), slot(arrow.w)) for arrow in seen["passed on"]}
-        assert passed == {("xyzwt"[one], "xyzwt"[other]) for one, other in loop.passed(n)}
-        assert wires == {
-            (f"cycle {cycle}, bank {'xyzw'[bank]}", "xyzwt"[reader])
-            for (cycle, bank), (_, readers) in loop.ports(n).items()
-            for reader in readers
-        }
+        read = defaultdict(set)
+        for o in packed[n].operations:
+            swizzles = SCALAR_SWIZZLES if o.slot == 4 else VECTOR_SWIZZLES
+            for cycle, source in zip(swizzles.get(o.swizzle, (2, 1, 0)), o.reads):
+                bank = "xyzw"[source.channel]
+                ports = {"gpr": f"cycle {cycle}, bank {bank}", "pv": bank, "ps": "t"}
+                read[source.kind].add((ports.get(source.kind), "xyzwt"[o.slot]))
+        assert (wires, passed) == (read["gpr"], read["pv"] | read["ps"])
         shades = {slot(mark.x): mark.data["shade"] for mark in seen["colors current"]}
         table = Seen(player, n, 1)
         lit = [mark.data["shade"] for mark in table["slots"] if mark.data["now"]]
@@ -117,6 +129,8 @@ def test_a_quads_arrows_lead_to_its_texels_and_these_to_their_banks(kernel):
             texel = seen.at(texels, *arrow[2:4]).numbers[:2]
             assert texel == [fetch.y[item], fetch.x[item]]
         for mark in seen[queue]:
+            heads = [bank for bank in seen[f"banks {kernel}"] if bank.has(*mark[:2])]
+            assert bool(mark.data["wait"]) == (not heads), "in red: what no bank delivers now"
             banks = {text.x: int(n) for n, text in seen.labels(r"(\d)") if text.y == mark.y}
             assert banks[max(x for x in banks if x < mark.x)] == mark.numbers[2]
         rows = {int(n): text.y for n, text in seen.labels(r"fetch (\d+)")}
@@ -158,6 +172,11 @@ def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_r
                 assert seen.at("engines", *dot[:2]).numbers[0] == use.wavefronts[key, 0]
                 old = was[dot.data[""]]
                 assert old.data["key"] == key or home.has(*old[:2])
+        running = [dot for dot in seen["dots"] if dot.data["key"] >= 0]
+        engines = {seen.at("engines", *dot[:2]).words for dot in running}
+        done = [tile for tile in seen["map"] if tile.data["shade"] == 2]
+        told = re.search(r": (\d+) wave.* on (\d+) of .*, (\d+) are", seen.caption).groups()
+        assert tuple(map(int, told)) == (len(running), len(engines), len(done))
     for unit, name in {"ALU": "", "texture": "", "L2": "L2", "DRAM": "channel"}.items():
         for bar, room in zip(seen[unit], seen[f"room {unit}"]):
             percent = max(float(bar.data["percent"]), 0.5)  # even an idle part's bar is seen
@@ -245,16 +264,33 @@ def test_a_stored_word_comes_to_its_bank():
             if old.data["key"] != (key := word.data["key"]):
                 dots = [dot for dot in seen["requests lds"] if dot.data["key"] == key]
                 assert any(word.has(*dot[:2]) for dot in dots)
+        homes = [*seen["lds lds"], *seen["registers lds"]]
+        dots = seen["requests lds"]
+        stacked = [dot for dot in dots if not any(home.has(*dot[:2]) for home in homes)]
+        for dot in dots:
+            below = [other for other in stacked if other.x == dot.x and other.y > dot.y]
+            waits = dot in stacked and len(below) > 0
+            assert bool(dot.data["wait"]) == waits, "in red: what isn't served next"
 
 
-def test_digits_are_in_the_places_that_are_named_above():
-    seen, powers = Seen(view("digits"), 1), str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+@pytest.mark.parametrize("frame", [1, 3, 7])
+def test_digits_are_in_the_places_that_are_named_above(frame):
+    """Those of the error are the first of the number beside them."""
+    seen, powers = Seen(view("digits"), frame), str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
     named = [(text.x, int(n.translate(powers))) for n, text in seen.labels("10([^ .]+)")]
     to_place = np.poly1d(np.polyfit(*np.transpose(named), 1))
     ((_, row),) = seen.labels("(exact)")
     digits = [(int(n), to_place(text.x)) for n, text in seen.labels(r"(\d)") if text.y == row.y]
     total = sum(digit * 10.0 ** round(place) for digit, place in digits)
-    assert total == approx(abs(float(sums()["exact"][1])))
+    assert total == approx(abs(float(sums()["exact"][frame])))
+    for name in list(sums())[1:]:
+        boxes = {round(to_place(box.x)): box for box in seen[f"digits {name}"]}
+        digits = [(n, round(to_place(text.x)), text.y) for n, text in seen.labels(r"(\d)")]
+        y = boxes[0].y
+        wrong = [(int(n), at) for n, at, of in digits if of == y and boxes[at].data["shade"] == 2]
+        error = sum(n * 10.0**at for n, at in wrong)
+        near = [off for off, text in seen.labels("off by (.*)") if abs(text.y - y) < 20]
+        assert [error] == approx([float(off) for off in near], rel=0.3)
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
@@ -315,3 +351,37 @@ def test_the_climbs_dots_limits_and_starts_are_on_its_scale():
             (float(starts.get(bar.name, "nan")), bar.before),
         ):
             assert np.isnan(x) or seen.value("x", x) == approx(gflops, rel=0.01), bar.name
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_nn_reduce4", "sgemv_n_reduce4"])
+def test_a_work_item_is_in_the_block_of_what_it_fetches_and_has_its_color(kernel):
+    """Its block is beside its rows of A, and below its columns of B."""
+    spec, traffic = ck.kernels[kernel], Traffic()
+    samples.run(spec, *spec.convention.multiple[:2], spec.k_step, traffic)
+    seen = Seen(ck.teach.small.split_k(kernel), 1)
+    items = {item.numbers[0]: item for item in seen["items"]}
+    right = "x" if spec.is_vector else "B"
+    for access in (access for access in traffic.accesses if access.kind == "fetch"):
+        texels = {
+            tuple(m.numbers[:2]): m for m in seen[f"texels {'A' if not access.resource else right}"]
+        }
+        for n, item in items.items():
+            texel = texels[int(access.y[n]), 4 * int(access.x[n])]
+            block = seen.at("blocks", *item[:2])
+            assert texel.data["shade"] == item.data["shade"]
+            if access.resource == 0:
+                assert abs(texel.y - block.y) < block.h / 2
+            elif not spec.is_vector:
+                assert abs(texel.x - block.x) < block.w / 2
+
+
+def test_frames_of_the_race_are_around_what_has_changed():
+    """And what is fetched and added is counted below."""
+    player = view("block_race")
+    for before, seen in pairwise(Seen(player, frame, 2) for frame in range(len(player))):
+        times = defaultdict(int)
+        for was, now in zip(before["cells 8 x 8"], seen["cells 8 x 8"]):
+            assert bool(now.data["now"]) == (now.data["times"] > was.data["times"])
+            times[now.words[0]] += int(now.data["times"])
+        ((counted, _),) = seen.labels("(.* words for .* flops)")
+        assert counted == f"{times['A'] + times['B']} words for {2 * times['C']} flops"

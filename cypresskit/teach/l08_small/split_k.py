@@ -29,7 +29,7 @@ FRAMES = 4
 KINDS = "fetch", "store", "load"
 
 
-class _Layout:
+class _Places:
     """Where the texels of A and B and the blocks of C are, by row and column. B is above C, or if
     it is a vector, above A's columns.
     """
@@ -82,7 +82,7 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     blocks = sorted(set(zip(block_row.tolist(), block_column.tolist())))
     down, across = np.transpose(blocks)
 
-    layout = _Layout(spec)
+    layout = _Places(spec)
     a, b, c = layout.a, layout.b, layout.c
     end = c.left + (1 + max(across)) * c.width
     sheet = Sheet(f"A product with reduction: {spec.name}, {parts} work-items for each block")
