@@ -12,8 +12,8 @@ scales besides.
 A place is a function of a datum: ``Grid.center`` of a row and a column, ``TimeAxis.to_x`` of a
 moment, ``Ruler.x`` of a decimal place, ``Scale.share`` of a value. A view computes what it shows in
 a model (a replay, a scene, a layout), and its drawing code passes data to such functions, with at
-most an offset of its own. What each mark is stands beside it, in its hover text or in the caption, so
-that a test reads the picture by them (``tests/core/test_places.py``). What is to come is pale.
+most an offset of its own. What each mark is stands beside it, in its hover text or in the caption:
+a test reads the picture by them (``tests/core/test_places.py``). What is to come is pale.
 """
 
 from typing import TYPE_CHECKING
