@@ -2,9 +2,12 @@
 offset that is another, a ``mad`` that is there twice or not at all.
 """
 
+import json
 import random
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import blocks, make_product
@@ -110,3 +113,15 @@ def edited(text: str, edits: list[list]) -> str:
     for first, count, *new in reversed(edits):
         lines[first - 1 : first - 1 + count] = new
     return "\n".join(lines)
+
+
+def agree(request, path: Path, name: str, says: str) -> None:
+    """Compare what is said of a case with its file; ``--accept`` writes it there."""
+    text = path.read_text(encoding="utf-8")
+    if request.config.getoption("accept"):
+        before, mark, after = text.partition(f'["{name}"]\n')
+        line = f"says = {json.dumps(says, ensure_ascii=False)}"
+        after = re.sub(r"^says = .*$", lambda _: line, after, count=1, flags=re.MULTILINE)
+        path.write_text(before + mark + after, encoding="utf-8")
+    else:
+        assert says == tomllib.loads(text)[name].get("says", "")

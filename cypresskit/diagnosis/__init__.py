@@ -1,7 +1,10 @@
 """Find out whether a kernel is correct, and if not, which instruction is at fault.
 
 - ``verification``: run a kernel under all checks, and compare C.
-- ``slices``: follow an element of C backward from its store, to the products in its sum.
-- ``element_trace``: which of them are right, and which line to fix.
+- ``elements``, ``recorded``, ``operands``: what the work-item did that stored an element of C, and
+  which elements of A, B and C its registers held.
+- ``slices``: follow the element backward from its store, to the products in its sum.
+- ``terms``, ``missing``: which of them are right, and which line to fix; why others are missing.
+- ``element_trace``: all of this, for one element.
 - ``notes``: what was found, as data, and the sentences that say it.
 """

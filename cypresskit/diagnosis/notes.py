@@ -27,15 +27,20 @@ SENTENCES: dict[str, dict[str, str]] = {
     },
     # No line reads an element.
     "unread": {
-        "unread": "{nothing} {element}[; {lines:read} other elements of {matrix}]",
-        "unread factor": "line {0} multiplies {element}[ of line {source}]; {nothing} {wanted},"
-        " which belongs here",
+        "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
+        "skipped": "this work-item doesn't read {element}: line {0} skips {skipped}[, and tests"
+        " what line {1} sets]",
+        "unread factor": "line {0} multiplies {element}[ of line {source}]; this work-item doesn't"
+        " read {wanted}, which belongs here",
     },
     # The sum of another element is stored.
     "store": {
         "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
-        "places": "line {0} stores {element} as {wanted}: check [{address}, and ]the coordinates of"
+        "places": "line {0} stores {element} as {wanted}: check its address, and the coordinates of"
         " the fetches",
+        "one place": "work-items {item} and {other} store to one place in line {0}: its address"
+        " doesn't depend on {bits} of their number",
+        "streamed": "line {0} stores {element} as {wanted}: check the coordinates of the fetches",
     },
     "no store": {
         "no store": "no line stores C",
@@ -44,14 +49,9 @@ SENTENCES: dict[str, dict[str, str]] = {
         "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
     },
     "repeated": {
-        "read once": "{read:read} {factors} once, but line {line} multiplies {them} {times}",
-        "reads again": "line {1} reads {element} again: term k = {k} is added {times}",
-        "repeated": "term k = {k} is added {times}: at {lines}",
-    },
-    # k grows by another number than terms are added.
-    "count": {
-        "first k": "the first k that is added is {k}: see line {0}",
-        "count": "an iteration adds {terms}, but k grows by {k}[: see {lines}]",
+        "repeated": "{name} is added {times} times: at {lines}",
+        "repeated in one line": "{name} is added {times} times, each time in line {0}[; {read:read}"
+        " its factors]",
     },
     # Another sum is added.
     "sum": {
@@ -60,14 +60,12 @@ SENTENCES: dict[str, dict[str, str]] = {
     "missing": {
         "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     },
-    "loop": {
-        "left": "line {0} leaves its loop in the first iteration[: see its test in line {1}]",
-    },
     "scalar": {
         "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
     },
     "old": {
         "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
+        "late read": "line {0} reads C after line {1} has stored there",
         "old outside": "{lines:read} outside of C: check the coordinates",
     },
     # Where a product was lost.
@@ -87,18 +85,11 @@ SENTENCES: dict[str, dict[str, str]] = {
     "term": {
         "extra": "line {0} adds {product}, which doesn't belong in this sum",
         "single": "line {0} adds {product} without a second factor",
-        "by zero": "line {0} multiplies {element} by 0",
-        "by number": "line {0} multiplies {element} by a number, not by {other}",
+        "by number": "line {0} multiplies {element} by {number:g}, not by {other}",
         "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
         "unknown": "the terms aren't known: only products of two elements are followed, their sums,"
         " and a number times a sum; not what passes through the LDS or memory, or depends on a"
         " branch",
-    },
-    # What spoils a sum.
-    "spoiled": {
-        "finding": "line {0}: {message}",
-        "one number": "`lds_load` in line {0} loads one number into all of {register}."
-        " `lds_load_vec` loads four",
     },
     # What an incomplete kernel doesn't do yet.
     "incomplete": {

@@ -83,9 +83,6 @@ class Verification:
     misstated
         If C is correct, but an iteration takes fewer values of k than it is launched for, a note
         that says so; or None.
-    iterates
-        If they come from an iteration that takes more values of k than it is launched for, a note
-        that says so; or None.
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result, expected
@@ -107,7 +104,6 @@ class Verification:
     findings: Findings = NONE
     remarks: Findings = NONE
     misstated: Note | None = None
-    iterates: Note | None = None
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
@@ -142,10 +138,13 @@ class Verification:
             return ""
         line, _ = find_statement(self.kernel.text)
         stated = f"line {line} states a block of" if line else "it is launched for"
-        cure = f"state its block in line 1, as in `{EXAMPLE}`"
-        if line:
-            cure = f"change `{rows} x {columns}` there"
-        return f"A work-item stores {stored} elements of C, but {stated} {rows} x {columns}: {cure}"
+        cure = f"change `{rows} x {columns}` there"
+        if not line:
+            cure = f"state its block in line 1, as in `{EXAMPLE}`"
+        return (
+            f"A work-item stores {stored} elements of C, but {stated} {rows} x {columns}:"
+            f" perhaps {cure}"
+        )
 
     @property
     def unread(self) -> str:
@@ -167,12 +166,13 @@ class Verification:
         lines = sorted({line for found in self.remarks for line in (found.line, *found.also)})
         reads = named_lines(lines, "read").capitalize()
         gets = "gets" if len(lines) == 1 else "get"
-        cure = (
-            "To avoid it, limit the coordinate by `min`, or end the loop an iteration earlier."
-            if self.iterates is None
-            else self.iterates.text
+        side = "begins an iteration too early"
+        if not self.remarks[0].before:
+            side = "ends an iteration too late"
+        return (
+            f"{reads} outside of an array and {gets} 0, which leaves C correct. Perhaps the loop"
+            f" {side}."
         )
-        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {cure}"
 
     def __str__(self) -> str:
         if self.right:
@@ -276,7 +276,6 @@ equal numpy's, to the last bit.
         True,
         tuple(passed),
         remarks=remarks,
-        iterates=_iterates(known, alpha, beta) if remarks else None,
         comparison=compared,
         alpha=alpha,
         beta=beta,
@@ -294,14 +293,6 @@ equal numpy's, to the last bit.
     return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
 
 
-def taking_twice_k(kernel: Kernel) -> tuple[Kernel, Note]:
-    """Return a kernel that is launched for twice as many values of k per iteration, and the note
-    that its iterations take as many.
-    """
-    double = replace(kernel.convention, k_step=2 * kernel.k_step)
-    return replace(kernel, convention=double), _note_of_values(kernel, double.k_step)
-
-
 def _note_of_values(kernel: Kernel, taken: int) -> Note:
     """Return the note that an iteration takes another number of values of k than it is launched
     for.
@@ -310,18 +301,6 @@ def _note_of_values(kernel: Kernel, taken: int) -> Note:
     stated = state(replace(kernel.convention, k_step=taken))
     names: Values = {"k": taken, "stated": kernel.k_step, "state": stated}
     return note("states k" if line else "launched for k", line or 1, **names)
-
-
-def _iterates(kernel: Kernel, alpha: float, beta: float) -> Note | None:
-    """Return the note on a correct kernel that reads outside of A or B, but not if it is launched
-    for twice as many values of k per iteration; or None.
-    """
-    double, found = taking_twice_k(kernel)
-    for small in _sizes(double)[:SMALL]:
-        outcome = _verified(make_product(double, small, alpha, beta), ())
-        if not outcome or outcome.remarks:
-            return None
-    return found
 
 
 def _whole_size(kernel: Kernel, size: Side) -> Size:

@@ -5,12 +5,12 @@ last, after a pause. Nothing here starts a thread or a process: ``AnswerProcess`
 (``answer_process``) has a process of its own, which may be ended at any time.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from cypresskit.diagnosis.element_trace import ElementTrace
-from cypresskit.diagnosis.notes import Note, note
+from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
@@ -18,7 +18,6 @@ from cypresskit.editing.leading import next_note
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
-from cypresskit.il.dataflow import defines, liveness
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.threads import Interrupted
 from cypresskit.timing.costs import line_costs
@@ -113,13 +112,11 @@ class Case:
 
     def explain(self, trace: ElementTrace) -> list[Note]:
         """Return what is wrong with an element: first what an incomplete kernel doesn't do yet;
-        then the fault among the changed lines, or what spoils others.
+        then the fault among the changed lines.
         """
         if trace.right:
             return []
         notes = lead_to_fault(self.fault, trace, self.known)
-        if not self.fault:
-            notes = spoiled(self.seen, trace.leads) or notes
         return [self.leads, *notes] if self.leads else notes
 
     def costs(self) -> Part | None:
@@ -130,23 +127,6 @@ class Case:
             raise Interrupted
         report = dynamic_answers.report_at(self.seen.kernel, self.job["n"], self.whole)
         return dynamic_answers.costs_answer(line_costs(report, unless=self.comes))
-
-
-def spoiled(seen: Verification, leads: Collection[int]) -> list[Note]:
-    """Return a note on a value that spoils later lines: one that was never set, a whole number as a
-    coordinate, or a number of the LDS that is read as several; or none. ``leads``: the lines that
-    lead to the incorrect element, if they are known.
-    """
-    for finding in seen.findings:
-        if leads and finding.line not in leads:
-            continue
-        if finding.kind in ("uninitialised", "whole coordinate"):
-            return [note("finding", finding.line, message=finding.message)]
-    body = seen.kernel.program.body
-    for i, after in zip(body, liveness(seen.kernel.program)[1:]):
-        if i.dest and i.op.name == "lds_load" and len(after.intersection(defines(i))) > 1:
-            return [note("one number", i.line, register=i.dest.register)]
-    return []
 
 
 def unknown_launch(error: Exception) -> Part:

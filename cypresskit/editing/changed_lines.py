@@ -1,12 +1,13 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
-The last correct text is known, or the given one that a step starts from. Each variant of the text
-is one repair: a moved line put back, a change undone, a line deleted or moved, one word replaced.
-A variant counts only if all of C becomes correct, and if the checks then find nothing. So a line is
-never called wrong without a run that shows it. Where no variant is a repair, the notes on an
-incorrect element say what is certain.
+The last correct text is known, or the given one that a step starts from. Each repair changes one
+thing: a moved line is put back, a change undone, a line deleted or moved, one word replaced. It is
+run, and counts only if ``verify`` then finds nothing: all of C is correct, and an iteration takes
+the values of k for which the kernel is launched. So a line is never called wrong without a run that
+shows it. Where no repair counts, the notes on an incorrect element say what is certain.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,21 +16,22 @@ from itertools import chain, zip_longest
 from typing import NamedTuple
 
 from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
-from cypresskit.diagnosis.notes import Note, note
+from cypresskit.diagnosis.notes import Note, Values, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.products import make_product
 from cypresskit.machine import KernelError
 from cypresskit.machine.observer import Observer, StepEvent
+from cypresskit.tables import plural, ranged
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
-MAX_STEPS = 20_000  # of all variants that are run: at most some two seconds
-MISSING = 4  # deleted lines that may be a mistake
+MAX_STEPS = 20_000  # of all repairs that are run: at most some two seconds
+MAX_MISSING = 4  # deleted lines that may be a mistake: more are being written anew
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 OTHER = 7.0  # times the scalars that are shown, so that no literal is one of them by chance
 #: What notes are about where no line that is there is wrong.
-MISSING_KINDS = "missing", "unread", "count", "no store"
+MISSING_KINDS = "missing", "unread", "no store"
 #: Opcodes that are taken for each other.
 CONFUSED = (
     ("ge", "lt"),
@@ -41,42 +43,68 @@ CONFUSED = (
 )
 
 
-class LineChange(NamedTuple):
-    """A changed line: its index in the new lines, and the ``old`` lines in place of which it came;
-    ``new`` is 0 where old lines were deleted before it. ``moved``: the index before which it stood.
+class Changes(NamedTuple):
+    """How a text differs from a known one; lines are counted from 0.
+
+    Attributes
+    ----------
+    replaced
+        The changed lines, each with the known line in its place, or "".
+    moved
+        The lines that stood elsewhere, each with the line before which it stood.
+    deleted
+        The known lines that are gone, by the line before which they stood.
     """
 
-    at: int
-    old: tuple[str, ...] = ()
-    new: int = 1
-    moved: int | None = None
+    replaced: dict[int, str]
+    moved: dict[int, int]
+    deleted: dict[int, list[str]]
+
+    @property
+    def own(self) -> list[int]:
+        """The lines that aren't as they were."""
+        return sorted({*self.replaced, *self.moved})
 
 
-Variant = tuple[Note, tuple[LineChange, ...]]  # the fault that undoing these changes would repair
+class Repair(NamedTuple):
+    """The lines of a text without a fault, if it is the fault."""
+
+    fault: Note
+    lines: list[str]
 
 
 def find_changed_fault(seen: Verification, known: str, trace: ElementTrace | None) -> Note | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text, or
     None. ``trace``: as of ``trace_wrong``.
+
+    Where work-items store to one place, what their address lacks is said: many a change of what it
+    is computed from would be a repair.
     """
-    endless = any(finding.kind == "endless loop" for finding in seen.findings)
-    if seen.right or seen.size is None or endless or not known:
+    found = _repaired_fault(seen, known, trace)
+    for race in seen.findings:
+        if race.lost_bits and not (found and found.line == race.line):
+            bits = f"{plural('bit', len(race.lost_bits))} {ranged(race.lost_bits)}"
+            names: Values = {"item": race.work_item, "other": race.other_item, "bits": bits}
+            return note("one place", race.line, **names)
+    return found
+
+
+def _repaired_fault(seen: Verification, known: str, trace: ElementTrace | None) -> Note | None:
+    """Return the fault whose repair counts, or None."""
+    kinds = {finding.kind for finding in seen.findings}
+    if seen.right or seen.size is None or "endless loop" in kinds or not known:
         return None
-    kinds = [each.about for each in trace.faults] if trace else []
-    if kinds[:1] == ["count"] and "repeated" in kinds:
-        return None  # the trace says it best
     lines = seen.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
-    unset = any(finding.kind == "uninitialised" for finding in seen.findings)
-    undone = () if unset else _undone(lines, changes)  # that a value was never set tells more
-    own = [change.at for change in changes if change.new]
     leads = trace.leads if trace and seen.wrong else ()
-    near = [at for at in own if not leads or at + 1 in leads]
-    is_repair = _Trial(seen)
-    for fault, variant in chain(undone, _repairs(lines, near, own)):
-        if is_repair.steps_left < 0:
+    near = [at for at in reversed(changes.own) if not leads or at + 1 in leads]
+    # That a value was never set tells more than what it was before
+    repairs = [] if "uninitialised" in kinds else [_undone(lines, changes)]
+    counts = _Trial(seen)
+    for fault, text in chain(*repairs, _moved_or_deleted(lines, near), _replaced(lines, near)):
+        if counts.steps_left < 0:
             break
-        if is_repair(_text(lines, variant)):
+        if counts("\n".join(text)):
             return fault
     return None
 
@@ -106,8 +134,8 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     if not trace or not faults:
         return []
     first, *others = faults
-    changes = _changes(known.splitlines(), trace.kernel.text.splitlines()) if known else ()
-    own = {change.at + 1 for change in changes if change.new}
+    lines = trace.kernel.text.splitlines()
+    own = {at + 1 for at in _changes(known.splitlines(), lines).own} if known else {*()}
     named = own.intersection(first.lines)
     if named and first.line not in (0, *named):
         first = replace(first, line=max(named))
@@ -124,110 +152,116 @@ def _words(line: str) -> list[str]:
     return [op.lower(), *(operand.strip() for operand in operands.split(","))]
 
 
-def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
-    """Return the changed lines of a text. Comments, spaces and empty lines don't count."""
+def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
+    """Return how a text differs from an old one. Comments, spaces and empty lines don't count."""
     before = [line for line in map(bare_line, old) if line]
     places = [at for at, line in enumerate(new) if bare_line(line)]
     after = [bare_line(new[at]) for at in places]
-    changes: list[LineChange] = []
+    replaced: dict[int, str] = {}
     gone: list[tuple[int, str]] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
-        lines = before[i1:i2] if kind != "equal" else []
-        if len(lines) == j2 - j1:
-            changes += [LineChange(at, (line,)) for at, line in zip(places[j1:j2], lines)]
-        elif kind != "equal":
-            gone += [((*places, len(new))[j1], line) for line in lines]
-            changes += map(LineChange, places[j1:j2])
-    for n, change in enumerate(changes):
-        words = _words(new[change.at])
-        alike = [] if change.old else [some for some in gone if _words(some[1])[:2] == words[:2]]
-        for place, line in alike if len(alike) == 1 else ():  # its opcode and result
-            gone.remove((place, line))
-            same = _words(line) == words
-            changes[n] = LineChange(change.at, () if same else (line,), 1, place if same else None)
-    deleted: dict[int, tuple[str, ...]] = {}
+        if kind != "equal":
+            is_paired = i2 - i1 == j2 - j1
+            replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else [""] * (j2 - j1))
+            gone += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
+
+    moved: dict[int, int] = {}
+    for at in [at for at, line in replaced.items() if not line]:
+        words = _words(new[at])
+        alike = [each for each in gone if _words(each[1])[:2] == words[:2]]  # opcode and result
+        if len(alike) == 1:
+            gone.remove(*alike)
+            ((place, line),) = alike
+            if _words(line) == words:
+                moved[at] = place
+                del replaced[at]
+            else:
+                replaced[at] = line
+    deleted: dict[int, list[str]] = defaultdict(list)
     for place, line in gone:
-        deleted[place] = *deleted.get(place, ()), line
-    changes += [LineChange(*each, 0) for each in deleted.items()]
-    return sorted(changes, key=lambda change: change[:3])
+        deleted[place].append(line)
+    return Changes(replaced, moved, deleted)
 
 
-def _undone(lines: Sequence[str], changes: Sequence[LineChange]) -> Iterator[Variant]:
-    """Yield the variants with moved lines put back, then those with a change undone."""
-    yield from (_moved(lines, c.at, c.moved) for c in changes if c.moved is not None)
-    for change in reversed(changes):
-        at, old = change.at + 1, change.old
-        if change.new and old:
-            words, right = _words(lines[change.at]), _words(old[0])
+def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
+    """Yield the repairs that put a moved line back, or undo a change."""
+    for at, place in changes.moved.items():
+        yield _moved(lines, at, place)
+    for at, old in sorted(changes.replaced.items(), reverse=True):
+        if old:
+            words, right = _words(lines[at]), _words(old)
             wrong = [one for one, other in zip(words, right) if one != other]
             is_word = len(words) == len(right) and not wrong[1:]
-            fault = note("else", at, wrong=wrong[0]) if is_word else note("undone", at)
-            yield fault, (change,)
-        elif old and not old[MISSING:]:  # more of them are being written anew
-            kind = "lines missing" if old[1:] else "line missing"
-            yield note(kind, at, text=old[0], count=len(old)), (change,)
+            fault = note("else", at + 1, wrong=wrong[0]) if is_word else note("undone", at + 1)
+            yield Repair(fault, _with(lines, {at: old}))
+    for at, gone in sorted(changes.deleted.items(), reverse=True):
+        if not gone[MAX_MISSING:]:
+            kind = "lines missing" if gone[1:] else "line missing"
+            fault = note(kind, at + 1, text=gone[0], count=len(gone))
+            yield Repair(fault, [*lines[:at], *gone, *lines[at:]])
 
 
-def _moved(lines: Sequence[str], at: int, place: int) -> Variant:
-    """Return the variant with a line moved to right before another."""
-    moved = LineChange(at), LineChange(place, (lines[at],), 0)
-    return note("place", at + 1, before=place + 1), moved
-
-
-def _repairs(lines: Sequence[str], near: Sequence[int], own: Sequence[int]) -> Iterator[Variant]:
-    """Yield the variants without a line, or with it at its loop's end, and then with one word
-    replaced: each line's likeliest repair first. An opcode is also replaced in all ``own`` lines.
-    """
+def _moved_or_deleted(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
+    """Yield the repairs that delete a line, or move it to its loop's end."""
     ends = [n for n, line in enumerate(lines) if bare_line(line) == "endloop"]
-    for at in reversed(near):
-        yield note("without", at + 1), (LineChange(at),)
-        if not bare_line(lines[at]).startswith("break"):
-            yield from (_moved(lines, at, end) for end in ends[:1])
-    for turn in zip_longest(*(_replaced(lines, at, own) for at in reversed(near))):
+    for at in near:
+        yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
+        if ends and not bare_line(lines[at]).startswith("break"):
+            yield _moved(lines, at, ends[0])
+
+
+def _moved(lines: list[str], at: int, place: int) -> Repair:
+    """Return the repair that moves a line to right before another."""
+    left = [line for n, line in enumerate(lines) if n != at]
+    left.insert(place - (at < place), lines[at])
+    return Repair(note("place", at + 1, before=place + 1), left)
+
+
+def _with(lines: list[str], other: dict[int, str]) -> list[str]:
+    """Return lines with others in the place of some."""
+    return [other.get(at, line) for at, line in enumerate(lines)]
+
+
+def _replaced(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
+    """Yield the repairs that replace one word: of each line the likeliest one first; and those that
+    replace an opcode in all lines that have it.
+    """
+    opcodes = [_words(lines[at])[0] for at in near]
+    for op, count in Counter(opcodes).items():
+        alike = sorted(at for at, other in zip(near, opcodes) if other == op)
+        first, *others = (at + 1 for at in alike)
+        for other in _confused(op) if count > 1 else ():
+            fault = replace(note("else", first, wrong=op), alike=tuple(others))
+            text = {at: lines[at].lower().replace(op, other, 1) for at in alike}
+            yield Repair(fault, _with(lines, text))
+    for turn in zip_longest(*(_other_words(lines, at) for at in near)):
         yield from filter(None, turn)
 
 
-def _replaced(lines: Sequence[str], at: int, own: Sequence[int]) -> Iterator[Variant]:
-    """Yield the variants of a line with another opcode, or with one operand replaced: by its
-    components in another order, by another component, or by the sum that the line writes; or
-    written without a mask.
+def _confused(op: str) -> list[str]:
+    """Return the opcodes that are taken for one."""
+    return [other for group in CONFUSED if op in group for other in group if other != op]
+
+
+def _other_words(lines: list[str], at: int) -> Iterator[Repair]:
+    """Yield the repairs of a line by another opcode, or by another operand: its components in
+    another order, another component, or the sum that the line writes; or without a mask.
     """
-    words = _words(lines[at])
-    op = words[0]
-    for other in (other for group in CONFUSED if op in group for other in group if other != op):
-        alike = [n for n in own if _words(lines[n])[0] == op]
-        for some in ([at], alike) if alike[1:] and at == alike[0] else ([at],):
-            fault = replace(
-                note("else", at + 1, wrong=op), alike=tuple(n + 1 for n in some if n != at)
-            )
-            yield (
-                fault,
-                tuple(LineChange(n, (lines[n].lower().replace(op, other, 1),)) for n in some),
-            )
+    op, *operands = _words(lines[at])
+    texts = [(op, f"{other} {', '.join(operands)}") for other in _confused(op)]
     if op in ("ge", "lt"):  # later, or earlier, by one iteration
-        turned = f"{'lt' if op == 'ge' else 'ge'} {', '.join([words[1], *words[:1:-1]])}"
-        yield note("else", at + 1, wrong=op), (LineChange(at, (turned,)),)
-    for place in (*range(2, len(words)), 1):
-        name, _, components = (word := words[place]).rpartition(".")
+        turned = [operands[0], *operands[:0:-1]]
+        texts.append((op, f"{_confused(op)[0]} {', '.join(turned)}"))
+    for n in (*range(1, len(operands)), 0):
+        name, _, components = operands[n].rpartition(".")
         letters = [components[1::-1] + components[2:]] if components[1:] else "xyzw"
-        put = [f"{name}.{some}" for some in letters if name] + [words[1]]
-        put = put if place > 1 else [name] * bool(name)
-        for other in put:
-            if other != word:
-                text = f"{op} {', '.join([*words[1:place], other, *words[place + 1 :]])}"
-                yield note("else", at + 1, wrong=word), (LineChange(at, (text,)),)
-
-
-def _text(lines: Sequence[str], undone: Sequence[LineChange]) -> str:
-    """Return the text with changes undone."""
-    slots = [*([line] for line in lines), []]
-    for change in undone:
-        slot = slots[change.at]
-        if change.new:
-            slot[-1:] = change.old
-        else:
-            slot[-1:-1] = change.old
-    return "\n".join(line for slot in slots for line in slot)
+        others = [f"{name}.{some}" for some in letters if name] + operands[:1]
+        for other in others if n else [name] * bool(name):
+            if other != operands[n]:
+                put = [*operands[:n], other, *operands[n + 1 :]]
+                texts.append((operands[n], f"{op} {', '.join(put)}"))
+    for wrong, text in texts:
+        yield Repair(note("else", at + 1, wrong=wrong), _with(lines, {at: text}))
 
 
 class _Trial(Observer):

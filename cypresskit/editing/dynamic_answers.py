@@ -8,13 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError, compile
-from cypresskit.diagnosis.element_trace import (
-    ElementTrace,
-    Term,
-    trace_element,
-    trace_product,
-)
+from cypresskit.diagnosis.element_trace import ElementTrace, trace_element, trace_product
 from cypresskit.diagnosis.notes import Note
+from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import Verification, WrongElement, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Part, last_line

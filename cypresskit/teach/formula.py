@@ -115,7 +115,7 @@ class Formula:
                 " numbers."
             )
             why = f"{self.hint} Does it compute from what it is given?"
-            if _is_rounded(result, want):
+            if _are_rounded([result], [want]):
                 why = ROUNDED
             require(_is_equal(result, want), message, why)
 
@@ -141,7 +141,7 @@ class Formula:
                 return Verdict(False, message, its_hint)
 
         hint = self.hint
-        if all(map(_is_rounded, results, want)):
+        if _are_rounded(results, want):
             hint = ROUNDED
         elif found := self.found(results, want, failed, answer):
             hint = f"{found} {capitalize(hint)}"
@@ -248,12 +248,18 @@ def _is_equal(value: float, right: float) -> bool:
     return isclose(value, right, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12) and not off_by_one
 
 
-def _is_rounded(value: float, right: float) -> bool:
-    """Whether ``value`` is ``right`` with fewer digits."""
-    if not isclose(value, right, rel_tol=0.1):
-        return False
+def _are_rounded(values: Sequence[float], right: Sequence[float]) -> bool:
+    """Whether ``values`` are the ``right`` ones with fewer digits, as many in each; and one of them
+    is close to it, so that no constant is.
+    """
     places = ((10.0**digits, way) for digits in range(7) for way in (round, floor, ceil))
-    return any(isclose(value, way(right * power) / power, rel_tol=1e-12) for power, way in places)
+    return any(isclose(*pair, rel_tol=0.1) for pair in zip(values, right) if any(pair)) and any(
+        all(
+            isclose(value, way(one * power) / power, rel_tol=1e-12)
+            for value, one in zip(values, right)
+        )
+        for power, way in places
+    )
 
 
 def _pattern(results: Sequence[float], right: Sequence[float]) -> tuple[str, str]:

@@ -8,10 +8,11 @@ from collections import Counter
 import numpy as np
 import pytest
 from conftest import ROOT, SIX, by_day, seeds
-from faults import Fault, edited, plant
+from faults import Fault, agree, edited, plant
 
 import cypresskit as ck
-from cypresskit.diagnosis.element_trace import ElementTrace, MatrixElement
+from cypresskit.diagnosis.element_trace import ElementTrace
+from cypresskit.diagnosis.elements import MatrixElement
 from cypresskit.diagnosis.notes import note
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.kernels.products import make_product
@@ -93,17 +94,18 @@ def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(na
         assert trace.notes, (line, str(trace))
 
 
-CASES = tomllib.loads((ROOT / "tests/cases/traced_faults.toml").read_text(encoding="utf-8"))
+TRACED = ROOT / "tests/cases/traced_faults.toml"
+CASES = tomllib.loads(TRACED.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_of_a_planted_fault_the_first_note_is_the_expected_one(name):
+def test_of_a_planted_fault_the_first_note_is_the_expected_one(name, request):
     """Of an element that is right, there is none."""
     case = CASES[name]
     like = reference_kernel(case["of"])
     kernel = ck.load_kernel(edited(like.text, case["edits"]), like=like)
     trace = ck.trace_element(kernel, *case["element"], **case.get("more", {}))
-    assert [*trace.notes, ""][0] == case.get("says", "")
+    agree(request, TRACED, name, [*trace.notes, ""][0])
 
 
 def blamed(kernel: ck.Kernel, trace: ElementTrace) -> set[int]:

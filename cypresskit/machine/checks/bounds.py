@@ -43,8 +43,11 @@ class MemoryCheck(Check):
         event: Any,
         wrong: np.ndarray,
         describe: Callable[[Any, int], Described],
+        before: np.ndarray | None = None,
     ) -> None:
-        """Report the active work-items of ``wrong``; ``describe`` describes the first one."""
+        """Report the active work-items of ``wrong``; ``describe`` describes the first one.
+        ``before``: those whose place is before the first element.
+        """
         at = event.at
         bad = np.flatnonzero(wrong & event.active)
         if len(bad):
@@ -53,7 +56,15 @@ class MemoryCheck(Check):
             is_global = isinstance(event, MemoryEvent) and event.space == "global"
             word = "g" if is_global else str(self.program.body[at].sources[0].register)
             self.report(
-                kind, at, message, advice, count=len(bad), word=word, item=item, element=element
+                kind,
+                at,
+                message,
+                advice,
+                count=len(bad),
+                word=word,
+                item=item,
+                element=element,
+                before=before is not None and bool(before[item]),
             )
 
     def step(self, event: StepEvent) -> None:
@@ -79,7 +90,8 @@ class MemoryCheck(Check):
 
     def fetch(self, event: FetchEvent) -> None:
         if not event.inside.all():
-            self._report("fetch outside", event, ~event.inside, self._fetched)
+            before = (event.x < 0) | (event.y < 0)
+            self._report("fetch outside", event, ~event.inside, self._fetched, before)
 
     def _fetched(self, event: FetchEvent, item: int) -> Described:
         x, y = int(event.x[item]), int(event.y[item])
@@ -110,7 +122,7 @@ class MemoryCheck(Check):
             self._report("unaligned", event, odd, self._unaligned)
         if not event.inside.all():
             kind = "store outside" if event.store else "load outside"
-            self._report(kind, event, ~event.inside, self._outside)
+            self._report(kind, event, ~event.inside, self._outside, event.element < 0)
 
     def _outside(self, event: MemoryEvent, item: int) -> Described:
         place = int(event.element[item])

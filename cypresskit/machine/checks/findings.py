@@ -47,6 +47,11 @@ class Finding:
         Further lines with the same fault.
     called
         A line of text about the macro call that led to the line; "" without.
+    before
+        Whether the place that is accessed is before the first element.
+    lost_bits
+        Of a race in one execution of a store, the bits of a work-item's number in its group on
+        which the address doesn't depend.
     """
 
     kind: str
@@ -64,6 +69,8 @@ class Finding:
     other_item: tuple[int, int] | int | None = None
     also: tuple[int, ...] = ()
     called: str = ""
+    before: bool = False
+    lost_bits: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         at = f"{self.name}:{self.line}:{self.column}"

@@ -24,6 +24,7 @@ from cypresskit.il import Instruction
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 from cypresskit.machine.shape import wavefront
+from cypresskit.tables import plural, ranged
 
 # Of a stamp, from the right; epochs are counted modulo 2^19
 ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19
@@ -175,11 +176,14 @@ class RaceCheck(Check):
                 " may not.)"
             )
         advice = self._advice(event, at, in_one_group, in_iterations, tail)
+        lost: tuple[int, ...] = ()
         if together:
-            advice = (
-                "Both store to one place in the same instruction: give each work-item a place of"
-                " its own."
-            )
+            lost = self._lost_bits(event)
+            why = "give each work-item a place of its own"
+            if lost:
+                bits = f"{plural('bit', len(lost))} {ranged(lost)}"
+                why = f"its address doesn't depend on {bits} of the work-item's number"
+            advice = f"Both store to one place in the same instruction: {why}."
         name = self.launch.shape.item_name(other)
         does = f"{'writes' if event.store else 'reads'} {element}; {name} {verb} it"
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
@@ -196,7 +200,20 @@ class RaceCheck(Check):
             other=side,
             other_line=line,
             other_item=self.launch.shape.place(other),
+            lost_bits=lost,
         )
+
+    def _lost_bits(self, event: MemoryEvent) -> tuple[int, ...]:
+        """Return the bits of a work-item's number in its group on which no address depends."""
+        items = np.flatnonzero(event.active)
+        number = items % self.group_size
+        lost = []
+        for bit in range((self.group_size - 1).bit_length()):
+            both = (number ^ 1 << bit < self.group_size) & event.active[items ^ 1 << bit]
+            other = event.element[items ^ 1 << bit]
+            if both.any() and (event.element[items] == other)[both].all():
+                lost.append(bit)
+        return tuple(lost)
 
     def _advice(
         self, event: MemoryEvent, at: int, in_one_group: bool, in_iterations: bool, tail: str

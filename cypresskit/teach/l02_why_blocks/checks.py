@@ -102,7 +102,8 @@ def mistakes_in_ceiling(b, p, r, s):
         "a block's b * b multiply-adds take 2 b words, so b flops come from a word.": (
             min(p, r * b * b / s)
         ),
-        "W = 1/b: a multiplication and an addition count as two flops.": min(p, 2 * fed),
+        "W = 1/b counts both flops already, the multiplication and the addition: this is twice too"
+        " much.": min(p, 2 * fed),
     }
 
 

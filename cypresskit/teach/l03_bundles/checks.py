@@ -162,6 +162,45 @@ def mistakes_in_least(p, s, d):
         "a double multiply-add takes four slots.": max(-(-(p + s + d) // 5), s, d),
         "slots are shared: plain operations fit beside the others.": -(-p // 5) + s + d,
         "a double leaves t free: a scalar operation fits there.": max(bundles, s + d),
+        "a double leaves t free: a scalar operation fits there. And count all slots together.": (
+            max(-(-p // 5), s + d)
+        ),
+        "these are three limits, not three parts: take the largest, and add no doubles to it.": (
+            max(bundles, s) + d
+        ),
+        "these are three limits, not three parts: take the largest, and add nothing to it.": (
+            bundles + max(s, d)
+        ),
+        "all slots together have scalar operations and doubles in them: take the largest of the"
+        " three limits, not their sum.": bundles + s + d,
+        "a scalar operation takes one of these slots, too; that each needs a t is a limit of its"
+        " own.": -(-(p + 4 * d) // 5) + s,
+        "a double takes four of these slots; that no two fit in a bundle is a limit of its own.": (
+            -(-(p + s) // 5) + d
+        ),
+        "a double takes four slots of one bundle, not four bundles.": max(bundles, s, 4 * d),
+        "a double takes four slots of one bundle, not four bundles. Count all slots together.": (
+            max(-(-p // 5), s, 4 * d)
+        ),
+        "a bundle has five slots. And all slots together are only one limit: what about t, and"
+        " doubles?": -(-slots // 4),
+        "a bundle has five slots: t takes plain operations, too. And count all slots together.": (
+            max(-(-p // 4), s, d)
+        ),
+        "a bundle has five slots: t takes plain operations, too. And scalar ones take a slot.": (
+            max(-(-(p + 4 * d) // 4), s, d)
+        ),
+        "the largest of the three limits decides, not the smallest.": min(bundles, s, d),
+        "a scalar operation takes a slot, too. And no two doubles fit into a bundle.": (
+            max(-(-(p + 4 * d) // 5), s)
+        ),
+        "a double takes four slots. And each scalar operation needs a t: a bundle has one.": (
+            max(-(-(p + s) // 5), d)
+        ),
+        "one too many: the largest of the three limits is enough.": max(bundles, s, d) + 1,
+        "one too many: no scalar operation, and no double, needs a bundle more.": (
+            max(bundles, max(s, d) + 1)
+        ),
     }
 
 

@@ -59,6 +59,30 @@ def two_kernels() -> Table:
         "these are the clocks of an iteration: how many times does `compute` go into them?": c + w,
         "the engine is busy while a wavefront computes: how many times does `compute`, not `wait`,"
         " go into an iteration?": -(-(c + w) // w) if w else 0,
+        "the others fill all of the wait: don't take `compute` from it. Count this one, too.": (
+            (w - c) / c
+        ),
+        "the others fill all of the wait, not `wait - compute`. Count the waiting one, too.": (
+            -(-(w - c) // c)
+        ),
+        "a wavefront computes for `compute` clocks of an iteration, not for twice as many.": (
+            -(-(c + w) // (2 * c))
+        ),
+        "inverted: how many times does `compute` go into an iteration?": c / (c + w),
+        "inverted: how many times does `compute` go into the wait? And count the waiting one.": (
+            -(-c // w) if w else 1
+        ),
+        "two less would do.": -(-w // c) + 3,
+        "count the waiting wavefront as well: the others fill its wait.": max(1, -(-w // c)),
+        "count the waiting wavefront as well, and round up.": max(1, w // c),
+        "count the waiting wavefront as well, and round up, not to the nearest.": (
+            max(1, round(w / c))
+        ),
+        "the waiting wavefront counts once; the others fill its wait once, too.": -(-w // c) * 2,
+        "`%` gives what is left over: how many times does `compute` go into an iteration?": w % c,
+        "these are clocks: how many times does `compute` go into an iteration?": w - c,
+        "divide: how many times does `compute` go into an iteration?": c * w,
+        "divide, don't multiply: how many times does `compute` go into an iteration?": (c + w) * c,
     },
     "while one wavefront waits, others compute: how many fill that time? Count the waiting one,"
     " too.",

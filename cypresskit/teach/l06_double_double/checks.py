@@ -169,10 +169,17 @@ def check_two_sum(two_sum_of: Answer) -> Verdict:
                     "this is right where |a| is the larger one. If |b| is larger, a loses digits"
                     " as well: add what b lost and what a lost."
                 )
+            elif all(is_right(sorted(case, key=abs)) for case in cases):
+                hint = (
+                    "this is right where |b| is the larger one. If |a| is larger, b loses digits"
+                    " as well: add what a lost and what b lost."
+                )
             elif all(is_right([*map(abs, case)]) for case in cases):
                 hint = "this is right for positive numbers: -1e17 is larger in size than 3."
             elif e == -lost and not all(e == -lost for _, e, lost in map(called, *zip(*cases))):
                 hint = "check the sign of one part: what b lost and what a lost are both added."
+            elif e in (a - (a + b - a), b - (a + b - b)):
+                hint = "s - a is the part of b that is in s: take it from b, and s - b from a."
             message = f"two_sum_of({a!r}, {b!r}) gives e = {e!r}; the sum lost {lost!r}."
             return Verdict(False, message, hint)
     return Verdict(

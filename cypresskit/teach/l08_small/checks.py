@@ -138,6 +138,9 @@ def useful(m: int, n: int, t: int) -> float:
 def mistakes_in_waste(m, n, t):
     """Return what each mistake gives."""
     share = useful(m, n, t)
+    down, right = -(-m // t), -(-n // t)  # tiles
+    rows, columns = down * t, right * t
+    more_rows, more_columns = rows - m, columns - n
     return {
         "a share is between 0 and 1. This is in percent.": 100 * (1 - share),
         "this is the share of useful arithmetic. Return the wasted share.": share,
@@ -153,6 +156,40 @@ def mistakes_in_waste(m, n, t):
         "`%` gives what is beyond the last whole tile, not the zeros that fill one up.": (
             (m % t) * (n % t) / (m * n)
         ),
+        "this is the corner where rows and columns are padded: what about the rest of them?": (
+            more_rows * more_columns / (rows * columns)
+        ),
+        "the corner is missing where rows and columns are padded.": (
+            (more_rows * n + more_columns * m) / (rows * columns)
+        ),
+        "these are the elements of the padding: which share of all are they?": (
+            rows * columns - m * n
+        ),
+        "these are all elements that are computed: which share of them is padding?": rows * columns,
+        "a tile has tile * tile elements: count elements, not tiles.": 1 - m * n / (down * right),
+        "a tile has tile * tile elements.": 1 - m * n / (down * right * t),
+        "m and n are rounded up to whole tiles: one tile has t * t elements.": 1 - m * n / (t * t),
+        "multiply rows and columns, don't add them.": 1 - (m + n) / (rows + columns),
+        "pad up to the next multiple of the tile, not by a whole tile.": (
+            1 - m * n / ((m + t) * (n + t))
+        ),
+        "a part of a tile is computed as a whole one: round up, not down.": (
+            1 - m * n / ((m // t) * (n // t) * t * t) if min(m, n) >= t else 1
+        ),
+        "a part of a tile is computed as a whole one: round up. And compare with all that is"
+        " computed.": 1 - (m // t) * (n // t) * t * t / (m * n),
+        "m and n are computed whole: what is beyond the last whole tile isn't wasted.": (
+            1 - (m // t) * (n // t) * t * t / (rows * columns)
+        ),
+        "round up to whole tiles, not to the nearest.": (
+            1 - m * n / (round(m / t) * round(n / t) * t * t) if round(n / t) * round(m / t) else 1
+        ),
+        "C is padded to a square here: pad m and n, each to its own multiple.": (
+            1 - m * n / max(rows, columns) ** 2
+        ),
+        "pad m too, not n alone.": 1 - useful(t, n, t),
+        "the sign: waste is 1 less the useful share.": share - 1,
+        "this is how many times as much is computed: which share of it is wasted?": 1 / share,
     }
 
 

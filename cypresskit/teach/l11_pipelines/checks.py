@@ -140,6 +140,36 @@ def measured_table(machine: Machine) -> Table:
         "the first unit has to go through all stages before it comes out.": max(s) * u,
         "only the units after the first come out at the slowest stage's pace.": sum(s) + u * max(s),
         "not the mean: the slowest stage sets the pace.": sum(s) + (u - 1) * sum(s) / len(s),
+        "the slowest stage sets the pace, not the fastest.": sum(s) + (u - 1) * min(s),
+        "the slowest stage sets the pace, not the last.": sum(s) + (u - 1) * s[-1],
+        "the slowest stage sets the pace, not the first.": sum(s) + (u - 1) * s[0],
+        "exchanged: the first unit takes the sum of all stages, each further one the slowest.": (
+            max(s) + (u - 1) * sum(s)
+        ),
+        "exchanged: only the first unit takes the sum of all stages.": sum(s) * (u - 1) + max(s),
+        "a unit stays in a stage only for that stage's own time, not for the slowest one's.": (
+            max(s) * (u + len(s) - 1)
+        ),
+        "the first unit has to go through all stages; then come u - 1 others.": max(s) * (u - 1),
+        "one unit too many: u - 1 come out after the first.": sum(s) + (u + 1) * max(s),
+        "one unit too few: u - 1 come out after the first.": sum(s) + (u - 2) * max(s),
+        "the slowest stage has the first unit, too: it is in the sum.": (
+            sum(s) - max(s) + (u - 1) * max(s)
+        ),
+        "the first unit goes through all stages, not only the fastest, and then u - 1 others come"
+        " out.": u * max(s) + min(s),
+        "the first unit goes through all stages, not only the first, and then u - 1 others come"
+        " out.": u * max(s) + s[0],
+        "stages aren't equally long: the slowest sets the pace, and the first unit goes through"
+        " all.": sum(s) * u / len(s),
+        "this is the slowest stage for each unit in each stage: stages work at once.": (
+            len(s) * max(s) * u
+        ),
+        "both count: the sum for the first unit, and the slowest stage for each further one.": (
+            max(sum(s), u * max(s))
+        ),
+        "all stages but the slowest work beside it: only the slowest one's time is left of a"
+        " further unit.": sum(s) * u - (u - 1) * min(s),
     },
     "when does the first unit come out, and how long after it each further one? Draw the three rows"
     " of the lesson.",

@@ -1,0 +1,142 @@
+"""The elements of A, B and C: where C's are stored, and which products their correct sums add."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.convention import BYTES
+from cypresskit.kernels.products import Product
+from cypresskit.machine.observer import WroteEvent
+
+#: The elements are whole, from here on and below twice this: a double's high word tells all.
+LEAST = 1 << 19
+
+
+class MatrixElement(NamedTuple):
+    """An element of A, B or C as stored; ``matrix`` is its letter."""
+
+    matrix: str
+    row: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.matrix}[{self.row}, {self.column}]"
+
+
+Elements = tuple[MatrixElement, ...]
+NO_ELEMENT = MatrixElement("", 0, 0)  # stands for what is no element of a matrix
+
+
+class StoredAt(NamedTuple):
+    """Where an element of C is stored.
+
+    Attributes
+    ----------
+    number, word
+        The first word is component ``word`` of element ``number`` of ``g[]``, or of the output of
+        work-item ``number``.
+    stream
+        The output stream; None for ``g[]``.
+    """
+
+    number: int
+    word: int
+    stream: int | None
+
+    def writers(self, event: WroteEvent) -> np.ndarray:
+        """Return the work-items that write this element in an event."""
+        none = np.zeros(0, int)
+        if self.word not in event.components:
+            return none
+        if event.register.kind == "g" and self.stream is None:
+            return np.flatnonzero(event.active & (event.element == self.number))
+        to_stream = event.register.kind == "o" and event.register.index == self.stream
+        return np.array([self.number]) if to_stream and event.active[self.number] else none
+
+
+@dataclass(frozen=True, eq=False)
+class TracedElement:
+    """The element of C to trace, in a small product."""
+
+    given: Product
+    row: int
+    column: int
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.given.kernel
+
+    @cached_property
+    def words(self) -> int:
+        """Words per number of C."""
+        return BYTES[self.kernel.precision] // 4
+
+    @cached_property
+    def place(self) -> StoredAt:
+        """Where the element of C is stored."""
+        kernel = self.kernel
+        _, n, _ = kernel.convention.padded(*self.given.size)
+        if not kernel.convention.streams:
+            return StoredAt(*divmod((self.row * n + self.column) * self.words, 4), None)
+        rows, columns = kernel.block
+        stripes = kernel.convention.streams // rows
+        stripe, within = divmod(self.column % columns, columns // stripes)
+        item = self.row // rows * (n // columns) + self.column // columns
+        return StoredAt(item, within * self.words, self.row % rows * stripes + stripe)
+
+    @cached_property
+    def correct(self) -> dict[Elements, int | None]:
+        """The terms of the correct sum, each with its k: None of the old C."""
+        products = correct_products(self.kernel, self.row, self.column, self.given.size[2])
+        terms: dict[Elements, int | None] = {elements: k for k, elements in enumerate(products)}
+        return terms | ({self.old: None} if self.given.beta else {})
+
+    @property
+    def old(self) -> Elements:
+        """The term of the old C."""
+        return (MatrixElement("C", self.row, self.column),)
+
+    def name(self, elements: Elements) -> str:
+        """Return the name of a correct term."""
+        k = self.correct[elements]
+        return f"the old value of {elements[0]}" if k is None else f"term k = {k}"
+
+    def scalar(self, elements: Elements) -> tuple[str, float]:
+        """Return the name and value of the scalar that multiplies a correct term."""
+        is_old = elements == self.old
+        return ("beta", self.given.beta) if is_old else ("alpha", self.given.alpha)
+
+
+def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elements]:
+    """Return the elements whose products are the ``k`` terms of the correct C[row, column]."""
+    return [
+        (
+            MatrixElement("A", *((at, row) if kernel.trans_a else (row, at))),
+            MatrixElement("B", *((column, at) if kernel.trans_b else (at, column))),
+        )
+        for at in range(k)
+    ]
+
+
+def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElement]]:
+    """Return a product whose elements are all different, and the element of each word: of a double,
+    of its high word.
+    """
+    kind = np.dtype(np.float32 if given.kernel.precision == "single" else np.float64)
+    matrices = {"A": given.a, "B": given.b, "C": given.c}
+    count = sum(matrix.size for matrix in matrices.values())
+    numbers = np.random.default_rng(seed).choice(LEAST, count, replace=False) + float(LEAST)
+    elements: dict[int, MatrixElement] = {}
+    made = []
+    for letter, matrix in matrices.items():
+        own, numbers = np.split(numbers, [matrix.size])
+        rows, columns = np.divmod(np.arange(matrix.size), matrix.shape[-1])
+        places = map(MatrixElement, [letter] * len(own), rows.tolist(), columns.tolist())
+        words = own.astype(kind).view(np.uint32).reshape(len(own), -1)[:, -1]
+        elements |= zip(words.tolist(), places)
+        made.append(own.reshape(matrix.shape))
+    a, b, c = made
+    return replace(given, a=a, b=b, c=c), elements

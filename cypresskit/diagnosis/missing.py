@@ -1,0 +1,132 @@
+"""Why a term is missing from a sum: its factors weren't read, or not multiplied, or their product
+was lost on its way to the store.
+"""
+
+from dataclasses import replace
+from itertools import chain
+
+from cypresskit.diagnosis.elements import Elements
+from cypresskit.diagnosis.notes import Lines, Note, Values, note
+from cypresskit.diagnosis.operands import Reading, TracedRun
+from cypresskit.diagnosis.slices import Slice
+from cypresskit.diagnosis.verification import reads_old_c
+from cypresskit.il.dataflow import defines, keys, uses
+from cypresskit.il.program import LETTERS
+from cypresskit.kernels.convention import MATRICES
+
+
+def explain_missing(sliced: Slice, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
+    """Return why a correct term is missing, and its factors with the lines that read them."""
+    run = sliced.run
+    steps = (run.reads.get(element) for element in elements)
+    readings = tuple(
+        Reading(element, run.line(read[0]) if read else 0) for element, read in zip(elements, steps)
+    )
+    if made := run.products.get(elements):
+        return _lost(sliced, *made[-1]), readings
+    if elements == run.traced.old:
+        return _old_c(run), readings
+    if all(reading.line for reading in readings):
+        return _not_multiplied(run, elements), readings
+    return _unread(run, readings), readings
+
+
+def _lost(sliced: Slice, step: int, register: int, component: int) -> Note:
+    """Return where a product that was made at a step was lost."""
+    run = sliced.run
+    line, key = run.line(step), (register, component)
+    names: Values = {"register": f"r{register}.{LETTERS[component]}"}
+    for later in range(step + 1, len(run.steps)):
+        i = run.instruction(later)
+        if key in defines(i) and key not in keys(uses(run.program, i)):
+            if i.line != line:
+                return note("overwritten", line, i.line, at=1, **names)
+            multiplies = i.op.name in ("mul", "dmul")
+            return note("only multiplied" if multiplies else "overwritten next", line, **names)
+
+    store = run.line(run.store)
+    if step > run.store:
+        return note("after the store", line, store, at=1)
+    for total, zero in sliced.zeroed:
+        if zero.step > step and key == run.key(total):
+            return note("zeroed", line, run.line(zero.step), at=1, name=run.name(zero), **names)
+
+    (stored, *_) = run.operands(run.store, run.traced.place.word)
+    if run.key(stored) == key:
+        return note("not shown", line, **names)
+    writer = run.writer(stored)
+    made = [at for at in ([run.line(writer[0])] if writer else []) if at != line]
+    names |= {"name": run.name(stored), "made": [*made, ""][0], "store": store}
+    return note("elsewhere", line, *made, store, at=-1, **names)
+
+
+def _old_c(run: TracedRun) -> Note:
+    """Return why the old value of C is missing."""
+    if late := find_late_read(run):
+        return late
+    readers = [step for step in range(len(run.steps)) if _reads_c(run, step)]
+    outside = [step for step in readers if not any(run.read_words(step))]
+    if outside and not any(element.matrix == "C" for element in run.reads):
+        return note("old outside", *sorted({*map(run.line, outside)}))
+    (element,) = run.traced.old
+    own = {*map(run.line, run.reads.get(element, ()))}
+    return note("old", *sorted(own), beta=run.traced.given.beta)
+
+
+def find_late_read(run: TracedRun) -> Note | None:
+    """Return the note on a read of C that got what this work-item had stored there; or None."""
+    stored: dict[int, int] = {}  # the first step that stored each word
+    for step, record in enumerate(run.steps):
+        late = [stored[word] for word in run.read_words(step) if word in stored]
+        if late and _reads_c(run, step):
+            return note("late read", run.line(step), run.line(late[0]))
+        dest = run.instruction(step).dest
+        if dest and dest.register.kind == "g":
+            stored = dict.fromkeys(filter(None, record.words.values()), step) | stored
+    return None
+
+
+def _reads_c(run: TracedRun, step: int) -> bool:
+    return reads_old_c(run.traced.kernel, run.instruction(step))
+
+
+def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
+    """Return why two factors that were read weren't multiplied with each other."""
+    for element, other in (elements, elements[::-1]):
+        for step, _, c in run.products.get((element,), ())[-1:]:
+            factors = run.operands(step, c)
+            if factors[2:]:  # it adds the product
+                number = next(filter(lambda it: it is not None, map(run.number, factors)))
+                names: Values = {"element": element, "number": number, "other": other}
+                return note("by number", run.line(step), **names)
+    lines = dict.fromkeys(run.line(run.reads[element][0]) for element in elements)
+    return Note("not multiplied", 0, (*lines,))
+
+
+def _unread(run: TracedRun, readings: tuple[Reading, ...]) -> Note:
+    """Return which factor wasn't read, and what reads others of its matrix."""
+    absent = next(reading.element for reading in readings if not reading.line)
+    alike = (e for terms in run.traced.correct for e in terms if e.matrix == absent.matrix)
+    reads = [*chain.from_iterable(run.reads.get(element, ()) for element in alike)]
+    if not reads:  # none of this sum
+        reads = [at[0] for e, at in run.reads.items() if e.matrix == absent.matrix]
+    names: Values = {"element": absent, "matrix": absent.matrix}
+    if not reads and (branch := _skips(run, absent.matrix)):
+        return replace(branch, values=names | branch.values)
+    return note("unread", *sorted({*map(run.line, reads)}), at=-1, **names)
+
+
+def _skips(run: TracedRun, matrix: str) -> Note | None:
+    """Return the note on a branch that skips all fetches of a matrix; None if one of them ran."""
+    ran = [run.instruction(step) for step in range(len(run.steps))]
+    fetches = (i for i in run.program.body if i.op.kind == "fetch")
+    lines = {i.line for i in fetches if MATRICES.get(i.controls.resource) == matrix}
+    skipped = Lines(sorted(lines - {i.line for i in ran}))
+    branches = [n for n, i in enumerate(ran) if i.op.flow and skipped and i.line < skipped[0]]
+    if not branches or len(skipped) < len(lines):
+        return None
+    last = max(branches, key=lambda step: (ran[step].line, step))
+    tested = keys(uses(run.program, ran[last]))
+    writers = [run.recorded.last_writer(key, last) for key in tested]
+    sets = [ran[step].line for step in writers if step is not None]
+    return note("skipped", ran[last].line, *sets[:1], skipped=skipped)

@@ -1,0 +1,225 @@
+"""Which element of a matrix each operand of a work-item's steps holds, and where it was read.
+
+The kernel runs on matrices whose elements are all different, so a word that is one of these numbers
+is that element, wherever it stands. A second run has other numbers. A word that is the same in both
+comes from no matrix: it is a number, such as alpha, or a rounding error, which is 0 here.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.diagnosis.elements import (
+    NO_ELEMENT,
+    Elements,
+    MatrixElement,
+    TracedElement,
+    numbered,
+)
+from cypresskit.diagnosis.recorded import StepRecorder
+from cypresskit.il import Source
+from cypresskit.il.dataflow import Key, defines, read_positions
+from cypresskit.il.program import LETTERS
+from cypresskit.machine import KernelError
+
+PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp4"}
+Node = tuple[int, int]  # a step, and a component of its result
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A factor of a term: an element that was read.
+
+    Attributes
+    ----------
+    element
+        The element.
+    line, step
+        The line that read it from memory or the LDS, and its step; 0 and -1 if none did.
+    """
+
+    element: MatrixElement
+    line: int = 0
+    step: int = -1
+
+    def __str__(self) -> str:
+        return f"{self.element}"
+
+
+class ReadWord(NamedTuple):
+    """A source of a step, by its number, at one position: of a double, that of the high word."""
+
+    step: int
+    n: int
+    position: int
+
+
+class TracedRun:
+    """What the work-item did that stored an element of C, on two products of different numbers.
+
+    Attributes
+    ----------
+    store
+        The step that stored the element.
+    steps
+        What each step read and wrote, in the first product.
+    is_decided
+        Whether it took the same steps in both: else its branches depend on the elements.
+    """
+
+    def __init__(self, traced: TracedElement, item: int) -> None:
+        self.traced = traced
+        self.program = traced.kernel.program
+        (first, self.elements), (second, _) = (numbered(traced.given, seed) for seed in (1, 2))
+        runs = [StepRecorder(item, traced.place) for _ in range(2)]
+        for given, run in zip((first, second), runs):
+            # A failure is after the store: ``verify`` has reported any before it
+            with suppress(KernelError):
+                given.run(observers=[run])
+        self.recorded, other = runs
+        self.steps, self.other_steps = self.recorded.steps, other.steps
+        self.store = self.recorded.store
+        self.instruction = self.recorded.instruction
+        self.is_decided = [step.at for step in self.steps] == [step.at for step in self.other_steps]
+
+    def line(self, step: int) -> int:
+        """Return the line of a step."""
+        return self.instruction(step).line
+
+    # What operands hold
+
+    def words(self, at: ReadWord) -> tuple[int, int]:
+        """Return what an operand reads, without its modifiers, in both runs."""
+        one, other = (
+            steps[at.step].sources[at.n][at.position] for steps in (self.steps, self.other_steps)
+        )
+        return one, other
+
+    def element(self, at: ReadWord) -> MatrixElement:
+        """Return the element that an operand reads, or ``NO_ELEMENT``."""
+        return self.elements.get(self.words(at)[0], NO_ELEMENT)
+
+    def number(self, at: ReadWord) -> float | None:
+        """Return the number that an operand reads if it is from no matrix, else None."""
+        first, second = self.words(at)
+        if first != second:
+            return None
+        value = float(np.uint32(first).view(np.float32))
+        letter = self.instruction(at.step).op.sources[at.n]
+        if letter == "d" or (letter == "b" and self.traced.words > 1):
+            low = self.steps[at.step].sources[at.n][at.position - 1]
+            value = float(np.array([low, first], np.uint32).view(np.float64)[0])
+        return value * self.sign(at)
+
+    def sign(self, at: ReadWord) -> float:
+        """Return 1, or -1 for an operand that is negated."""
+        return -1.0 if self.source(at).negated else 1.0
+
+    # Where operands come from
+
+    def operands(self, step: int, c: int) -> list[ReadWord]:
+        """Return the operands from which component ``c`` of a step's result is computed; of a dot
+        product, those of its first position.
+        """
+        i = self.instruction(step)
+        found = []
+        for n in self.steps[step].sources:
+            read = read_positions(self.program, i, n)
+            wide = i.op.sources[n] == "d"
+            position = 1 if wide else 0 if read == (0,) or i.op.across else c
+            found.append(ReadWord(step, n, position))
+        return found
+
+    def source(self, at: ReadWord) -> Source:
+        """Return an operand as it is written."""
+        return self.instruction(at.step).sources[at.n]
+
+    def key(self, at: ReadWord) -> Key | None:
+        """Return the component of a register that an operand reads; None if it reads none."""
+        source = self.source(at)
+        letter = source.swizzle[at.position]
+        if letter not in LETTERS or source.register.kind != "r":
+            return None
+        return source.register.index, LETTERS.index(letter)
+
+    def name(self, at: ReadWord) -> str:
+        """Return the name of what an operand reads, such as ``r5.x``."""
+        source = self.source(at)
+        return f"{source.register}.{source.swizzle[at.position]}"
+
+    def writer(self, at: ReadWord) -> Node | None:
+        """Return what wrote the word of a register that an operand reads; None if nothing did."""
+        key = self.key(at)
+        step = self.recorded.last_writer(key, at.step) if key else None
+        return None if key is None or step is None else (step, key[1])
+
+    def reading(self, at: ReadWord) -> Reading:
+        """Return where the element of an operand was read."""
+        element, step = self.element(at), at.step
+        while node := self.writer(at):
+            step = node[0]
+            moved = [each for each in self.operands(*node) if self.element(each) == element]
+            if not moved or self.instruction(step).op.kind in ("fetch", "lds"):
+                break
+            (at, *_) = moved
+        return Reading(element, self.line(step), step)
+
+    # What was read and multiplied
+
+    def read_words(self, step: int) -> list[int]:
+        """Return the words that a step reads from a texture, ``g[]`` or the LDS."""
+        i, record = self.instruction(step), self.steps[step]
+        words = [*record.words.values()] if i.op.kind in ("fetch", "lds") else []
+        for n, source in record.sources.items():
+            words += source if i.sources[n].register.kind == "g" else []
+        return words
+
+    @cached_property
+    def reads(self) -> dict[MatrixElement, list[int]]:
+        """The steps that read each element, from a texture, ``g[]`` or the LDS."""
+        found: dict[MatrixElement, list[int]] = defaultdict(list)
+        for step in range(len(self.steps)):
+            for element in map(self.elements.get, self.read_words(step)):
+                if element:
+                    found[element].append(step)
+        return found
+
+    def holds(self, element: MatrixElement, step: int) -> bool:
+        """Return whether an element is in a register before a step."""
+        words = (
+            self.steps[steps[before - 1]].words.get(c, 0)
+            for (_, c), steps in self.recorded.writers.items()
+            if (before := bisect_left(steps, step))
+        )
+        return element in map(self.elements.get, words)
+
+    @cached_property
+    def products(self) -> dict[Elements, list[tuple[int, int, int]]]:
+        """The steps that multiplied elements, or one by a number: step, register, component."""
+        found: dict[Elements, list[tuple[int, int, int]]] = defaultdict(list)
+        for step in range(len(self.steps)):
+            i = self.instruction(step)
+            if i.opcode not in PRODUCTS or i.op.across:
+                continue
+            for register, c in defines(i):
+                factors = self.operands(step, c)[:2]
+                elements = [self.element(at) for at in factors if self.number(at) is None]
+                if NO_ELEMENT not in elements:
+                    found[tuple(sorted(elements))].append((step, register, c))
+        return found
+
+    @cached_property
+    def leads(self) -> frozenset[int]:
+        """The lines that lead to the stored number, with the tests of loops and branches, and all
+        that is stored in the LDS.
+        """
+        ops = [self.instruction(step).op for step in range(len(self.steps))]
+        begun = [self.store, *(n for n, op in enumerate(ops) if op.flow or op.kind == "lds")]
+        ran = {*map(self.line, range(len(self.steps)))}
+        others = {i.line for i in self.program.body} - ran if self.program.lds else set()
+        return frozenset(map(self.line, self.recorded.origins(begun))) | others

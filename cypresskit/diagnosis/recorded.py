@@ -1,0 +1,113 @@
+"""Record what a work-item does: the words that each step reads and writes, and their writers."""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from cypresskit.diagnosis.elements import StoredAt
+from cypresskit.il import Instruction
+from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
+from cypresskit.machine.launch import Launch
+from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
+
+LDS: Key = (-1, 0)  # stands for all of it among the components of registers
+
+
+class StoreRecorder(Observer):
+    """Records the last store to ``place``: ``writer`` is (instruction, work-item); and the
+    ``shape`` of the launch.
+    """
+
+    def __init__(self, place: StoredAt) -> None:
+        self.place = place
+        self.writer: tuple[int, int] | None = None
+
+    def start(self, launch: Launch) -> None:
+        self.shape = launch.shape
+
+    def wrote(self, event: WroteEvent) -> None:
+        items = self.place.writers(event)
+        if len(items):
+            self.writer = event.at, int(items[-1])
+
+
+class RecordedStep(NamedTuple):
+    """What an instruction did.
+
+    Attributes
+    ----------
+    at
+        The instruction.
+    sources
+        The words of each source, without modifiers, at its four positions; none for addresses.
+    words
+        What it wrote, by component.
+    """
+
+    at: int
+    sources: dict[int, list[int]]
+    words: dict[int, int]
+
+
+class StepRecorder(Observer):
+    """Records the steps of a work-item, and in ``writers`` those that write each component of a
+    register; ``store`` is the last in which it stores ``place``.
+    """
+
+    def __init__(self, item: int, place: StoredAt) -> None:
+        self.item, self.place = item, place
+        self.store = -1
+        self.steps: list[RecordedStep] = []
+        self.writers: dict[Key, list[int]] = defaultdict(list)
+
+    def start(self, launch: Launch) -> None:
+        self.program = launch.program
+
+    def step(self, event: StepEvent) -> None:
+        if event.active[self.item]:
+            i = event.instruction
+            for key in (*defines(i), *[LDS] * i.op.store):
+                self.writers[key].append(len(self.steps))
+            sources = {
+                n: self._words(event.rows(source, source.swizzle), 4, event.active)
+                for n, source in enumerate(i.sources)
+                if not is_address(i, n)
+            }
+            self.steps.append(RecordedStep(event.at, sources, {}))
+
+    def wrote(self, event: WroteEvent) -> None:
+        if self.item in self.place.writers(event):
+            self.store = len(self.steps) - 1
+        if event.active[self.item]:
+            rows = event.rows.astype(np.uint32)
+            words = self._words(rows, len(event.components), event.active)
+            self.steps[-1].words.update(zip(event.components, words))
+
+    def _words(self, rows: np.ndarray, count: int, active: np.ndarray) -> list[int]:
+        """Return the work-item's words of an event."""
+        return np.broadcast_to(rows, (count, len(active)))[:, self.item].tolist()
+
+    def instruction(self, step: int) -> Instruction:
+        return self.program.body[self.steps[step].at]
+
+    def last_writer(self, key: Key, step: int) -> int | None:
+        """Return the step that wrote a component of a register last before a step, or None."""
+        before = bisect_left(self.writers[key], step)
+        return self.writers[key][before - 1] if before else None
+
+    def origins(self, steps: Iterable[int]) -> set[int]:
+        """Return these steps, and all whose results lead to what they use."""
+        found = {*steps}
+        left = [*found]
+        while left:
+            at = left.pop()
+            i = self.instruction(at)
+            loaded = [LDS] * (i.op.kind == "lds" and not i.op.store)
+            written = {self.last_writer(key, at) for key in (*keys(uses(self.program, i)), *loaded)}
+            new = {step for step in written if step is not None} - found
+            found |= new
+            left += new
+        return found
