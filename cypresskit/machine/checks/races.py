@@ -179,11 +179,13 @@ class RaceCheck(Check):
         lost: tuple[int, ...] = ()
         if together:
             lost = self._lost_bits(event)
-            why = "give each work-item a place of its own"
+            advice = (
+                "Both store to one place in the same instruction: give each work-item a place of"
+                " its own."
+            )
             if lost:
                 bits = f"{plural('bit', len(lost))} {ranged(lost)}"
-                why = f"its address doesn't depend on {bits} of the work-item's number"
-            advice = f"Both store to one place in the same instruction: {why}."
+                advice += f" The address doesn't depend on {bits} of the work-item's number."
         name = self.launch.shape.item_name(other)
         does = f"{'writes' if event.store else 'reads'} {element}; {name} {verb} it"
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
@@ -209,9 +211,10 @@ class RaceCheck(Check):
         number = items % self.group_size
         lost = []
         for bit in range((self.group_size - 1).bit_length()):
-            both = (number ^ 1 << bit < self.group_size) & event.active[items ^ 1 << bit]
-            other = event.element[items ^ 1 << bit]
-            if both.any() and (event.element[items] == other)[both].all():
+            twin = number ^ 1 << bit
+            other = np.where(twin < self.group_size, items - number + twin, items)
+            pairs = (other != items) & event.active[other]
+            if pairs.any() and (event.element[items] == event.element[other])[pairs].all():
                 lost.append(bit)
         return tuple(lost)
 
