@@ -1,6 +1,7 @@
 """gemm has the meaning that BLAS gives it, on data where a wrong index shows."""
 
 import itertools
+import sys
 import warnings
 from fractions import Fraction
 
@@ -10,6 +11,8 @@ from conftest import SIX
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs
+from cypresskit.teach.l01_register_block.checks import small_run
+from cypresskit.teach.l12_contest import checks as contest
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
@@ -157,6 +160,27 @@ def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
     assert issued <= limit
     if k >= 1024:
         assert limit <= 100 * issued
+
+
+ONE = np.ones((8, 8), np.float32)
+LAUNCHING = {
+    "gemm": lambda: ck.gemm(ONE, ONE),
+    "gemm out of core": lambda: ck.host.gemm_out_of_core(ONE.astype(float), ONE.astype(float)),
+    "verify": lambda: ck.verify("sgemm_tn", size=32),
+    "trace": lambda: ck.trace_element("sgemm_tn"),
+    "recording": small_run,
+    "picture": lambda: ck.draw.register_block("sgemm_tn"),
+    "contest": lambda: contest._compare_product(
+        ck.kernels["sgemm_tn"], (8, 8, 8), alpha=1.0, beta=0.0, seed=1
+    ),
+}
+
+
+@pytest.mark.parametrize("launching", LAUNCHING)
+def test_every_launch_of_a_kernel_has_the_kernels_limit(launching, monkeypatch):
+    """Not that of any program, with which the longest products would end."""
+    monkeypatch.setattr(sys.modules["cypresskit.machine.launch"], "MAX_INSTRUCTIONS", 1)
+    assert "has not ended" not in str(LAUNCHING[launching]())
 
 
 def long_product(kernel: ck.Kernel, k: int) -> None:

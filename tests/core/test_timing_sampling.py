@@ -50,6 +50,15 @@ def test_rounds_whose_pace_changes_are_not_steady(late):
     assert extended(starts).error > CONVERGED_ERROR
 
 
+@pytest.mark.parametrize("seed", seeds(2))
+def test_rounds_that_are_left_out_take_the_mean_of_the_last_two_thirds(seed):
+    """Of six rounds, and fourteen that are left out."""
+    paces = np.random.default_rng(seed).uniform(1000, 2000, 6)
+    result = extended(np.repeat(np.cumsum(paces), 20))
+    left_out = result.clocks - result.use.clocks[-1]
+    assert left_out == pytest.approx(14 * paces[2:].mean())
+
+
 @pytest.mark.parametrize("seed", seeds(4))
 def test_the_work_asked_for_is_what_the_engine_does(seed):
     """To the last clock, for any launch of groups that is simulated whole."""

@@ -597,12 +597,13 @@ def test_an_unsent_text_is_acknowledged_only_where_it_is_written(seed, tmp_path,
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive", "dgemm_nn"])
 def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
-    """However fast it is, and with whatever spaces."""
+    """However fast it is, and with whatever spaces. Nor does an incorrect one."""
     edits, given = Edits(tmp_path / ".my.il.history.json"), ck.kernels[name].text
     mine = Edit(0, given + "\nmov r99, r98", right=True, gflops=1.0, n=64)
     for text in (given, given.replace("\n", "\n\n  ")):
         edits.add(mine)
         edits.add(Edit(0, text, right=True, gflops=2.0, n=64))
+        edits.add(Edit(0, "incorrect", right=False, gflops=3.0, n=64))
         assert edits.fastest(64).text == mine.text
 
 
