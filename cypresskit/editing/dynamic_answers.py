@@ -45,7 +45,7 @@ HELP = {
     "L2": "Fewer L1 misses would help.",
     "DRAM rows": "More accesses to rows of memory that are already open would help.",
     "DRAM channel": "Accesses that are spread over the channels of the memory would help.",
-    "DRAM": "Reading fewer bytes from memory would help.",
+    "DRAM": "Reading and writing fewer bytes of memory would help.",
     "latency": "More wavefronts would help if they fill the last round; so would longer clauses,"
     " with fewer waits between them.",
     "too few wavefronts": "More wavefronts would fill the chip; so would more independent work in"
@@ -224,6 +224,10 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     """
     advice = next(advice for start, advice in HELP.items() if bound.startswith(start))
     code = compile(kernel.program)
+    stores = sorted({control.store.line for control in code.main_loop if control.store})
+    if stores and bound.startswith("DRAM"):
+        advice = f"{named_lines(stores, 'store').capitalize()} in each iteration: perhaps once"
+        advice += " after the loop would do."
     bundles = [bundle for control in code.main_loop for bundle in control.bundles]
     fetches = sum(len(control.fetches) for control in code.main_loop)
     products = sum(bundle.products for bundle in bundles)

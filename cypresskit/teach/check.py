@@ -15,6 +15,7 @@ size can't be.
 import random
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,6 +29,7 @@ from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
 from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.plain import Items, decode, encode, is_below_limit
 from cypresskit.isolated.serving import error_text
+from cypresskit.session import is_watched
 from cypresskit.teach import bindings
 from cypresskit.teach.answer_source import (
     AnswerSource,
@@ -46,6 +48,7 @@ NEEDED_CELLS_HINT = (
 )
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP_HINT = "what changes from one iteration of the loop to the next, and what ends it?"
+PATIENCE = 3.0  # seconds without a word from a check
 MAX_CHARACTERS = 4_000  # of a verdict
 #: What errors mean, by a part of their text.
 MEANINGS = {
@@ -85,6 +88,19 @@ def use_seed(seed: str) -> Iterator[None]:
         yield
     finally:
         _seed.pop()
+
+
+@contextmanager
+def announce_if_slow(text: str) -> Iterator[None]:
+    """Print what is known so far, and what is still being done, once it has taken some seconds."""
+    timer = threading.Timer(PATIENCE, print, (text,), {"file": sys.stderr, "flush": True})
+    with suppress(RuntimeError):  # a browser has no threads
+        if is_watched():
+            timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def make_generator(*parts: object) -> random.Random:

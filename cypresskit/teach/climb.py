@@ -19,7 +19,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.machine.checks import Finding
-from cypresskit.teach.check import Verdict, exercise, require
+from cypresskit.teach.check import Verdict, announce_if_slow, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
 from cypresskit.timing import simulate
 
@@ -98,7 +98,8 @@ def _judged(
     if not seen.right:
         return explain_wrong_product(seen, step.starter)
     mine = seen.kernel
-    report = simulate(mine, step.n)
+    with announce_if_slow(f"C is correct. Its speed at N = {step.n} is still being simulated ..."):
+        report = simulate(mine, step.n)
     gflops = report.gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:

@@ -327,6 +327,17 @@ def test_a_hint_that_counts_our_solution_counts_it():
     assert hints
 
 
+def test_where_memory_limits_a_loop_that_stores_its_stores_are_named():
+    given = reference_kernel("four_outputs_tn").text
+    rows = re.findall(r"mov o\d, .*\n", given)
+    text = given.replace("".join(rows), "").replace("endloop\n", f"{''.join(rows)}endloop\n")
+    first = text.splitlines().index(rows[0].strip()) + 1
+    named = f"Lines {first} to {first + len(rows) - 1} store in each iteration"
+    mine = ck.load_kernel(text, like=reference_kernel("four_outputs_tn"))
+    assert named in dynamic_answers.what_helps("DRAM", mine)
+    assert "store in each" not in dynamic_answers.what_helps("texture", mine)
+
+
 def test_a_block_that_shares_its_fetches_is_not_compared_with_one_that_doesnt():
     words = dynamic_answers.what_helps("ALU", ck.kernels["sgemm_64x64_lds"])
     assert "256 products with 9 fetches" in words

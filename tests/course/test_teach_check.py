@@ -315,3 +315,16 @@ def test_only_an_argument_error_is_the_students(error, is_students):
     )
     assert verdict.is_broken == (not is_students) and not verdict.right
     assert "a size" in verdict.message or not is_students
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_check_that_takes_long_says_what_it_still_does_to_who_watches(
+    watched, monkeypatch, capsys
+):
+    monkeypatch.setattr(shell, "PATIENCE", 0.0)
+    monkeypatch.setattr(shell, "is_watched", lambda: watched)
+    with shell.announce_if_slow("C is correct."):
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer):
+                thread.join()
+    assert capsys.readouterr().err == "C is correct.\n" * watched
