@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup
 from sphinx.cmd.build import build_main
 
-from tools import bench_page, climb_page, workbook
+from tools import bench_page, climb_page, questions_page, workbook
 
 ROOT = Path(__file__).parent.parent
 #: The most bytes of each folder that runs Python, and of all other pages ("").
@@ -85,6 +85,8 @@ def build(site: Path, solutions: bool = False, launches: bool = False) -> None:
             options += ["-t", "solutions"]
         if build_main([*options, "-d", str(Path(folder, "trees")), str(ROOT), str(fresh)]):
             raise SystemExit("the site has faults: see above")
+        if solutions:
+            questions_page.write(fresh / "docs/slides.html")
         climb_page.write(fresh, public_address("Homepage"), public_address("Source"))
         shutil.rmtree(site, ignore_errors=True)
         shutil.move(fresh, site)

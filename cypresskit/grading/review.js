@@ -2,6 +2,8 @@
 // rows of the table that it will be in, until that has them: so it survives a reload, a closed tab
 // and a new page, and another tab shows it.
 
+export {} // a module: its names are its own
+
 /** @typedef {{id: string, student: string, seen: string}} Person seen: a key of what was read */
 
 const FOLDER = `${location.pathname} ` // begins what belongs to this folder of grades
