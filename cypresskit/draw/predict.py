@@ -131,14 +131,14 @@ class Prediction:
 def read_number(text: str, unit: str) -> float | None:
     """Return the number in a text as people write it, with words around it, or None.
 
-    1,3 and 0,125 are decimals, 1 000 and 1,000 thousands, 1/70 is a fraction. A ``~`` may stand
-    before it without a space, and an ``x``, a ``%``, ``-fold`` or the ``unit`` after it. 2k, 0x10,
-    1.3.4 and 20-30 aren't numbers.
+    1,3 and 0,125 are decimals, 1 000 and 1,000 thousands, 1/70 is a fraction. A ``~`` or ``≈`` may
+    stand before it without a space, and a period, an ``x``, a ``%``, ``-fold`` or the ``unit``
+    after it. 2k, 0x10, 1.3.4 and 20-30 aren't numbers.
     """
     thousands = r"(?<![\d.,])[1-9]\d{0,2}(?:[,'\s]\d{3})+(?!\d)"
     plain = re.sub(thousands, lambda each: re.sub(r"\D", "", each[0]), text.replace("\u2212", "-"))
-    number = r"(?:\D*[\s~])?(-?\d*\.?\d+(?:e-?\d+)?)(?:\s*/\s*(\d+))?"
-    after = rf"(?:x|%|-fold|{re.escape(unit or 'x')})?(?:\s\D*)?"
+    number = r"(?:\D*[\s~≈])?([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?:\s*/\s*(\d+))?"
+    after = rf"(?:x|%|-fold|{re.escape(unit or 'x')})?\.?(?:\s\D*)?"
     match = re.fullmatch(number + after, plain.strip().replace(",", "."), re.I)
     if not match:
         return None

@@ -4,6 +4,7 @@ It is looked up in the outputs of its own notebook, in the published figures, in
 and last in ``tests/prose.toml``, which says how the others are computed, or who states them.
 """
 
+import ast
 import json
 import random
 import re
@@ -152,6 +153,28 @@ def test_what_the_table_computes_is_what_the_lesson_says(stem, phrase):
     for value, said in zip(np.atleast_1d(values), PLAIN.findall(phrase)):
         size = float(said.replace(",", ""))
         assert is_written_as(value, said) or abs(value - size) < 0.01 * size, (phrase, value)
+
+
+@pytest.mark.parametrize("stem", TABLE)
+def test_a_number_names_its_size(stem):
+    """A launch of another N than the workbook's 2048 is stated in the section of its number."""
+    (path,) = (path for path in SOURCES if path.stem == stem)
+    sections = re.split(r"\n(?=## )", path.read_text(encoding="utf-8"))
+    for phrase, expression in TABLE[stem].get("computed", {}).items():
+        words = re.compile(r"\s+".join(map(re.escape, phrase.split())))
+        for section in filter(words.search, sections):
+            stated = numbers(section.replace(",", ""))
+            assert sizes(expression) <= {*stated, 2048}, phrase
+
+
+def sizes(expression: str) -> set[int]:
+    """The sizes, above those of a block, that an expression simulates."""
+    calls = [node for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Call)]
+    calls = [call for call in calls if ast.unparse(call.func).endswith("simulate")]
+    given = [each for call in calls for each in call.args[1:2]]
+    given += [word.value for call in calls for word in call.keywords if word.arg in ("m", "n", "k")]
+    values = [each.value for each in given if isinstance(each, ast.Constant)]
+    return {value for value in values if value > 16}
 
 
 @each_lesson

@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cypresskit.teach import formula
-from cypresskit.teach.answer_source import AnswerSource
+from cypresskit.teach.answer_source import AnswerSource, find_parameters
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l01_register_block import checks as block
 from cypresskit.teach.l03_bundles import checks as bundles
@@ -96,6 +96,28 @@ def test_planted_answers_get_their_verdicts(check, step):
         (answer, False, *words) for answer, words in wrong
     ]
     assert not "".join(said_otherwise(check, *answer) for answer in planted[::step])
+
+
+#: An answer that ignores what it is given in one place, but for the first call.
+FROZEN = """
+_seen = []
+def frozen(*given):
+    _seen or _seen.append(given[{place}])
+    return {name}(*given[:{place}], _seen[0], *given[{place} + 1 :])
+"""
+
+
+@pytest.mark.parametrize(
+    "check", [check for check in CHECKS if hasattr(CHECKS[check][0][0], "__code__")]
+)
+def test_an_answer_that_ignores_a_parameter_is_refused(check):
+    """So every check of a function varies each parameter that the right one reads."""
+    source = find_function(CHECKS[check][0][0], check.__name__.removeprefix("check_"))
+    parameters = find_parameters(source.needed_cells(), source.name)
+    assert parameters
+    for place, (name, is_read) in enumerate(parameters):
+        cells = [*source.cells, FROZEN.format(place=place, name=source.name)]
+        assert not is_read or not check(AnswerSource(cells, "frozen")).right, name
 
 
 def test_every_check_has_answers():

@@ -105,8 +105,11 @@ def late_hint(mine: Kernel) -> str:
             "what is read above the loop holds its register all through it: move each read below"
             " `endloop`, beside its `mad`."
         )
-    if "if_logicalnz" in opcodes and any(n < opcodes.index("if_logicalnz") for n in reads):
-        return "move the reads into the `if_logicalnz`, each beside its `mad`."
+    if any(opcodes[:n].count("if_logicalnz") <= opcodes[:n].count("endif") for n in reads):
+        return (
+            "put each read and its `mad` into the `if_logicalnz cb0[4].x`: outside, the compiler"
+            " collects the reads."
+        )
     return (
         "how many numbers of C wait at the same time? Read two registers, add them to the block,"
         " and use the same two for the next row."

@@ -150,11 +150,12 @@ def check_product(product: Answer) -> Verdict:
     matrices.
     """
     rng = np.random.default_rng(1792)
-    for n, block in ((192, 64), (200, 64)):
+    for n, block in ((192, 64), (200, 48)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
         call = f"product(gpu, a, b, {block})"
         run = partial(product.through, run_on_card)
-        hint = f"{n} x {n} matrices: rows i.. of a times columns j.. of b are c[i.., j..]."
+        hint = f"{n} x {n} matrices: rows i.. of a times columns j.. of b are c[i.., j..]. Upload"
+        hint += " both parts, download their product, and free all three."
         c, flops, used, card = call_answer(call, run, a, b, block, CARD_BYTES, hint=hint)
         require(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
         c = call_answer(call, np.asarray, c, np.float64, hint=hint)
@@ -167,6 +168,9 @@ def check_product(product: Answer) -> Verdict:
             return Verdict(False, where + wrong[0], wrong[1])
         did = f"the card computed {len(flops)} products, {sum(flops):,} flops of {2 * n**3:,}."
         require(sum(flops) >= 2 * n**3, where + did, "multiply on the card: gpu.multiply.")
+        most, asked = max(flops), 2 * n * block**2
+        size = f"{where}a product has {most:,} flops, and a block of C only {asked:,}."
+        require(most <= asked, size, "its sides are `block`, whatever that is.")
         held = f"{where}{used:,} bytes are still in use:\n{card}"
         require(not used, held, "gpu.free what you uploaded, and the products.")
     message = (
