@@ -146,7 +146,7 @@ def seconds(lesson: Path, caches: Path) -> list[tuple[float, float]]:
 
 def processor_seconds(number: int) -> float:
     """Return the seconds of processor time of a process and its children, past and present."""
-    from psutil import NoSuchProcess, Process  # type: ignore[import-untyped]
+    from psutil import NoSuchProcess, Process
 
     process = Process(number)
     total = sum(process.cpu_times()[:4])

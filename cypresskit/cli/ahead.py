@@ -1,14 +1,16 @@
 """Run lessons ahead of their readers: what they time is then cached when a reader runs them.
 
 ``cypresskit lab`` starts ``python -m cypresskit.cli.ahead`` beside JupyterLab, with the lowest
-priority and on copies: a reader's notebooks are never touched. Binder's image, the site's workbook
-and a release run the same command when they are built. A lesson that has run before, with the same
-model, isn't run again.
+priority and on copies: a reader's notebooks are never touched. It compiles the timing engine at
+once, and runs lessons from the reader's first notebook on, unless there is one processor, or a
+battery feeds it. Binder's image, the site's workbook and a release run the same command when they
+are built. A lesson that has run before, with the same model, isn't run again.
 """
 
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cypresskit.files import result_cache
+from cypresskit.threads import processors
+from cypresskit.timing import simulate
 
 IDLE = "--idle"
 CELL_SECONDS = 1800  # on a busy computer; a cell that hangs ends
@@ -32,7 +36,7 @@ def start(lessons: Iterable[Path]) -> "Popen[bytes] | None":
     if result_cache.hash_key() is None:
         return None
     command = [sys.executable, "-m", "cypresskit.cli.ahead", IDLE, *map(str, lessons)]
-    return Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)
+    return Popen(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True)
 
 
 def run(lesson: Path, parent: int | None = None) -> None:
@@ -74,12 +78,32 @@ def run(lesson: Path, parent: int | None = None) -> None:
     result_cache.save(ran, True)
 
 
-def _put_last(kernel: int) -> None:
-    """Give the session of a kernel's process the lowest priority. Linux compares the priorities of
-    processes only within a session (``man 7 sched``: autogroups), and a kernel has its own.
+def _put_last(process: int) -> None:
+    """Give a process's session the lowest priority. Linux compares the priorities of processes only
+    within a session (``man 7 sched``: autogroups), and this process and its kernels have their own.
     """
     with suppress(OSError):  # another system, or none of its kind
-        Path(f"/proc/{kernel}/autogroup").write_text("19")
+        Path(f"/proc/{process}/autogroup").write_text("19")
+
+
+def is_welcome() -> bool:
+    """Return whether work for later may run: not on the only processor, nor on a battery."""
+    import psutil
+
+    battery = psutil.sensors_battery()
+    return processors() > 1 and (battery is None or battery.power_plugged is not False)
+
+
+def _wait_for_reader(parent: int) -> None:
+    """Return once a kernel is started. End this process with its parent."""
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    since = time.time()
+    folder = Path(jupyter_runtime_dir())
+    while not any(file.stat().st_mtime > since for file in folder.glob("kernel-*.json")):
+        time.sleep(1)
+        if parent != os.getppid():
+            sys.exit()
 
 
 def main(arguments: list[str]) -> int:
@@ -88,8 +112,14 @@ def main(arguments: list[str]) -> int:
 
     is_idle = IDLE in arguments
     parent = os.getppid() if is_idle else None
-    if is_idle and hasattr(os, "nice"):
-        os.nice(19)
+    if parent is not None:
+        if hasattr(os, "nice"):
+            os.nice(19)
+        _put_last(os.getpid())
+        simulate("sgemm_64x64_lds", 64)
+        if not is_welcome():
+            return 0
+        _wait_for_reader(parent)
     failed = 0
     for lesson in [Path(name).absolute() for name in arguments if name != IDLE]:
         try:

@@ -28,7 +28,8 @@ HIDDEN = ".jupyterlab"  # JupyterLab's layout, in that folder
     f" there are kept, with your work in them. The default FOLDER is ./{FOLDER}, or in a source"
     " checkout the checkout's; if the current folder has lessons, it is that one. Options after"
     " FOLDER are passed on to JupyterLab. In the background the lessons are run once, at the lowest"
-    " priority, so that their cells answer at once: --no-ahead turns that off, for shared servers.",
+    " priority, so that their cells answer at once. On a battery, or on a single processor, they"
+    " aren't, nor with --no-ahead: that is for shared servers.",
     {},
     "cypresskit lab my-lessons --no-browser --port 9000",
 )
@@ -45,7 +46,6 @@ def lab(args: argparse.Namespace) -> None:
             "JupyterLab isn't installed: run `pip install 'cypresskit[lab]'`"
         ) from None
     from cypresskit.cli import ahead
-    from cypresskit.timing import simulate
 
     folder, passed_on = _folder_and_options(args.options)
     runs_ahead = AHEAD not in passed_on
@@ -64,12 +64,11 @@ def lab(args: argparse.Namespace) -> None:
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     if not any("workspaces_dir" in option for option in passed_on):
         options.append(f"--LabApp.workspaces_dir={hidden_files(own / HIDDEN)}")
-    # Compile the timing engine now, instead of in a lesson
-    simulate("sgemm_64x64_lds", 64)
     where = f"Your lessons and your work are in {own}"
     print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.")
     print(where, flush=True)
-    running = ahead.start(_lessons(CHECKOUT) or _lessons(INSTALLED)) if runs_ahead else None
+    in_order = [*(_lessons(CHECKOUT) or _lessons(INSTALLED)), *_lessons(CHECKOUT / "solutions")]
+    running = ahead.start(in_order if runs_ahead else [])
     try:
         LabApp.launch_instance([*options, *passed_on])
     finally:

@@ -5,9 +5,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import nbformat
+import psutil
 import pytest
 
 import cypresskit as ck
@@ -70,7 +72,20 @@ def test_nothing_runs_ahead_where_nothing_is_cached(monkeypatch):
     assert ahead.start([]) is None
 
 
-def test_the_process_ends_with_the_one_that_started_it(tmp_path):
+@pytest.mark.parametrize(("count", "plugged"), [(1, None), (1, True), (2, False)])
+def test_no_lesson_is_run_on_one_processor_or_a_battery(tmp_path, monkeypatch, count, plugged):
+    battery = None if plugged is None else SimpleNamespace(power_plugged=plugged)
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
+    monkeypatch.setattr(ahead, "processors", lambda: count)
+    monkeypatch.setattr(ahead, "simulate", lambda *_: None)
+    monkeypatch.setattr(ahead, "_put_last", lambda _: None)
+    monkeypatch.setattr(os, "nice", lambda _: None)
+    monkeypatch.setattr(ahead, "_wait_for_reader", refused)
+    assert ahead.main([ahead.IDLE, str(lesson(tmp_path, "1 / 0"))]) == 0
+
+
+def test_the_process_begins_with_a_kernel_and_ends_with_what_started_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
     began, ended = tmp_path / "began", tmp_path / "ended"
     notebook = lesson(
         tmp_path,
@@ -78,9 +93,14 @@ def test_the_process_ends_with_the_one_that_started_it(tmp_path):
         f"while pathlib.Path({str(began)!r}).exists(): time.sleep(0.05)",
         f"pathlib.Path({str(ended)!r}).write_text('')",
     )
+    run = (  # on a busy computer, the lowest priority would get no time at all
+        "import os; from cypresskit.cli import ahead\n"
+        "os.nice = ahead._put_last = ahead.simulate = lambda *_: None\n"
+        f"ahead.main([ahead.IDLE, {str(notebook)!r}])"
+    )
     start = (
-        "from pathlib import Path; from cypresskit.cli import ahead\n"
-        f"process = ahead.start([Path({str(notebook)!r})]); print(process.pid, flush=True)\n"
+        "import subprocess, sys\n"
+        f"print(subprocess.Popen([sys.executable, '-c', {run!r}]).pid, flush=True)\n"
         "input()"
     )
     parent = subprocess.Popen(
@@ -88,6 +108,7 @@ def test_the_process_ends_with_the_one_that_started_it(tmp_path):
     )
     child = int(parent.stdout.readline())
     while not began.exists() and not _has_ended(child):
+        (tmp_path / "kernel-of-the-reader.json").touch()
         time.sleep(0.05)
 
     parent.communicate("\n")
