@@ -41,7 +41,10 @@ FIELDS = (
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )
 FORMAT = f"{zlib.crc32(FIELDS.encode()):08x}"
-ADVICE = "To play this picture, run the first cells and then this cell in a current browser."
+ADVICE = (
+    "To play this picture, run the cell with ck.draw.load() and then this cell, in a current"
+    " browser."
+)
 PAGE = Template(read_packaged("draw/page.html"))
 UNPACK = Template(read_packaged("draw/unpack.js"))
 

@@ -21,8 +21,8 @@ SCREEN_READER_ONLY = (
     "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
 )
 SAVED_NOTE = (
-    "<p><em>With a running kernel, these controls recompute the picture. This is its first"
-    " state.</em></p>"
+    "<p><em>This is the first picture. Run this cell to use the controls, also after the page was"
+    " loaded again.</em></p>"
 )
 
 

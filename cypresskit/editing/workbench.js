@@ -15,13 +15,8 @@ import {StepHead} from "./step_head.js"
 import {Texts} from "./texts.js"
 
 const DEBOUNCE_MS = 60 // without a key, before a text is sent
-const ACK_TIMEOUT = 900 // milliseconds to wait for the message that a text has arrived
 const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
-const OPENING_MS = 3000 // before a page that isn't open says why
-const UNHEARD =
-  "No answer yet: Python is running another cell, this computer is busy, or Python was restarted. " +
-  "Your text is kept. If no cell is running and this message stays, run the first cell and this " +
-  "cell again."
+const PATIENCE_MS = 3000 // before a page without an answer says why
 const RESTARTED =
   "Python was restarted: run the first cell and this cell again. Until then this page keeps your text."
 // The statements about a text: each becomes fresh with the part of its answer that has its name.
@@ -52,12 +47,13 @@ export class Workbench {
     /** @type {Bench | undefined} */
     this.bench = undefined
     const waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
-    this.silence = setTimeout(() => {
-      waiting.textContent = UNHEARD
-    }, OPENING_MS)
+    this.silence = setInterval(() => {
+      waiting.textContent = explainSilence()
+    }, PATIENCE_MS)
     const begin = (message) => {
+      clearInterval(this.silence)
+      if (message.type === "gone") waiting.textContent = RESTARTED
       if (message.type !== "state") return
-      clearTimeout(this.silence)
       waiting.remove()
       this.bench = new Bench(host, channel, message)
       this.bench.begin(message)
@@ -69,7 +65,7 @@ export class Workbench {
   }
 
   end() {
-    clearTimeout(this.silence)
+    clearInterval(this.silence)
     for (const end of this.ends) end()
     this.bench?.end()
   }
@@ -86,6 +82,7 @@ class Bench {
     this.channel = channel
     this.texts = new Texts(state)
     this.timers = {}
+    this.unheard = "" // why there was no answer, as it was noted last
     this.isClicked = false // the element of C whose terms come next
     this.isPlaced = false // the caret, in the main loop
     /** @type {number | undefined} */
@@ -261,7 +258,10 @@ class Bench {
   post(message) {
     if (message.type === "text") {
       clearTimeout(this.timers.sending)
-      this.after("silence", ACK_TIMEOUT, () => this.help.note(UNHEARD))
+      this.after("silence", PATIENCE_MS, () => {
+        this.unheard = explainSilence()
+        this.help.note(this.unheard)
+      })
       this.host.setAttribute("aria-busy", "true")
     }
     try {
@@ -286,7 +286,7 @@ class Bench {
 
   endSilence() {
     clearTimeout(this.timers.silence)
-    if (this.help.notes.textContent === UNHEARD) this.help.note("")
+    if (this.help.notes.textContent === this.unheard) this.help.note("")
   }
 
   /** Show why the text isn't in the file; "" if it is. */
@@ -439,6 +439,15 @@ class Bench {
   explain() {
     this.help.show(this.texts.answers.text)
   }
+}
+
+/** Return why there is no answer yet, as far as a page can tell, and what to do. */
+function explainSilence() {
+  const prompts = [...document.querySelectorAll(".jp-InputPrompt")]
+  if (prompts.some(({textContent}) => textContent.includes("*")))
+    return "No answer yet. Python is running a cell. Your text is kept."
+  const advice = " If this message stays, run the first cell and this cell again."
+  return `No answer yet: the computer that runs Python is busy. Your text is kept.${prompts.length ? advice : ""}`
 }
 
 /** Return a speed in at least three digits. */

@@ -1,6 +1,6 @@
 """Widgets hear Python, and are heard, on a busy page and while a cell runs."""
 
-import pytest
+from pages import hold_clock
 
 from cypresskit.editing import page_files
 
@@ -26,9 +26,9 @@ STATE = """() => tell({
 })"""
 
 
-@pytest.mark.clock
-def test_hello_is_repeated_until_it_is_answered_and_answered_once(page):
+def test_hello_is_repeated_until_it_is_answered_and_answered_once(clock, page):
     """The first one may wait behind a running cell. A second answer would outdate what is shown."""
+    hold_clock(page)
     page.evaluate(WIDGET, page_files.widget_module())
     assert page.evaluate("() => sent") == ["hello"]
     page.clock.run_for(2500)
@@ -39,6 +39,27 @@ def test_hello_is_repeated_until_it_is_answered_and_answered_once(page):
     page.clock.run_for(5000)
     assert page.evaluate("() => sent") == []
     page.evaluate("() => leave()")
+
+
+def test_a_page_without_an_answer_says_why(clock, page):
+    """Nothing for three seconds; then what is so by then."""
+    hold_clock(page)
+    page.evaluate(WIDGET, page_files.widget_module())
+    waiting = page.locator(".ckw-waiting")
+    page.clock.run_for(2900)
+    assert waiting.inner_text() == "The workbench opens …"
+    page.clock.run_for(200)
+    assert "computer" in waiting.inner_text() and "cell" not in waiting.inner_text()
+    page.evaluate("""() => document.body.insertAdjacentHTML("beforeend",
+        '<p class="jp-InputPrompt">[*]:</p>')""")
+    page.clock.run_for(3000)
+    assert "running a cell" in waiting.inner_text()
+    page.evaluate("() => { document.querySelector('.jp-InputPrompt').textContent = '[1]:' }")
+    page.clock.run_for(3000)
+    assert "run the first cell and this cell again" in waiting.inner_text()
+    page.evaluate("() => tell({type: 'gone'})")
+    page.clock.run_for(9000)
+    assert "was restarted" in waiting.inner_text()
 
 
 #: A page that is busy whenever the module of a widget is loaded, for longer than anywidget waits.
