@@ -2,6 +2,7 @@
 the teacher's decisions overrule everything.
 """
 
+import json
 import os
 import random
 import re
@@ -14,6 +15,7 @@ import pytest
 from bs4 import BeautifulSoup
 from conftest import seeds
 
+from cypresskit import cli
 from cypresskit.cli import cmd_grade
 from cypresskit.grading import course, gradebook, handout, judging, review
 from cypresskit.grading.course import Cell
@@ -155,6 +157,75 @@ def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path
     student = hand_ins.student_of(tmp_path, map(form, notebooks))
     (work,) = cmd_grade.student_work(LESSONS, None, student, None).values()
     assert [answer.verdict.right for answer in work.answers.values()] == [True, False, False]
+
+
+# -- cards
+
+
+def cards_of(*hand_ins_: list[HandIn], right: bool = True) -> list:
+    """The cards of the first exercise, of students who each handed in some notebooks."""
+    judged = [(exercise, Verdict(right, "told")) for exercise in BUS.exercises]
+    works = [gradebook.combine_answers(BUS, notebooks, judged) for notebooks in hand_ins_]
+    students = [Student(f"{n}", f"S{n}") for n, _ in enumerate(works)]
+    records = CourseRecords(LESSONS, [(s, {"09_bus": w}) for s, w in zip(students, works)])
+    page = BeautifulSoup(review.render_review(records), "html.parser")
+    return page.find(id=BUS.exercises[0].key).select("article")
+
+
+@pytest.mark.parametrize("sentence", ["", "the bus"])
+@pytest.mark.parametrize("right", [True, False])
+def test_students_who_wrote_the_same_share_a_card(right, sentence):
+    """But for spaces, and for the code of right answers beside a sentence, which is folded."""
+
+    def wrote(answer: str, why: str) -> list[HandIn]:
+        cells = answered(GIVEN, "answer", answer)
+        return [HandIn(answered(cells, "sentence", why) if why else cells, BUS)]
+
+    works = [wrote("a = 1", sentence), wrote("a  =  1\n", sentence), wrote("b", sentence)]
+    cards = cards_of(*works, right=right)
+    folded = right and bool(sentence)
+    assert sorted(len(json.loads(card["data-people"])) for card in cards) == [3] * folded or [1, 2]
+    assert all(bool(card.details) == folded for card in cards)
+    codes = {cell.text for card in cards for cell in card.select("pre")}
+    assert codes - {sentence} == {"a = 1", "b"} | ({"a  =  1"} if folded else set())
+
+
+def test_a_cell_names_its_file_if_there_are_several():
+    first, second = (
+        HandIn(answered(GIVEN, "answer", text), BUS, file)
+        for text, file in (("a", "one.ipynb"), ("b", "two.ipynb"))
+    )
+    texts = [
+        [cell.text for cell in card.select("pre")] for card in cards_of([first], [second, first])
+    ]
+    assert sorted(texts) == [["a"], ["two.ipynbb", "one.ipynba"]]
+
+
+def test_a_line_is_gray_only_where_it_was_handed_out():
+    """One that is known from another place is the student's own."""
+    other = next(line for line in BUS.exercises[1].template.splitlines() if line.startswith("def"))
+    own = BUS.exercises[0].template + "\n" + other
+    (card,) = cards_of([HandIn(answered(GIVEN, "answer", own), BUS)], right=False)
+    gray = [line.text for line in card.select("pre i")]
+    assert other not in gray and gray == [*filter(str, own.splitlines())][:-1]
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeypatch):
+    """A table that can't be read then is named, and takes nothing back."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/ada.ipynb").write_text(json.dumps({"cells": RIGHT}), encoding="utf-8")
+
+    def judge_student(attempts, *_) -> list[Verdict]:
+        table(tmp_path / "out", "ada,09.1 answer,1,\n" if made else "ada,09.1,1,\n")
+        return [Verdict(False, "told")] * len(attempts)
+
+    monkeypatch.setattr(judging, "judge_student", judge_student)
+    monkeypatch.setattr("cypresskit.isolated.process.find_sandbox", lambda: ["bwrap"])
+    monkeypatch.setattr("cypresskit.timing.simulate", lambda *_: None)
+    assert cli.main(["grade", str(tmp_path / "in"), str(tmp_path / "out")]) == (not made)
+    page = (tmp_path / "out/feedback/ada.html").read_text(encoding="utf-8")
+    assert ("gives this answer 1 of 1" in page) == made
 
 
 # -- decisions
