@@ -130,6 +130,18 @@ def gflops(name: str, n: int = 0, m: int = 0, k: int = 0, beta=0.0, count=1, **c
     return _gflops(name, tuple(changes.items()), tuple(size.items()))
 
 
+@cache
+def by_llvm() -> dict[str, float]:
+    """The speed of each row of lesson 03's table of LLVM's code."""
+    return {name: speed for name, *_, speed in ck.teach.bundles.llvm_table().values}
+
+
+def shuffled(mads: list[str]) -> list[str]:
+    """The order in the solution of lesson 03."""
+    random.Random(14).shuffle(mads)
+    return mads
+
+
 def own(kernel: str, overhead=7.0, pause=40.0, memory=320.0, wavefronts=0, scatter=0.0) -> float:
     """Gflop/s of a kernel by lesson 14's clock."""
     right = Clock(clock.right_steps, clock.right_rows)

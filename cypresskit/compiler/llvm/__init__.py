@@ -24,8 +24,8 @@ from cypresskit.il import Program
 
 
 @lru_cache(maxsize=128)
-def compile_with_llvm(program: Program, device: Device, text: tuple[object, ...]) -> Code:
-    """Compile a program with LLVM. ``text`` is its name, lines and meaning: equal programs may
+def compile_with_llvm(program: Program, device: Device, source: tuple[object, ...]) -> Code:
+    """Compile a program with LLVM. ``source`` is its name, lines and meaning: equal programs may
     differ in these, which the code has.
 
     Raises

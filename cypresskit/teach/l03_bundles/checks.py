@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from cypresskit import published
-from cypresskit.compiler import Bundle, Code, Control, compile
+from cypresskit.compiler import Bundle, Code, Control, KernelStats, compile
 from cypresskit.il import Program, assemble
 from cypresskit.il.program import LETTERS
-from cypresskit.kernels import Kernel
+from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.lesson_table import Table
 from cypresskit.machine import KernelError, launch
@@ -20,6 +20,10 @@ from cypresskit.teach.check import Verdict, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_findings, kernel_exercise
+from cypresskit.teach.l03_bundles.second_compiler import check_taste as check_taste
+from cypresskit.teach.l03_bundles.second_compiler import llvm_table as llvm_table
+from cypresskit.teach.l03_bundles.second_compiler import products as products
+from cypresskit.teach.l03_bundles.second_compiler import taste as taste
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
@@ -70,18 +74,25 @@ def working(clauses: Iterable[Control]) -> list[Bundle]:
 
 
 def compiler_table() -> Table:
-    """Return bundles, registers and the share of full bundles: AMD's compiler's, as published, and
-    this package's.
+    """Return bundles, registers and the share of full bundles: AMD's compiler's, as published, this
+    package's, and LLVM's of kernels in single precision.
     """
     rows = []
     for name in COMPARED:
         row, made = published.kernel(name), kernel_stats(name)
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         full = row["slots4_pct"] + row["slots5_pct"] if "slots4_pct" in row else None
-        ours = made.bundles_per_iteration, made.gprs, made.slots4_pct + made.slots5_pct
-        rows.append([name, row.get("bundles"), ours[0], registers, ours[1], full, ours[2]])
-    heads = [f"{what}{whose}" for what in WHAT for whose in (", AMD's", ", ours")]
+        found = [(row.get("bundles"), registers, full), _counts(made), (None, None, None)]
+        if KERNELS[name].precision == "single":
+            found[2] = _counts(compile(KERNELS[name].program, by="llvm").stats())
+        rows.append([name, *(value for values in zip(*found, strict=True) for value in values)])
+    heads = [f"{what}{whose}" for what in WHAT for whose in (", AMD's", ", ours", ", LLVM's")]
     return Table(["kernel", *heads], rows)
+
+
+def _counts(stats: KernelStats) -> tuple[int, int, float]:
+    """Return what the table compares."""
+    return stats.bundles_per_iteration, stats.gprs, stats.slots4_pct + stats.slots5_pct
 
 
 def chains(count: int) -> Code:
