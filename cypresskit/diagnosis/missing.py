@@ -64,13 +64,13 @@ def _old_c(run: TracedRun) -> Note:
     """Return why the old value of C is missing."""
     if late := find_late_read(run):
         return late
+    (element,) = run.traced.old
+    own = run.reads.get(element, ())
     readers = [step for step in range(len(run.steps)) if _reads_c(run, step)]
     outside = [step for step in readers if not any(run.read_words(step))]
-    if outside and not any(element.matrix == "C" for element in run.reads):
+    if outside and not own:
         return note("old outside", *sorted({*map(run.line, outside)}))
-    (element,) = run.traced.old
-    own = {*map(run.line, run.reads.get(element, ()))}
-    return note("old", *sorted(own), beta=run.traced.given.beta)
+    return note("old", *sorted({*map(run.line, own)}), beta=run.traced.given.beta)
 
 
 def find_late_read(run: TracedRun) -> Note | None:

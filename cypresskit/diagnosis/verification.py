@@ -83,6 +83,9 @@ class Verification:
     misstated
         If C is correct, but an iteration takes fewer values of k than it is launched for, a note
         that says so; or None.
+    iterates
+        If they come from an iteration that takes more values of k than it is launched for, a note
+        that says so; or None.
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result, expected
@@ -104,6 +107,7 @@ class Verification:
     findings: Findings = NONE
     remarks: Findings = NONE
     misstated: Note | None = None
+    iterates: Note | None = None
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
@@ -169,10 +173,8 @@ class Verification:
         side = "begins an iteration too early"
         if not self.remarks[0].before:
             side = "ends an iteration too late"
-        return (
-            f"{reads} outside of an array and {gets} 0, which leaves C correct. Perhaps the loop"
-            f" {side}."
-        )
+        why = self.iterates.text if self.iterates else f"Perhaps the loop {side}."
+        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {why}"
 
     def __str__(self) -> str:
         if self.right:
@@ -276,11 +278,13 @@ equal numpy's, to the last bit.
         True,
         tuple(passed),
         remarks=remarks,
+        iterates=_iterates(known, alpha, beta) if remarks else None,
         comparison=compared,
         alpha=alpha,
         beta=beta,
     )
-    if taken := values_taken(known):
+    is_stated = find_statement(known.text)[0]
+    if is_stated and (taken := values_taken(known)):
         return replace(found, right=False, misstated=_note_of_values(known, taken))
     if whole is None:
         return found
@@ -301,6 +305,18 @@ def _note_of_values(kernel: Kernel, taken: int) -> Note:
     stated = state(replace(kernel.convention, k_step=taken))
     names: Values = {"k": taken, "stated": kernel.k_step, "state": stated}
     return note("states k" if line else "launched for k", line or 1, **names)
+
+
+def _iterates(kernel: Kernel, alpha: float, beta: float) -> Note | None:
+    """Return the note on a correct kernel that reads outside of A or B, but not if it is launched
+    for twice as many values of k per iteration; or None.
+    """
+    how = replace(kernel.convention, k_step=2 * kernel.k_step)
+    for small in _sizes(double := replace(kernel, convention=how))[:SMALL]:
+        outcome = _verified(make_product(double, small, alpha, beta), ())
+        if not outcome or outcome.remarks:
+            return None
+    return _note_of_values(kernel, how.k_step)
 
 
 def _whole_size(kernel: Kernel, size: Side) -> Size:

@@ -143,7 +143,7 @@ class Formula:
         hint = self.hint
         if _are_rounded(results, want):
             hint = ROUNDED
-        elif found := self.found(results, want, failed, answer):
+        elif found := (not failed and _pattern(results, want)) or self.ignored(answer):
             hint = f"{found} {capitalize(hint)}"
         if any(fine):
             right = [self.call(case) for case, is_right in zip(self.cases, fine) if is_right]
@@ -153,19 +153,6 @@ class Formula:
         if failed:
             hint += f" In another call {failed[0].verdict.message}"
         return Verdict(False, message, hint)
-
-    def found(
-        self,
-        results: Sequence[float],
-        want: Sequence[float],
-        failed: Sequence[CheckStopped],
-        answer: Callable,
-    ) -> str:
-        """Return what is found out about wrong results, or ""."""
-        pattern, otherwise = ("", "") if failed else _pattern(results, want)
-        if pattern:
-            return f"{pattern}: {otherwise}" if otherwise else f"{pattern}."
-        return self.ignored(answer)
 
     def ignored(self, answer: Callable) -> str:
         """Return which arguments the answer's source never reads, of those that change the right
@@ -262,25 +249,23 @@ def _are_rounded(values: Sequence[float], right: Sequence[float]) -> bool:
     )
 
 
-def _pattern(results: Sequence[float], right: Sequence[float]) -> tuple[str, str]:
+def _pattern(results: Sequence[float], right: Sequence[float]) -> str:
     """Return what the results have in common, or "": they are 0, or the right ones times a number,
-    or whole numbers that are off by one. And where to look then.
+    or whole numbers that are off by one.
     """
     if not any(results):
-        return "it returns 0 in every call", "does it return what it computes?"
+        return "it returns 0 in every call: does it return what it computes?"
     if len(right) > 1 and all(right):
         ratio = results[0] / right[0]
-        if isfinite(ratio) and all(
-            isclose(result, ratio * value, rel_tol=1e-6) for result, value in zip(results, right)
-        ):
-            return f"each result is {ratio:.6g} times the right one", ""
-    off = [abs(result - value) for result, value in zip(results, right)]
-    if all(isinstance(value, int) for value in right) and {*off} == {0, 1}:
-        return (
-            "the wrong results are off by one",
-            LOOK_AT_WHOLE,
-        )
-    return "", ""
+        multiples = [
+            isclose(one, ratio * value, rel_tol=1e-6) for one, value in zip(results, right)
+        ]
+        if isfinite(ratio) and all(multiples):
+            return f"each result is {ratio:.6g} times the right one."
+    off = {abs(result - value) for result, value in zip(results, right)}
+    if all(isinstance(value, int) for value in right) and off == {0, 1}:
+        return f"the wrong results are off by one: {LOOK_AT_WHOLE}"
+    return ""
 
 
 def _text(value) -> str:

@@ -327,6 +327,15 @@ def test_a_hint_that_counts_our_solution_counts_it():
     assert hints
 
 
+@pytest.mark.parametrize("step", ["03", "04", "05"])
+def test_a_step_that_starts_from_a_correct_kernel_is_correct(step):
+    """Also where an iteration takes fewer values of k than that of the kernel it is launched like:
+    only what line 1 states is held against it.
+    """
+    chosen = STEPS[step]
+    assert dynamic_answers.judged_kernel(chosen.starter, chosen.file, chosen.like).right
+
+
 def test_where_memory_limits_a_loop_that_stores_its_stores_are_named():
     given = reference_kernel("four_outputs_tn").text
     rows = re.findall(r"mov o\d, .*\n", given)
