@@ -7,16 +7,17 @@ operand; t has four swizzles of its own and loses a cycle to each constant that 
 from scratch.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from cypresskit.compiler.ir import BasicBlock, Op, Src, Word
 from cypresskit.compiler.isa import INLINE, SCALAR_SWIZZLES, VECTOR_SWIZZLES, T, slot_operands
 from cypresskit.il.bits import HALF, ONE, SIGN
 
-VECTOR = tuple(VECTOR_SWIZZLES.items())
-TRIES = 600  # most steps of a search
+CYCLES = 3  # in which a bundle reads
 
 
 class SlotReads(NamedTuple):
@@ -27,7 +28,8 @@ class SlotReads(NamedTuple):
     reads
         For each operand its channel and word, or None if it needs no port.
     options
-        The bank swizzles allowed, each with the cycle in which it reads each operand.
+        The bank swizzles allowed, each with the cycle in which it reads each operand; of those that
+        read these operands in the same cycles, one.
     """
 
     reads: tuple
@@ -42,13 +44,20 @@ def find_slot_reads(
     """
     if len(reads) > 1 and reads[0] is not None and reads[0] == reads[1] and not scalar:
         reads = [reads[0], None, *reads[2:]]
-    if not scalar:
-        return SlotReads(tuple(reads), VECTOR)
-    held = [n for n, read in enumerate(reads) if read is not None] + list(forwarded)
-    options = (
-        (name, c) for name, c in SCALAR_SWIZZLES.items() if all(c[n] >= constants for n in held)
-    )
-    return SlotReads(tuple(reads), tuple(options))
+    held = tuple(n for n, read in enumerate(reads) if read is not None)
+    return SlotReads(tuple(reads), _find_options(scalar, held, constants * scalar, forwarded))
+
+
+@cache
+def _find_options(
+    scalar: bool, held: tuple[int, ...], constants: int, forwarded: tuple[int, ...]
+) -> tuple:
+    """Return the ``options`` of a slot that reads the operands ``held`` through ports."""
+    options: dict[tuple[int, ...], tuple[str, tuple[int, ...]]] = {}
+    for name, cycles in (SCALAR_SWIZZLES if scalar else VECTOR_SWIZZLES).items():
+        if all(cycles[n] >= constants for n in (*held, *forwarded)):
+            options.setdefault(tuple(cycles[n] for n in held), (name, cycles))
+    return tuple(options.values())
 
 
 class Ports:
@@ -71,37 +80,34 @@ class Ports:
         """Add the reads of new slots and return True; change nothing and return False if no bank
         swizzles allow all reads.
         """
+        slots = self.slots + new
+        banks = Counter(channel for channel, _ in {r for s in slots for r in s.reads if r})
+        if max(banks.values(), default=0) > CYCLES:  # saves most of the searches that fail
+            return False
         chosen = [""] * len(new)
-        self.steps = 0
-        if _search(self, new, 0, self.table, chosen):
+        if _search(new, 0, self.table, chosen):
             self.slots += new
             self.swizzles += chosen
             return True
         old = len(self.slots)
-        slots = self.slots + new
         order = sorted(
             range(len(slots)), key=lambda n: (-sum(r is not None for r in slots[n].reads), n < old)
         )
         chosen = [""] * len(slots)
         table = [None] * 12
-        if _search(self, [slots[n] for n in order], 0, table, chosen):
+        if _search([slots[n] for n in order], 0, table, chosen):
             self.slots, self.table = slots, table
             self.swizzles = [name for _, name in sorted(zip(order, chosen))]
             return True
         return False
 
 
-def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: list[str]) -> bool:
-    """Find swizzles for the slots from ``n`` on, by backtracking. Return False if there are none,
-    or after ``TRIES`` steps.
-    """
+def _search(slots: list[SlotReads], n: int, table: list, chosen: list[str]) -> bool:
+    """Find swizzles for the slots from ``n`` on, by backtracking. Return whether there are any."""
     if n == len(slots):
         return True
     reads, options = slots[n]
     for name, cycles in options:
-        ports.steps += 1
-        if ports.steps > TRIES:
-            return False
         taken = []
         for cycle, read in zip(cycles, reads):
             if read is None:
@@ -114,7 +120,7 @@ def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: l
             elif held is not read[1]:
                 break
         else:
-            if _search(ports, slots, n + 1, table, chosen):
+            if _search(slots, n + 1, table, chosen):
                 chosen[n] = name
                 return True
         for cell in taken:
