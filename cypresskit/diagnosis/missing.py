@@ -66,10 +66,8 @@ def _old_c(run: TracedRun) -> Note:
         return late
     (element,) = run.traced.old
     own = run.reads.get(element, ())
-    readers = [step for step in range(len(run.steps)) if _reads_c(run, step)]
-    outside = [step for step in readers if not any(run.read_words(step))]
-    if outside and not own:
-        return note("old outside", *sorted({*map(run.line, outside)}))
+    if not own and (outside := _outside(run, "C")):
+        return note("outside", *outside, matrix="C")
     return note("old", *sorted({*map(run.line, own)}), beta=run.traced.given.beta)
 
 
@@ -78,7 +76,7 @@ def find_late_read(run: TracedRun) -> Note | None:
     stored: dict[int, int] = {}  # the first step that stored each word
     for step, record in enumerate(run.steps):
         late = [stored[word] for word in run.read_words(step) if word in stored]
-        if late and _reads_c(run, step):
+        if late and _reads(run, step, "C"):
             return note("late read", run.line(step), run.line(late[0]))
         dest = run.instruction(step).dest
         if dest and dest.register.kind == "g":
@@ -86,8 +84,18 @@ def find_late_read(run: TracedRun) -> Note | None:
     return None
 
 
-def _reads_c(run: TracedRun, step: int) -> bool:
-    return reads_old_c(run.traced.kernel, run.instruction(step))
+def _reads(run: TracedRun, step: int, matrix: str) -> bool:
+    """Return whether a step reads a matrix, wherever."""
+    i = run.instruction(step)
+    if matrix == "C":
+        return reads_old_c(run.traced.kernel, i)
+    return i.op.kind == "fetch" and MATRICES.get(i.controls.resource) == matrix
+
+
+def _outside(run: TracedRun, matrix: str) -> list[int]:
+    """Return the lines that read a matrix and get zeros: no element of it is 0 here."""
+    steps = (step for step in range(len(run.steps)) if _reads(run, step, matrix))
+    return sorted({run.line(step) for step in steps if not any(run.read_words(step))})
 
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
@@ -108,6 +116,8 @@ def _unread(run: TracedRun, readings: tuple[Reading, ...]) -> Note:
     absent = next(reading.element for reading in readings if not reading.line)
     alike = (e for terms in run.traced.correct for e in terms if e.matrix == absent.matrix)
     reads = [*chain.from_iterable(run.reads.get(element, ()) for element in alike)]
+    if outside := _outside(run, absent.matrix):
+        return note("outside", *outside, matrix=absent.matrix)
     if not reads:  # none of this sum
         reads = [at[0] for e, at in run.reads.items() if e.matrix == absent.matrix]
     names: Values = {"element": absent, "matrix": absent.matrix}

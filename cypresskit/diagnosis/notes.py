@@ -28,6 +28,7 @@ SENTENCES: dict[str, dict[str, str]] = {
     # No line reads an element.
     "unread": {
         "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
+        "outside": "{lines:read} outside of {matrix}: check the coordinates",
         "skipped": "this work-item doesn't read {element}: line {0} skips {skipped}[, and tests"
         " what line {1} sets]",
         "unread factor": "line {0} multiplies {element}[ of line {source}]; this work-item doesn't"
@@ -66,7 +67,6 @@ SENTENCES: dict[str, dict[str, str]] = {
     "old": {
         "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
         "late read": "line {0} reads C after line {1} has stored there",
-        "old outside": "{lines:read} outside of C: check the coordinates",
     },
     # Where a product was lost.
     "lost": {
