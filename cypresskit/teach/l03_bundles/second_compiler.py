@@ -85,13 +85,9 @@ def taste(order: Callable[[list[str]], list[str]]) -> Table:
     return Table(HEADS, [row(name, code) for name, code in codes.items()])
 
 
-@function_exercise
-def check_taste(order: Callable) -> Verdict:
-    """Exercise 4: ``order(mads)`` returns the lines of the loop in an order that LLVM compiles to
-    faster code.
-    """
-    mads = products()
-    hint = f"it gets the {len(mads)} lines as a list of texts, and returns such a list."
+def ordered_lines(order: Callable, mads: list[str]) -> list[str]:
+    """Return lines in the order of ``order``. Stop the check unless these are all of them."""
+    hint = f"it gets the {len(mads)} lines as a list of texts, and returns them all."
     lines = call_answer(
         "order(mads)",
         lambda given: [" ".join(line.split()) for line in order(given)],
@@ -102,6 +98,17 @@ def check_taste(order: Callable) -> Verdict:
     missing = [line for line in mads if line not in lines]
     require(not missing, f"`{missing[0] if missing else ''}` is missing.", hint)
     require(len(lines) == len(mads), f"It returns {len(lines)} lines for {len(mads)}.", hint)
+    return lines
+
+
+@function_exercise
+def check_taste(order: Callable) -> Verdict:
+    """Exercise 4: ``order(mads)`` returns the lines of the loop in an order that LLVM compiles to
+    faster code.
+    """
+    mads = products()
+    lines = ordered_lines(order, mads)
+    ordered_lines(order, [mad.replace("r1", "r3") for mad in mads])  # with r30 in place of r10
     try:
         code = compile(reordered(lines).program, by="llvm")
     except CompileError as error:
