@@ -144,6 +144,24 @@ def axe_finds(page, *rules: str) -> list:
     return serious
 
 
+#: The letters of an element and of all inside it have no color, or have it again.
+LETTERS = """(it, color) => [it, ...it.querySelectorAll("*")].forEach((one) =>
+  one.style.setProperty("-webkit-text-fill-color", color))"""
+
+
+def painted(said) -> bool:
+    """Whether an element's words are seen: without their letters, the same place looks otherwise.
+    The text of a node is there even if nothing shows it.
+    """
+    if not said.is_visible() or not said.inner_text().strip():
+        return False
+    before = said.screenshot(animations="disabled")
+    said.evaluate(LETTERS, "transparent")
+    after = said.screenshot(animations="disabled")
+    said.evaluate(LETTERS, "")
+    return before != after
+
+
 def frames(player: Player, name: str, column: str) -> np.ndarray:
     """What a source shows over the frames."""
     return next(t.frames for t in player.tracks if t.source.name == name and t.column == column)

@@ -61,7 +61,7 @@ def texture_fetch(*kernels: Source) -> Player:
     >>> ck.draw.texture_fetch("sgemm_tn", "sgemm_nn")
     """
     panels = [
-        _Replay(resolve(kernel), 10_000 * n)
+        Replay(resolve(kernel), 10_000 * n)
         for n, kernel in enumerate(kernels or ("dgemm_tn", "dgemm_nn"))
     ]
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
@@ -118,7 +118,7 @@ class Cache:
         return bool(spot >= 0)
 
 
-class _Replay:
+class Replay:
     """A kernel's fetches, replayed clock by clock, and its panel. Its keys start at ``keys``."""
 
     def __init__(self, kernel: Kernel, keys: int) -> None:

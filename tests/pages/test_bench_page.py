@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 from conftest import JS, SIX, SIZE, by_day, seeds
-from pages import axe_finds, require
+from pages import axe_finds, painted, require
 from random_edits import edited
 
 import cypresskit as ck
@@ -591,15 +591,25 @@ SERVERS = [(Plain, "script"), (Strict, "policy")]
 SERVERS += [(Gone, "network"), (Failing, "network"), (Cut, "network")]
 
 
-@pytest.mark.parametrize("query", ["", "?embed"])
 @pytest.mark.parametrize(("server", "problem"), SERVERS)
-def test_a_server_that_a_browser_refuses_is_named(server, problem, query, folder, page):
-    """In the first page's frame, too. A hidden element's own text isn't empty: ask its parent."""
+def test_a_server_that_a_browser_refuses_is_named(server, problem, folder, page):
     with served(folder, server) as address:
-        page.goto(f"{address}/bench/{query}")
+        page.goto(f"{address}/bench/")
         page.wait_for_selector("#status[data-kind=failed]")
         assert page.locator("#status").inner_text().startswith(bench_page.PROBLEMS[problem])
         assert page.locator("#status button").is_visible() == (problem == "network")
+
+
+@pytest.mark.parametrize("query", ["", "?embed"])
+def test_whatever_the_page_says_is_painted(query, site, page):
+    """Alone, and in the first page's frame; and what to press, if a file didn't arrive."""
+    page.route("**/library.zip.gz", lambda route: route.abort())
+    page.goto(f"{site}/bench/{query}")
+    page.locator("#status button").wait_for()
+    assert painted(page.locator("#status")) and painted(page.locator("#status button"))
+    for why in bench_page.PROBLEMS:
+        page.evaluate("why => showStatus(begin.problems[why], 'failed')", why)
+        assert painted(page.locator("#status")), why
 
 
 def test_what_didnt_arrive_comes_when_asked_again(folder, page):

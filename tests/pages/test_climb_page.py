@@ -5,13 +5,14 @@ import random
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from conftest import JS, ROOT, by_day, seeds
-from pages import axe_finds
+from markupsafe import Markup
+from pages import axe_finds, painted
 
 from cypresskit import published, today
 from cypresskit.compiler import compile
@@ -20,7 +21,7 @@ from cypresskit.gains import FIGURES, IDEAS
 from cypresskit.timing import simulate
 from tools import bench_page, climb_page
 from tools.bench_page.browser import served
-from tools.climb_page import drawn, film, kernels, numbers, pictures
+from tools.climb_page import drawn, kernels, numbers, pictures, riddles
 
 TEXT = (ROOT / "tools/climb_page/page.md").read_text(encoding="utf-8")
 #: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
@@ -125,28 +126,55 @@ def test_each_candidate_has_what_the_chip_answers():
     """In numpy, what each line makes of C: row 1 of a block is row 0, both sums are in row 0, the
     sum keeps its last product.
     """
-    frames = {frame["line"]: frame for frame in film.recording()["frames"]}
-    right = frames.pop(film.SOLUTION)
-    assert right["gflops"] == round(simulate(kernels.kernel("01a"), kernels.N).gflops)
-    assert (sum(right["wrong"]), right["says"]) == (0, "C is correct.")
-    c = np.reshape(right["c"], (8, 8))
+    frames = riddles.film()
+    right = frames.pop(1 + riddles.CANDIDATES.index(riddles.SOLUTION))
+    speed = round(simulate(kernels.kernel("01a"), kernels.N).gflops)
+    assert (right.kind, right.gflops) == ("right", speed)
+    assert right.says.startswith(f"C is correct. {speed} Gflop/s")
+
+    def c_of(frame):
+        return np.reshape([number for number, _ in frame.shown], (8, 8))
+
+    c, (nothing, component, register, last) = c_of(right), map(c_of, frames)
     even, odd = c[::2], c[1::2]
-    made = {line: np.reshape(frame["c"], (8, 8)) for line, frame in frames.items()}
-    nothing, component, register, product = made
-    assert (made[nothing][1::2] == 0).all() and (made[component][1::2] == even).all()
-    assert (made[register][::2] == even + odd).all() and (made[register][1::2] == 0).all()
-    assert (made[product][::2] == even).all() and (made[product][1::2] < odd).all()
-    for line, frame in frames.items():
-        assert frame["gflops"] == 0 and frame["wrong"] == (made[line] != c).ravel().tolist()
-        assert line == nothing or frame["says"].startswith("Line 21")
+    assert (nothing[1::2] == 0).all() and (component[1::2] == even).all()
+    assert (register[::2] == even + odd).all() and (register[1::2] == 0).all()
+    assert (last[::2] == even).all() and (last[1::2] < odd).all()
+    for frame in frames:
+        wrong = [is_wrong for _, is_wrong in frame.shown]
+        assert frame.kind != "right" and wrong == (c_of(frame) != c).ravel().tolist()
+        assert frame.says.startswith(f"{sum(wrong)} of 64 are wrong. ")
+        assert ("line 21" if frame.choice else "row 1") in frame.says.lower()
+
+
+@pytest.mark.parametrize("name", ["orders", "layouts"])
+def test_of_each_riddle_one_answer_is_the_fastest(name):
+    """And it says what its picture shows."""
+    frames = riddles.RIDDLES[name]()
+    speeds = [frame.gflops for frame in frames]
+    assert len(frames) == 4 and speeds.count(max(speeds)) == 1
+    assert [frame.kind == "right" for frame in frames] == [max(speeds) == each for each in speeds]
+    for frame in frames:
+        if name == "layouts":
+            texels = [sum(map(len, clocks)) for clocks in frame.shown.values()]
+            pairs = zip(texels, map(len, frame.shown.values()))
+            shown = [number for pair in pairs for number in pair]
+        else:
+            rows = [row for row in frame.shown[1] if row]
+            shown = [len(rows), sum(len(row) == 5 for row in rows)]
+        assert [int(number) for number in re.findall(r"\d+", frame.says)] == shown
+    if name == "orders":
+        assert speeds[0] == round(numbers.speed("02")) and max(speeds) == round(numbers.speed("03"))
 
 
 def test_the_table_compares_measured_kernels_of_the_same_blocks():
     rows = {row.name: row for row in numbers.table()}
-    measured = today.figures("block")
-    assert [name for name, row in rows.items() if row.today] == ["01a", "01b", "02"]
-    for name, (old, new) in {"01a": (1, 2), "01b": (2, 4), "02": (4, 8)}.items():
-        factor = measured[f"{new} x {new}"] / measured[f"{old} x {old}"]
+    blocks, orders = today.figures("block"), [*today.figures("order").values()]
+    measured = [blocks[f"{side} x {side}"] for side in (1, 2, 4, 8)]
+    pairs = [*pairwise(measured), *pairwise(orders)]
+    assert [name for name, row in rows.items() if row.today] == [*rows][1:]
+    for name, (old, new) in zip([*rows][1:], pairs, strict=True):
+        factor = new / old
         assert float(re.sub("[^0-9.]", "", rows[name].today)) == pytest.approx(
             factor if factor > 1.5 else 100 * (factor - 1), abs=0.5
         )
@@ -175,7 +203,9 @@ def test_arithmetic_is_the_limit_of_8_x_8_alone():
 
 
 def test_the_other_order_has_the_same_products_in_fewer_bundles():
-    before, after = (drawn.bundles(name) for name in ("02", "03"))
+    before, after = (
+        drawn.bundles(kernels.kernel(name), kernels.roles(name)) for name in ("02", "03")
+    )
     held = [
         Counter(target for row in rows for _, target in row.values()) for rows in (before, after)
     ]
@@ -237,7 +267,7 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     assert images.count() == len(pictures.PICTURES) + 1  # the chart
     assert all(image.is_visible() for image in images.all())
     assert "C is correct." in page.locator("#film").inner_text()
-    assert page.locator("#film input").count() and not page.locator("fieldset").is_visible()
+    assert not any(choices.is_visible() for choices in page.locator("fieldset").all())
     context.close()
 
 
@@ -272,7 +302,8 @@ def test_from_a_folder_try_it_says_why_it_cant(site, page):
     page.goto((site / "index.html").as_uri())
     for name in kernels.KERNELS:
         page.locator(f"[id='{name}'] .try").click()
-        assert page.locator(f"[id='{name}'] .note").inner_text() == FILE
+        note = page.locator(f"[id='{name}'] .note")
+        assert note.inner_text() == FILE and painted(note)
     assert page.locator(".bench").count() == 0 and page.url.endswith("/index.html")
 
 
@@ -516,26 +547,41 @@ def show_workbench(route) -> None:
     route.fulfill(body=body, content_type="text/html")
 
 
+#: Where an element is in the page.
+PLACE = (
+    "(it) => JSON.stringify([it.getBoundingClientRect().x, it.getBoundingClientRect().y + scrollY])"
+)
+
+
 @pytest.mark.parametrize("by", ["tap", "keys"])
 def test_the_first_touch_answers(by, site, browser):
-    """At once, on a phone, from a folder, without anything else that is loaded."""
+    """At once, on a phone, from a folder; nothing else is loaded for it."""
     context = browser.new_context(
         viewport={"width": 360, "height": 740}, has_touch=True, reduced_motion="reduce"
     )
     page, loaded = context.new_page(), []
     page.goto((site / "index.html").as_uri())
     page.on("request", lambda request: loaded.append(request.url))
-    choices, answer = page.locator("fieldset label"), page.get_by_role("status")
-    page.locator("fieldset input").first.focus()
-    place = choices.last.bounding_box()
-    for n, frame in enumerate(film.recording()["frames"][1:]):
-        choices.nth(n).tap() if by == "tap" else page.keyboard.press("ArrowDown" if n else "Space")
-        assert frame["says"] in answer.inner_text()  # what is seen, and heard
-        assert page.locator(".typed").inner_text() == frame["line"]
-        assert page.locator(".grid .wrong").count() == sum(frame["wrong"])
-        assert ("272 Gflop/s" in answer.inner_text()) == (frame["gflops"] > 0)
-        assert choices.last.bounding_box() == place  # nothing moves under a finger
-    assert not loaded
+    for name, made in riddles.RIDDLES.items():
+        riddle, frames = page.locator(f"#{name}"), [frame for frame in made() if frame.choice]
+        choices, answer = riddle.locator("label"), riddle.get_by_role("status")
+        page.evaluate("name => document.getElementById(name).scrollIntoView()", name)
+        page.wait_for_load_state("networkidle")
+        riddle.locator("input").first.focus()
+        before = len(loaded)
+        place = choices.last.evaluate(PLACE)
+        for n, frame in enumerate(frames):
+            key = "ArrowDown" if n else "Space"
+            choices.nth(n).tap() if by == "tap" else page.keyboard.press(key)
+            assert answer.inner_text() == frame.says and painted(answer)
+            assert riddle.locator(".film-speed b").inner_text() == f"{frame.gflops:,}"
+            shown = [each.is_visible() for each in riddle.locator(".shown").all()]
+            assert shown[-4:] == [each is frame for each in frames]
+            assert choices.last.evaluate(PLACE) == place  # nothing moves under a finger
+            if name == "film":
+                assert page.locator(".typed").inner_text() == Markup(frame.choice).striptags()
+                assert page.locator(".send").is_visible() == (frame.kind == "right")
+        assert len(loaded) == before
     context.close()
 
 

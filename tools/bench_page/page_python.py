@@ -12,7 +12,7 @@ from cypresskit.editing.edit_history import LINKED
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.editing.workbench import workbench
 
-state = SimpleNamespace(bench=None, send=None)
+state = SimpleNamespace(bench=None, send=None, cold="")
 
 
 def open_bench(message: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ def open_bench(message: dict[str, Any]) -> None:
         if state.send is send:  # or else the page shows another workbench by now
             post(type="say", content=content)
 
-    state.bench, state.send = bench, send
+    state.bench, state.send, state.cold = bench, send, step
     bench._conversation.connect(send)
     is_own = replaced not in (bench.text, given)
     post(type="opened", step=step, replaced=is_own)
@@ -51,10 +51,21 @@ def hear(message: dict[str, Any]) -> None:
     state.bench._conversation.hear(message["content"], state.send)
 
 
+def warm_up() -> None:
+    """Judge our solution once, while the reader thinks: the first correct kernel takes twice as
+    long as the second. Their own text, if it is the same, then has its answer at once.
+    """
+    step, state.cold = STEPS.get(state.cold), ""
+    for text in step.typed[-1:] if step else ():
+        job = state.bench._conversation.job(("code", "verdict", "clocks"))
+        AnswerInPage(lambda message: None).ask(job | {"text": text})
+
+
 def work() -> None:
     """Handle the worker's message."""
     message = json.loads(ask_host(b"message"))
     if message["type"] == "resume":
         resume()
+        warm_up()
     else:
         {"open": open_bench, "hear": hear}[message["type"]](message)

@@ -2,8 +2,8 @@
 
 ``python -m tools.climb_page FOLDER`` writes ``index.html`` and what it needs into an empty folder.
 Its text is ``page.md``, with expressions in place of numbers. Every number, diff and picture is
-computed from the package's kernels (``kernels``, ``numbers``, ``pictures``), and so is the film at
-its top (``film``). ``page`` puts them together.
+computed from the package's kernels (``kernels``, ``numbers``, ``pictures``), and so are
+the answers to what it asks (``riddles``). ``page`` puts them together.
 """
 
 from tools.climb_page.page import write

@@ -9,9 +9,10 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.draw.block import find_block
 from cypresskit.draw.chip_scene import Scene
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.samples import record_work_item
 from cypresskit.tables import quantity
-from tools.climb_page.kernels import KERNELS, LAST, kernel, report, roles
+from tools.climb_page.kernels import KERNELS, LAST, kernel, report
 
 WORDS = 8  # fetched numbers that are shown of each kernel
 
@@ -76,21 +77,12 @@ def clocks(name: str) -> dict[str, float]:
     return {unit: held.busy[unit] * share for unit in ("texture", "ALU")}
 
 
-def packing() -> list[Panel]:
-    """Step 5: the loop's bundles in both orders of its products, and its texels of B."""
-    panels = []
-    for name, title in (("02", "Before"), ("03", "In the other order")):
-        rows = bundles(name)
-        texels = sorted({texel for row in rows for texel, _ in row.values() if texel})
-        panels.append(Panel(title, quantity(len(rows), "bundle"), (texels, rows)))
-    return panels
-
-
-def bundles(name: str) -> list[dict[int, tuple[str, str]]]:
+def bundles(held: Kernel, holds: dict[str, str]) -> list[dict[int, tuple[str, str]]]:
     """Return the bundles of a kernel's loop: by its slot, of each operation the register that holds
     its texel of B, or "" if it is no product; and what a product adds to, or the operation's name.
+    ``holds`` has the matrix that each register holds.
     """
-    code = compile(kernel(name).program)
+    code = compile(held.program)
     rows = []
     for bundle in (each for clause in code.main_loop for each in clause.bundles):
         row = {}
@@ -98,7 +90,7 @@ def bundles(name: str) -> list[dict[int, tuple[str, str]]]:
             words = code.program.lines[operation.line - 1].split(";")[0].replace(",", "").split()
             texel, target = "", words[0].partition("_")[0]
             if target == "mad":
-                (texel,) = (word for word in words if roles(name).get(word) == "b")
+                (texel,) = (word for word in words if holds.get(word) == "b")
                 target = f"{words[1]}.{'xyzw'[operation.channel]}"
             row[operation.slot] = texel, target
         rows.append(row)
@@ -130,4 +122,4 @@ def tiles(numbers: np.ndarray, across: int) -> str:
     return "".join(f"M{n % across} {n // across + 0.5}h1" for n in numbers)
 
 
-DRAWN = {made.__name__: made for made in (reuse, units, packing, three)}
+DRAWN = {made.__name__: made for made in (reuse, units, three)}

@@ -9,7 +9,7 @@ from cypresskit import published, today
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
 from cypresskit.timing import Report, simulate, simulate_published
-from tools.climb_page.kernels import KERNELS, LAST, before, kernel, report
+from tools.climb_page.kernels import KERNELS, LAST, before, report
 
 PAPER = "sgemm_tn"  # the published kernel
 MODEL = Path(__file__).parents[2] / "docs/model.md"
@@ -19,6 +19,14 @@ UNITS |= {"DRAM": "memory"}
 LIMITS = {"texture": "the texture units", "ALU": "arithmetic"}
 LIMITS |= {"latency": "none of these, wavefronts wait"}
 MINUS = "\N{MINUS SIGN}"
+#: Where a step's change was measured on the H200: the experiment, its cases before and after.
+TODAY = {
+    "01a": ("block", "1 x 1", "2 x 2"),
+    "01b": ("block", "2 x 2", "4 x 4"),
+    "02": ("block", "4 x 4", "8 x 8"),
+    "03": ("order", "as in step 4", "by texel of B"),
+    "12": ("order", "by texel of B", "by texel of B, two values of k"),
+}
 
 
 def speed(name: str, n: int = 0) -> float:
@@ -93,19 +101,15 @@ class Row(NamedTuple):
     title: str
     report: Report
     gain: str  #: over the row before
-    today: str  #: gain of the same change, as measured on the H200; "" if it wasn't
+    today: str  #: gain of the same change, as measured on the H200; "" for the first row
 
 
 def table() -> list[Row]:
     """Return the climb's kernels up to the last step up, with the gain of each change."""
     rows: list[Row] = []
-    blocks = today.figures("block")
     for name in list(KERNELS)[: list(KERNELS).index(LAST) + 1]:
-        gain = now = ""
-        if rows:
-            gain = growth(speed(name) / rows[-1].report.gflops)
-            old, new = ("{} x {}".format(*kernel(each).block) for each in (rows[-1].name, name))
-            now = growth(blocks[new] / blocks[old]) if new != old else ""
+        gain = growth(speed(name) / rows[-1].report.gflops) if rows else ""
+        now = growth(_gain_today(*TODAY[name])) if rows else ""
         rows.append(Row(name, idea_of(name).name, report(name), gain, now))
     return rows
 

@@ -25,40 +25,57 @@
     requestAnimationFrame(step)
   }
 
-  // -- the missing line: candidates, and what the chip answered to each
+  // -- what the page asks: candidates, and what the chip answered to each
 
-  const tape = JSON.parse($("#recording").textContent)
-  const film = $("#film")
-  const [lines, typed, speed, says] = ["fieldset", ".typed", ".film-speed", ".film-says"].map(
-    (part) => $(part, film),
-  )
-  const cells = all(".grid i")
-  for (const [n, cell] of cells.entries()) cell.style.setProperty("--n", String(n))
-  /** Show what the chip answered to a candidate, or to no line. */
-  function answer({line, c, wrong, says: words, gflops}) {
-    for (const [n, cell] of cells.entries()) {
-      cell.textContent = c[n]
-      cell.classList.toggle("wrong", wrong[n])
+  for (const riddle of all(".riddle")) {
+    const [choices, speed, said, typed, start] = [
+      "fieldset",
+      ".film-speed",
+      ".film-says",
+      ".typed",
+      ".start",
+    ].map((part) => $(part, riddle))
+    const pictures = [...riddle.querySelectorAll(".shown")]
+    const frames = JSON.parse(riddle.dataset.frames)
+    let last = frames[0][1]
+    /** Show the answer to a candidate, or what is there before the first touch. */
+    function answer(number) {
+      const [says, gflops, kind, unit] = frames[number]
+      for (const [at, picture] of pictures.entries()) picture.hidden = at !== number
+      said.textContent = says
+      said.className = `film-says ${kind}`
+      speed.className = `film-speed is-${kind}`
+      $("span", speed).textContent = unit
+      count($("b", speed), last, gflops)
+      last = gflops
+      return kind
     }
-    const kind = gflops ? "right" : line ? "wrong" : ""
-    says.textContent = gflops
-      ? `${words} ${gflops} Gflop/s instead of ${tape.from}: ${(gflops / tape.from).toFixed(0)} times as fast.`
-      : `${wrong.filter(Boolean).length} of 64 are wrong. ${words}`
-    says.className = `film-says ${kind}`
-    speed.className = `film-speed is-${kind}`
-    $("span", speed).textContent = gflops ? "Gflop/s" : "Gflop/s so far" // C has none yet
-    count($("b", speed), tape.from, gflops || tape.from, 900)
-    return kind
+    choices.hidden = false
+    answer(0)
+    const labels = [...choices.children]
+    choices.addEventListener("change", ({target}) => {
+      const chosen = target.parentElement
+      const number = labels.indexOf(chosen) + frames.length - labels.length
+      const kind = answer(number)
+      chosen.dataset.kind = kind
+      typed?.classList.remove("caret")
+      typed?.replaceChildren(...$("code", chosen).cloneNode(true).childNodes)
+      start?.classList.toggle("solved", kind === "right")
+    })
+    if (!typed) continue
+    typed.classList.add("caret")
+    typed.textContent = "?"
+    riddle.classList.add("asks") // C fills, but for what no line computes
+    $(".send", riddle).addEventListener("click", ({target}) =>
+      send(target, location.href.split(/[?#]/)[0], $("#ask-film strong").textContent),
+    )
   }
-  typed.classList.add("caret")
-  typed.textContent = "?"
-  lines.hidden = false
-  answer(tape.frames[0])
-  lines.addEventListener("change", ({target}) => {
-    typed.classList.remove("caret")
-    typed.replaceChildren(...target.nextElementSibling.cloneNode(true).childNodes)
-    target.parentElement.dataset.kind = answer(tape.frames[target.value])
-  })
+  /** Share a link, or copy it. */
+  async function send(button, url, title) {
+    if (navigator.share) return navigator.share({title, url}).catch(() => {})
+    await navigator.clipboard.writeText(url)
+    button.textContent = "The link is copied"
+  }
 
   // -- pictures
 
@@ -151,7 +168,6 @@
     all(".rail svg a").map((link) => [link.getAttribute("href").slice(1), link]),
   )
   let current
-  let last = tape.from
   function arrive(step) {
     if (step === current) return
     current = step
@@ -161,16 +177,9 @@
     strip.toggleAttribute("data-on", Boolean(step))
     $("#here").textContent = step ? `${steps.indexOf(step) + 1}. ${step.dataset.title}` : ""
     if (!step) return
-    const value = Number(step.dataset.speed)
     $("span", strip).textContent = `${steps.indexOf(step) + 1} of ${steps.length}`
-    $("b", strip).textContent = `${whole.format(value)} Gflop/s`
+    $("b", strip).textContent = `${step.dataset.speed} Gflop/s`
     strip.style.setProperty("--at", String((steps.indexOf(step) + 1) / steps.length))
-    const shown = $("[data-count]", step)
-    if (!shown.dataset.done) {
-      shown.dataset.done = "yes"
-      count(shown, last, value)
-    }
-    last = value
   }
   const look = () => {
     const line = innerHeight * 0.45
@@ -366,11 +375,9 @@
     link.href = `?step=${step.id}#${step.id}`
     link.textContent = "A link to this step, for later"
     link.addEventListener("click", (event) => {
-      const {clipboard} = navigator
-      if (!navigator.share && !clipboard) return
+      if (!navigator.share && !navigator.clipboard) return
       event.preventDefault()
-      if (navigator.share) navigator.share({title: document.title, url: link.href}).catch(() => {})
-      else clipboard.writeText(link.href).then(() => (link.textContent = "The link is copied"))
+      send(link, link.href, document.title)
     })
     const anyway = document.createElement("a")
     anyway.href = button.getAttribute("href")

@@ -15,7 +15,7 @@ from cypresskit.draw.display import scripts
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.tables import quantity
 from tools import bench_page
-from tools.climb_page import film, kernels, numbers, pictures
+from tools.climb_page import kernels, numbers, pictures, riddles
 from tools.climb_page.drawn import DRAWN
 from tools.climb_page.kernels import KERNELS, LAST
 
@@ -100,8 +100,13 @@ def rail() -> list[Dot]:
 def template() -> Environment:
     """Return what fills ``page.html``, with the functions that it calls."""
     filling = bench_page.templates(HERE)
-    filling.filters |= {"prose": html, "whole": "{:,.0f}".format}
-    for module in (kernels, numbers, film):
+    filling.filters |= {
+        "prose": html,
+        "riddle_data": lambda frame: [*frame[2:]],
+        "sized": lambda text: text.replace(" x ", " × "),
+        "whole": "{:,.0f}".format,
+    }
+    for module in (kernels, numbers, riddles):
         filling.globals |= vars(module)
     filling.globals |= {
         "DRAWN": DRAWN,
@@ -144,7 +149,6 @@ def write(site: Path, address: str = "", source: str = "") -> None:
             rail=rail(),
             source=source,
             style=Markup("".join(sheets)),
-            tape=film.recording(),
             top=top,
         )
     )

@@ -34,6 +34,13 @@ SCREENS = {
     "": (WIDE, "light"),
 }
 PREVIEW = 1280, 672  # pixels, of the image where the page's link is sent
+#: The style of that image: the riddle alone, before the first touch.
+ALONE = """
+    body > :not(main), main > :not(.top), .about, .gains, .start, fieldset {
+        display: none !important }
+    main, .top { display: block; margin: 0; max-width: none; padding: 0 }
+    #film { border: 0; box-shadow: none; padding: 22px 30px; zoom: 1.72 }
+"""
 
 
 class Shown(NamedTuple):
@@ -56,7 +63,6 @@ PICTURES = {
     "race": Shown(teach.register_block.block_race, 0.3),
     "chip": Shown(lambda: draw.chip([simulate(kernel(LAST), n) for n in (4352, 2048, 1024)]), 0.45),
     "wavefronts": Shown(draw.wavefronts, 0.62),
-    "nn": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_nn")),
     "compute": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")),
 }
 
@@ -113,8 +119,8 @@ def _make(folder: Path) -> None:
 
 
 def write_preview(site: Path) -> None:
-    """Write the image for places where the site's link is sent: the first page's top, at rest. None
-    without Chromium.
+    """Write the image for places where the site's link is sent: the riddle, before it is solved.
+    None without Chromium.
     """
     if not find_chromium():
         return
@@ -124,6 +130,6 @@ def write_preview(site: Path) -> None:
             viewport={"width": width, "height": height}, reduced_motion="reduce"
         )
         page.goto((site / "index.html").absolute().as_uri())
-        page.add_style_tag(content="#steps { display: none }")
+        page.add_style_tag(content=ALONE)
         page.evaluate("document.fonts.ready.then(() => true)")
         page.screenshot(path=site / "climb/preview.png")

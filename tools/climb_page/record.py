@@ -11,11 +11,11 @@ from PIL import Image
 
 from tools.bench_page.browser import chromium
 
-STEP_MS = 100  # between two images
-MAX_IMAGES = 200
+STEP_MS = 150  # between two images
+MAX_IMAGES = 60
 COUNT_MS = 1_000  # that the speed runs once C is correct
 REST_MS = 3_000  # that its end is shown
-TAPS = {12: 0, 36: 2}  # the candidate that is chosen, by the image before which it is
+TAPS = {8: 0, 22: 2}  # the candidate that is chosen, by the image before which it is
 
 
 def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
