@@ -70,7 +70,7 @@ class Exercise(NamedTuple):
     @property
     def answer(self) -> str:
         """The name of the variable that is checked."""
-        return find_answer(self.check)
+        return self.check.rpartition("(")[2].rstrip(")")
 
 
 class Lesson(NamedTuple):
@@ -89,17 +89,6 @@ class Lesson(NamedTuple):
     def added_key(self) -> str:
         """The name of decisions on the lesson, as in "09 added"."""
         return f"{self.number} added"
-
-    @property
-    def checks(self) -> dict[str, int]:
-        """The checks of all exercises, with their numbers."""
-        entries = [find_entry(cell) for cell in self.cells]
-        return {entry["check"]: entry["exercise"] for entry in entries if "check" in entry}
-
-
-def find_answer(check: str) -> str:
-    """Return the name of the variable that a check is called with."""
-    return check.rpartition("(")[2].rstrip(")")
 
 
 def lessons_folder() -> Path:

@@ -751,22 +751,6 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
             assert (tmp_path / file).exists(), file
 
 
-def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
-    """So are all of a student's answers if the judging process dies."""
-    broken = check.report_broken_check(KeyError("odd"))
-    monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
-    attempt = judging.Attempt(["cell"], PEAK)
-    ((right, finding, hint),) = judging.judge_all([[*attempt]], "", None)
-    assert not right and "check fails" in finding and "odd" in finding and hint
-
-    def dies(*_, **__):
-        raise judging.NoResult("memory")
-
-    monkeypatch.setattr(judging, "call", dies)
-    verdicts = judging.judge_student([attempt] * 3, None)
-    assert [verdict.right or verdict.is_broken for verdict in verdicts] == [False] * 3
-
-
 # -- however it was installed
 
 ASKED = '''
