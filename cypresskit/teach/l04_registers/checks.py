@@ -203,6 +203,9 @@ def check_chip(chip: object) -> Verdict:
             first - second
         ),
         "the work is done in both cases: it cancels.": max(first - second - work, 0),
+        "without the first fetch the wait is `second`, however long the work is.": (
+            max(first, second) - max(second, work)
+        ),
     },
     "the work begins when both fetches have arrived. How long does an iteration take with both, and"
     " how long with the second one alone?",

@@ -106,6 +106,9 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
         "the chip has 32 banks, of which 16 work-items use a part.": busiest_bank(words, 16),
         "the bank is the word's number modulo 32; // 32 is its row.": busiest_bank(words, step=32),
         "words are counted here, not bytes: word 1 is in bank 1.": busiest_bank(words, step=4),
+        "the first word's bank isn't always the busiest: count the words of each bank.": (
+            len({word for word in words if word % 32 == words[0] % 32})
+        ),
     },
     "for each bank, how many different words are requested? The busiest bank decides.",
     name="clocks",

@@ -46,6 +46,7 @@ def first_quad(name: str) -> list[tuple[int, int]]:
         ),
         "this is in flop/s. Return Gflop/s.": 2e9 * r / s,
         "more bytes in a number mean fewer numbers a second, not more.": 2 * r * s,
+        "a number may have 2 or 16 bytes, too: divide by `size`.": 2 * r / (8 if s == 8 else 4),
     },
     "how many numbers of A arrive in a second, and how many operations does each take part in?",
     " Gflop/s",

@@ -143,6 +143,9 @@ def measured_table(machine: Machine) -> Table:
         "the slowest stage sets the pace, not the fastest.": sum(s) + (u - 1) * min(s),
         "the slowest stage sets the pace, not the last.": sum(s) + (u - 1) * s[-1],
         "the slowest stage sets the pace, not the first.": sum(s) + (u - 1) * s[0],
+        "the slowest stage sets the pace, not the one in the middle.": (
+            sum(s) + (u - 1) * s[len(s) // 2]
+        ),
         "exchanged: the first unit takes the sum of all stages, each further one the slowest.": (
             max(s) + (u - 1) * sum(s)
         ),

@@ -250,6 +250,7 @@ def check_warps(r, t, s):
         "a value of k takes 2b numbers, a column *and* a row, for 2b² operations: each 2 counts"
         " once.": f * s / w / 2,
         "each product is a multiplication and an addition: two operations.": 2 * f * s / w,
+        "2b² operations over 2b numbers leave b itself, not its square.": (f * s / w) ** 0.5,
     },
     "for a value of k, how many clocks do 2b numbers take to arrive, and how many do the operations"
     " take?",
