@@ -20,9 +20,9 @@ from cypresskit.host import Span, Task, Timeline
 
 # In pixels:
 LEFT = 196  # left edge of the rows
-WIDE = 820  # width of the rows
+WIDE = 800  # width of the rows
 RIGHT = LEFT + WIDE
-STAGE = RIGHT + 84  # width of the stage
+STAGE = RIGHT + 104  # width of the stage
 HIGH = 480  # height of the stage
 HEAD = 36  # above the rows
 

@@ -108,7 +108,7 @@ class Sheet(Parts):
         A unit is about a pixel, and at most ``most`` pixels.
         """
         fig = self.plot(label, (left, left + width), (height, 0), high=most * height)
-        fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
+        fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(theme.SMALLEST * width)}
         self._staged = True
 
     def plot(

@@ -32,7 +32,9 @@ PLOT_CSS = ":host { --background-color: transparent; }"
 # The height that a window leaves for a figure, below controls and captions. In an output frame that
 # grows with its content, this would shrink: load() sets a height there.
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
-# On a phone, a picture keeps a legible width and can be scrolled.
+# On a phone, a picture keeps a legible width, this part of its own, and can be scrolled. Its text
+# stays readable: player.js.
+SMALLEST = 0.65
 LEGIBLE = "clamp(0px, 999 * (640px - 100vw), min({:.0f}px, var(--ck-legible, 9999px)))"
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 

@@ -24,8 +24,8 @@ from cypresskit.timing.report import Event
 
 FRAMES = 150
 MAX_CLOCK = 1 << 53  # up to which every whole number is a float
-LEFT, RIGHT, ROW = 76, 1170, 16  # pixels: ends of the rows, and the height of one
-WIDTH = RIGHT + 82  # pixels of the stage: counters are on the right of the rows
+LEFT, RIGHT, ROW = 76, 1146, 16  # pixels: ends of the rows, and the height of one
+WIDTH = RIGHT + 106  # pixels of the stage: counters are on the right of the rows
 HEAD = 84  # pixels above and below a report's rows
 KEYS_PER_REPORT = 100_000  # wavefront w of report r has the key KEYS_PER_REPORT * r + w
 
@@ -317,7 +317,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     window = float(clocks[0]), float(clocks[-1])
     alu = layout.track
     texture = alu + 20
-    sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True, size=11)
+    sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True)
 
     def draw_track(count: np.ndarray, words: str, n: int, bars: Bars, color: str) -> np.ndarray:
         """Draw when ``n`` wavefronts use a unit. Return their share of the time so far, in

@@ -1,5 +1,5 @@
-"""One law for every picture, in Chromium: at its first, middle and last frame all marks and texts
-lie inside their figure, and no two texts overlap.
+"""One law for every picture, in Chromium: at its first, middle and last frame, on a wide screen and
+on a phone, all marks and texts lie inside their figure, and no two texts overlap.
 """
 
 import pytest
@@ -18,6 +18,9 @@ PLAYERS = [name for name in PICTURES if name not in (*CHARTS, "explore", "lds_pi
 def test_marks_lie_inside_their_picture_and_no_texts_overlap(name, show):
     player = PICTURES[name]()
     page = show(player)
-    for frame in sorted({0, len(player) // 2, len(player) - 1}):
-        at(page, frame)
-        assert page.evaluate(JS.faults) == [], f"frame {frame}"
+    for width in (1366, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.evaluate(JS.settled)
+        for frame in sorted({0, len(player) // 2, len(player) - 1}):
+            at(page, frame)
+            assert page.evaluate(JS.faults) == [], f"frame {frame} at {width} pixels"

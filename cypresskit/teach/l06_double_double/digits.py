@@ -147,8 +147,7 @@ def _draw_row(
     """Draw a number's digits in each frame, and its error."""
     is_exact = name == "exact"
     bits = 0 if is_exact else FORMATS[name]
-    label = name if is_exact else f"{name}, {bits} bits"
-    sheet.text(LEFT - 26, y if is_exact else y - 9, label, bold=is_exact, align="right")
+    sheet.text(LEFT - 26, y if is_exact else y - 17, name, bold=is_exact, align="right")
     places = ruler.places
     shape = len(values), len(places)
     digit, state = np.full(shape, 10), np.full(shape, ABSENT)
@@ -174,8 +173,9 @@ def _draw_row(
         off = [f"off by {_off(value - true)}" for value, true in zip(values, exact)]
         texts = list(dict.fromkeys(off))
         which = np.array([texts.index(text) for text in off])
+        sheet.text(LEFT - 26, y, f"{bits} bits", "soft", align="right")
         sheet.numbers(
-            f"off {name}", LEFT - 26, y + 9, which, names=texts, align="right", bold=True, size=14
+            f"off {name}", LEFT - 26, y + 17, which, names=texts, align="right", bold=True, size=14
         )
 
 
