@@ -99,6 +99,9 @@ class Case:
             self.parts.clear()
         return answer
 
+    def llvm(self) -> Part:
+        return dynamic_answers.llvm_answer(self.seen, self.job["n"], self.whole)
+
     def replay_place(self) -> Sequence[int] | None:
         """The element in the job, or the incorrect one, or None."""
         return self.job.get("element") or (self.wrong and self.wrong[:2])

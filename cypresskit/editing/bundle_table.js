@@ -21,12 +21,16 @@ function short(name) {
 export class BundleTable {
   /**
    * @param {HTMLElement} parent
-   * @param {{picked: (line: number) => void, goTo: (line: number) => void}} owner */
+   * @param {{picked: (line: number) => void, goTo: (line: number) => void, compiled: () => void}}
+   *   owner */
   constructor(parent, owner) {
     this.colors = new Map() // the number of a color for each line
     this.cells = new Map() // each cell's line; 0 of an empty slot
     this.lit = new Set()
     this.title = make(parent, "h3", {}, "Bundles")
+    this.by = make(parent, "select", {"aria-label": "Compiler", onchange: owner.compiled})
+    make(this.by, "option", {value: "code"}, "as AMD's driver")
+    make(this.by, "option", {value: "llvm"}, "LLVM")
     const slots = make(parent, "div", {class: "ckw-slots", "aria-hidden": "true"})
     for (const letter of ["", ...SLOTS]) make(slots, "span", {}, letter)
     const withLine = (act) => (event) => {
@@ -49,15 +53,18 @@ export class BundleTable {
     this.list = new KeyList(parent, attributes)
   }
 
-  /** Show an answer's rows: those of the main loop, if there is one. */
-  show({rows}) {
+  /** Show an answer's rows: those of the main loop, if there is one; or why it has none. */
+  show({rows = [], refusal, card, gflops}) {
     const {box} = this.list
     const loop = rows.filter((row) => row.loop)
     const shown = loop.length ? loop : rows
     const lines = new Set(shown.flatMap(({operations}) => operations.map(([, , line]) => line)))
     this.colors = new Map([...lines].sort((a, b) => a - b).map((line, n) => [line, n]))
     const bundles = shown.filter(({kind}) => kind === "alu").length
-    this.title.textContent = `${bundles} bundles${loop.length ? " in the loop" : ""}`
+    const speed = gflops ? `, ${inWhole(gflops)} Gflop/s` : ""
+    const counts = this.by.value === "llvm" && card ? `, ${card.gprs} registers${speed}` : ""
+    this.title.textContent =
+      refusal?.message ?? `${bundles} bundles${loop.length ? " in the loop" : ""}${counts}`
     const {scrollTop} = box
     const table = new DocumentFragment()
     this.cells.clear()

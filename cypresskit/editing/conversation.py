@@ -20,7 +20,7 @@ from cypresskit.editing.edit_history import SHOWN, Edit
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.protocol import PARTS
+from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.step_files import (
     BROUGHT,
@@ -288,13 +288,17 @@ class Conversation:
         self.supervisor.ask(self.job(self.missing))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:
-        """Ask for a part that the reader wants besides: the terms of an element, or the climb."""
+        """Ask for a part that the reader wants besides: the terms of an element, LLVM's code,
+        or the climb.
+        """
         if message["edit"] != self.edit:
             return
-        if message["part"] == "replay":
-            parts = [part for part in PARTS if part in (*self.missing, "replay")]
-            element = [int(place) for place in message["element"]]
-            self.supervisor.ask(self.job(parts) | {"element": element})
+        if message["part"] in ALL_PARTS:
+            parts = [part for part in ALL_PARTS if part in (*self.missing, message["part"])]
+            job = self.job(parts)
+            if "element" in message:
+                job["element"] = [int(place) for place in message["element"]]
+            self.supervisor.ask(job)
         else:
             picture = own_climb(histories(self.file.path.parent)).to_html()
             answer = {"type": "answer", "edit": self.edit, "part": "climb"}

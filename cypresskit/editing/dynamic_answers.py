@@ -5,6 +5,8 @@ why.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError, compile
@@ -13,7 +15,7 @@ from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import Verification, WrongElement, verify
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Part, last_line
+from cypresskit.editing.static_answers import Part, code_answer, last_line
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
@@ -26,7 +28,7 @@ from cypresskit.threads import Unless, never
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import simulate
+from cypresskit.timing.simulate import report_on, simulate
 
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 FINDINGS = 8  # that are shown
@@ -270,6 +272,21 @@ def report_at(mine: Kernel, n: int, whole: bool = False) -> Report:
     rows, columns = mine.block
     exact = whole and rows * columns >= LARGE_BLOCK
     return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, exact=exact)
+
+
+def llvm_answer(seen: Verification, n: int, whole: bool = False) -> Part:
+    """Return the part "llvm" of a kernel: LLVM's code of it, as in the part "code", and its
+    ``gflops`` if it is correct.
+    """
+    program = seen.kernel.program
+    answer = code_answer(program, by="llvm")
+    if "refusal" in answer or not seen.right:
+        return answer
+    with suppress(*UNTIMED):
+        ours = report_at(seen.kernel, n, whole)
+        theirs = report_on(replace(ours.launch, compiled=compile(program, by="llvm")))
+        answer["gflops"] = shown_speed(theirs.gflops)
+    return answer
 
 
 def costs_answer(found: LineCosts) -> Part:

@@ -27,7 +27,8 @@ Messages of the page
     The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
     shows isn't answered.
 ``ask``: edit, part, ...
-    The page needs another part: "replay", with the ``element`` [row, column] of C; or "climb".
+    The page needs another part: "replay", with the ``element`` [row, column] of C; "llvm"; or
+    "climb".
 ``restart``
     Load the given text of the step; the reply is ``text``.
 ``line``
@@ -60,6 +61,8 @@ Messages of Python
       (``small_product``) holds a product that the reader can check by hand.
     - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it. What the history
       knows of them comes first.
+    - "llvm" (``dynamic_answers.llvm_answer``): LLVM's code, its statistics and speed; only if the
+      page asks for it.
     - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
       incorrect one, or the one that the page asked for.
     - "costs" (``dynamic_answers.costs_answer``): the cost of each line, once typing pauses.
@@ -86,3 +89,5 @@ Messages of Python
 
 #: The parts of the answer to a text without faults, in their order.
 PARTS = ("code", "verdict", "clocks", "replay", "costs")
+#: The same, with the one that is made only if the page asks for it.
+ALL_PARTS = ("code", "verdict", "clocks", "llvm", "replay", "costs")

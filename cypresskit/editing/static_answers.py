@@ -83,8 +83,8 @@ def _live(program: Program) -> list[list]:
     return rows
 
 
-def code_answer(program: Program) -> Part:
-    """Return the part "code" of an assembled text.
+def code_answer(program: Program, by: str = "cypresskit") -> Part:
+    """Return the part "code" of an assembled text, as a compiler makes it.
 
     It holds ``refusal``, the line and message of a program that the chip can't run; or ``rows``
     and ``card``, the statistics.
@@ -94,7 +94,7 @@ def code_answer(program: Program) -> Part:
     [slot, operation, line, operation in full]. Slots 0 to 4 are x y z w t.
     """
     try:
-        code = compile(program)
+        code = compile(program, by=by)
     except CompileError as error:
         named = re.search(rf"{re.escape(program.name)}:(\d+):", str(error))
         return {"refusal": {"line": int(named[1]) if named else 0, "message": last_line(error)}}

@@ -142,6 +142,7 @@ class Bench {
         this.editor.lines.show(line)
         this.light(new Set([line]), false)
       },
+      compiled: () => this.showBundles(),
     })
     this.history = new History(
       make(boxes.history, "div", {class: "ckw-history"}),
@@ -337,10 +338,22 @@ class Bench {
     }
     this.headline.list([])
     this.explain()
-    this.bundles.show(answer)
-    this.editor.lines.know("color", this.bundles.colors)
+    this.showBundles()
     this.figures.card(answer.card)
     if (!this.isPlaced) this.place(answer.rows)
+  }
+
+  /** Show the bundles by the compiler that the reader has chosen. LLVM's are asked for. */
+  showBundles() {
+    const {value} = this.bundles.by
+    const answer = this.texts.answers[value]
+    if (!answer) return value === "llvm" && this.ask({part: "llvm"})
+    this.bundles.show(answer)
+    this.editor.lines.know("color", this.bundles.colors)
+  }
+
+  show_llvm() {
+    if (this.bundles.by.value === "llvm") this.showBundles()
   }
 
   /** Scroll at first to the main loop, or to the reader's place above it. The caret is there, or in

@@ -698,3 +698,19 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
             answerer.resume()
         assert [each for each in heard if each["type"] != "working"] == expected
     assert ("working", "verdict") in stopped
+
+
+def test_the_part_of_llvm_has_its_code_and_speed_of_a_correct_kernel_alone():
+    right, wrong = (
+        dynamic_answers.llvm_answer(dynamic_answers.judged_kernel(t, "my.il", "sgemm_naive"), 64)
+        for t in (NAIVE, NAIVE.replace("mad r10.x, r2.x", "mad r10.x, r3.x"))
+    )
+    code = ck.compile(NAIVE, by="llvm")
+    assert right["card"]["gprs"] == code.gprs and "rows" in wrong
+    assert sum(row["loop"] for row in right["rows"]) > 4
+    ours = dynamic_answers.clocks_answer(
+        dynamic_answers.judged_kernel(NAIVE, "my.il", "sgemm_naive"), 64
+    )
+    assert 0 < right["gflops"] != ours["gflops"] and "gflops" not in wrong
+    double = dynamic_answers.judged_kernel(ck.kernels["dgemm_naive"].text, "my.il", "dgemm_naive")
+    assert "no fused" in dynamic_answers.llvm_answer(double, 64)["refusal"]["message"]

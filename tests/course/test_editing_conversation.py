@@ -16,7 +16,7 @@ from cypresskit.editing import edit_history, supervisor, workbench
 from cypresskit.editing.conversation import AT_ONCE, Conversation
 from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.protocol import PARTS
+from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.step_files import saved_edit, submitted_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, starter_text, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
@@ -330,6 +330,14 @@ def test_the_element_that_was_clicked_last_is_answered_and_no_other_part_is_lost
     talk.settle("a-1")
     assert {"text", *PARTS} == {*talk.talk.answers}
     assert "replay" in [message.get("part") for message in talk.said]
+
+
+def test_llvms_code_is_made_if_it_is_asked_for_and_no_other_part_is_lost(talk):
+    talk.type("a-1", NAIVE)
+    talk.talk.hear({"type": "ask", "edit": "a-1", "part": "llvm"})
+    assert talk.actors[-1].job["parts"] == [*ALL_PARTS]
+    talk.settle("a-1")
+    assert {"text", *ALL_PARTS} == {*talk.talk.answers}
 
 
 def die(actor):

@@ -566,6 +566,30 @@ def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
             assert words.endswith(f" {target:,.0f}"), (speed, target)
 
 
+def test_the_bundles_are_those_of_the_compiler_that_was_chosen(begin, page):
+    """LLVM's are asked for, for each text anew; why it has none is said in place of them."""
+    begin()
+    page.wait_for_selector("#bench[data-stale='']")
+    ours = page.inner_text(".ckw-panel-bundles h3")
+    page.locator(".ckw-panel-bundles select").select_option("LLVM")
+    asked = page.evaluate("() => channel.heard.at(-1)")
+    assert (asked["type"], asked["part"]) == ("ask", "llvm")
+    code = "{rows: [{kind: 'alu', loop: true, clause: 0, operations: [[1, 'MUL', 2, 'MUL']]}]"
+    answer = f"{code}, card: {{gprs: 33}}, gflops: 986}}"
+    say = "() => channel.say({type: 'answer', edit: '%s', part: 'llvm', ...%s})"
+    page.evaluate(say % (asked["edit"], answer))
+    assert (
+        page.inner_text(".ckw-panel-bundles h3")
+        == "1 bundles in the loop, 33 registers, 986 Gflop/s"
+    )
+    page.evaluate(
+        say % (asked["edit"], "{refusal: {line: 0, message: 'it needs an installation'}}")
+    )
+    assert page.inner_text(".ckw-panel-bundles h3") == "it needs an installation"
+    page.locator(".ckw-panel-bundles select").select_option("as AMD's driver")
+    assert page.inner_text(".ckw-panel-bundles h3") == ours
+
+
 LISTS = (".ckw-matrices", ".ckw-buttons", ".ckw-bundles", ".ckw-edits")
 
 
