@@ -24,8 +24,8 @@ import numpy as np
 from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.tables import table
 
-MOST = 1024  # maximum number of engines, channels, banks, ... of a simulated chip
-BEYOND = 1e30  # numbers of boards are below it
+MAX_COUNT = 1024  # maximum number of engines, channels, banks, ... of a simulated chip
+MAX_NUMBER = 1e30  # numbers of boards are below it
 WAVEFRONT = 64  # work-items on every board, in compute mode consecutive ones of a workgroup
 TILE = 8  # pixels along a side of the tile of a wavefront
 REGISTER_BYTES = 16  # of a work-item's register: four words
@@ -33,7 +33,7 @@ REGISTER_BYTES = 16  # of a work-item's register: four words
 #: multiplication 8, with fused multiply-adds (Nakasato, appendix A).
 DOUBLE_DOUBLE = (21 + 8) / 2
 PRECISIONS = "single", "double", "double-double"
-TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
+FIRST_TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
 
 
 def check_precision(precision: object) -> None:
@@ -63,7 +63,7 @@ class Range:
         If ``whole``, it must be an integer.
         """
         kinds: Any = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-        if not isinstance(value, kinds) or isinstance(value, bool) or not abs(value) < BEYOND:
+        if not isinstance(value, kinds) or isinstance(value, bool) or not abs(value) < MAX_NUMBER:
             return False
         if self.power and int(value).bit_count() != 1:
             return False
@@ -201,7 +201,7 @@ class Device:
 
     # From the data sheet
     name: str
-    simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20, most=MOST)
+    simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20, most=MAX_COUNT)
     thread_processors: int = _count("per SIMD engine", "Table 1", 16)
     double_fmas: int = _number(
         "double multiply-adds per thread processor and clock, 0 on a chip without doubles",
@@ -211,7 +211,7 @@ class Device:
     )
     clock_ghz: float = _positive("GHz", "Table 1", 0.85)
     memory_gb_s: float = _positive("GB/s, peak", "Table 1, APP table D.4", 153.6)
-    memory_channels: int = _power("32-bit GDDR5 channels", "APP table D.4", 8, most=MOST)
+    memory_channels: int = _power("32-bit GDDR5 channels", "APP table D.4", 8, most=MAX_COUNT)
     memory_bytes: int = _count("bytes", "Table 1", 1 << 30)
     chips: int = _count("chips on the board; every other number is of one chip", "APP table D.4", 1)
     lds_bytes: int = _number("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
@@ -225,7 +225,7 @@ class Device:
         "bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10, most=1 << 30
     )
     # Threads
-    max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32, most=MOST)
+    max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32, most=MAX_COUNT)
     max_wavefronts_chip: int = _count("per chip", "APP table D.4", 496)
     max_workgroups: int = _count("workgroups per SIMD engine", "APP 4.11.2.3", 8)
     register_pool: int = _count(
@@ -262,10 +262,10 @@ class Device:
         most=16,
     )
     l1_ways: int = _count(
-        "ways", "none", 8, "assumed; the published rates don't depend on it above 4", most=MOST
+        "ways", "none", 8, "assumed; the published rates don't depend on it above 4", most=MAX_COUNT
     )
     l2_ways: int = _count(
-        "ways", "none", 16, "assumed; the published rates hardly depend on it", most=MOST
+        "ways", "none", 16, "assumed; the published rates hardly depend on it", most=MAX_COUNT
     )
     l2_slice_bytes_clock: float = _positive(
         "bytes per clock and slice; each memory channel has one", "APP 4.9", 64.0
@@ -295,7 +295,9 @@ class Device:
     channel_bytes: int = _power(
         "bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256
     )
-    memory_banks: int = _power("banks per channel (address bits 14:11)", "APP 4.6.2", 16, most=MOST)
+    memory_banks: int = _power(
+        "banks per channel (address bits 14:11)", "APP 4.6.2", 16, most=MAX_COUNT
+    )
     dram_row_bytes: int = _power(
         "bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit"
     )
@@ -307,7 +309,7 @@ class Device:
     )
     store_clocks: int = _number("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
     # LDS
-    lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32, most=MOST)
+    lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32, most=MAX_COUNT)
     lds_items_clock: int = _count(
         "work-items that may request two words each, per clock", "APP 4.7", 16
     )
@@ -421,8 +423,8 @@ class Device:
     ) -> int:
         """Return how many wavefronts share a SIMD engine.
 
-        That is floor(pool / registers) (Nakasato, equation 2), limited by LDS, the engine and the
-        chip, in whole workgroups.
+        That is floor(pool / registers) (Nakasato, equation 2), limited by LDS, the engine and its
+        share of the chip's wavefronts, rounded up, in whole workgroups.
 
         Parameters
         ----------

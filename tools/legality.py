@@ -19,7 +19,6 @@ flow, PV, PS, clause temporaries and LDS queue of the hardware; a word that isn'
 from collections.abc import Iterable, Iterator
 
 from cypresskit.compiler.assembly import (
-    TEMPORARY,
     Bundle,
     Control,
     FetchInstruction,
@@ -29,7 +28,7 @@ from cypresskit.compiler.assembly import (
 )
 from cypresskit.compiler.code import Code
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOTS, VECTOR_SWIZZLES
-from cypresskit.devices import Device
+from cypresskit.devices import FIRST_TEMPORARY, Device
 
 CONSTANTS = ("constant", "literal", "inline")
 SLOT_SETS = {  # by ``HardwareOp.slots``: the alternatives, sets of slots
@@ -53,7 +52,7 @@ def check(code: Code) -> list[str]:
 def violations(code: Code) -> Violations:
     """Yield the violations in ``code``, each with its place."""
     device = code.device
-    most = min(device.gpr_limit, TEMPORARY)
+    most = min(device.gpr_limit, FIRST_TEMPORARY)
     if code.gprs > most:
         yield f"{code.gprs} registers, {most} exist"
 
@@ -248,7 +247,7 @@ def _constants(bundle: Bundle) -> Violations:
 
 def _operands(o: Operation, gprs: int) -> Violations:
     for r in o.reads:
-        if r.kind == "gpr" and r.index < TEMPORARY:
+        if r.kind == "gpr" and r.index < FIRST_TEMPORARY:
             yield from _registers((r.index,), gprs)
         if r.neg and o.row.kind not in ("float", "double"):
             yield f"{o.name} can't negate operands"
@@ -258,5 +257,5 @@ def _result(o: Operation, gprs: int, device: Device) -> Violations:
     if o.dest is not None:
         if not o.row.words:
             yield f"{o.name} writes nothing"
-        if not TEMPORARY <= o.dest[0] < TEMPORARY + device.clause_temporaries:
+        if not FIRST_TEMPORARY <= o.dest[0] < FIRST_TEMPORARY + device.clause_temporaries:
             yield from _registers((o.dest[0],), gprs)

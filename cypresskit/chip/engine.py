@@ -115,11 +115,11 @@ def run(work: Packed, device: Device, slots: int) -> Outcome:
 
 
 @native
-def run_chip(chip, room, until):
+def run_chip(chip, wavefront_slots, until):
     """Run the chip until this number of clauses is over, or all wavefronts have ended."""
     jobs, slots, groups, texture = chip.jobs, chip.slots, chip.groups, chip.texture
     if groups.upcoming[0] == 0:
-        dispatch_first(jobs, slots, groups, room)
+        dispatch_first(jobs, slots, groups, wavefront_slots)
     e = place_of_least(slots.next_clock, 0, len(slots.next_clock))
     while slots.next_clock[e] < NEVER and chip.log.over[0] < until:
         s = slots.next_slot[e]

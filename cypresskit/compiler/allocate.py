@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from cypresskit.compiler.assembly import TEMPORARY
 from cypresskit.compiler.ir import Function, VirtualRegister, Word, error_at
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import ClausePlan, Plans
 from cypresskit.compiler.target import Target
+from cypresskit.devices import FIRST_TEMPORARY
 
 Unit = tuple[VirtualRegister, ...]
 RegisterTable = list[list[int]]  # by register and channel: the points at which it is in use
@@ -74,9 +74,9 @@ def allocate(function: Function, plans: Plans, target: Target) -> Allocation:
             table.append([0] * 4)
         for vreg in unit:
             table[number][vreg.channel or 0] |= vreg.mask
-            numbers[vreg] = number + (TEMPORARY if table is temporaries else 0)
+            numbers[vreg] = number + (FIRST_TEMPORARY if table is temporaries else 0)
 
-    most = min(target.gpr_limit, TEMPORARY)
+    most = min(target.gpr_limit, FIRST_TEMPORARY)
     if len(registers) > most:
         what = (
             f"the kernel needs {len(registers)} registers, most of them alive here; the chip has"

@@ -10,7 +10,6 @@ from functools import cached_property
 
 from cypresskit.compiler.ir import LdsAccess
 from cypresskit.compiler.isa import OPS, HardwareOp
-from cypresskit.devices import TEMPORARY as TEMPORARY  # T0 is register 124
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from cypresskit.compiler.ports import (
 )
 from cypresskit.compiler.register_channels import can_join
 
-WORST = 7  # slots of the largest bundle: five ops, two literal pairs
+MAX_BUNDLE_SLOTS = 7  # slots of the largest bundle: five ops, two literal pairs
 #: Bundles that a clause keeps free in addition to one for each queued LDS read: the one that is
 #: being filled, and one more.
 SPARE_BUNDLES = 2
@@ -44,7 +44,7 @@ DRAIN = 48  # free slots that an LDS read requires in its clause: enough to empt
 #: The number of operations after a reader whose operands should come from other banks: those of two
 #: vectors, which may share a bundle. Fitted to the published 60 bundles of the 64 x 64 kernel's
 #: loop, which no value gives: 6 to 8 give 59, 5 gives 67, 9 gives 62, and more give 61.
-NEAR = 8
+NEIGHBOR_OPS = 8
 ChannelChoice = list[tuple[Word, int]]  # words and their channels
 
 
@@ -83,8 +83,8 @@ class BlockScheduler:
         How many open ops each op waits for. An op in ``later`` also waits for those that are in the
         bundle being filled.
     places, read_together
-        The places at which each word is read: an operand of ``NEAR`` ops in a row is one place. And
-        how often each place reads each channel.
+        The places at which each word is read: an operand of ``NEIGHBOR_OPS`` ops in a row is one
+        place. And how often each place reads each channel.
     queue, draining
         LDS reads whose words are still queued, and whether they go first because the clause has to
         end.
@@ -106,7 +106,7 @@ class BlockScheduler:
         self.places: defaultdict[Word, set[tuple[int, int]]] = defaultdict(set)
         for n, op in enumerate(self.ops):
             for k, src in enumerate(op.srcs):
-                self.places[src.value].update((n + d, k) for d in range(NEAR))
+                self.places[src.value].update((n + d, k) for d in range(NEIGHBOR_OPS))
         self.read_together: Counter = Counter()
         self.open_clause()
 
@@ -266,7 +266,7 @@ class BlockScheduler:
         queue = self.queue
         room = self.room - self.draft.size
         self.draining = bool(queue) and (
-            self.draining or room < WORST * (len(queue) + SPARE_BUNDLES)
+            self.draining or room < MAX_BUNDLE_SLOTS * (len(queue) + SPARE_BUNDLES)
         )
         if self.draining:
             return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])

@@ -9,7 +9,6 @@ line of IL. T0 to T3 are the clause temporaries.
 import struct
 
 from cypresskit.compiler.assembly import (
-    TEMPORARY,
     Control,
     FetchInstruction,
     Operation,
@@ -17,6 +16,7 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.isa import INLINE, SLOTS
+from cypresskit.devices import FIRST_TEMPORARY
 from cypresskit.il.program import LETTERS
 
 COLUMN = 104  # of the IL line numbers
@@ -108,7 +108,7 @@ def operation_text(o: Operation) -> str:
 
 
 def _register(number: int) -> str:
-    return f"R{number}" if number < TEMPORARY else f"T{number - TEMPORARY}"
+    return f"R{number}" if number < FIRST_TEMPORARY else f"T{number - FIRST_TEMPORARY}"
 
 
 def _read(r: Read) -> str:

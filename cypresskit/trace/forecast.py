@@ -20,7 +20,7 @@ from cypresskit.trace.symbolic import BENT, NO_LANES, UNKNOWN, Growth, Value
 #: (denominator, limit): floats in steps of 1 / denominator are exact below the limit.
 EXACT_FLOATS = tuple((grain, 2.0**24 / grain) for grain in (1, 2, 16, 256))
 MASK = 2**32 - 1
-NEVER = -np.inf
+NO_ITERATIONS = -np.inf
 
 
 @dataclass(eq=False)
@@ -147,7 +147,7 @@ class Forecast:
 
     def end(self) -> None:
         """Note that no later iteration is known to do the same."""
-        self.horizon = NEVER
+        self.horizon = NO_ITERATIONS
 
     def access(self, word: Value, is_float: bool) -> None:
         """Note a word of an address."""

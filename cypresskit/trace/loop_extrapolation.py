@@ -18,15 +18,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cypresskit.compiler.assembly import TEMPORARY
-from cypresskit.trace.forecast import NEVER, Forecast, of_lanes
+from cypresskit.devices import FIRST_TEMPORARY
+from cypresskit.trace.forecast import NO_ITERATIONS, Forecast, of_lanes
 from cypresskit.trace.memory_requests import MemoryRequest
 from cypresskit.trace.symbolic import BENT, ZERO, Growth, NotExtrapolable, Value
 from cypresskit.trace.vliw import Processor
 
 MAX_TRIP_COUNT = 1 << 22  # what goes on for longer is taken for a loop without an end
 MAX_PERIOD = 4  # iterations that are taken together
-TRIES = 4  # to join iterations before another number of them is taken together
+MAX_JOIN_ATTEMPTS = 4  # to join iterations before another number of them is taken together
 
 RegisterComponent = tuple[int, int]  # register number, channel
 Registers = dict[RegisterComponent, Value]
@@ -127,7 +127,7 @@ class RunningLoop:
         """Make the current iteration the first of those that do the same."""
         self.first, self.count, self.bent, self.is_even = self.executed, 1, set(), True
         self.alone += 1
-        if self.alone > TRIES:
+        if self.alone > MAX_JOIN_ATTEMPTS:
             self.period, self.alone = self.period % MAX_PERIOD + 1, 0
 
     def _moves(self) -> list[tuple[int, ...]] | None:
@@ -164,7 +164,7 @@ class RunningLoop:
                 now = {place: forecast.later(value, skipped) for place, value in ends.items()}
                 self.count += skipped
                 self.is_ahead = True
-            self.is_even = forecast.horizon != NEVER  # else it never proves anything
+            self.is_even = forecast.horizon != NO_ITERATIONS  # else it never proves anything
         processor.registers = now
         if self.count > 1 and self.is_even and not self.is_ahead:
             words.forecast = forecast = Forecast(lanes)
@@ -186,7 +186,9 @@ class RunningLoop:
         """Return whether all registers ended as the next iteration should start. Those that didn't
         are bent from now on.
         """
-        begins = {place: self.begins.get(place, ZERO) for place in ends if place[0] < TEMPORARY}
+        begins = {
+            place: self.begins.get(place, ZERO) for place in ends if place[0] < FIRST_TEMPORARY
+        }
         wrong = {
             place for place, start in begins.items() if not forecast.is_next(start, ends[place])
         }

@@ -22,7 +22,7 @@ from cypresskit.trace.symbolic import NotExtrapolable
 
 TEXEL = 1 << BANK_SHIFT  # bytes of an element of global memory, and of a word of L1
 GAP = 8  # unused rows between two textures; the calibrations were fitted with them
-AT_ONCE = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs
+MAX_ENTRIES = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs
 
 
 class Motion(NamedTuple):
@@ -76,7 +76,7 @@ class MemoryLayout:
         self,
         access: MemoryRequest,
         pixels: tuple[np.ndarray, np.ndarray],
-        on: np.ndarray,
+        active: np.ndarray,
         motion: Motion,
     ) -> Stream:
         """Return the stream of an access.
@@ -87,13 +87,13 @@ class MemoryLayout:
             The access.
         pixels
             The coordinates of the work-items: of pixels, x and y.
-        on
+        active
             Mask of the work-items that take part.
         motion
             How it moves from one iteration to the next.
         """
         source = access.instruction
-        rows = [np.broadcast_to(row, on.shape) for row in access.rows]
+        rows = [np.broadcast_to(row, active.shape) for row in access.rows]
         if isinstance(source, Operation):
             assert source.lds is not None
             if self.device.lds_bank and motion.x:
@@ -102,28 +102,28 @@ class MemoryLayout:
             if "_REL" in source.name:
                 requested.append(requested[0] + 4 * source.lds.offset)
             byte = np.stack(requested).reshape(len(requested), -1, WAVEFRONT).transpose(1, 0, 2)
-            lanes = on.reshape(-1, WAVEFRONT)
+            lanes = active.reshape(-1, WAVEFRONT)
             return unit_stream(access_clocks(np.ascontiguousarray(byte), self.device, lanes))
         index = rows[0] if rows else None
         if isinstance(source, StoreInstruction):
             if source.name == "EXPORT":
                 texel = self.shape.outputs[source.offset].texel
                 address = self._addresses(self.shape.domain[0], texel)
-                made = self._stream(address, *pixels, on, motion, GLOBAL, texel)
+                made = self._stream(address, *pixels, active, motion, GLOBAL, texel)
             else:
-                x = addressing.element(source.offset, index, len(on))
-                made = self._element(x, on, motion)
+                x = addressing.element(source.offset, index, len(active))
+                made = self._element(x, active, motion)
             made.amounts["cost"] = self.device.store_clocks
             return made
         if source.name == "MEM_READ":
-            x = addressing.element(source.offset[0], index, len(on))
-            return self._element(x, on, motion)
+            x = addressing.element(source.offset[0], index, len(active))
+            return self._element(x, active, motion)
         texture = self.shape.textures[source.resource]
         x, y, _ = addressing.texel(rows, texture, source.offset)
-        return self._fetched(source.resource, x, y, on, motion)
+        return self._fetched(source.resource, x, y, active, motion)
 
     def _fetched(
-        self, resource: int, x: np.ndarray, y: np.ndarray, on: np.ndarray, motion: Motion
+        self, resource: int, x: np.ndarray, y: np.ndarray, active: np.ndarray, motion: Motion
     ) -> Stream:
         """Return the stream of a fetch of texels (x, y). Texels outside of the texture request no
         line.
@@ -137,37 +137,37 @@ class MemoryLayout:
             for near, far, size in ((x, far_x, texture.width), (y, far_y, texture.height)):
                 never = (np.maximum(near, far) < 0) | (np.minimum(near, far) >= size)
                 stays |= never
-            if (on & ~stays).any():
+            if (active & ~stays).any():
                 raise NotExtrapolable
         address = self._addresses(texture.width, texture.texel)
         base = self.bases[resource] // self.line
-        made = self._stream(address, x, y, on & inside, motion, base, texture.texel)
-        items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # texels outside give zeros
+        made = self._stream(address, x, y, active & inside, motion, base, texture.texel)
+        items = active.reshape(-1, WAVEFRONT).sum(axis=1)  # texels outside give zeros
         made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
         return made
 
-    def _element(self, x: np.ndarray, on: np.ndarray, motion: Motion) -> Stream:
+    def _element(self, x: np.ndarray, active: np.ndarray, motion: Motion) -> Stream:
         """Return the stream of accesses to elements ``x`` of global memory. Raise ``ValueError``
         for elements beyond the board's memory.
         """
         most = self.device.memory_bytes // TEXEL
         end = x + (motion.iterations - 1) * motion.x
-        first = min(row[on].min(initial=most) for row in (x, end))
-        last = max(row[on].max(initial=0) for row in (x, end))
+        first = min(row[active].min(initial=most) for row in (x, end))
+        last = max(row[active].max(initial=0) for row in (x, end))
         if first < 0 or last >= most:
             raise ArgumentError(
                 f"{self.shape.program.name}: it accesses g[{first if first < 0 else last}], and the"
                 f" memory of the {self.device.name} is g[0] to g[{most - 1}]"
                 f" ({self.device.memory_bytes:,} bytes)"
             )
-        return self._stream(lambda x, y: x * TEXEL, x, 0 * x, on, motion, GLOBAL, TEXEL)
+        return self._stream(lambda x, y: x * TEXEL, x, 0 * x, active, motion, GLOBAL, TEXEL)
 
     def _stream(
         self,
         address: Callable,
         x: np.ndarray,
         y: np.ndarray,
-        on: np.ndarray,
+        active: np.ndarray,
         motion: Motion,
         base: int,
         texel: int,
@@ -189,9 +189,9 @@ class MemoryLayout:
         phases = min(phases, motion.iterations)
 
         x, y = x.astype(np.int64), y.astype(np.int64)
-        size = max(AT_ONCE // phases, 1) * WAVEFRONT
+        size = max(MAX_ENTRIES // phases, 1) * WAVEFRONT
         parts = []
-        for first in range(0, len(on), size):
+        for first in range(0, len(active), size):
             some = slice(first, first + size)
             at = [(x[some] + p * dx, y[some] + p * dy) for p in range(phases)]
             bank = None
@@ -199,7 +199,7 @@ class MemoryLayout:
                 bank = _in_order([self._bank(x * texel // TEXEL, y) for x, y in at])
             part = address_stream(
                 _in_order([address(x, y) for x, y in at]),
-                np.repeat(on[some].reshape(-1, WAVEFRONT), phases, axis=0),
+                np.repeat(active[some].reshape(-1, WAVEFRONT), phases, axis=0),
                 self.device,
                 base=base,
                 phases=phases,

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from cypresskit.compiler.assembly import (
-    TEMPORARY,
     Bundle,
     Control,
     FetchInstruction,
@@ -27,6 +26,7 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.code import Code
+from cypresskit.devices import FIRST_TEMPORARY
 from cypresskit.il.meaning import ONE
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.masks import Masks
@@ -116,7 +116,7 @@ class Processor:
         self.forwards = {}
         test = None
         self.registers = {
-            place: word for place, word in self.registers.items() if place[0] < TEMPORARY
+            place: word for place, word in self.registers.items() if place[0] < FIRST_TEMPORARY
         }
         for fetch in control.fetches:
             self.fetch(fetch)
@@ -181,7 +181,7 @@ class Processor:
         """Set a register in the active work-items; in all, if it is a clause temporary, which ends
         with its clause.
         """
-        if self.masks.count < self.existing and place[0] < TEMPORARY:
+        if self.masks.count < self.existing and place[0] < FIRST_TEMPORARY:
             old = self.registers.get(place, self.words.poison)
             word = self.words.merge(word, old, self.masks.active)
         self.registers[place] = word

@@ -604,7 +604,7 @@ def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     of = TimedLaunch(kernel, size=(m, 1 if kernel.is_vector else n, k))
 
     def made(at_once):
-        monkeypatch.setattr(memory_layout, "AT_ONCE", at_once)
+        monkeypatch.setattr(memory_layout, "MAX_ENTRIES", at_once)
         paths = of.trace(of.wavefronts)
         clauses = [clause for path in paths for body, _ in path.segments for clause in body]
         made_streams = [s for clause in clauses for s in clause.streams]

@@ -8,11 +8,11 @@ from cypresskit.chip.native import part
 
 
 @part
-def dispatch_first(jobs, slots, groups, room):
-    """Fill the engines with the first workgroups; each has ``room`` wavefront slots."""
+def dispatch_first(jobs, slots, groups, wavefront_slots):
+    """Fill the engines with the first workgroups; each has so many ``wavefront_slots``."""
     size = jobs.work.group_wavefronts
     engines = len(slots.next_slot)
-    groups.upcoming[0] = min(len(groups.engine), room // size * engines)
+    groups.upcoming[0] = min(len(groups.engine), wavefront_slots // size * engines)
     for g in range(groups.upcoming[0]):
         start_group(jobs, slots, groups, g, g % engines, g // engines * size, 0.0)
 

@@ -38,21 +38,22 @@ def access_clocks(
     Clocks per access; 0 without active work-items.
     """
     accesses, _, items = addresses.shape
-    on = np.ones((accesses, items), bool) if active is None else active
-    requests = [row.tobytes() + lanes.tobytes() for row, lanes in zip(addresses, on)]
+    if active is None:
+        active = np.ones((accesses, items), bool)
+    requests = [row.tobytes() + lanes.tobytes() for row, lanes in zip(addresses, active)]
     number = {request: n for n, request in enumerate(dict.fromkeys(requests))}
     pattern = np.array([number[request] for request in requests], np.int64)
     first = np.unique(pattern, return_index=True)[1]
-    return _count(addresses[first], device, on[first])[pattern]
+    return _count(addresses[first], device, active[first])[pattern]
 
 
-def _count(addresses: np.ndarray, device: Device, on: np.ndarray) -> np.ndarray:
+def _count(addresses: np.ndarray, device: Device, active: np.ndarray) -> np.ndarray:
     """Return the clocks of each access."""
     accesses, words, items = addresses.shape
     clocks = np.zeros(accesses, np.int64)
     word = addresses.astype(np.int64) >> WORD_SHIFT
     rule = np.array(device.lds_bank or range(device.lds_banks), np.int64)
-    given = word, rule[word % len(rule)], np.broadcast_to(on[:, np.newaxis], addresses.shape)
+    given = word, rule[word % len(rule)], np.broadcast_to(active[:, np.newaxis], addresses.shape)
     for first in range(0, words, 2):
         for at in range(0, items, device.lds_items_clock):
             served = slice(first, first + 2), slice(at, at + device.lds_items_clock)
