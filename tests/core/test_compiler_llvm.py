@@ -117,6 +117,8 @@ def test_the_model_page_has_what_both_compilers_make():
     controls = [c for name in SINGLE for c in ck.compile(name, by="llvm").controls]
     bundles = sum(len(control.bundles) for control in controls)
     assert f"All {bundles:,} bundles of the catalog's {len(SINGLE)} kernels" in page
+    still = (ROOT / "docs/pictures/compilers.svg").read_text(encoding="utf-8")
+    assert still == ck.draw.compilers("sgemm_tn").to_svg(is_whole=True), "record it anew"
     theirs, ours = (
         ck.simulate(ck.compile("sgemm_tn", by=by), 2048).gflops for by in ("llvm", "cypresskit")
     )
