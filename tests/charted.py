@@ -220,9 +220,10 @@ def _points(corners: np.ndarray) -> np.ndarray:
 
 
 def _mark(group: ElementTree.Element) -> Mark:
-    shape = next(part.attrib for part in group if part.tag in (f"{SVG}circle", f"{SVG}rect"))
+    shapes = (part.attrib for part in group if part.tag in (f"{SVG}circle", f"{SVG}rect"))
+    shape = next(shapes, {})
     words = next(part.text for part in group if part.attrib.get("class") == "words")
-    place = [float(shape.get(f"c{axis}", shape.get(axis, ""))) for axis in "xy"]
+    place = [float(shape.get(f"c{axis}", shape.get(axis, "nan"))) for axis in "xy"]
     return Mark(*place, words or "")
 
 

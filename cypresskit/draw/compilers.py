@@ -100,7 +100,7 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
     return Chart(
         f"With LLVM's compiler, {known.name} does {other} Gflop/s in place of {ours}",
         lambda width: _paint(tables, known, width),
-        about="The loop's lines of IL, and their bundles by two compilers: a cell is a slot, with"
+        about="The loop's lines of IL, and their bundles, counted, by two compilers: a cell is a slot, with"
         " the number of its line; dashed: left empty. Point at a line, or use the arrow keys.",
         lines=[f"{table.name}: {'; '.join(table.facts)}" for table in tables],
         note=f"{theirs.by} compiled our translation of the kernel. Speeds are modeled, at N ="
@@ -140,7 +140,7 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
         look = {"font_family": "monospace"}
         shape += text_element(LABEL + 6, y + ROW / 2, elided(code, LETTERS), "ink", "start", **look)
         named = f"line {line}" if is_narrow else f"line {line}, {code}"
-        words = f"{named}: bundles {bundles[0]}; by LLVM, {bundles[1]}"
+        words = f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}"
         told = cells[-1].y if is_narrow else HEAD - 6
         marks.append((words, width / 2, told, shape))
     canvas.group("lines", marks, "ink", "counted")
