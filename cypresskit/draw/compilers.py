@@ -101,7 +101,8 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
         f"With LLVM's compiler, {known.name} does {other} Gflop/s in place of {ours}",
         lambda width: _paint(tables, known, width),
         about="The loop's lines of IL, and their bundles, counted, by two compilers: a cell is a"
-        " slot, with the number of its line; dashed: left empty. Point at a line, or use the arrow keys.",
+        " slot, with the number of its line; dashed: left empty. Point at a line, or use the arrow"
+        " keys.",
         lines=[f"{table.name}: {'; '.join(table.facts)}" for table in tables],
         note=f"{theirs.by} compiled our translation of the kernel. Speeds are modeled, at N ="
         f" {n:,}. At a wait for fetches, a wavefront makes room for others.",
