@@ -7,7 +7,6 @@ tools.second`` writes it.
 
 import hashlib
 import json
-import resource
 import subprocess
 import sys
 import zipfile
@@ -80,7 +79,9 @@ def main() -> None:
     """Compile the IR of the standard input. Write LLVM's version and the assembly as JSON."""
     import llvmlite.binding as llvm
 
-    with suppress(OSError, ValueError):  # macOS has no such limit
+    with suppress(ImportError, OSError, ValueError):  # other systems have no such limit
+        import resource
+
         resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
     for option in OPTIONS:
         llvm.set_option("", option)
