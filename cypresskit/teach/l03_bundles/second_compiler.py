@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cypresskit.compiler import Code, CompileError, Control, compile
+from cypresskit.compiler import Code, Control, compile
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import load_kernel
 from cypresskit.lesson_table import Table
-from cypresskit.teach.check import Verdict, call_answer, function_exercise, require
+from cypresskit.teach.check import call_answer, require
 from cypresskit.timing import simulate
 
 KERNEL, N = KERNELS["sgemm_tn"], 2048
@@ -56,10 +56,10 @@ def llvm_table() -> Table:
         "with all three": replace(one_wait(fewer_bundles(theirs, count)), gprs=ours.gprs),
         "ours": ours,
     }
-    return Table(HEADS, [row(name, code) for name, code in codes.items()])
+    return Table(HEADS, [describe(name, code) for name, code in codes.items()])
 
 
-def row(name: str, code: Code) -> list:
+def describe(name: str, code: Code) -> list:
     """Return a row of ``HEADS``."""
     stats = code.stats()
     speed = round(simulate(code, N).gflops)
@@ -82,7 +82,7 @@ def taste(order: Callable[[list[str]], list[str]]) -> Table:
     """Return what two compilers make of the products in the order of ``order(products())``."""
     program = reordered(order(products())).program
     codes = {"ours": compile(program), "LLVM's": compile(program, by="llvm")}
-    return Table(HEADS, [row(name, code) for name, code in codes.items()])
+    return Table(HEADS, [describe(name, code) for name, code in codes.items()])
 
 
 def ordered_lines(order: Callable, mads: list[str]) -> list[str]:
@@ -99,30 +99,3 @@ def ordered_lines(order: Callable, mads: list[str]) -> list[str]:
     require(not missing, f"`{missing[0] if missing else ''}` is missing.", hint)
     require(len(lines) == len(mads), f"It returns {len(lines)} lines for {len(mads)}.", hint)
     return lines
-
-
-@function_exercise
-def check_taste(order: Callable) -> Verdict:
-    """Exercise 4: ``order(mads)`` returns the lines of the loop in an order that LLVM compiles to
-    faster code.
-    """
-    mads = products()
-    lines = ordered_lines(order, mads)
-    ordered_lines(order, [mad.replace("r1", "r3") for mad in mads])  # with r30 in place of r10
-    try:
-        code = compile(reordered(lines).program, by="llvm")
-    except CompileError as error:
-        return Verdict(False, str(error), "run this exercise where the workbook is installed.")
-    _, bundles, _, waits, speed = row("LLVM's", code)
-    message = f"LLVM makes {bundles} bundles of it, with {waits} waits, and {speed:,} Gflop/s"
-    where = "its bundles are emptier now: other orders with one wait have fewer."
-    if waits > 1:
-        where = (
-            "LLVM schedules a loop from its end, and fetches what isn't needed any more: which of"
-            " the fetched registers r2 to r9 do the last lines use?"
-        )
-    require(speed >= TASTE, f"{message}; {TASTE:,} are asked for.", where)
-    ours = row("ours", compile(reordered(lines).program))
-    return Verdict(
-        True, f"{message.replace('1 waits', '1 wait')}. Ours makes {ours[1]}, and {ours[4]:,}."
-    )
