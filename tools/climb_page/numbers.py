@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from cypresskit import published, today
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
+from cypresskit.kernels.compiled import compile
 from cypresskit.timing import Report, simulate, simulate_published
 from tools.climb_page.kernels import KERNELS, LAST, before, report
 
@@ -63,9 +64,15 @@ def names() -> dict[str, Any]:
         "last_round": last_round,
         "unrolled": lambda k: simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops,
         "growth": growth,
+        "by_llvm": lambda: 100 * _llvm().gflops / speed(LAST, REFERENCE),
         "today_n": today.record()["n"],
         "h200": _gain_today,
     }
+
+
+def _llvm() -> Report:
+    """Return the report on LLVM's code of the published kernel."""
+    return simulate(compile(PAPER, by="llvm"), REFERENCE)
 
 
 def last_round(name: str, n: int) -> int:

@@ -25,6 +25,10 @@ HEADING = re.compile(r"(?m)^(#+) (?:(\w+): )?(.+?)(?: \{#(\w+)\})?$")
 PICTURE = re.compile(r"(?m)^!\[(.*)\]\((\w+)\)$")
 BUTTON = re.compile(r"(?m)^\[(.+)\]\((starter|bench/\S+)\)$")
 UP = list(KERNELS).index(LAST) + 1  # the steps that go up
+CHARTS = {
+    "compilers": lambda: draw.compilers("sgemm_tn"),
+    "published": lambda: draw.published("nakasato_4"),
+}
 LEAST, MOST = 40, 2200  # Gflop/s at the foot and the top of the climb at the side
 
 
@@ -111,7 +115,7 @@ def template() -> Environment:
     filling.globals |= {
         "DRAWN": DRAWN,
         "bench_link": bench_link,
-        "chart": lambda: Markup(draw.published("nakasato_4").to_html()),
+        "CHARTS": CHARTS,
         "gain_of": numbers.gain,
         "height": height,
         "lesson_of": lesson_of,
