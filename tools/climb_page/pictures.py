@@ -39,7 +39,7 @@ ALONE = """
     body > :not(main), main > :not(.top), .about, .gains, .start, fieldset {
         display: none !important }
     main, .top { display: block; margin: 0; max-width: none; padding: 0 }
-    #film { border: 0; box-shadow: none; padding: 22px 30px; zoom: 1.72 }
+    #film { border: 0; box-shadow: none; padding: 22px 30px; zoom: 1.4 }
 """
 
 
