@@ -7,6 +7,7 @@ import random
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from cypresskit.kernels import Kernel
@@ -115,13 +116,19 @@ def edited(text: str, edits: list[list]) -> str:
     return "\n".join(lines)
 
 
+@cache
+def cases(text: str) -> dict:
+    """The cases of a file of this text, by name."""
+    return tomllib.loads(text)
+
+
 def agree(request, path: Path, name: str, says: str) -> None:
     """Compare what is said of a case with its file; ``--accept`` writes it there."""
     text = path.read_text(encoding="utf-8")
     if request.config.getoption("accept"):
-        before, mark, after = text.partition(f'["{name}"]\n')
+        before, mark, after = text.partition(f"[{json.dumps(name, ensure_ascii=False)}]\n")
         line = f"says = {json.dumps(says, ensure_ascii=False)}"
         after = re.sub(r"^says = .*$", lambda _: line, after, count=1, flags=re.MULTILINE)
         path.write_text(before + mark + after, encoding="utf-8")
     else:
-        assert says == tomllib.loads(text)[name].get("says", "")
+        assert says == cases(text)[name].get("says", "")
