@@ -192,9 +192,10 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     >>> ck.line_costs(ck.simulate("sgemm_nn", 2048)).most_expensive  # doctest: +SKIP
     """
     measure = partial(_measure, report, unless)
-    saved, *counts = result_cache.load_or_compute(report.launch.key("costs"), measure)
+    key = report.launch.key("costs")
+    saved, wavefronts, iterations = result_cache.load_or_compute(key, measure)
     costs = (replace(cost, work=work) for cost, work in zip(saved, report.lines, strict=True))
-    return LineCosts(tuple(costs), *counts, report)  # with this source's text
+    return LineCosts(tuple(costs), wavefronts, iterations, report)  # with this source's text
 
 
 def _measure(

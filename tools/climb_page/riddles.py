@@ -4,6 +4,7 @@ Step 01a lacks a line, step 03 has its products in several orders, and step nn i
 several layouts. All is recorded when the page is written: a tap loads nothing.
 """
 
+from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ CANDIDATES = (
 HOLE = "@"  # the row of the loop that is missing
 #: Orders of the products of 8 x 8, by the words of a line that they are sorted by: its sum, its
 #: number of A and its texel of B.
-ORDERS = {
+ORDERS: dict[str, Callable[[list[str]], Any]] = {
     f"as in step {[*KERNELS].index('02') + 1}": lambda words: 0,
     "by row of C": itemgetter(2, 3),
     "by component of A": lambda words: (words[2][-1], words[3]),

@@ -1,121 +1,35 @@
-"""Every causal sentence of a lesson has an experiment: a run without that cause alone.
-
-Causal are the sentences with one of ``WORDS``, those that explain a number by a number ("so",
-"thus", a colon: ``explains_a_number``), and all questions that begin with "Why", with their
-answers. For each of them ``causes.toml`` has an entry, whose ``says`` is a part of it, of one of
-four kinds:
-
-- ``with``, ``without``, ``base``: an experiment. Three expressions: the size of the effect, its
-  size if the cause alone is removed, and where there is no effect. At least three fifths must go.
-- ``counted``: an expression that is true. The cause follows by counting or arithmetic.
-- ``defined``: who defines or documents it.
-- ``guess``: a cause that can't be removed alone. The lesson says so, by one of ``GUESSES``, in the
-  same paragraph.
-"""
+"""What the expressions of facts.toml may name."""
 
 import random
-import re
-import tomllib
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
+from math import ceil
 
 import numpy as np
-import pytest
 from answers.l12 import loop_tested_last
 from answers.l14 import RUN, made
-from conftest import ROOT, by_day
 from faults import count_correct_share
 
 import cypresskit as ck
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.compiler import compile
-from cypresskit.editing.steps import reference_kernel
+from cypresskit.editing.steps import reference_kernel, starter_text
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l05_texture_cache import checks as texture_cache
 from cypresskit.teach.l06_double_double import checks as double_double
+from cypresskit.teach.l07_lds.checks import busiest_bank
+from cypresskit.teach.l12_contest.checks import generate_kernel
+from cypresskit.teach.l13_what_is_left import checks as gpu
 from cypresskit.teach.l14_build_the_clock import checks as clock
 from cypresskit.teach.l14_build_the_clock.choose import Clock, Scattered
-from cypresskit.today import figures
-from tools import book
+from cypresskit.timing import simulate
+from cypresskit.today import figures, record
 
-WORDS = re.compile(
-    r"\bbecause\b|\bdue to\b|\bthanks to\b|\bowing to\b|\bthe reasons? (?:is|was|for|why|that)\b"
-    r"|\bcaused?\b(?! of)"
-    r"|\b(?:that|this|which) is why\b|\bsince\b(?! \d{4}| then|:)",
-    re.IGNORECASE,
-)
-#: What leads from a number to the one that it explains.
-LEADS = re.compile(
-    r"\b(?:so|thus|therefore|hence|consequently)\b"
-    r"(?! (?:much|many|far|that|few|long|called|as|on)\b)"
-    r"|(?<=[\w)*`$%]):(?= )",
-    re.IGNORECASE,
-)
-DIGITS = re.compile(r"(?<![\w`.\[])\d(?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)")
-COUNTED = re.compile(
-    rf"{DIGITS.pattern}|\b(?:half|third|quarter|fifth|twice|double|one|two|three|four|five|six|seven|eight"
-    r"|nine|ten|eleven|twelve|sixteen|twenty)\b",
-    re.IGNORECASE,
-)
-#: Colons that introduce: a heading's, a table's, a question's, a source's.
-INTRODUCES = re.compile(r"^(?:#|\||\*\*Predict|- \*[\d.]+\*:)|\(measured: \[")
-GUESSES = re.compile(r"(?i)\b(?:guess|assum|infer|perhaps|suspect|may be|might be|probabl)")
-TABLE = tomllib.loads((ROOT / "tests/causes.toml").read_text(encoding="utf-8"))
-SOURCES = book.sources(ROOT / "notebooks")
-REMAINS = 0.4  # the share of an effect that may be left without its cause
-NOTICED = 0.01  # an effect is at least this share of the size
-KINDS = {"without", "counted", "defined", "guess"}
-each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-
-
-def claims(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each causal sentence of a lesson's Markdown, with its paragraph."""
-    for question, answer in book.WHY.findall(text):
-        pair = " ".join(f"{question} {answer}".split())
-        yield pair, pair
-    plain = re.sub(r"(?s)```.*?```", "", book.WHY.sub("", text))
-    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*|] ?|\d+\. ))", plain):
-        paragraph = " ".join(block.split())
-        before = ""
-        for sentence in re.split(r"(?<=[.?!])[*)]*\s+(?=[*(`$\"A-Z])", paragraph):
-            if re.search(r"\b[Ww]hy\b[^.]*\?", sentence):
-                yield paragraph, paragraph
-            elif WORDS.search(sentence) or explains_a_number(sentence, before):
-                yield sentence, paragraph
-            before = sentence
-
-
-def explains_a_number(sentence: str, before: str) -> bool:
-    """Whether a sentence leads from a number, in it or in the sentence ``before``, to another."""
-    if INTRODUCES.search(sentence):
-        return False
-    for lead in LEADS.finditer(sentence):
-        start = sentence[: lead.start()]
-        given = start if start.strip(" *(") else before
-        counted = DIGITS if lead[0] == ":" else COUNTED
-        if counted.search(given) and counted.search(sentence[lead.end() :]):
-            return True
-    return False
-
-
-def unexplained(text: str, entries: list[dict]) -> list[str]:
-    """Return the causal sentences that have no entry, or several."""
-    found = [sentence for sentence, _ in claims(text)]
-    return [s for s in found if sum(entry["says"] in s for entry in entries) != 1]
-
-
-def prose(path) -> str:
-    """A lesson's prose, with its questions for grades."""
-    cells = book.read(path).cells
-    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-
-
-# -- what the table's expressions name
+# -- Cypress
 
 
 @cache
@@ -422,93 +336,85 @@ def words_per_product(name: str) -> float:
     return 4 * fetches / (4 * names.count("mad"))
 
 
-#: What expressions name beside the functions above: many rounds of a kernel in single precision and
-#: in double.
+def idle(report) -> np.ndarray:
+    """For each clock of engine 0, whether no wavefront computes."""
+    alone = np.ones(int(max(event.end for event in report.timeline)), bool)
+    for event in report.timeline:
+        if event.kind == "ALU":
+            alone[int(event.start) : int(event.end)] = False
+    return alone
+
+
+# -- a current GPU
+
+
+def from_l1(warps: str) -> float:
+    """Clocks of an iteration whose operands all come from L1."""
+    return gpu.iteration_clocks(figures("two rows: L1")[warps])
+
+
+def gained(warps: str) -> float:
+    """How many times as fast the kernel is if no warp waits for memory."""
+    return figures("two rows: L1")[warps] / figures("two rows: memory")[warps]
+
+
+def gpu_registers(case: str) -> int:
+    return next(row["registers"] for row in record()["rows"] if row["case"] == case)
+
+
+def gpu_clocks(ns: float) -> float:
+    return ns * gpu.clock_ghz()
+
+
+def load_clocks(words: list[int]) -> int:
+    """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
+    busiest bank, and at most four lines of 32 words per clock.
+    """
+    return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))
+
+
+def iteration_needs() -> dict[str, int]:
+    """Return the clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs per iteration: of
+    the arithmetic, and of L1 for its loads with A transposed (TN) or not (NN).
+    """
+    row = record()["n"]
+    of_b = load_clocks([8 * (lane % 8) for lane in range(32)])
+    of_a = {
+        kind: load_clocks([apart * (lane // 8) for lane in range(32)])
+        for kind, apart in (("TN", 8), ("NN", 8 * row))
+    }
+    needs = {"multiply-adds": 8 * 8 * 32 // 128}
+    return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
+
+
+def near(figure: float, said: float, off: float = 0.05) -> bool:
+    return abs(figure / said - 1) < off
+
+
+def gpu_step(kind: str) -> float:
+    return gpu.iteration_clocks(figures("layout")[kind])
+
+
+#: Sizes with many rounds of a kernel in single precision and in double; boards; a reader's clock;
+#: and all functions above.
 KNOWN = {
-    "ck": ck,
-    "kernel_rate": kernel_rate,
-    "texture_cache": texture_cache,
-    "double_double": double_double,
-    "clock": clock,
-    "figures": figures,
     "ROUNDS": {"m": 3840, "n": 1024, "k": 128},
     "FULL": {"n": 1280, "k": 256},
     "LONG": {"m": 3840, "n": 1024, "k": 1024},
     "FULL_ROUNDS": {"m": 2560, "n": 3520, "k": 2048},  # ten of 220 wavefronts, eleven of 200
     "NEAR": {"l1_clocks": 4, "l2_clocks": 4, "dram_clocks": 4},  # next to no latency
     "ELEVEN": {"register_pool": 26 * 11},  # room for eleven wavefronts with two values of k
+    "EIGHT_BANKS": replace(ck.HD5870, texture_banks=8),
+    "own_clock": Clock(clock.right_steps, clock.right_rows),
+    "ck": ck,
+    "gpu": gpu,
+    "gain": gpu.gain,
+    "generate_kernel": generate_kernel,
+    "kernel_rate": kernel_rate,
+    "starter_text": starter_text,
+    "simulate": simulate,
+    "texture_cache": texture_cache,
+    "double_double": double_double,
+    "clock": clock,
+    "np": np,
 } | {name: value for name, value in globals().items() if callable(value)}
-
-
-@each_lesson
-def test_every_causal_sentence_has_an_entry(path):
-    entries = TABLE.get(path.stem[:2], [])
-    missing = unexplained(prose(path), entries)
-    assert not missing, "tests/causes.toml: remove that cause alone, or call it a guess"
-    whole = [sentence for sentence, _ in claims(prose(path))]
-    lost = [e["says"] for e in entries if not any(e["says"] in sentence for sentence in whole)]
-    assert not lost, "tests/causes.toml has sentences that the lesson lost"
-
-
-ENTRIES = [(lesson, entry) for lesson, entries in TABLE.items() for entry in entries]
-named = [f"{lesson}-{entry['says'][:40]}" for lesson, entry in ENTRIES]
-
-
-@pytest.mark.parametrize(("lesson", "entry"), by_day(ENTRIES, 6), ids=named)
-def test_without_its_cause_the_effect_goes(lesson, entry):
-    (kind,) = KINDS & entry.keys()
-    if kind == "without":
-        effect, without, base = (
-            float(eval(entry[word], dict(KNOWN))) for word in ("with", "without", "base")
-        )
-        assert abs(effect - base) > NOTICED * max(abs(effect), abs(base)), (effect, base)
-        left = (without - base) / (effect - base)
-        assert left <= REMAINS, f"{left:.0%} of the effect are left: {effect}, {without}, {base}"
-    elif kind == "counted":
-        assert eval(entry[kind], dict(KNOWN)) is True, entry[kind]
-    elif kind == "guess":
-        path = next(p for p in SOURCES if p.name.startswith(lesson))
-        (paragraph,) = [p for s, p in claims(prose(path)) if entry["says"] in s]
-        assert GUESSES.search(paragraph), "the lesson has to say that it is a guess"
-    assert len(entry[kind]) > 3
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "It is slow because the cache is small.",
-        "Since L1 is small, it is slow.",
-        "The reason is the bus.",
-        "It is slow, due to the banks.",
-        "That is why it is slow.",
-        "1. Why is it slow?",
-        "- It waits, since nothing is there.",
-        "| NN | slow, because of its quads |",
-        "<!-- why: Why is it slow? It waits for data. -->",
-        "The loss is caused by bank conflicts.",
-        "It has 8 fetches, so it takes 128 clocks.",
-        "It has 8 fetches of 16 clocks. So it takes 128.",
-        "With 37 registers it is slower: 6 wavefronts, 1428 Gflop/s.",
-        "- An engine has 256 registers; thus ten wavefronts fit.",
-        "Half of it is lost, and therefore the speed is 45.",
-    ],
-)
-def test_a_new_causal_sentence_is_noticed(sentence):
-    text = f"# A lesson\n\nIt runs.\n\n{sentence}\n\nNVIDIA has done so since 2006.\n"
-    assert len(unexplained(text, [])) == 1
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "## Exercise 1: 4 x 4",
-        "| 8 fetches | 128 clocks: 16 each |",
-        "**Predict first:** how many of 8 remain?",
-        "It takes 19 times as long (measured: [lesson 13](13.ipynb)).",
-        "It has 8 fetches, and so many of 64 work-items wait.",
-        "Its words are in banks 0, 1, 2 and so on, up to 31.",
-        "Write `r0: 4`, then `l1: 5`.",
-    ],
-)
-def test_what_introduces_is_no_cause(sentence):
-    assert unexplained(f"# A lesson\n\nIt runs.\n\n{sentence}\n", []) == []
