@@ -198,33 +198,6 @@ def test_register_124_is_a_clause_temporary():
         compile(fetches_summed(125))
 
 
-ENDLESS = (
-    "il_ps_2_0\ndcl_output_generic o0\nmov r0, r0\nwhileloop\nadd r0, r0, r0\nendloop\nmov o0,"
-    " r0\nend\n"
-)
-REFUSED = {  # kernel, what the chip lacks, words
-    "endless": (ENDLESS, {}, r"kernel\.il:4: whileloop\n.*nothing leaves this loop"),
-    "doubles": (
-        "dgemm_tn",
-        {"double_fmas": 0},
-        r"dgemm_tn\.il:\d+: dmad .*\n.*dmad works on doubles, and the HD 5870 has none",
-    ),
-    "LDS": (
-        "sgemm_64x64_lds",
-        {"lds_bytes": 128},
-        r"\.il:\d+: lds_.*\n.*\d+ bytes of LDS are more than the 128",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_compiled_is_refused(what):
-    kernel, lacks, message = REFUSED[what]
-    program = ck.kernels[kernel].program if kernel in ck.kernels else ck.assemble(kernel)
-    with pytest.raises(CompileError, match=message):
-        compile(program, replace(ck.HD5870, **lacks))
-
-
 NESTS = {  # times, an opening and a closing line; the IL nests 256 deep at the most
     "branches in a row": (600, "if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif", ""),
     "branches in one another": (256, "if_logicalnz r0.x", "endif"),

@@ -106,12 +106,6 @@ def test_where_nothing_may_be_0_it_is_refused_and_elsewhere_can_be_timed(each):
         assert 0 < report.seconds < 1
 
 
-def test_a_boards_name_is_a_string():
-    for name in (5, None, b"HD", ["HD"]):
-        with pytest.raises(ValueError, match=r"name = .* has to be a string"):
-            replace(HD5870, name=name)
-
-
 def test_every_number_has_unit_and_source_or_calibration():
     for f in [each for each in fields(HD5870) if each.metadata]:
         assert f.metadata["unit"], f.name

@@ -162,11 +162,6 @@ def test_the_kinds_of_a_published_chart_are_those_of_its_data(name):
         assert drawn.kinds[f"level {level.series} {level.words}"] == "measured"
 
 
-def test_a_line_of_another_kind_is_refused():
-    with pytest.raises(ValueError, match="the kind of 'a' is 'guessed', not one of"):
-        draw.line_chart({"a": {1: 2}}, "x", "y", kind="guessed")
-
-
 # -- labels
 
 

@@ -57,10 +57,3 @@ def test_a_remark_is_no_code_however_it_begins():
         for mine in [ck.load_kernel(text.replace("; ", f"{remark} "), like="sgemm_tn", name="mine")]
     ]
     assert told[0] == told[1]
-
-
-@pytest.mark.parametrize("name", [name for name in ck.kernels if ck.kernels[name].is_vector])
-@pytest.mark.parametrize("view", ["register_block", "texture_fetch"])
-def test_a_picture_of_two_matrices_says_what_to_draw_of_a_matrix_and_a_vector(view, name):
-    with pytest.raises(ValueError, match="by a vector: this picture shows products of two"):
-        getattr(draw, view)(name)

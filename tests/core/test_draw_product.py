@@ -73,10 +73,3 @@ def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, wid
         assert tops[row, column] == pytest.approx(tops[0, 0] + side * row, abs=0.2)
     assert f"{wrong.sum():,} of 4,096 elements of C are wrong" in chart.title
     assert f"all in {len(expected)} of {rows * columns} places" in chart.title
-
-
-def test_what_it_cannot_draw_is_refused():
-    with pytest.raises(ValueError, match="isn't a multiple of the block's sides, 8 x 8"):
-        draw.product("sgemm_tn", 100)
-    with pytest.raises(ValueError, match="dgemm_tn isn't a kernel in single precision"):
-        draw.product("dgemm_tn", 64)

@@ -6,7 +6,6 @@ import random
 import re
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ import cypresskit as ck
 from cypresskit.blas import to_pairs
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.kernels.generated import block_kernel
-from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.statement import state
 from cypresskit.machine import compiled, interpreter
 from cypresskit.machine.launch import prepare
@@ -48,35 +46,6 @@ def test_what_is_stated_is_what_is_read(name):
 def test_a_generated_kernel_states_its_convention(rows, columns, steps):
     given = block_kernel(rows, columns, steps)
     assert ck.load_kernel(given.text).convention == given.convention
-
-
-#: Statements that are refused, and what is said.
-MISSTATED = {
-    "TN, 8 x 8": "lacks values of k per iteration, such as `k 2`",
-    "8 x 8, k 2": "lacks whether A and B are stored transposed",
-    "TN, k 2": "lacks rows and columns of C per work-item",
-    "": "lacks whether A and B",
-    "TN, 8 x 8, k 2, k 4": "has two terms for values of k",
-    "TN, 8 x 8, kk 2": "`kk 2` is no term of it. Did you mean `k 2`?",
-    "TM, 8 x 8, k 2": "`tm` is no term of it",
-    "TN, 8 x 0, k 2": "its numbers are from 1 to 256",
-    "TN, 8 x 8, k 257": "its numbers are from 1 to 256",
-    "TN, 8 x 8, k 2, group 64 x 64": "has no workgroups",
-    "TN, 8 x 8, k 2, parts 4": "takes as many values",
-    "TN, 8 x 8, k 2, double": "has no instruction for doubles",
-    "NN, 8 x 8, k 2": "of A holds 4 values of k, so an iteration takes a multiple of 4: `k 4`",
-    "TT, 8 x 8, k 3": "a texel of B holds 4 values of k",
-    "TN, 6 x 8, k 2": "a texel of A holds 4 neighbors, so a block has a multiple of 4 rows",
-    "TN, 8 x 2, k 2": "a block has a multiple of 4 columns",
-}
-
-
-@pytest.mark.parametrize("stated", MISSTATED)
-def test_what_is_misstated_is_refused_with_its_line_and_a_cure(stated):
-    text = TEXT.replace("TN, 8 x 8, k 2", stated, 1)
-    with pytest.raises(ck.LaunchConventionError) as caught:
-        ck.load_kernel(text)
-    assert str(caught.value).startswith("mine.il:1: ") and MISSTATED[stated] in str(caught.value)
 
 
 KERNELS = "sgemm_tn", "sgemm_tn_stream", "dgemm_tn_stream"
@@ -154,26 +123,6 @@ def test_every_statement_is_refused_or_its_launch_has_whole_texels_and_elements(
         number = kernel.dtype.itemsize * 2 ** len(pair)
         length = rows if kernel.is_vector else columns
         assert how.streams or length * number % 16 == 0
-
-
-def test_a_workgroup_that_the_program_does_not_have_is_refused():
-    text = ck.kernels["sgemm_64x64"].text
-    few = text.replace("group 64 x 64", "group 64 x 32", 1)
-    said = r"stated workgroup has 32 work-items, the program's 64: `dcl_num_thread_per_group 32`"
-    with pytest.raises(ck.LaunchConventionError, match=said):
-        ck.load_kernel(few)
-
-
-def test_other_kernels_have_other_terms():
-    doubles = ck.kernels["dgemm_tn"].text.replace(", double", "", 1)
-    with pytest.raises(ck.LaunchConventionError, match=r"computes with doubles: .*\(line \d+\)"):
-        ck.load_kernel(doubles)
-    groups = ck.kernels["sgemm_64x64"].text.replace(", group 64 x 64", "", 1)
-    with pytest.raises(ck.LaunchConventionError, match="needs `group`"):
-        ck.load_kernel(groups)
-    streams = ck.kernels["sgemm_tn_stream"].text.replace("4 x 8", "3 x 8", 1)
-    with pytest.raises(ck.LaunchConventionError, match="8 outputs, which don't hold a block"):
-        ck.load_kernel(streams)
 
 
 @pytest.mark.parametrize("take", [ck.load_kernel, ck.verify, ck.kernel_stats, ck.trace_element])
@@ -302,52 +251,6 @@ def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
     sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.load_kernel(TEXT))
     for source in sources:
         function(source, "sgemm_tn", np.random.default_rng(7))
-
-
-def test_like_of_the_other_mode_is_rejected():
-    with pytest.raises(
-        ValueError, match=r"mine\.il is a pixel kernel.* like sgemm_64x64, a compute kernel"
-    ):
-        ck.load_kernel(TEXT, like="sgemm_64x64")
-
-
-@pytest.mark.parametrize(
-    ("given", "error", "words"),
-    [
-        ("sgemm_tnn", KeyError, "there is no kernel 'sgemm_tnn'. Did you mean `sgemm_tn`?"),
-        ("x" * 10_000, KeyError, "there is no kernel 'xxx"),
-        ("nowhere.il", FileNotFoundError, "can't read nowhere.il: there is no such file."),
-        (Path("nowhere.il"), FileNotFoundError, "can't read nowhere.il: there is no such file."),
-        (7, TypeError, "kernel is the name of a kernel in ck.kernels, a Kernel, a file"),
-        (None, TypeError, "not None"),
-        (["sgemm_tn"], TypeError, "not ['sgemm_tn']"),
-        (TEXT.replace("endloop", "endlop"), ck.ILError, "Did you mean `endloop`?"),
-    ],
-    ids=repr,
-)
-def test_what_is_no_kernel_is_rejected_in_words(given, error, words):
-    for function in (resolve, resolve_program):
-        with pytest.raises(error) as caught:
-            function(given)
-        assert words in str(caught.value)
-        assert len(str(caught.value)) < SCREEN
-
-
-def test_an_error_names_the_argument():
-    with pytest.raises(TypeError, match=r"^like is the name of a kernel"):
-        ck.load_kernel(TEXT, like=7)
-    with pytest.raises(KeyError, match="like is the name"):
-        ck.load_kernel(TEXT, like="sgem_tn")
-
-
-def test_a_file_that_is_no_text_is_rejected(tmp_path):
-    path = tmp_path / "mine.il"
-    path.write_bytes(b"il_ps_2_0\n\xff\xfe\n")
-    with pytest.raises(ValueError, match="isn't text"):
-        ck.load_kernel(path)
-    (tmp_path / "other.il").write_text("")
-    with pytest.raises(FileNotFoundError, match=r"Did you mean `other\.il`\?"):
-        ck.load_kernel(tmp_path / "othr.il")
 
 
 def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):

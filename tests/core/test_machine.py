@@ -254,14 +254,6 @@ def test_a_kernel_without_instructions_changes_nothing(engine, name):
     assert not ck.check(program, domain, **given)
 
 
-def test_a_recording_is_there_after_the_run():
-    recorder = ck.Recorder()
-    with pytest.raises(ValueError, match="nothing is recorded yet"):
-        _ = recorder.recording
-    ck.launch(compute("mov r0, vaTid"), 64, observers=[recorder])
-    assert len(recorder.recording) == 1
-
-
 @ENGINES
 def test_strided_arrays_are_read_and_written_in_place(engine):
     texture = np.arange(24, dtype=np.float32).reshape(4, 6)[::-1, ::2]

@@ -174,18 +174,6 @@ def test_a_launch_overhead_is_a_limit_of_the_system_and_not_of_the_chip(overhead
     assert "with launch" in str(there) and "with launch" not in str(alone)
 
 
-@pytest.mark.parametrize("system", [None, 6.0, "Nakasato", ck.HD5870])
-def test_a_system_that_is_none_is_refused(system):
-    with pytest.raises(TypeError, match=r"such as ck\.NAKASATO, not"):
-        ck.simulate("sgemm_tn", 256, system=system)
-
-
-@pytest.mark.parametrize("name", ["rows", 3])
-def test_rejects_an_unknown_limit_and_names_the_known(nn, name):
-    with pytest.raises(KeyError, match=r"there is no limit .*; there are slots without a mul"):
-        ck.what_if(nn.report)[name]
-
-
 def texture_clocks_of_a_texel(report):
     return sum(line.clocks["texture"] for line in report.lines) / report.bytes["L1"]
 

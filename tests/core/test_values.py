@@ -48,15 +48,6 @@ def test_names_are_no_html():
     assert all("&lt;img" in html and "<img" not in html for html in shown)
 
 
-def test_reports_a_slip_in_a_name_with_the_nearest():
-    with pytest.raises(
-        AttributeError, match=r"no attribute 'simulat'\. Did you mean `simulate`\?$"
-    ):
-        _ = ck.simulat
-    with pytest.raises(AttributeError, match=r"no attribute 'xyzzy'\.$"):
-        _ = ck.xyzzy
-
-
 def test_a_star_import_hides_nothing_of_pythons():
     names: dict = {}
     exec("from cypresskit import *", names)
