@@ -93,6 +93,7 @@ class Conversation:
         self.answers: dict[str, Message] = {}
         self.hinted = ""  # the line whose hint was shown last
         self.missing = [*PARTS]  # of the answer; none once there are no more
+        self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
         self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
         self.history_problem = ""  # why it couldn't be written when an edit was last added
@@ -217,7 +218,7 @@ class Conversation:
     def _take(self, edit: str, text: str, note: str = "") -> None:
         self.say({"type": "text", "text": text, "edit": edit})
         self.edit, self.text, self.note = edit, text, note
-        self.answers, self.missing = {}, [*PARTS]
+        self.answers, self.missing, self.element = {}, [*PARTS], None
         self.supervisor.drop()
 
     def _hear_restart(self, *_: object) -> None:
@@ -294,11 +295,10 @@ class Conversation:
         if message["edit"] != self.edit:
             return
         if message["part"] in ALL_PARTS:
-            parts = [part for part in ALL_PARTS if part in (*self.missing, message["part"])]
-            job = self.job(parts)
             if "element" in message:
-                job["element"] = [int(place) for place in message["element"]]
-            self.supervisor.ask(job)
+                self.element = [int(place) for place in message["element"]]
+            self.missing = [part for part in ALL_PARTS if part in (*self.missing, message["part"])]
+            self.supervisor.ask(self.job(self.missing))
         else:
             picture = own_climb(histories(self.file.path.parent)).to_html()
             answer = {"type": "answer", "edit": self.edit, "part": "climb"}
@@ -315,7 +315,7 @@ class Conversation:
         right = next((edit.text for edit in reversed(self.edits) if edit.right), "")
         known = right or (self.step.starter if self.step else "")
         job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": [*parts]}
-        return job | self.settings | {"known": known}
+        return job | self.settings | {"known": known, "element": self.element}
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages. If the history knows the

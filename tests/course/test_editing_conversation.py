@@ -16,7 +16,7 @@ from cypresskit.editing import edit_history, supervisor, workbench
 from cypresskit.editing.conversation import AT_ONCE, Conversation
 from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.protocol import ALL_PARTS, PARTS
+from cypresskit.editing.protocol import ALL_PARTS
 from cypresskit.editing.step_files import saved_edit, submitted_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, starter_text, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
@@ -34,15 +34,14 @@ CARD = {
 
 
 class Actor:
-    """In a process's place: answers a message at a time, hangs or dies when a test says so. Each
-    part says of which text it is.
+    """In a process's place: says a message when a test lets it, hangs or dies when a test says so.
+    Each part says of which text it is.
     """
 
     def __init__(self, hear):
         self.hear = hear
         self.job, self.saying = None, []
         self.stopped = self.dead = self.hangs = False
-        self.hears = None
 
     @property
     def is_alive(self):
@@ -54,9 +53,6 @@ class Actor:
     def stop(self):
         self.stopped = True
 
-    def die(self):
-        self.dead = True
-
     @property
     def can_speak(self):
         return self.is_alive and not self.hangs and bool(self.saying or self.job)
@@ -66,7 +62,6 @@ class Actor:
         if not self.saying:
             self.saying, self.job = list(answers(self.job)), None
         message = self.saying.pop(0)
-        self.hears = message.get("part")
         self.hear(message)
 
 
@@ -75,18 +70,6 @@ FIGURES = {
     "verdict": {"right": False, "message": "C is wrong, says the actor"},
     "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
 }
-
-
-class SilentAnswerer:
-    """In a process's place: hears what it is asked, and says nothing."""
-
-    is_alive = True
-
-    def ask(self, job):
-        pass
-
-    def stop(self):
-        pass
 
 
 def answers(job):
@@ -106,12 +89,14 @@ class Talk:
         if not path.exists():
             path.write_text(text)
         self.path, self.said, self.actors, self.now = path, [], [], 0.0
+        self.starts = 0
         self.failures = 0  # of the next starts
         settings = dict(SETTINGS)
         self.talk = Conversation(KernelFile(path), settings, self.start, lambda: self.now)
         self.talk.pages.append(self.said.append)  # without a thread that looks at the file
 
     def start(self, *arguments):
+        self.starts += 1
         if self.failures:
             self.failures -= 1
             raise OSError(11, "Resource temporarily unavailable")
@@ -170,6 +155,26 @@ def talk(tmp_path):
 # -- it never gets stuck
 
 
+def can_be_written(path):
+    return path.is_file() and bool(path.stat().st_mode & 0o200)
+
+
+def free(path):
+    """Remove what can't be written."""
+    if path.is_dir():
+        path.rmdir()
+    elif not can_be_written(path):
+        path.unlink(missing_ok=True)
+
+
+def into_link(path):
+    path.symlink_to("/dev/null")
+
+
+def read_only(path):
+    path.chmod(0o444)
+
+
 @pytest.mark.parametrize("seed", seeds(8))
 def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path, monkeypatch):
     """The law: texts, deaths, hangs, failed starts, late answers, pages that are gone, files that
@@ -183,9 +188,10 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
     def type_text():
         nonlocal typed
         typed += 1
-        body = rng.choice(["", "madd r0\n", "mov r1, r0\n" * rng.choice([1, 400])])
-        texts[f"a-{typed}"] = f"il_ps_2_0\n; {typed}\n{body}end\n"
-        talk.type(f"a-{typed}", texts[f"a-{typed}"])
+        body = rng.choice(["", "madd r0\n", "; \ud83d\n", "mov r1, r0\n" * rng.choice([1, 400])])
+        text = f"il_ps_2_0\n; {typed}\n{body}end\n"
+        texts[f"a-{typed}"] = text.replace("\ud83d", "\ufffd")  # half a letter
+        talk.type(f"a-{typed}", text)
 
     def answer():
         if speakers := talk.speakers():
@@ -200,7 +206,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
 
     def die():
         if alive := [a for a in talk.actors if a.is_alive]:
-            rng.choice(alive).die()
+            rng.choice(alive).dead = True
 
     def hang():
         if alive := [a for a in talk.actors if a.is_alive]:
@@ -222,19 +228,21 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
     def outside():
         """Another editor changes the file."""
         text = f"il_ps_2_0\n; theirs {rng.random()}\nend\n"
-        if not talk.path.is_dir():
+        if can_be_written(talk.path):
             talk.path.write_text(text)
             talk.talk.look()
         if talk.talk.text == text:
             texts[talk.talk.edit] = text
 
     def protect():
-        """The file becomes a folder, or is a file again."""
-        if talk.path.is_dir():
-            talk.path.rmdir()
+        """The file becomes what can't be written, or can be written again."""
+        if can_be_written(talk.path):
+            become = rng.choice([Path.mkdir, os.mkfifo, into_link, read_only])
+            if become is not read_only:
+                talk.path.unlink()
+            become(talk.path)
         else:
-            talk.path.unlink(missing_ok=True)
-            talk.path.mkdir()
+            free(talk.path)
 
     def replay():
         part = {"part": "replay", "element": [rng.randrange(2), 0]}
@@ -254,6 +262,8 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
             if message["type"] == "answer":
                 assert message["edit"] == talk.talk.edit
                 assert message.get("of", texts[message["edit"]]) == texts[message["edit"]]
+            if message["type"] == "state":
+                assert message["problem"] == talk.talk.file.problem
     type_text()
     last = f"a-{typed}"
     for act in rng.choices([answer, die, hang, replay, late_answer, end_process], k=5):
@@ -275,23 +285,14 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
         last, texts["a-last"] = "a-last", NAIVE
         assert talk.talk.supervisor.answerer.is_alive
     assert [a for a in talk.actors if a.is_alive] == [talk.talk.supervisor.answerer]
-    if talk.talk.file.problem:
+    for problem in (talk.talk.file.problem, ""):
         heard = [m for m in talk.said if m["type"] == "heard" and m["edit"] == last]
-        assert heard[-1]["problem"] == talk.talk.file.problem
-    else:
-        assert talk.path.read_text() == texts[last]
-    talk.talk.close()
-
-
-@pytest.mark.parametrize("failures", [1, 9])
-def test_a_process_that_cant_be_started_is_tried_again_and_then_given_up(talk, failures):
-    given_up = [OVER] if failures > supervisor.MAX_TRIES else []
-    talk.failures = failures
-    talk.type("a-1", NAIVE)
-    for _ in range(supervisor.MAX_TRIES):
+        assert heard[-1]["problem"] == problem
+        assert bool(problem) != can_be_written(talk.path)
+        free(talk.path)
         talk.talk.look()
-    talk.settle("a-1")
-    assert talk.troubles() == given_up
+    assert talk.path.read_text() == texts[last]
+    talk.talk.close()
 
 
 def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path):
@@ -317,8 +318,8 @@ def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path)
 
 
 @pytest.mark.parametrize("said", range(12))
-def test_the_element_that_was_clicked_last_is_answered_and_no_other_part_is_lost(talk, said):
-    """Two are clicked after so many messages of the process."""
+def test_what_was_asked_for_last_is_answered_and_no_other_part_is_lost(talk, said):
+    """Two elements are clicked, and LLVM's code is chosen, after so many of its messages."""
     talk.type("a-1", NAIVE)
     for _ in range(said):
         if speakers := talk.speakers():
@@ -326,39 +327,26 @@ def test_the_element_that_was_clicked_last_is_answered_and_no_other_part_is_lost
     for element in ([0, 0], [1, 1]):
         talk.talk.hear({"type": "ask", "edit": "a-1", "part": "replay", "element": element})
     assert talk.actors[-1].job["element"] == [1, 1]
+    talk.talk.hear({"type": "ask", "edit": "a-1", "part": "llvm"})
     talk.said.clear()
     talk.settle("a-1")
-    assert {"text", *PARTS} == {*talk.talk.answers}
-    assert "replay" in [message.get("part") for message in talk.said]
-
-
-def test_llvms_code_is_made_if_it_is_asked_for_and_no_other_part_is_lost(talk):
-    talk.type("a-1", NAIVE)
-    talk.talk.hear({"type": "ask", "edit": "a-1", "part": "llvm"})
-    assert talk.actors[-1].job["parts"] == [*ALL_PARTS]
-    talk.settle("a-1")
     assert {"text", *ALL_PARTS} == {*talk.talk.answers}
+    assert {"replay", "llvm"} <= {message.get("part") for message in talk.said}
 
 
-def die(actor):
-    actor.die()
-
-
-def hang(actor):
-    actor.hangs = True
-
-
-@pytest.mark.parametrize(("fate", "trouble"), [(die, OVER), (hang, SLOW)])
+@pytest.mark.parametrize(
+    ("fate", "trouble"), [("dead", OVER), ("hangs", SLOW), ("not started", OVER)]
+)
 def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trouble):
-    """Whether they end over it, or never begin with it."""
+    """Whether they end over it, never begin with it, or can't be started."""
+    talk.failures = 99 * (fate == "not started")
     talk.type("a-1", NAIVE)
     while not talk.is_done("a-1"):
-        speakers = talk.speakers()
-        if speakers:
-            fate(speakers[0])
-        else:
-            talk.wait()
-    assert len(talk.actors) == supervisor.MAX_TRIES
+        if speakers := talk.speakers():
+            setattr(speakers[0], fate, True)
+        elif not talk.wait():
+            talk.talk.look()
+    assert talk.starts == supervisor.MAX_TRIES
     assert talk.troubles() == [trouble]
 
 
@@ -404,22 +392,13 @@ def test_what_is_no_message_changes_nothing(talk, message):
 # -- no text is lost
 
 
-def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
-    talk.type("a-1", NAIVE + "; typed\n")
-    talk.path.write_text(OTHER)
-    talk.talk.look()
-    assert {"type": "text", "text": OTHER, "edit": "file-1"} in talk.said
-    assert talk.talk.text == OTHER
-    assert talk.talk.edits[-1].text == NAIVE + "; typed\n"
-
-
 def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     theirs = OTHER + "; from another editor\n"
     bench.path.write_text(theirs)
     assert bench.text == theirs
     talk = bench._conversation
-    talk.supervisor.start = lambda _: SilentAnswerer()
+    talk.supervisor.start = Actor
     bench.path.write_text(theirs + "; again\n")
     talk.hear({"type": "hello"})
     assert talk.text == theirs + "; again\n"
@@ -491,66 +470,6 @@ def test_a_recalled_text_is_that_of_the_history(talk):
     assert talk.path.read_text() == NAIVE + "; 1"
     talk.talk.hear({"type": "recall", "entry": float("inf")})
     assert talk.said[-1]["type"] == "trouble"
-
-
-def unwritable(talk, how, monkeypatch):
-    """Make the file one that can't be written. Returns what makes it writable again."""
-    if how == "folder":
-        talk.path.unlink()
-        talk.path.mkdir()
-        return talk.path.rmdir
-    if how == "read-only":
-        talk.path.chmod(0o444)
-        return lambda: talk.path.chmod(0o644)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("cypresskit.editing.kernel_file.save_file", full)
-    return monkeypatch.undo
-
-
-@pytest.mark.parametrize(
-    ("how", "words"),
-    [("folder", "no plain file"), ("read-only", "read-only"), ("full", "No space left")],
-)
-def test_a_file_that_cant_be_written_is_said_until_it_is(talk, how, words, monkeypatch):
-    mend = unwritable(talk, how, monkeypatch)
-    for number in (1, 2):
-        talk.type(f"a-{number}", NAIVE + f"; mine {number}\n")
-        heard = [message for message in talk.said if message["type"] == "heard"][-1]
-        assert words in heard["problem"] and str(talk.path) in heard["problem"]
-    talk.talk.hear({"type": "hello"})
-    assert talk.said[-1]["problem"] == heard["problem"]
-    talk.talk.look()
-    assert talk.said[-1]["type"] == "state"
-    mend()
-    talk.talk.look()
-    assert talk.said[-1] == {"type": "heard", "edit": "a-2", "problem": ""}
-    assert talk.path.read_text() == NAIVE + "; mine 2\n"
-
-
-def into_pipe(path):
-    os.mkfifo(path)
-
-
-def into_link(path):
-    path.symlink_to("/dev/null")
-
-
-@pytest.mark.parametrize("become", [into_pipe, into_link])
-def test_what_is_no_file_is_neither_written_nor_waited_for(talk, become):
-    talk.path.unlink()
-    become(talk.path)
-    typing = threading.Thread(target=talk.type, args=("a-1", NAIVE + "; mine\n"), daemon=True)
-    typing.start()
-    typing.join(20)
-    assert not typing.is_alive()
-    heard = next(m for m in talk.said if m["type"] == "heard")
-    assert str(talk.path) in heard["problem"]
-    talk.path.unlink()
-    talk.talk.look()
-    assert talk.path.read_text() == NAIVE + "; mine\n"
 
 
 def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_lost(talk):
@@ -633,6 +552,13 @@ def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     assert found.fastest(64, 30.0) is None
 
 
+def judge(talk, gflops, right):
+    """Add the text to the history, as judged and timed so."""
+    clocks = {"gflops": gflops, "size": [talk.step.n] * 3, "bound": "ALU"}
+    talk.answers = {"code": {"card": CARD}, "verdict": {"right": right}, "clocks": clocks}
+    talk._add_judged()
+
+
 @pytest.mark.parametrize("seed", seeds(3))
 def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     seed, tmp_path, monkeypatch
@@ -659,13 +585,10 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
             assert bench.history[0].note == origin
         text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
         right = chance.random() < 0.7
-        size = [STEPS[step].n] * 3
         talk = bench._conversation
         talk.supervisor.start = Actor
         talk.begin(f"a-{number}", text)
-        talk.answers = {"code": {"card": CARD}, "verdict": {"right": right}}
-        talk.answers["clocks"] = {"gflops": gflops, "size": size, "bound": "ALU"}
-        talk._add_judged()
+        judge(talk, gflops, right)
         talk.close()
         if right:
             best[step] = gflops, text, step
@@ -744,10 +667,7 @@ def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypat
         [(90.0, False), (300.0, True), (1000.0, True), (9.0, False)]
     ):
         talk.begin(f"a-{edit}", f"{NAIVE}; {edit}\n")
-        card = {"code": {"card": CARD}, "verdict": {"right": right}}
-        size = [talk.step.n] * 3
-        talk.answers = card | {"clocks": {"gflops": gflops, "size": size, "bound": "ALU"}}
-        talk._add_judged()
+        judge(talk, gflops, right)
         wanted.append((talk.text, gflops == 1000.0) if edit < 3 else wanted[-1])
         held = step_texts([{"data": shown[-1]}])
         assert held["01b"][:2] == wanted[-1]
@@ -826,7 +746,7 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     step, bench = STEPS[name], ck.workbench(step=name)
     talk = bench._conversation
-    talk.supervisor.start = lambda _: SilentAnswerer()
+    talk.supervisor.start = Actor
     talk.answer_here()
     assert bench.text == step.starter and bench.history and bench.saved_kernel is None
     linked = starter_text(step.reference) + "; theirs"
@@ -841,12 +761,6 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("step", ["larger", "contest"])
 def test_the_record_is_not_given(step):
     assert STEPS[step].starter == STEPS["12"].starter
-
-
-def test_half_a_letter_doesnt_lose_the_text(talk):
-    talk.type("a-1", NAIVE + "; \ud83d\n")
-    assert talk.path.read_text() == NAIVE + "; \ufffd\n"
-    assert talk.talk.text == NAIVE + "; \ufffd\n"
 
 
 # -- several workbenches

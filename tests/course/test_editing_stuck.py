@@ -7,6 +7,7 @@ import time
 
 import pytest
 from conftest import seeds
+from test_editing_conversation import judge
 
 import cypresskit as ck
 from cypresskit.editing import step_files, workbench
@@ -186,11 +187,7 @@ class Reader:
     def edit(self, text: str, judged: bool, right: bool = False) -> None:
         self.talk.begin(f"a-{random.random()}", text)
         if judged:
-            card = {"bundles_per_iteration": 1, "gprs": 2, "wavefronts": 3}
-            clocks = {"gflops": 9.0 * right, "size": [self.talk.step.n] * 3, "bound": "ALU"}
-            verdict = {"right": right}
-            self.talk.answers = {"code": {"card": card}, "verdict": verdict, "clocks": clocks}
-            self.talk._add_judged()
+            judge(self.talk, 9.0 * right, right)
 
     def begin_anew(self) -> None:
         self.talk.hear({"type": "restart"})

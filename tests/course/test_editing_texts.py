@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 from conftest import seeds
-from test_editing_conversation import SETTINGS, SilentAnswerer
+from test_editing_conversation import SETTINGS, Actor
 
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing.conversation import Conversation
@@ -42,7 +42,7 @@ class Python:
         self.begin()
 
     def begin(self):
-        self.talk = Conversation(KernelFile(self.path), SETTINGS, lambda _: SilentAnswerer())
+        self.talk = Conversation(KernelFile(self.path), SETTINGS, Actor)
         self.taken.append(self.talk.text)
         take = self.talk._take
 
