@@ -1,13 +1,13 @@
 """Store what LLVM makes of the catalog's kernels, for ``ck.compile(..., by="llvm")`` where there is
 no llvmlite, and so that lessons show the same with every version of it.
 
-``python -m tools.second`` writes ``data/llvm.zip`` anew: the catalog's kernels, and the starts and
+``python -m tools.second`` writes ``data/llvm.json`` anew: the catalog's kernels, and the starts and
 references of the workbench's steps, as far as they are in single precision. Each is named by the
-hash of its IR, and its first line is LLVM's version.
+hash of its IR, with LLVM's version.
 """
 
+import json
 import random
-import zipfile
 
 import cypresskit as ck
 from cypresskit.compiler import CompileError
@@ -17,8 +17,6 @@ from cypresskit.devices import HD5870
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il import ILError, assemble
 from cypresskit.teach.l03_bundles.second_compiler import products, reordered
-
-DATE = (2026, 1, 1, 0, 0, 0)  # of every file: equal contents give equal bytes
 
 
 def stored_irs() -> dict[str, str]:
@@ -40,11 +38,8 @@ def stored_irs() -> dict[str, str]:
 
 def main() -> None:
     """Write the file."""
-    with zipfile.ZipFile(STORED, "w") as archive:
-        for name, ir in sorted(stored_irs().items()):
-            version, text = run_llvm(ir, name)
-            entry = zipfile.ZipInfo(name, DATE)
-            archive.writestr(entry, f"{version}\n{text}", zipfile.ZIP_DEFLATED, 9)
+    made = {name: run_llvm(ir, name) for name, ir in sorted(stored_irs().items())}
+    STORED.write_text(json.dumps(made, indent=0) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from pages import axe_finds, painted, require
 from random_edits import edited
 
 import cypresskit as ck
+from cypresskit.compiler.llvm import back_end
 from cypresskit.diagnosis import at_size
 from cypresskit.editing.answering import AnswerHere
-from cypresskit.editing.protocol import PARTS
+from cypresskit.editing.protocol import ALL_PARTS
 from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.timing import simulate
@@ -172,7 +173,7 @@ _host.call(b"report " + json.dumps(messages).encode())
 
 def job_of(text: str, n: int = 200, **more) -> dict[str, Any]:
     """A job that requests all parts."""
-    return {"edit": "1", "text": text, "name": "my.il", "n": n, "parts": PARTS} | more
+    return {"edit": "1", "text": text, "name": "my.il", "n": n, "parts": ALL_PARTS} | more
 
 
 def catalog_jobs() -> list[dict]:
@@ -196,13 +197,14 @@ def random_job(seed: int) -> dict:
 def answers(job: dict) -> list[dict]:
     """The answers of Python here, after a round trip through JSON."""
     messages = [text_answer(job["text"])]
-    with patch.object(at_size, "HAS_LLVM", False):  # as there, with fewer values of k
+    no_llvm = "HAS_LLVM", False  # as there: fewer values of k, and only stored code of LLVM's
+    with patch.object(at_size, *no_llvm), patch.object(back_end, *no_llvm):
         AnswerHere(messages.append).ask(job)
     return json.loads(json.dumps(messages))
 
 
 def test_page_and_notebook_answer_alike_to_the_last_digit(opened):
-    """Faults, bundles, verdicts, findings, terms, clocks and costs."""
+    """Faults, bundles by both compilers, verdicts, findings, terms, clocks and costs."""
     kinds = set()
     empty = job_of("", 64, like="sgemm_tn")
     for job in [*catalog_jobs()[::20], *map(random_job, range(EDITS)), empty]:
@@ -211,7 +213,7 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(opened):
         here = answers(job)
         assert json.loads(opened.evaluate("reports.pop()")) == here, job
         kinds |= {answer.get("part") or answer.get("type") for answer in here}
-    assert kinds >= {"code", "verdict", "clocks", "replay", "costs", "done"}
+    assert kinds >= {*ALL_PARTS, "done"}
 
 
 def test_the_sites_compiled_kernels_compute_the_interpreters_bits(opened):

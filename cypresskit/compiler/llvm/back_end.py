@@ -1,6 +1,6 @@
 """Run LLVM's r600 target, in a process of its own: LLVM ends its process where it can't go on.
 
-Assembly for the catalog is stored in ``data/llvm.zip``, by a hash of its IR, so that lessons show
+Assembly for the catalog is stored in ``data/llvm.json``, by a hash of its IR, so that lessons show
 the same on every machine, with any llvmlite and with none, as in a browser. ``python -m
 tools.second`` writes it.
 """
@@ -9,16 +9,15 @@ import hashlib
 import json
 import subprocess
 import sys
-import zipfile
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from cypresskit.compiler.ir import CompileError
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.subprocesses import python_command
 
-STORED = Path(__file__).parents[2] / "data/llvm.zip"
+STORED = Path(__file__).parents[2] / "data/llvm.json"
 MAIN = "cypresskit.compiler.llvm.back_end"  # the program of the process
 LIMIT_BYTES, SECONDS = 4 << 30, 30  # of its address space; until it is ended
 OPTIONS = (
@@ -43,12 +42,15 @@ def assembly(ir: str, name: str) -> tuple[str, str]:
     CompileError
         If LLVM ends its process, has no r600 target, or isn't installed.
     """
-    try:
-        with zipfile.ZipFile(STORED) as archive:
-            version, _, text = archive.read(ir_hash(ir)).decode().partition("\n")
-        return version, text
-    except (KeyError, FileNotFoundError):
-        return run_llvm(ir, name)
+    version, text = stored().get(ir_hash(ir)) or run_llvm(ir, name)
+    return version, text
+
+
+@cache
+def stored() -> dict[str, list[str]]:
+    """Return LLVM's version and assembly of what is stored, by ``ir_hash``."""
+    texts: dict[str, list[str]] = json.loads(STORED.read_text(encoding="utf-8"))
+    return texts
 
 
 def run_llvm(ir: str, name: str) -> tuple[str, str]:
