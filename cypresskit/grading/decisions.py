@@ -15,11 +15,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.tables import FORMULA, read_csv
+from cypresskit.tables import read_csv
 
 COLUMNS = "id", "exercise", "points", "remark"
 LIMITS = {"answer": (0, 1), "why": (0, 2), "added": (-100, 100)}
 EXERCISE = re.compile(r"\d\d(\.\d+ (answer|why)| added)")
+#: What begins like a formula of a spreadsheet, or like what ``safe`` has marked.
+MARKED = re.compile(r"\s*['=+\-@\uff1d\uff0b\uff0d\uff20]")
 FILES = "decisions*.csv"  # a browser names a second one "decisions (1).csv"
 
 
@@ -54,14 +56,16 @@ def read_decisions(folder: Path) -> dict[tuple[str, str], Decision]:
             raise ValueError(f"{sheet} lacks a column: {', '.join(sorted(missing))}")
         try:
             for row in reader:
+                if not any(row.values()):
+                    continue  # a spreadsheet's empty row
                 what = " ".join((row["exercise"] or "").split())
                 where = f"{sheet}, row {reader.line_num} ({row['id']}, {what})"
                 if not EXERCISE.fullmatch(what):
                     raise ValueError(f"{where}: write 09.1 answer, 09.1 why or 09 added")
                 points = _read_points(row["points"] or "", what, where)
                 remark, seen, when = (row.get(key) or "" for key in ("remark", "seen", "when"))
-                decision = Decision(points, _unescaped(remark), seen, when or saved)
-                key = _unescaped(row["id"] or ""), what
+                decision = Decision(points, unescaped(remark), seen, when or saved)
+                key = unescaped(row["id"] or ""), what
                 if key not in found or found[key].when <= decision.when:
                     found[key] = decision
         except csv.Error as error:
@@ -76,12 +80,14 @@ def as_points(points: float | None) -> str:
 
 
 def safe(text: str) -> str:
-    """Return a text with an apostrophe before what a spreadsheet would run as a formula."""
-    return FORMULA.sub(r"\1'", text)
+    """Return a cell's text with an apostrophe before it if a spreadsheet would run it as a formula,
+    or if it begins with an apostrophe itself.
+    """
+    return f"'{text}" if MARKED.match(text) else text
 
 
-def _unescaped(text: str) -> str:
-    """Return a text without the apostrophe of ``safe``."""
+def unescaped(text: str) -> str:
+    """Return the text that ``safe`` was given."""
     plain = text.removeprefix("'")
     return plain if safe(plain) == text else text
 

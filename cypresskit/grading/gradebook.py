@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cypresskit.grading.course import Exercise, Lesson
-from cypresskit.grading.decisions import Decision, as_points
+from cypresskit.grading.decisions import FILES, Decision, as_points
 from cypresskit.grading.hand_in import HandIn, OwnCell
 from cypresskit.grading.submissions import CANVAS, MOODLE, Student
 from cypresskit.tables import as_csv, quantity
@@ -247,8 +247,8 @@ def render_page(records: CourseRecords, student: Student) -> str:
     for submission in records.submissions(student):
         points, words = records.grade(submission)
         lesson = submission.lesson
-        name, remark = lesson.name, records.decided(student, lesson.added_key)
-        fields = {"words": words, "remark": escape(remark.remark)}
+        name, decision = lesson.name, records.decided(student, lesson.added_key)
+        fields = {"words": words, "remark": escape(decision.remark)}
         texts.append(LESSON.format(name=escape(name), points=points, **fields))
         for exercise, answer in submission.answers.items():
             texts.append(_exercise(records, student, exercise, answer))
@@ -292,10 +292,11 @@ def page_path(student: Student) -> str:
 
 
 def is_foreign(folder: Path) -> bool:
-    """Return whether a folder has files, and this command didn't make them: review.html, which it
-    writes first, is missing.
+    """Return whether a folder has files that are neither the teacher's decisions nor made by this
+    command: review.html, which it writes first, is missing.
     """
-    has_files = any(path.is_file() for path in folder.rglob("*"))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    has_files = any(path.parent != folder or not path.match(FILES) for path in files)
     return has_files and not (folder / REVIEW).is_file()
 
 

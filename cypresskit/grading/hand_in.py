@@ -1,10 +1,11 @@
 """What a student handed in of a lesson: its difference to the handout.
 
 A cell is the student's if its text isn't the lesson's. It belongs to the exercise in whose section
-it stands, and the teacher sees it there, whatever it contains. Nothing is recognized in it.
+it stands, and the teacher sees it there, whatever it contains. Of what it contains only the calls
+of the exercise's check count: they say which name is judged.
 """
 
-import re
+import ast
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -84,7 +85,6 @@ class HandIn:
         that the notebook's own check is called with.
         """
         start, _, _ = exercise.check.partition("(")
-        passed = re.compile(rf"\b{re.escape(start.rpartition('.')[2])}\((\w+)\)")
         code = [
             (place, cell["source"])
             for cell, place in zip(self._cells, self._places)
@@ -93,7 +93,12 @@ class HandIn:
         section = [n for n, (place, _) in enumerate(code) if place == exercise.number]
         sources = [source for _, source in code]
         above = sources[: section[-1] + 1 if section else None]
-        names = passed.findall("\n".join(above)) or [exercise.answer]
+        passed = (name for source in above for name in _passed_to(start, source))
+        names = [
+            name
+            for name in passed
+            if any(bindings.is_set_in(bindings.read_cell(source), name) for source in sources)
+        ] or [exercise.answer]
         given = _plain(exercise.template)
         for part in (above, sources):
             own = [source for source in part if _plain(source) != given]
@@ -119,6 +124,17 @@ class HandIn:
         """Return how many lines of a solution the workbench showed."""
         saved = self._saved.get(exercise.step)
         return saved.lines_shown if saved else 0
+
+
+def _passed_to(check: str, source: str) -> Iterator[str]:
+    """Yield the names that a cell calls a check with, whatever the module is called there."""
+    tree = bindings.parse_cell(bindings.read_cell(source))
+    for node in ast.walk(tree) if tree else ():
+        match node:
+            case ast.Call(func=function, args=[ast.Name(id=name)]) if (
+                ast.unparse(function).rpartition(".")[2] == check.rpartition(".")[2]
+            ):
+                yield name
 
 
 def _lesson_places(lesson: Lesson) -> Iterator[tuple[Cell, int]]:

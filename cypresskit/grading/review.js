@@ -262,9 +262,9 @@ function press(event) {
 
 /** @param {string} text */
 const quoted = (text) => `"${text.replaceAll('"', '""')}"`
-/** A spreadsheet runs no formula in it.
+/** A spreadsheet runs no formula in it: `safe` in decisions.py.
  * @param {string} text */
-const harmless = (text) => (/^\s*[=+@-]/.test(text) ? `'${text}` : text)
+const harmless = (text) => (/^\s*['=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? `'${text}` : text)
 
 /** The table: what it had when this page was made, and what the browser keeps. */
 function table() {

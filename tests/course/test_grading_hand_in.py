@@ -14,12 +14,14 @@ import hand_ins
 import pytest
 from bs4 import BeautifulSoup
 from conftest import seeds
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cypresskit import cli
 from cypresskit.cli import cmd_grade
 from cypresskit.grading import course, gradebook, handout, judging, review
 from cypresskit.grading.course import Cell
-from cypresskit.grading.decisions import Decision, read_decisions
+from cypresskit.grading.decisions import Decision, read_decisions, safe, unescaped
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Work
 from cypresskit.grading.hand_in import HandIn
 from cypresskit.grading.submissions import Student
@@ -302,3 +304,23 @@ def test_a_table_that_cannot_be_read_is_named(text, said, tmp_path):
     table(tmp_path, text)
     with pytest.raises(ValueError, match=re.escape(said)):
         read_decisions(tmp_path)
+
+
+@given(st.text("=+-@'; \n0.5ab", max_size=8))
+def test_a_cell_of_a_table_is_read_as_it_was_written(text):
+    """And a spreadsheet runs nothing of it."""
+    assert unescaped(safe(text)) == text
+    assert safe(text).lstrip()[:1] not in {*"=+-@"}
+
+
+@pytest.mark.parametrize(
+    "line", ["# {}(old)", "'{}(old)'", 'print("""\n{}(old)\n""")', "{}(nothing_sets_it)"]
+)
+def test_only_a_call_of_a_name_that_is_set_says_which_is_judged(line):
+    (exercise, *_) = BUS.exercises
+    check, _, _ = exercise.check.partition("(")
+    cells = deepcopy(HANDED["09_bus"])
+    cell = next(cell for cell in cells if cell["source"].strip() == exercise.check)
+    cell["source"] += "\n" + line.format(check)
+    (attempt,) = HandIn(cells, BUS).attempts(exercise)
+    assert attempt.check == f"{check}({exercise.answer})"
