@@ -3,26 +3,32 @@
     python -m tools.mutants --count 60 --seed 7     # or: make mutants
 
 Each mutant is one expression of one function: a comparison's other side, a term left out, a number
-one larger, two arguments exchanged, `and` for `or`, a `not` dropped. It stands in a copy of the
-working tree, whose tests of that module (`tests_of`) run until the first fails. What lives is
-printed at the end: it is equivalent, changes no result, or shows which law is missing.
+one larger, two arguments exchanged, `and` for `or`, a `not` dropped. First the tests of core and
+course run once, with coverage, in a copy of the working tree. Then each mutant stands in that copy,
+and the tests that ran its line, and passed, run until one fails. What lives is printed: it is
+equivalent, changes no result, or shows which law is missing. Code that numba compiles has no
+coverage: its line is run by "no test", which is said.
 """
 
 import argparse
 import ast
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from coverage import CoverageData
+
 ROOT = Path(__file__).resolve().parent.parent
-MAX_FILES = 4  # of tests, per mutant
-SECONDS = 240  # for a mutant's tests; what takes longer hangs, which is noticed
+MAX_TESTS = 80  # per mutant
+SECONDS = 300  # for a mutant's tests, all of which passed before: what takes longer hangs
 OPPOSITE = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -129,41 +135,59 @@ def draw(count: int, seed: int) -> list[Mutant]:
     return drawn
 
 
-def tests_of(path: Path) -> list[Path]:
-    """Return the files of tests for a module: those of its name, and those that import it most."""
-    parts = [part for part in path.with_suffix("").parts[1:] if part != "__init__"]
-    module = ".".join(["cypresskit", *parts])
-    names = {"_".join(parts), "_".join(parts[-2:]), parts[-1], *parts[:1]} if parts else set()
-
-    def rank(file: Path) -> tuple:
-        text = file.read_text("utf-8")
-        imports = text.count(module) + text.count(f"from {module.rpartition('.')[0]} import")
-        near = file.stem.removeprefix("test_") in names
-        return (near, imports, *(part in file.stem for part in parts[-1:]), file.stem)
-
-    files = sorted((ROOT / "tests").glob("*/test_*.py"), key=rank, reverse=True)
-    return [file.relative_to(ROOT) for file in files if any(rank(file)[:2])][:MAX_FILES]
+def run_tests(copy: Path, *arguments: str, timeout: float | None = None) -> tuple[int, str]:
+    """Run pytest in a copy of the working tree; return its exit code, and what it printed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not nightly"]
+    done = subprocess.run(
+        [*command, *arguments],
+        cwd=copy,
+        env=os.environ | {"PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )
+    return done.returncode, done.stdout
 
 
-def is_noticed(mutant: Mutant, copy: Path) -> bool:
-    """Run the tests of a mutant's module in the copy, with it in place."""
-    file = copy / mutant.path
-    text = file.read_text("utf-8")
-    file.write_text(mutant.applied(text), "utf-8")
-    command = [sys.executable, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "not nightly"]
-    try:
-        done = subprocess.run(
-            [*command, *map(str, tests_of(mutant.path))],
-            cwd=copy,
-            env=os.environ | {"PYTHONPATH": str(copy)},
-            capture_output=True,
-            timeout=SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return True
-    finally:
-        file.write_text(text, "utf-8")
-    return done.returncode == 1
+class Tests:
+    """Which tests run which lines, by one run of all of them with coverage."""
+
+    def __init__(self, copy: Path, jobs: int):
+        spread = ("-n", str(jobs), "--dist", "worksteal")
+        coverage = ("--cov=cypresskit", "--cov-context=test", "--cov-report=")
+        _, printed = run_tests(copy, "tests/core", "tests/course", *spread, *coverage)
+        self.failed = set(re.findall(r"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE))
+        self.copy = copy
+        self.data = CoverageData(str(copy / ".coverage"))
+        self.data.read()
+
+    def of(self, mutant: Mutant, seed: int) -> list[str]:
+        """Return tests that run a mutant's line, spread over all that do."""
+        lines = self.data.contexts_by_lineno(str(self.copy / mutant.path))
+        names = {context.partition("|")[0] for context in lines.get(mutant.line, ())}
+        tests = sorted(names - self.failed - {""})
+        return random.Random(seed).sample(tests, min(MAX_TESTS, len(tests)))
+
+
+def outcome(mutant: Mutant, tests: list[str]) -> str:
+    """Run tests with a mutant in a copy of its own: "noticed", "LIVES", or "no test"."""
+    if not tests:
+        return "no test"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copy_tree(Path(folder))
+        file = copy / mutant.path
+        file.write_text(mutant.applied(file.read_text("utf-8")), "utf-8")
+        try:
+            code, _ = run_tests(copy, "-x", *tests, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return "noticed"
+        return "noticed" if code else "LIVES"
+
+
+def copy_tree(folder: Path) -> Path:
+    """Return a copy of the working tree below a folder."""
+    ignored = shutil.ignore_patterns(".*", "node_modules", "site", "build")
+    return shutil.copytree(ROOT, folder / "copy", ignore=ignored, symlinks=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -172,17 +196,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=random.randrange(10_000))
+    parser.add_argument("--jobs", type=int, default=1, help="tests that run side by side")
     chosen = parser.parse_args(arguments)
-    lived = []
+    drawn = draw(chosen.count, chosen.seed)
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, "copy")
-        ignored = shutil.ignore_patterns(".*", "node_modules", "site", "build")
-        shutil.copytree(ROOT, copy, ignore=ignored, symlinks=True)
-        for mutant in draw(chosen.count, chosen.seed):
-            noticed = is_noticed(mutant, copy)
-            print("noticed" if noticed else "LIVES", mutant, flush=True)
-            lived += [] if noticed else [mutant]
-    print(f"\nseed {chosen.seed}: {len(lived)} of {chosen.count} live")
+        tests = Tests(copy_tree(Path(folder)), chosen.jobs)
+        chosen_tests = [tests.of(mutant, chosen.seed) for mutant in drawn]
+    outcomes = []
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        for mutant, found in zip(drawn, pool.map(outcome, drawn, chosen_tests), strict=True):
+            print(found, mutant, flush=True)
+            outcomes.append(found)
+    counts = {words: outcomes.count(words) for words in ("noticed", "LIVES", "no test")}
+    print(f"\nseed {chosen.seed}: {counts}")
 
 
 if __name__ == "__main__":
