@@ -19,7 +19,7 @@ from cypresskit.draw.scripts import read_packaged
 from cypresskit.files.atomic import try_to_save
 from cypresskit.grading import course, gradebook
 from cypresskit.grading.course import Exercise, Lesson
-from cypresskit.grading.decisions import Decision, as_points, limits, safe
+from cypresskit.grading.decisions import as_points, limits, safe
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Submission
 from cypresskit.grading.hand_in import OwnCell, given_lines
 from cypresskit.grading.submissions import Student
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     verdict: str  #: as HTML
     words: tuple[str, ...]  #: of the cells that are shown
     notes: tuple[str, ...]
-    decisions: tuple[Decision, ...]  #: on each field
+    decisions: tuple[tuple[float | None, str], ...]  #: points and remark on each field
 
 
 class Owner(NamedTuple):
@@ -120,12 +120,12 @@ def _exercise_cards(
             RIGHT if answer.verdict.right else html(answer.verdict) * bool(cells),
             tuple(words.split()),
             (*map(NOTE.format, map(escape, answer.notes)), also),
-            tuple(records.decided(student, what, answer.seen) for what in whats),
+            tuple(records.decided(student, what, answer.seen)[:2] for what in whats),
         )
         owner = Owner(student, _pre(cells, given), answer.seen, _pre(folded, given))
         cards.setdefault(shown, []).append(owner)
     return "".join(
-        _card(shown, owners, whats) for shown, owners in sorted(cards.items(), key=lambda x: x[0])
+        _card(shown, cards[shown], whats) for shown in sorted(cards, key=lambda each: each.order)
     )
 
 
@@ -135,7 +135,7 @@ def _outside_cards(records: CourseRecords, lesson: Lesson, works: Iterable[Submi
     cards = {}
     for submission in works:
         student, cells = submission.student, submission.elsewhere
-        decision = records.decided(student, lesson.added_key)
+        decision = records.decided(student, lesson.added_key)[:2]
         shown = Shown((not cells, student.name, student.id), "", (), (), (decision,))
         cards[shown] = Owner(student, _pre(cells, given))
     return "".join(_card(shown, [cards[shown]], [lesson.added_key]) for shown in sorted(cards))
@@ -178,11 +178,11 @@ def _pre(cells: Iterable[OwnCell], given: Mapping[int, set[str]]) -> str:
 
 def _card(shown: Shown, owners: Sequence[Owner], whats: Sequence[str]) -> str:
     fields = []
-    for what, decision in zip(whats, shown.decisions):
+    for what, (decided, _) in zip(whats, shown.decisions):
         name, (least, most) = what.partition(" ")[2], limits(what)
-        points = as_points(decision.points)
+        points = as_points(decided)
         fields.append(FIELD.format(what=what, name=name, points=points, least=least, most=most))
-    remark = " ".join(filter(None, (decision.remark for decision in shown.decisions)))
+    remark = " ".join(remark for _, remark in shown.decisions if remark)
     people = [[safe(each.student.id), safe(each.student.name), each.seen] for each in owners]
     folded = dict.fromkeys(each.folded for each in owners if each.folded)
     cells = owners[0].cells

@@ -164,14 +164,15 @@ def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path
 # -- cards
 
 
-def cards_of(*hand_ins_: list[HandIn], right: bool = True) -> list:
-    """The cards of the first exercise, of students who each handed in some notebooks."""
+def cards_of(*hand_ins_: list[HandIn], right: bool = True, decisions=(), number: int = 1) -> list:
+    """The cards of an exercise, of students who each handed in some notebooks."""
     judged = [(exercise, Verdict(right, "told")) for exercise in BUS.exercises]
     works = [gradebook.combine_answers(BUS, notebooks, judged) for notebooks in hand_ins_]
     students = [Student(f"{n}", f"S{n}") for n, _ in enumerate(works)]
     records = CourseRecords(LESSONS, [(s, {"09_bus": w}) for s, w in zip(students, works)])
+    records.decisions = dict(decisions)
     page = BeautifulSoup(review.render_review(records), "html.parser")
-    return page.find(id=BUS.exercises[0].key).select("article")
+    return page.find(id=BUS.exercises[number - 1].key).select("article")
 
 
 @pytest.mark.parametrize("sentence", ["", "the bus"])
@@ -190,6 +191,29 @@ def test_students_who_wrote_the_same_share_a_card(right, sentence):
     assert all(bool(card.details) == folded for card in cards)
     codes = {cell.text for card in cards for cell in card.select("pre")}
     assert codes - {sentence} == {"a = 1", "b"} | ({"a  =  1"} if folded else set())
+
+
+@given(
+    st.lists(
+        st.none()
+        | st.builds(
+            Decision,
+            st.none() | st.sampled_from([0.0, 2.0]),
+            st.sampled_from(["", "x"]),
+            st.just(""),
+            st.sampled_from(["1", "2"]),
+        ),
+        min_size=2,
+        max_size=4,
+    ),
+    st.booleans(),
+)
+def test_of_equal_work_those_share_a_card_who_have_equal_points_and_remarks(found, is_untouched):
+    """Whenever these were decided, and if only some have any."""
+    work = HandIn(GIVEN if is_untouched else answered(GIVEN, "sentence", "the bus"), BUS)
+    decisions = {(f"{n}", "09.1 why"): each for n, each in enumerate(found) if each}
+    cards = cards_of(*[[work]] * len(found), right=False, decisions=decisions)
+    assert len(cards) == len({(each or Decision())[:2] for each in found})
 
 
 def test_a_cell_names_its_file_if_there_are_several():
