@@ -140,27 +140,6 @@ class Charted:
             if one.meets(other) and not one.kind == other.kind == "along"
         ]
 
-    def far_from_their_lines(self, ends: dict[str, Box]) -> list[str]:
-        """The labels as high as their lines' ends, but far to the right, with room between."""
-        found = []
-        shapes = [_points(corners) for corners in self.lines.values()]
-        shapes += [np.array([mark[:2] for mark in marks]) for marks in self.marks.values()]
-        others = [label.box for label in self.labels]
-        for name, (left, top, right, bottom) in ends.items():
-            end = max(self.marks[name], key=lambda mark: mark.x)
-            until = end.x + 14 + right - left
-            x, y = np.concatenate(shapes).T
-            is_near = (end.x + 3 < x) & (x < until) & (top - 6 < y) & (y < bottom + 6)
-            has_room = not is_near.any() and not any(
-                end.x < box[2] and box[0] < until and top - 2 < box[3] and box[1] < bottom + 2
-                for box in others
-                if box != (left, top, right, bottom)
-            )
-            is_beside = abs((top + bottom) / 2 - end.y) < 2
-            if is_beside and has_room and until < self.width and left - end.x > 2 * 15 + 11:
-                found.append(name)
-        return found
-
     def texts_on_lines(self) -> list[tuple[str, str]]:
         """The pairs of a text and a line that goes through it. A band and the axes are no lines."""
         found = []
@@ -170,31 +149,6 @@ class Charted:
                 is_inside = (left < x) & (x < right) & (top + 2 < y) & (y < bottom - 2)
                 if is_inside.any() and not name.startswith(("band", "limit")):
                     found.append((text, name))
-        return found
-
-    def texts_on_edges(self) -> list[tuple[str, str]]:
-        """The pairs of a text and a band whose edge goes through it."""
-        found = []
-        for name in (name for name in self.lines if name.startswith("band")):
-            corners = self.lines[name]
-            half = len(corners) // 2
-            x, y = np.concatenate([_points(corners[:half]), _points(corners[half:])]).T
-            for text, _, (left, top, right, bottom) in self.labels:
-                is_inside = (left < x) & (x < right) & (top + 2 < y) & (y < bottom - 2)
-                if is_inside.any():
-                    found.append((text, name))
-        return found
-
-    def lines_along_lines(self) -> list[tuple[str, str]]:
-        """The pairs of a printed level and a curve of something else that it runs along."""
-        found = []
-        for level in (name for name in self.lines if name.startswith("level")):
-            x, y = _points(self.lines[level]).T
-            for name, corners in self.lines.items():
-                there = np.interp(x, *corners.T, left=np.nan, right=np.nan)
-                is_other = name not in level and not name.startswith(("band", "level"))
-                if is_other and (np.abs(there - y) < 5).mean() > 0.25:
-                    found.append((level, name))
         return found
 
 

@@ -42,6 +42,7 @@ class Machine:
     def __post_init__(self) -> None:
         check_device(self.device)
         check_type(Host, host=self.host)
+        check_type(bool, pads_rows=self.pads_rows)
         if self.use_chips is not None:
             object.__setattr__(self, "use_chips", check_whole(use_chips=self.use_chips))
         if self.chips > self.device.chips:

@@ -38,6 +38,7 @@ def kernel_rate(
     """
     m, n, k = check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
+    check_type(bool, pads_rows=pads_rows)
     chosen = find_tn_kernel(kernel)
     rows = m
     columns = n

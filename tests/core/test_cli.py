@@ -146,15 +146,6 @@ def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
     assert "make lab" in error and str(here / "site-packages/notebooks") in error
 
 
-@pytest.mark.parametrize("folder", [[], ["mine"], ["~/a b"]])
-@pytest.mark.parametrize("options", [[], ["--no-browser"], ["--port", "9", "x"]])
-def test_lab_passes_every_option_on_with_or_without_a_folder(folder, options):
-    for between in [], ["--"]:  # as other commands want it
-        found, passed_on = cmd_lab._folder_and_options([*folder, *between, *options])
-        assert passed_on == options
-    assert found == (Path(folder[0]).expanduser().absolute() if folder else None)
-
-
 @pytest.mark.parametrize("place", ["CHECKOUT", "INSTALLED"])
 def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys, place):
     from jupyterlab.labapp import LabApp

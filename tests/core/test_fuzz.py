@@ -15,7 +15,7 @@ from conftest import seeds
 import cypresskit as ck
 from cypresskit.machine.checks import check
 from tools.fuzz.engines import STEPS, Wrong, agree
-from tools.fuzz.guards import FLUSH, PAGE, guarded_bytes, guarded_copy
+from tools.fuzz.guards import FLUSH, PAGE, guarded_bytes
 from tools.fuzz.law import timed
 from tools.fuzz.programs import random_program
 
@@ -130,8 +130,3 @@ def test_one_byte_outside_of_guarded_memory_ends_the_process(flush, size):
     )
     ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT)
     assert ended.returncode == -signal.SIGSEGV
-
-
-def test_a_guarded_copy_is_equal():
-    array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    assert all(np.array_equal(guarded_copy(array, flush), array) for flush in FLUSH)

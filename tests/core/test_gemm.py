@@ -12,7 +12,6 @@ from conftest import SIX
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs
 from cypresskit.teach.l01_register_block.checks import small_run
-from cypresskit.teach.l12_contest import checks as contest
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
@@ -41,13 +40,6 @@ def check(got, a, b, c, alpha, beta, trans_a, trans_b):
     k = wide[0].shape[1]
     assert got.shape == want.shape
     assert (abs(got - want) <= (k + 3) * EPS[dtype] * size + np.finfo(dtype).tiny).all()
-
-
-def test_out_of_core_gives_the_product():
-    for m, n, k in ((1, 1, 1), (70, 65, 33), (5, 64, 300), (150, 133, 40)):
-        a, b, c = matrices(np.random.default_rng(m), m, n, k, False, False, dtype=np.float64)
-        got, _ = ck.gemm_out_of_core(a, b, c, alpha=2.0, beta=-0.5)
-        check(got, a, b, c, 2.0, -0.5, False, False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -164,9 +156,6 @@ LAUNCHING = {
     "trace": lambda: ck.trace_element("sgemm_tn"),
     "recording": small_run,
     "picture": lambda: ck.draw.register_block("sgemm_tn"),
-    "contest": lambda: contest._compare_product(
-        ck.kernels["sgemm_tn"], (8, 8, 8), alpha=1.0, beta=0.0, seed=1
-    ),
 }
 
 

@@ -1,5 +1,6 @@
 """The arithmetic, against exact fractions: one rounding, subnormals flushed, one NaN."""
 
+import itertools
 import math
 import operator
 from fractions import Fraction
@@ -10,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cypresskit.il import OPCODES
-from cypresskit.il.meaning import MEANING, NAN, NAN64, multiply_add
+from cypresskit.il.meaning import MEANING, NAN, NAN64
 
 FLOAT = st.one_of(
     st.floats(width=32),
@@ -84,15 +85,12 @@ def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
             assert same(got, single(exact(*map(Fraction, numbers)), exact(*numbers))), op
 
 
-@pytest.mark.parametrize("op", ["dmad"])
 @given(*[st.floats(allow_nan=False, allow_infinity=False)] * 3)
 @settings(max_examples=300)
-def test_double_fused_multiply_add_rounds_once(op, a, b, c):
+def test_double_fused_multiply_add_rounds_once(a, b, c):
     exact = nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1022)
-    got = multiply_add(*(np.array([v]) for v in (a, b, c)))[0]
-    assert MEANING[op](*(np.array([v]).view(np.uint64) for v in (a, b, c)))[0] == got.view(
-        np.uint64
-    )
+    words = (np.array([v]).view(np.uint64) for v in (a, b, c))
+    got = MEANING["dmad"](*words).view(np.float64)[0]
     assert math.isinf(got) if abs(exact) >= Fraction(2) ** 1024 else Fraction(got) == exact
 
 
@@ -112,18 +110,20 @@ def test_every_nan_that_arithmetic_makes_is_the_same(name, count):
     )
 
 
-SIGNED = [
-    ("ftoi", -2.7, -2),
-    ("ftoi", 3e9, 2**31 - 1),
-    ("ftoi", -3e9, -(2**31)),
-    ("ftoi", math.nan, 0),
-]
-UNSIGNED = [("ftou", -1.0, 0), ("ftou", 3e9, 3_000_000_000), ("ftou", math.inf, 2**32 - 1)]
+TRUNCATED = {  # a conversion, the number, and the integer
+    ("ftoi", -2.7): -2,
+    ("ftoi", 3e9): 2**31 - 1,
+    ("ftoi", -3e9): -(2**31),
+    ("ftoi", math.nan): 0,
+    ("ftou", -1.0): 0,
+    ("ftou", 3e9): 3_000_000_000,
+    ("ftou", math.inf): 2**32 - 1,
+}
 
 
-@pytest.mark.parametrize(("op", "value", "want"), SIGNED + UNSIGNED)
-def test_conversions_to_integers_truncate_and_clamp(op, value, want):
-    assert MEANING[op](bits(value))[0] == np.uint32(want & 0xFFFFFFFF)
+@pytest.mark.parametrize(("op", "value"), TRUNCATED)
+def test_conversions_to_integers_truncate_and_clamp(op, value):
+    assert MEANING[op](bits(value))[0] == np.uint32(TRUNCATED[op, value] & 0xFFFFFFFF)
 
 
 WORD = st.one_of(
@@ -250,26 +250,26 @@ def test_whole_numbers_are_rounded_as_their_names_say(a):
             assert math.copysign(1, got) == math.copysign(1, x) or got > 0 > x or got != 0
 
 
-@pytest.mark.parametrize("op", ["dp4"])
 @given(st.lists(FLOAT, min_size=8, max_size=8))
-def test_dot_products_sum_from_the_left_each_step_rounded(op, values):
+def test_dot_products_sum_from_the_left_each_step_rounded(values):
     words = np.array(values, np.float32).view(np.uint32).reshape(2, 4, 1)
     with np.errstate(all="ignore"):
         total, *more = (MEANING["mul"](words[0, n], words[1, n]) for n in range(4))
         for product in more:
             total = MEANING["add"](total, product)
-        assert MEANING[op](words[0], words[1])[0] == total
+        assert MEANING["dp4"](words[0], words[1])[0] == total
 
 
 def test_no_instruction_is_without_a_reference():
-    """What the tests of this file hold against exact numbers: the tables' names, and those that
-    ``op`` runs over.
-    """
-    named = {*EXACT, *SINGLE, *COMPARED, *CHOSEN, "frc", *DOUBLE, *ROUNDED}
-    for mark in (m for test in list(globals().values()) for m in getattr(test, "pytestmark", ())):
-        if mark.name == "parametrize" and "op" in mark.args[0]:
-            named |= {case if isinstance(case, str) else case[0] for case in mark.args[1]}
-    unnamed = {name for name, op in OPCODES.items() if op.kind == "alu"} - named
-    missing = unnamed - {"rcp_vec"}  # the same as rcp
-    assert not missing, f"{missing}: give it an exact reference, in EXACT, SINGLE or DOUBLE"
+    """What the tests of this file hold against exact numbers."""
+    tables = EXACT, SINGLE, CONVERTED, COMPARED, CHOSEN, DOUBLE, ROUNDED
+    named = {
+        *itertools.chain(*tables),
+        *(op for op, _ in TRUNCATED),
+        "frc",
+        "dmad",
+        "dp4",
+        "rcp_vec",
+    }
+    assert named >= {name for name, op in OPCODES.items() if op.kind == "alu"}
     assert MEANING["rcp_vec"] is MEANING["rcp"]

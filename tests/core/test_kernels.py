@@ -148,12 +148,3 @@ def test_every_kernel_of_the_catalogue_has_one_text():
         assert kernel.program.mode == kernel.mode
         assert len(kernel.teaches) > 10
         assert (kernel.convention.group is not None) == (kernel.mode == "compute")
-
-
-@pytest.mark.parametrize(
-    ("prefix", "suffix"), [("sgemm", ""), ("dgemm", ""), ("ddgemm", "_fma"), ("ddgemm", "_nofma")]
-)
-def test_all_four_transposes_are_there(prefix, suffix):
-    for trans_a, trans_b in FLAGS:
-        kernel = ck.kernels[f"{prefix}_{'nt'[trans_a]}{'nt'[trans_b]}{suffix}"]
-        assert (kernel.trans_a, kernel.trans_b) == (trans_a, trans_b)

@@ -14,7 +14,6 @@ from faults import count_correct_share
 from plain_kernels import plain_kernel, random_statement
 
 import cypresskit as ck
-from cypresskit.blas import to_pairs
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.statement import state
@@ -23,7 +22,7 @@ from cypresskit.machine.launch import prepare
 from cypresskit.timing.simulate import report_on
 
 TEXT = ck.kernels["sgemm_tn"].text
-SCREEN = 1600  # characters of an error: twenty lines of eighty
+ONES = np.ones((9, 9), np.float32)
 
 
 @pytest.mark.parametrize("name", by_day(ck.kernels, 12))
@@ -68,12 +67,11 @@ def test_what_is_stated_is_refused_or_launched(kernel, letters, block, more):
     assert not checked.error and "shape" not in str(checked)
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_correct_kernel_is_correct_whatever_part_of_an_element_its_block_ends_in(seed):
     rng = random.Random(f"statement {seed}")
     kernel = ck.load_kernel(plain_kernel(**random_statement(rng)))
-    assert ck.verify(kernel), str(ck.verify(kernel))
-    multiplies(kernel, kernel, np.random.default_rng(seed))
+    assert (checked := ck.verify(kernel)), str(checked)
 
 
 def random_text(rng: random.Random) -> str:
@@ -187,70 +185,28 @@ def test_a_block_multiplies_or_is_rejected_in_words(rows):
                 block_kernel(rows, columns, steps)
 
 
-def random_product(kernel, rng: np.random.Generator):
-    """Random matrices for a kernel, as keyword arguments of ``gemm``."""
-    known = ck.kernels[kernel] if isinstance(kernel, str) else kernel
-    m, n, k = (int(size) for size in rng.integers(1, 40, 3))
-    n = 1 if known.is_vector else n
-    a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
-    given = {"alpha": float(rng.integers(-3, 4)), "beta": float(rng.integers(-3, 4))}
-    is_pair = known.precision == "double-double"
-    return tuple(to_pairs(x) if is_pair else x.astype(known.dtype) for x in (a, b, c)), given
-
-
-def multiplies(mine, name, rng):
-    arrays, given = random_product(name, rng)
-    own, theirs = (ck.gemm(*arrays, **given, kernel=kernel) for kernel in (mine, name))
-    assert own.tobytes() == theirs.tobytes()
-
-
-def is_timed_alike(mine, name, rng):
-    how = {
-        "m": int(rng.integers(64, 200)),
-        "k": int(rng.integers(16, 64)),
-        "beta": float(rng.integers(0, 2)),
-        "device": [ck.HD5870, ck.HD5850][int(rng.integers(2))],
-    }
-    n = int(rng.integers(64, 200))
-    own, theirs = (ck.simulate(kernel, n, **how) for kernel in (mine, name))
-    assert str(replace(own, kernel=name)) == str(theirs)
-    assert (own.clocks, own.busy, own.hits) == (theirs.clocks, theirs.busy, theirs.hits)
-
-
-def has_the_same_card(mine, name, rng):
-    own, theirs = (vars(ck.kernel_stats(kernel)) for kernel in (mine, name))
-    assert own | {"name": name} == theirs
-
-
-def is_verified_alike(mine, name, rng):
-    own, theirs = (ck.verify(kernel) for kernel in (mine, name))
-    assert own.right and own.sizes == theirs.sizes
-
-
-FUNCTIONS = (
-    multiplies,
-    is_timed_alike,
-    has_the_same_card,
-    is_verified_alike,
-)
-
-
 @pytest.mark.parametrize("name", SIX)
-def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
-    rng = np.random.default_rng(list(name.encode()))
+def test_a_copy_is_launched_like_the_catalogues(name):
     mine = ck.load_kernel(ck.kernels[name].text, like=name, name="mine")
     assert mine.convention == ck.kernels[name].convention
-    for function in rng.choice(FUNCTIONS, 2, replace=False):
-        function(mine, name, rng)
+    assert replace(ck.kernel_stats(mine), name=name) == ck.kernel_stats(name)
 
 
-@pytest.mark.parametrize("function", by_day(FUNCTIONS, 6))
-def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
+#: What takes a kernel, and gives something that is equal for equal ones.
+TAKES = {
+    "gemm": lambda kernel: ck.gemm(ONES, ONES, kernel=kernel).tolist(),
+    "simulate": lambda kernel: ck.simulate(kernel, 64).clocks,
+    "kernel_stats": lambda kernel: ck.kernel_stats(kernel).nominal_gflops,
+    "verify": lambda kernel: ck.verify(kernel).sizes,
+}
+
+
+@pytest.mark.parametrize("take", TAKES)
+def test_functions_take_a_text_a_file_a_program_or_a_kernel(take, tmp_path):
     path = tmp_path / "mine.il"
     path.write_text(TEXT, encoding="utf-8")
     sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.load_kernel(TEXT))
-    for source in sources:
-        function(source, "sgemm_tn", np.random.default_rng(7))
+    assert [TAKES[take](source) for source in sources] == [TAKES[take]("sgemm_tn")] * 5
 
 
 def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):

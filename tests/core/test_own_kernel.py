@@ -7,6 +7,7 @@ import io
 import re
 import tomllib
 
+import conftest
 import pytest
 from conftest import ROOT
 
@@ -15,7 +16,7 @@ from cypresskit.il.opcodes import find_opcode
 
 PAGE = (ROOT / "docs/own_kernel.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"(?m)^\| (\w[^|]*?) \| (`.+?) \| .+ \|$", PAGE))
-TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+TEXTURE = conftest.TEXTURE.format(0, "2d,unnorm")
 
 
 def test_every_block_of_the_page_prints_what_the_page_says():

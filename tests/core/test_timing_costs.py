@@ -13,7 +13,6 @@ from cypresskit.chip.engine import run
 from cypresskit.chip.work import pack
 from cypresskit.devices import CHIP_ALONE
 from cypresskit.kernels.generated import generate_kernel
-from cypresskit.timing import costs as line_costs_module
 from cypresskit.timing.ablation import ALL, Ablation, ablate, ablation_targets
 from tools.fuzz import law
 
@@ -91,18 +90,6 @@ def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
     for line in sums:
         assert line.cost == pytest.approx(line.share / busy, abs=0.003)
         assert line.high - line.low < 0.005  # a third of the iterations gives the same share
-
-
-@pytest.mark.parametrize("limit", [2, 3, 100])
-@pytest.mark.parametrize("name", ["sgemm_64x64_lds", "dgemm_nn"])
-def test_each_target_is_ablated_once(name, limit, monkeypatch):
-    monkeypatch.setattr(line_costs_module, "MAX_ABLATIONS", limit)
-    launch = ck.simulate(name, 256).launch
-    paths = launch.trace(launch.shape.wavefronts)
-    targets = ablation_targets(launch.code, paths, launch.device)
-    sets = line_costs_module._target_sets(targets)
-    assert len(sets) <= limit
-    assert sorted(id(target) for chosen, _ in sets for target in chosen) == sorted(map(id, targets))
 
 
 def test_a_line_that_never_runs_costs_nothing():
