@@ -32,6 +32,7 @@ class GradedAnswer(NamedTuple):
 
     verdict: Verdict
     cells: tuple[OwnCell, ...] = ()  #: the student's, in the exercise's section
+    elsewhere: tuple[OwnCell, ...] = ()  #: where its sentence may be, if its section has none
     lines_shown: int = 0  #: of a solution, by the workbench
     warnings: tuple[str, ...] = ()  #: why a right answer may not have been judged as right
 
@@ -49,7 +50,7 @@ class GradedAnswer(NamedTuple):
     @property
     def seen(self) -> str:
         """A key of the cells: a decision on these holds for no others."""
-        whole = repr([cell.text.split() for cell in self.cells])
+        whole = repr([cell.text.split() for cell in (*self.cells, *self.elsewhere)])
         return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:8]
 
 
@@ -282,7 +283,7 @@ def _exercise(
         why=escape(exercise.why),
         points=points,
         remark=f"<p><b>Your teacher:</b> {escape(remarks)}</p>" * bool(remarks),
-        code=escape("\n\n".join(cell.text for cell in answer.cells) or "(as handed out)"),
+        code=escape("\n\n".join(cell.text for cell in answer.cells) or "(nothing)"),
     )
 
 
@@ -318,9 +319,12 @@ def combine_answers(
     answers = {}
     for exercise in lesson.exercises:
         verdicts = [verdict for each, verdict in judged if each == exercise]
+        own = tuple(cell for cell in cells if cell.place == exercise.number)
+        rest = tuple(cell for cell in cells if cell not in own and not cell.is_answer)
         answers[exercise] = GradedAnswer(
             max(verdicts, key=lambda verdict: verdict.right),
-            tuple(cell for cell in cells if cell.place == exercise.number),
+            own,
+            rest * all(cell.is_answer for cell in own),
             max(hand_in.lines_shown(exercise) for hand_in in hand_ins),
             (*dict.fromkeys(said for each in hand_ins for said in each.warnings(exercise)),),
         )

@@ -30,9 +30,10 @@ PAGE, LINK, SECTION, EXERCISE, ROW, OUTSIDE, REST, CARD, CELL, FIELD, REMARK = r
     "<!-- .* -->\n", read_packaged("grading/review.html")
 )
 MAX_LINES = 40  # of a cell; a longer one is scrolled
-EMPTY = "<p>All is as handed out.</p>"
+EMPTY = "<p>Nothing was written here.</p>"
 NOTE = "<p>{}</p>"
 TABLE = "<table>{rows}</table>"
+ELSEWHERE = "<div><p>The sentence may be elsewhere in the lesson:</p>{}</div>"
 ALSO = '<p><a href="#{}">There are cells outside of the exercises.</a></p>'
 FOLDED = "<details><summary>the right answer</summary>{}</details>"
 RIGHT = "<div><b>\N{CHECK MARK} Right</b></div>"
@@ -43,7 +44,7 @@ class Shown(NamedTuple):
 
     order: tuple  #: sentences first, then answers without any, then what is as handed out
     verdict: str  #: as HTML
-    words: tuple[str, ...]  #: of the cells that are shown
+    words: tuple[tuple[str, ...], ...]  #: of the cells that are shown, here and from elsewhere
     notes: tuple[str, ...]
     decisions: tuple[tuple[float | None, str], ...]  #: points and remark on each field
 
@@ -113,16 +114,19 @@ def _exercise_cards(
         student = submission.student
         cells, folded = _split(answer)
         has_sentence = not all(cell.is_answer for cell in cells)
-        words = " ".join(cell.text for cell in cells)
-        also = ALSO.format(lesson.number) * (bool(submission.elsewhere) and not has_sentence)
+        words, others = (" ".join(cell.text for cell in part) for part in (cells, answer.elsewhere))
+        is_unseen = submission.elsewhere and not answer.elsewhere and not answer.verdict.right
+        also = ALSO.format(lesson.number) * bool(is_unseen)
         shown = Shown(
             (not cells, not has_sentence, plain_text(words)),
             RIGHT if answer.verdict.right else html(answer.verdict) * bool(cells),
-            tuple(words.split()),
+            (tuple(words.split()), tuple(others.split())),
             (*map(NOTE.format, map(escape, answer.notes)), also),
             tuple(records.decided(student, what, answer.seen)[:2] for what in whats),
         )
-        owner = Owner(student, _pre(cells, given), answer.seen, _pre(folded, given))
+        rest = ELSEWHERE.format(_pre(answer.elsewhere, given, lesson)) * bool(answer.elsewhere)
+        texts = (_pre(cells, given) or EMPTY) + rest
+        owner = Owner(student, texts, answer.seen, _pre(folded, given))
         cards.setdefault(shown, []).append(owner)
     return "".join(
         _card(shown, cards[shown], whats) for shown in sorted(cards, key=lambda each: each.order)
@@ -137,7 +141,7 @@ def _outside_cards(records: CourseRecords, lesson: Lesson, works: Iterable[Submi
         student, cells = submission.student, submission.elsewhere
         decision = records.decided(student, lesson.added_key)[:2]
         shown = Shown((not cells, student.name, student.id), "", (), (), (decision,))
-        cards[shown] = Owner(student, _pre(cells, given))
+        cards[shown] = Owner(student, _pre(cells, given) or EMPTY)
     return "".join(_card(shown, [cards[shown]], [lesson.added_key]) for shown in sorted(cards))
 
 
@@ -155,8 +159,12 @@ def _split(answer: GradedAnswer) -> tuple[list[OwnCell], list[OwnCell]]:
     return (others, folded) if others else (folded, [])
 
 
-def _pre(cells: Iterable[OwnCell], given: Mapping[int, set[str]]) -> str:
-    """Return cells as HTML, with the lines that were handed out in their section in gray."""
+def _pre(
+    cells: Iterable[OwnCell], given: Mapping[int, set[str]], lesson: Lesson | None = None
+) -> str:
+    """Return cells as HTML, with the lines that were handed out in their section in gray; of a
+    ``lesson``, labeled with their places.
+    """
     texts = []
     for cell in cells:
         lines = cell.text.strip("\r\n").splitlines()
@@ -164,7 +172,9 @@ def _pre(cells: Iterable[OwnCell], given: Mapping[int, set[str]]) -> str:
             f"<i>{escape(line)}</i>" if line.strip() in given[cell.place] else escape(line)
             for line in lines
         ]
-        label = ", ".join(filter(None, (cell.kind if cell.kind != "code" else "", cell.file)))
+        place = f"{lesson.number}.{cell.place}" if lesson and cell.place else ""
+        kind = cell.kind if cell.kind != "code" else ""
+        label = ", ".join(filter(None, (place, kind, cell.file)))
         texts.append(
             CELL.format(
                 kind=escape(cell.kind),
@@ -185,15 +195,14 @@ def _card(shown: Shown, owners: Sequence[Owner], whats: Sequence[str]) -> str:
     remark = " ".join(remark for _, remark in shown.decisions if remark)
     people = [[safe(each.student.id), safe(each.student.name), each.seen] for each in owners]
     folded = dict.fromkeys(each.folded for each in owners if each.folded)
-    cells = owners[0].cells
     return CARD.format(
         people=escape(json.dumps(people)),
         names=escape(listed([each.student.name for each in owners])),
         count=f" ({len(owners)})" * (len(owners) > 1),
         verdict=shown.verdict,
-        cells="".join(shown.notes) + (cells or EMPTY),
+        cells="".join(shown.notes) + owners[0].cells,
         folded=FOLDED.format("".join(folded)) * bool(folded),
-        empty=" data-empty" * (not cells and shown.verdict != RIGHT),
+        empty=" data-empty" * (shown.order[0] and shown.verdict != RIGHT),
         fields="".join(fields) + REMARK.format(remark=escape(remark)),
     )
 

@@ -107,7 +107,7 @@ def test_whatever_differs_is_shown_in_its_place(seed, form):
     for section in shown.select("section"):
         number = int(section["id"].partition(".")[2] or 0)
         wanted = [text for where, text in expected if where == number]
-        for label in section.select("pre small"):
+        for label in section.select("pre small, article > div"):  # and what is elsewhere
             label.decompose()
         assert [cell.text for cell in section.select("pre")] == wanted
         assert number == 0 or bool(section.select("[data-empty]")) == (not wanted)
@@ -214,6 +214,31 @@ def test_of_equal_work_those_share_a_card_who_have_equal_points_and_remarks(foun
     decisions = {(f"{n}", "09.1 why"): each for n, each in enumerate(found) if each}
     cards = cards_of(*[[work]] * len(found), right=False, decisions=decisions)
     assert len(cards) == len({(each or Decision())[:2] for each in found})
+
+
+@pytest.mark.parametrize("where", ["check", "sentence", "answer", "end"])
+def test_a_sentence_that_may_be_elsewhere_is_seen(where):
+    """Students who have none in the section, and other words elsewhere, share no card and no key.
+    Answers are no such words; and with a sentence in the section, nothing else is.
+    """
+    for own in ("", "mine"):
+        works = []
+        for text in ("one", "two"):
+            cells = [*answered(GIVEN, "answer", "b = 1", number=2)]
+            cells = answered(cells, "sentence", own, number=2) if own else cells
+            if where == "end":
+                cells.append(course.parse_cell({"cell_type": "raw", "source": text}))
+            works.append([HandIn(answered(cells, where, text), BUS)])
+        cards = cards_of(*works, number=2, right=False)
+        is_seen = not own and where != "answer"
+        seen = {key for card in cards for *_, key in json.loads(card["data-people"])}
+        assert len(cards) == len(seen) == 1 + is_seen
+        texts = [
+            "".join(cell.find_all(string=True, recursive=False))
+            for card in cards
+            for cell in card.select("div pre")
+        ]
+        assert texts == ["one", "two"] * is_seen
 
 
 def test_a_cell_names_its_file_if_there_are_several():
