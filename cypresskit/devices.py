@@ -380,6 +380,11 @@ class Device:
         return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     @property
+    def usable_gprs(self) -> int:
+        """Registers that a kernel may have: the numbers from 124 are those of temporaries."""
+        return min(self.gpr_limit, FIRST_TEMPORARY)
+
+    @property
     def register_bytes(self) -> int:
         """Bytes of all registers of a SIMD engine: 256 KB in Table 1."""
         return self.register_pool * self.wavefront * REGISTER_BYTES

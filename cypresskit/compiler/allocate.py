@@ -76,11 +76,10 @@ def allocate(function: Function, plans: Plans, target: Target) -> Allocation:
             table[number][vreg.channel or 0] |= vreg.mask
             numbers[vreg] = number + (FIRST_TEMPORARY if table is temporaries else 0)
 
-    most = min(target.gpr_limit, FIRST_TEMPORARY)
-    if len(registers) > most:
+    if len(registers) > target.usable_gprs:
         what = (
             f"the kernel needs {len(registers)} registers, most of them alive here; the chip has"
-            f" {most} for a work-item. Keep fewer values alive at once: a smaller"
+            f" {target.usable_gprs} for a work-item. Keep fewer values alive at once: a smaller"
             " block, or fetches closer to their uses."
         )
         raise error_at(function.program, lives.crowded_at(), what)

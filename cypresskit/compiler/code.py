@@ -108,14 +108,18 @@ class Code:
             f"{self.gprs} registers, {len(clauses)} clauses, {sum(len(c.bundles) for c in clauses)}"
             " bundles"
         )
-        by = f" by {self.by}" if self.by else ""
-        return f"<Code of {self.program.name}{by} for the {self.device.name}: {size}>"
+        name = self.named(self.program.name)
+        return f"<Code of {name} for the {self.device.name}: {size}>"
 
     def _repr_html_(self) -> str:
         return folded(repr(self), str(self))
 
     def __str__(self) -> str:
         return self.listing()
+
+    def named(self, name: str) -> str:
+        """Return a kernel's name, with its compiler if that isn't ours."""
+        return f"{name} by {self.by}" if self.by else name
 
     @property
     def wavefronts(self) -> int:
@@ -152,7 +156,7 @@ class Code:
     def listing(self) -> str:
         """Return the code in the style of AMD's disassembly."""
         head = (
-            f"; {self.program.name}{f' by {self.by}' if self.by else ''}: {self.gprs} registers,"
+            f"; {self.named(self.program.name)}: {self.gprs} registers,"
             f" {self.wavefronts} wavefronts on a SIMD engine\n"
         )
         return head + listing(self.controls)

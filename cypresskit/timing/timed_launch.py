@@ -102,7 +102,7 @@ class TimedLaunch:
         """The kernel's name, and its compiler if that isn't ours."""
         kernel = self.kernel
         name = kernel.name if isinstance(kernel, Kernel) else kernel.program.name
-        return f"{name} by {self.compiled.by}" if self.compiled else name
+        return self.compiled.named(name) if self.compiled else name
 
     @property
     def precision(self) -> str:

@@ -19,7 +19,7 @@ from cypresskit.compiler.llvm.to_ir import KernelIr, translate
 from cypresskit.compiler.lower import lower
 from cypresskit.compiler.simplify import simplify
 from cypresskit.compiler.target import Target
-from cypresskit.devices import FIRST_TEMPORARY, Device
+from cypresskit.devices import Device
 from cypresskit.il import Program
 
 
@@ -36,11 +36,10 @@ def compile_with_llvm(program: Program, device: Device, source: tuple[object, ..
     translation = translated(program, device)
     version, text = assembly(translation.text, program.name)
     controls, gprs = read(text, translation.unprinted, program)
-    most = min(device.gpr_limit, FIRST_TEMPORARY)
-    if gprs > most:
+    if gprs > device.usable_gprs:
         raise CompileError(
-            f"{program.name}: LLVM needs {gprs} registers for it, and the chip has {most} for a"
-            " work-item: compute a smaller block"
+            f"{program.name}: LLVM needs {gprs} registers for it, and the chip has"
+            f" {device.usable_gprs} for a work-item: compute a smaller block"
         )
     return Code(controls, gprs, 0, program, device, by=version.partition(".")[0])
 

@@ -3,7 +3,8 @@
 The control flow comes first, then the clauses that it names. In a bundle, ``*`` marks the last
 operation. Slots aren't printed: an operation is in its channel's, or in t if that isn't after the
 slot before. KC0 and KC1 are what the clause locks of constant buffers. ``.loc`` gives the line of
-what follows (see ``to_ir``); a copy that LLVM added has none, and gets that of what it copies.
+what follows (see ``to_ir``). What LLVM added has none: a copy gets that of what it copies, anything
+else that of its loop.
 """
 
 import re
@@ -44,11 +45,12 @@ FLOW = {name: name for name in ("LOOP_START_DX10", "JUMP", "ELSE", "POP", "LOOP_
 }
 INLINE = {"0.0": 0, "1.0": ONE, "0.5": HALF, "1": 1, "-1": ALL, "0": 0}
 KINDS = {"T": "gpr", "PV": "pv", "PS": "ps", "OQAP": "queue"}
-UNKNOWN = -1  # the line of a copy
+UNKNOWN = -1  # the line of what LLVM added
 
 LOCATION = re.compile(r"\t\.loc\t1 (\d+)")
 CLAUSE = re.compile(r"\t(?:Fetch|ALU) clause starting at (\d+):")
 LITERALS = re.compile(r"(?:^|, )(-?\d+)\(")
+TARGET = re.compile(r"@(\d+)")
 OPERATION = re.compile(r"(?P<name>\S+)\s+\*?\s*(?P<operands>.*?)(BS:(?P<swizzle>\S+))?")
 OPERAND = re.compile(r"(T|PV|PS|OQAP|KC|literal)(\d*)(?:\[(\d+)\])?(?:\.(\w))?")
 REGISTER = re.compile(r"\bT(\d+)")
@@ -65,6 +67,12 @@ class AssemblyLine(NamedTuple):
 
     text: str
     at: int
+
+    @property
+    def target(self) -> int:
+        """The place in the assembly that it names, or -1."""
+        found = TARGET.search(self.text)
+        return int(found[1]) if found else -1
 
 
 def read(
@@ -98,6 +106,10 @@ class _Reader:
         The lines of the control flow, and of each clause by its place.
     controls, firsts
         The instructions so far, and the index of the first one of each line of the control flow.
+    begins
+        The instruction in ``Program.body`` that begins each loop, by its line of the control flow.
+    opened
+        The indices of the LOOP_STARTs of the loops that are open.
     locked, literals
         What the current clause locks of constant buffers: (buffer, first element); the literals of
         the current bundle.
@@ -114,7 +126,8 @@ class _Reader:
         self.split(text)
         self.controls: list[Control] = []
         self.firsts: list[int] = []
-        self.depth = 0
+        self.begins = dict(self.loops())
+        self.opened: list[int] = []
         self.locked: dict[str, tuple[int, int]] = {}
         self.literals: list[int] = []
         self.made: dict[tuple[str, int, int], int] = {}
@@ -133,64 +146,95 @@ class _Reader:
                 into.append(AssemblyLine(line.strip(), at))
 
     def run(self) -> tuple[tuple[Control, ...], int]:
-        for line in self.flow:
+        for n, line in enumerate(self.flow):
             self.firsts.append(len(self.controls))
-            self.control(line)
+            self.control(line._replace(at=self.begins.get(n, line.at)))
         self.firsts.append(len(self.controls))
-        controls = tuple(self.jump(n, control) for n, control in enumerate(self.controls))
-        return tuple(_in_loops(controls, self.program)), self.gprs
+        return tuple(map(self.jump, self.controls)), self.gprs
 
-    def refuse(self, text: str) -> CompileError:
+    def refuse(self, what: str) -> CompileError:
         return CompileError(
-            f"{self.program.name}: LLVM's code has `{text}`, for which our form of code has no"
-            ' place: leave out by="llvm"'
+            f"{self.program.name}: LLVM's code has {what}, for which our form of code has no place:"
+            ' leave out by="llvm"'
         )
 
     # Control flow
 
+    def loops(self) -> Iterator[tuple[int, int]]:
+        """Yield the line of the control flow that begins a loop, and the instruction in
+        ``Program.body`` that does: the innermost loop of the IL that has all lines of LLVM's. LLVM
+        exchanges loops, and drops some.
+        """
+        body, ends = self.program.body, self.program.matching
+        spans = [range(at + 1, ends[at]) for at, i in enumerate(body) if i.op.flow == "loop"]
+        opened: list[tuple[int, set[int]]] = []
+        for n, line in enumerate(self.flow):
+            if line.text.startswith("LOOP_START_DX10"):
+                opened.append((n, set()))
+            parts = {part.at for part in (line, *self.clauses.get(line.target, ()))} - {UNKNOWN}
+            for _, lines in opened:
+                lines |= parts
+            if line.text.startswith("END_LOOP"):
+                first, lines = opened.pop()
+                around = [span for span in spans if all(at in span for at in lines)]
+                if not lines or not around:
+                    raise self.refuse("a loop whose lines are in no loop of the kernel")
+                begin = around[-1].start - 1
+                for _, lines in opened:
+                    lines.add(begin)  # the loop around it is another one
+                yield first, begin
+
     def control(self, line: AssemblyLine) -> None:
         """Append the instructions of a line of the control flow."""
-        name, *words = line.text.replace(",", "").split()
-        target = next((int(word[1:]) for word in words if word.startswith("@")), -1)
+        name = line.text.split()[0]
         if name in ("ALU", "ALU_PUSH_BEFORE", "ALU_POP_AFTER"):
             locks = LOCKED.findall(line.text)
             self.locked = {lock: (int(buffer), int(first)) for lock, buffer, first in locks}
-            bundles = tuple(self.bundles(self.clauses[target]))
+            bundles = tuple(self.bundles(self.clauses[line.target]))
             at = bundles[0].operations[0].at
             self.add(name.removesuffix("_POP_AFTER"), at, bundles=bundles)
             if name == "ALU_POP_AFTER":
                 self.add("POP", at)
         elif name in ("TEX", "VTX"):
-            fetches = tuple(map(self.fetch, self.clauses[target]))
+            fetches = tuple(map(self.fetch, self.clauses[line.target]))
             self.add("TEX", fetches[0].at, fetches=fetches)
         elif name == "MEM_RAT":
             self.store(line)
         elif name in FLOW:
-            self.depth += name == "LOOP_START_DX10"
-            self.add(FLOW[name], line.at, target=target if name in ("JUMP", "ELSE") else -1)
-            self.depth -= name == "END_LOOP"
+            if name == "LOOP_START_DX10":
+                self.opened.append(len(self.controls))
+            self.add(FLOW[name], line.at, target=line.target if name in ("JUMP", "ELSE") else -1)
+            if name == "END_LOOP":
+                start, end = self.opened.pop(), len(self.controls) - 1
+                self.controls[start] = replace(self.controls[start], target=end + 1)
+                at = self.controls[start].at
+                self.controls[end] = replace(self.controls[end], at=at, target=start + 1)
         elif name != "PAD":
-            raise self.refuse(line.text)
+            raise self.refuse(f"`{line.text}`")
 
     def add(self, name: str, at: int, **fields) -> None:
-        self.controls.append(Control(name, depth=self.depth, at=max(at, 0), **fields))
+        depth, at = len(self.opened), self.place(at)["at"]
+        self.controls.append(Control(name, depth=depth, at=at, **fields))
 
     def place(self, at: int) -> dict[str, int]:
-        """Return an instruction of ``Program.body`` and its line: the first, if none is known."""
-        at = max(at, 0)
+        """Return an instruction of ``Program.body`` and its line: if none is known, that of the
+        loop, or the first.
+        """
+        if at == UNKNOWN:
+            at = self.controls[self.opened[-1]].at if self.opened else 0
         return {"at": at, "line": self.program.body[at].line}
 
-    def jump(self, n: int, control: Control) -> Control:
+    def jump(self, control: Control) -> Control:
         """Return a jump with its target: LLVM's go past the POP or to it, ours to the ELSE or
         POP.
         """
-        if control.target < 0:
+        if control.name not in ("JUMP", "ELSE"):
             return control
         target = self.firsts[control.target]
         if control.name == "ELSE" or self.controls[target].name != "ELSE":
             target -= 1
             if self.controls[target].name != "POP":
-                raise self.refuse(f"{control.name} @{control.target}")
+                raise self.refuse(f"`{control.name} @{control.target}`")
         return replace(control, target=target)
 
     # Bundles
@@ -229,12 +273,12 @@ class _Reader:
             parts = [part.strip() for part in found["operands"].split(",") if part.strip()]
             row = OPS.get(name)
             if row is None:
-                raise self.refuse(text)
+                raise self.refuse(f"`{text}`")
             channel, dest = 0, None
             if row.words:
                 result = RESULT.fullmatch(parts.pop(0))
                 if result is None:
-                    raise self.refuse(text)
+                    raise self.refuse(f"`{text}`")
                 channel = LETTERS.index(result[2].lower())
                 dest = None if result[3] else (int(result[1]), channel)
             elif row.is_test:  # the last of its bundle; its channel and result aren't printed
@@ -246,9 +290,9 @@ class _Reader:
             last = max(last, channel)
             reads = tuple(map(self.operand, parts))
             vector, _, scalar = (found["swizzle"] or "VEC_012/SCL_210").partition("/")
-            if at == UNKNOWN:
+            if at == UNKNOWN and name == "MOV":
                 source = reads[0]
-                at = self.made.get((source.kind, source.index, source.channel), 0)
+                at = self.made.get((source.kind, source.index, source.channel), UNKNOWN)
             yield Operation(
                 name,
                 slot,
@@ -270,7 +314,7 @@ class _Reader:
             return Read("inline", bits=INLINE[bare], neg=neg)
         found = OPERAND.fullmatch(bare)
         if found is None:
-            raise self.refuse(text)
+            raise self.refuse(f"`{text}`")
         kind, number, element, letter = found.groups()
         channel = LETTERS.index(letter.lower()) if letter else 0
         if kind == "KC":
@@ -286,7 +330,7 @@ class _Reader:
         """Return a fetch."""
         found = FETCH.match(line.text)
         if found is None:
-            raise self.refuse(line.text)
+            raise self.refuse(f"`{line.text}`")
         dest, select, source, coordinates, element, number = found.groups()
         fetched = Unprinted("MEM_READ", FetchDetail((int(element or 0),)))
         if number:
@@ -309,7 +353,7 @@ class _Reader:
         """Append a store."""
         found = STORE.match(line.text)
         if found is None:
-            raise self.refuse(line.text)
+            raise self.refuse(f"`{line.text}`")
         number, source, index = map(int, found.groups())
         name, detail = self.unprinted[number]
         assert isinstance(detail, StoreDetail)
@@ -324,21 +368,3 @@ class _Reader:
             **self.place(line.at),
         )
         self.add("EXPORT" if is_export else "MEM_EXPORT_WRITE_IND", line.at, store=store)
-
-
-def _in_loops(controls: Sequence[Control], program: Program) -> list[Control]:
-    """Return the instructions with the targets of loops, each of which comes from the IL's loop at
-    the same place: LLVM makes none, and leaves their order.
-    """
-    begins = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
-    result = list(controls)
-    opened: list[int] = []
-    for n, control in enumerate(controls):
-        if control.name == "LOOP_START_DX10":
-            opened.append(n)
-            result[n] = replace(control, at=begins.pop(0))
-        elif control.name == "LOOP_END":
-            start = opened.pop()
-            result[start] = replace(result[start], target=n + 1)
-            result[n] = replace(control, at=result[start].at, target=start + 1)
-    return result
