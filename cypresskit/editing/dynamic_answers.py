@@ -23,7 +23,7 @@ from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
-from cypresskit.tables import named_lines
+from cypresskit.tables import named_lines, quantity
 from cypresskit.threads import Unless, never
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
@@ -237,8 +237,8 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     lines = sorted({operation.line for bundle in others for operation in bundle.operations})
     named = f" ({named_lines(lines)})" if 0 < len(lines) <= FINDINGS else ""
     made = (
-        f"An iteration makes {products} products with {fetches} fetches, in {len(bundles)} bundles."
-        f" Of these, {len(others)} have no product{named}."
+        f"An iteration makes {quantity(products, 'product')} with {fetches} fetches, in"
+        f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}."
     )
     whole = [o for bundle in bundles for o in bundle.operations if o.place == 0]
     plain = [o for o in whole if o.row.flops == 1]

@@ -5,8 +5,7 @@ from answers import planted
 from conftest import by_day
 
 from cypresskit.editing.answering import AnswerHere
-from cypresskit.editing.steps import STEPS, reference_kernel
-from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.editing.steps import STEPS
 
 
 def is_saved(step, text):
@@ -39,10 +38,3 @@ def test_the_workbench_saves_what_the_check_passes(step):
             verdict = check(text)
             passes = verdict.right or "unchanged" in verdict.message
             assert is_saved(STEPS[step], text) == passes, text
-
-
-def test_a_hint_that_names_figures_of_the_book_has_those_of_its_code():
-    made = kernel_stats(reference_kernel(STEPS["03"].reference))
-    bundles = f"{made.bundles_per_iteration} bundles"
-    words = f"{bundles} and {made.gprs} registers, for {made.wavefronts} wave"
-    assert words in STEPS["03"].hint
