@@ -3,6 +3,7 @@
 Each of ``HOSTILE`` writes into a student's folder what that student hands in of lesson 09.
 """
 
+import csv
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -11,8 +12,11 @@ from pathlib import Path
 import nbformat
 from conftest import ROOT
 
+from cypresskit.grading import judging
+from cypresskit.grading.judging import Attempt
 from cypresskit.grading.submissions import Student
 from cypresskit.teach import explanations
+from cypresskit.teach.check import Verdict
 from tools import book
 
 LESSON = "09"
@@ -26,6 +30,22 @@ def student_of(folder: Path, notebooks: Iterable[list]) -> Student:
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
         student.notebooks.append(path)
     return student
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a table."""
+    return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+
+
+def judge_by(monkeypatch, judge: Callable[[Attempt], bool]) -> None:
+    """Judge answers so, and start no process."""
+
+    def judge_student(attempts, *_) -> list[Verdict]:
+        return [Verdict(judge(attempt), "told") for attempt in attempts]
+
+    monkeypatch.setattr(judging, "judge_student", judge_student)
+    monkeypatch.setattr("cypresskit.isolated.process.find_sandbox", lambda: ["bwrap"])
+    monkeypatch.setattr("cypresskit.timing.simulate", lambda *_: None)
 
 
 def solution() -> list[str]:

@@ -1,6 +1,5 @@
 """What README promises: answers get verdicts, a class its grades, a lesson runs in JupyterLab."""
 
-import csv
 import random
 
 import hand_ins
@@ -34,7 +33,7 @@ def test_a_class_of_two_gets_its_grades(tmp_path, capsys):
     hand_ins.hand_in(week, folder / "ada", hand_ins.solution())
     hand_ins.hand_in(week, folder / "bob", ["n_balance = None"])
     assert cli.main(["grade", str(folder), str(out)]) == 0
-    rows = csv.DictReader((out / "grades.csv").read_text(encoding="utf-8-sig").splitlines())
+    rows = hand_ins.rows(out / "grades.csv")
     points = {row["student"]: float(row["total"] or 0) for row in rows}
     assert points["ada"] > points["bob"] == 0
     assert all((out / "feedback" / f"{student}.html").exists() for student in points)

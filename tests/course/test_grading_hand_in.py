@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cypresskit import cli
 from cypresskit.cli import cmd_grade
-from cypresskit.grading import course, gradebook, handout, judging, review
+from cypresskit.grading import course, gradebook, handout, review
 from cypresskit.grading.course import Cell
 from cypresskit.grading.decisions import Decision, read_decisions, safe, unescaped
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Work
@@ -151,11 +151,11 @@ LAST = course.parse_cell({"cell_type": "code", "source": "seconds = 'wrong'"})
     ],
 )
 def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path, monkeypatch):
-    def judge_student(attempts, *_) -> list[Verdict]:
-        sources = [AnswerSource(cells, check[:-1].rpartition("(")[2]) for cells, check in attempts]
-        return [Verdict("RIGHT" in f"{source.needed_cells()}", "said") for source in sources]
+    def judge(attempt) -> bool:
+        source = AnswerSource(attempt.cells, attempt.check[:-1].rpartition("(")[2])
+        return "RIGHT" in f"{source.needed_cells()}"
 
-    monkeypatch.setattr(judging, "judge_student", judge_student)
+    hand_ins.judge_by(monkeypatch, judge)
     student = hand_ins.student_of(tmp_path, map(form, notebooks))
     (work,) = cmd_grade.student_work(LESSONS, None, student, None).values()
     assert [answer.verdict.right for answer in work.answers.values()] == [True, False, False]
@@ -267,13 +267,11 @@ def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeyp
     (tmp_path / "in").mkdir()
     (tmp_path / "in/ada.ipynb").write_text(json.dumps({"cells": RIGHT}), encoding="utf-8")
 
-    def judge_student(attempts, *_) -> list[Verdict]:
+    def judge(_) -> bool:
         table(tmp_path / "out", "ada,09.1 answer,1,\n" if made else "ada,09.1,1,\n")
-        return [Verdict(False, "told")] * len(attempts)
+        return False
 
-    monkeypatch.setattr(judging, "judge_student", judge_student)
-    monkeypatch.setattr("cypresskit.isolated.process.find_sandbox", lambda: ["bwrap"])
-    monkeypatch.setattr("cypresskit.timing.simulate", lambda *_: None)
+    hand_ins.judge_by(monkeypatch, judge)
     assert cli.main(["grade", str(tmp_path / "in"), str(tmp_path / "out")]) == (not made)
     page = (tmp_path / "out/feedback/ada.html").read_text(encoding="utf-8")
     assert ("gives this answer 1 of 1" in page) == made
@@ -373,3 +371,18 @@ def test_only_a_call_of_a_name_that_is_set_says_which_is_judged(line):
     cell["source"] += "\n" + line.format(check)
     (attempt,) = HandIn(cells, BUS).attempts(exercise)
     assert attempt.check == f"{check}({exercise.answer})"
+
+
+@pytest.mark.parametrize(
+    ("coding", "ends"), [("cp1252", ";"), ("utf-8-sig", ","), ("utf-16", "\t")]
+)
+def test_a_table_that_a_spreadsheet_saved_is_read(coding, ends, tmp_path):
+    rows = ["id", "exercise", "points", "remark"], ["Jörg", "09.1 why", "1.5", "so"]
+    (tmp_path / "decisions.csv").write_bytes("\n".join(map(ends.join, rows)).encode(coding))
+    assert read_decisions(tmp_path)["Jörg", "09.1 why"][:2] == (1.5, "so")
+
+
+def test_a_table_without_a_column_is_named(tmp_path):
+    (tmp_path / "decisions.csv").write_text("nonsense\n1\n")
+    with pytest.raises(ValueError, match="lacks a column"):
+        read_decisions(tmp_path)

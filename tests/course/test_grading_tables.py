@@ -2,7 +2,6 @@
 commonest wrong answers.
 """
 
-import csv
 import json
 import random
 import re
@@ -10,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hand_ins import judge_by, rows
 
 from cypresskit import cli
 from cypresskit.grading import course, gradebook, judging, submissions
@@ -24,20 +24,10 @@ PYTHON = "{}.{}".format(*sys.version_info)
 NAMES = ["Ada L", "Jörg Ø", "=cmd()", "O'Neil, Pat", "İpek"]
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-
-
 @pytest.fixture
 def quick(monkeypatch):
-    """Judges by what an answer's cell says, so that no process has to run."""
-
-    def judge_student(attempts, *_) -> list[Verdict]:
-        return [Verdict("right" in "".join(attempt.cells), "fine") for attempt in attempts]
-
-    monkeypatch.setattr(judging, "judge_student", judge_student)
-    monkeypatch.setattr("cypresskit.isolated.process.find_sandbox", lambda: ["bwrap"])
-    monkeypatch.setattr("cypresskit.timing.simulate", lambda *_: None)
+    """An answer is right if it says so."""
+    judge_by(monkeypatch, lambda attempt: "right" in "".join(attempt.cells))
 
 
 def put(path: Path, stem: str = "09_bus", **more: str) -> None:
@@ -72,7 +62,7 @@ def test_only_the_exercises_that_are_asked_for_count(options, counted, tmp_path,
     put(tmp_path / "in/ada/a.ipynb", answer="right = 1", sentence=said)
     put(tmp_path / "in/ada/b.ipynb", "10_larger", answer="right = 1", sentence=said)
     assert graded(tmp_path / "in", tmp_path / "out", *options) == 0
-    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    (row,) = rows(tmp_path / "out/grades.csv")
     found = [re.match(r"(\d\d) .*, exercise (\d+):(?!.*, explanation)", name) for name in row]
     assert [f"{match[1]}.{match[2]}" for match in found if match] == counted
     lessons = {name[:2] for name in counted}
@@ -109,7 +99,7 @@ def test_a_single_notebook_is_graded(tmp_path, capsys):
     put(tmp_path / "Ada's bus.ipynb", answer="right = 1")
     put(tmp_path / "other.ipynb")
     assert graded(tmp_path / "Ada's bus.ipynb", tmp_path / "out") == 0
-    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    (row,) = rows(tmp_path / "out/grades.csv")
     assert (row["id"], row["total"]) == ("Ada's bus", "60.0")
     (tmp_path / "all.zip").write_bytes(b"PK")
     assert graded(tmp_path / "all.zip", tmp_path / "new") == 1
@@ -129,7 +119,7 @@ def test_what_may_keep_a_right_answer_from_its_point_is_told(version, is_cleared
     metadata = {"language_info": {"version": version}}
     path.write_text(json.dumps({"cells": cells, "metadata": metadata}), encoding="utf-8")
     assert graded(tmp_path / "in", tmp_path / "out") == 0
-    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    (row,) = rows(tmp_path / "out/grades.csv")
     exercises = LESSONS[stem].exercises
     steps = sum(bool(exercise.step) for exercise in exercises) * is_cleared
     assert ("has no outputs" in row["status"]) == bool(steps)
@@ -146,7 +136,7 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
     put(tmp_path / "in/ada/a.ipynb", "10_larger")
     (tmp_path / "in/ada/b.ipynb").write_bytes(b"PK\x03\x04")
     assert graded(tmp_path / "in", tmp_path / "out", "--lessons", "09") == 0
-    (row,) = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    (row,) = rows(tmp_path / "out/grades.csv")
     assert "a.ipynb wasn't read: it is lesson 10, which doesn't count" in row["status"]
     assert course.PACKED in row["status"] and row["total"] == ""
 
@@ -185,18 +175,6 @@ def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch):
     assert "memory" in verdicts[2].message
 
 
-@pytest.mark.parametrize("place", ["cell", "call"])
-def test_the_limit_that_ended_an_answer_is_the_one_that_is_told(place, monkeypatch):
-    monkeypatch.setattr(check, "SECONDS", 1.5)
-    monkeypatch.setattr(check, "MAKING", check.CallLimits(2.5, 2_000))
-    cell = {"cell": "while True: pass\n", "call": "def peak(*_):\n    while True: pass"}[place]
-    server = ForkServer(None)
-    call = "ck.teach.start_here.check_peak(peak)"
-    verdict = judging.judge([f"{cell}\npeak = peak"], call, server)
-    server.end()
-    assert f"not ended after {'2.5' if place == 'cell' else '1.5'} s" in verdict.message
-
-
 # -- tables to import
 
 
@@ -232,7 +210,7 @@ def test_moodle_and_canvas_get_the_tables_that_they_import(system, tmp_path):
     for name in ("moodle.csv", "canvas.csv", gradebook.REVIEW):
         (tmp_path / "out" / name).touch()  # of an earlier run
     assert graded(tmp_path / "in", tmp_path / "out") == 0
-    marks = [*csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))]
+    marks = rows(tmp_path / "out/grades.csv")
     totals = {row["id"]: row["total"] for row in marks}
     waiting = {row["id"]: row["waiting"] for row in marks}
     assert len(totals) == 8
@@ -272,8 +250,8 @@ def test_who_handed_in_nothing_that_can_be_judged_gets_no_grade_to_import(tmp_pa
     (tmp_path / "in/Ada_7_assignsubmission_file").mkdir(parents=True)
     put(tmp_path / "in/Bob_8_assignsubmission_file/x.ipynb", answer="right = 1")
     assert graded(tmp_path / "in", tmp_path / "out") == 0
-    assert [row["Grade"] for row in rows(tmp_path / "out/moodle.csv")] == ["", ""], "it waits"
-    grades = csv.DictReader((tmp_path / "out/grades.csv").open(encoding="utf-8-sig"))
+    assert [row["Grade"] for row in rows(tmp_path / "out/moodle.csv")] == ["", ""]
+    grades = rows(tmp_path / "out/grades.csv")
     assert [row["total"] for row in grades] == ["", "60.0"]
     pages = {path.name[0]: path.read_text("utf-8") for path in tmp_path.glob("out/feedback/*")}
     assert "<h1>Ada: no grade</h1>" in pages["A"] and "60 of 100" in pages["B"]
