@@ -115,7 +115,7 @@ def test_a_fault_of_every_iteration_is_counted_in_each(seed):
         "whileloop",
         "ige r0.y, r0.x, l0.z",
         "break_logicalnz r0.y",
-        f"{FETCH} r2, vWinCoord0.xy00",
+        "sample_resource(0)_sampler(0) r2, vWinCoord0.xy00",
         "add r1, r1, r2",
         "iadd r0.x, r0.x, l0.y",
         "endloop",
@@ -181,11 +181,6 @@ def test_what_ended_the_run_is_reported_after_an_unset_value(kind):
 # Products
 
 
-def check_gemm(kernel, a, b, program) -> Findings:
-    """Findings on a program launched like a kernel."""
-    return check(program, **kernel.arguments(a, b, None, 1.0, 0.0), names=NAMES)
-
-
 def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing():
     mine = ck.load_kernel(starter_text("07"), like="sgemm_64x64_lds")
     found = next(f for f in verify(mine).findings if f.kind == "uninitialised")
@@ -237,61 +232,11 @@ def test_the_catalogue_is_clean(kernel):
 
 def test_every_fence_of_the_lds_kernel_is_needed():
     kernel = ck.kernels["sgemm_64x64_lds"]
-    a, b, _ = matrices(64)
-    text = kernel.text
+    a, b = np.random.default_rng(5).standard_normal((2, 64, 64)).astype(np.float32)
+    launch, text = kernel.arguments(a, b, None, 1.0, 0.0), kernel.text
     for fence in re.finditer("fence_threads_lds", text):
         wrong = ck.assemble(text[: fence.start()] + text[fence.end() :], "wrong.il")
-        assert {f.kind for f in check_gemm(kernel, a, b, wrong)} == {"race"}
-
-
-# Merging
-
-
-FETCH, SECOND = "sample_resource(0)_sampler(0)", "sample_resource(1)_sampler(0)"
-
-
-def test_the_same_fault_in_two_textures_is_two_faults():
-    textures = [TEXTURE.format(n, "2d,unnorm") for n in (0, 1)]
-    fetches = [f"{FETCH} r0, vWinCoord0.xy00", f"{SECOND} r1, vWinCoord0.xy00"]
-    again = f"{SECOND}_aoffimmi(0,0,0) r2, vWinCoord0.xy00"
-    program = pixel(
-        *textures, "dcl_output_generic o0", *fetches, again, "add r0, r0, r1", "add o0, r0, r2"
-    )
-    inputs, outputs = (
-        dict.fromkeys((0, 1), np.ones((2, 4, 4), np.float32)),
-        {0: np.zeros((2, 5, 4), np.float32)},
-    )
-    found = check(program, (5, 2), inputs=inputs, outputs=outputs, names={0: "A", 1: "B"})
-    assert [(f.line, f.element, f.also) for f in found] == [
-        (5, "A[0, 16..19]", ()),
-        (6, "B[0, 16..19]", (7,)),
-    ]
-
-
-# Macros
-
-
-MACROS = """il_ps_2_0
-mdef(7)_out(1)_in(2)
-    dcl_literal l0, 0, 1.0, 2.0, 3.0
-    add r0, in0, in1
-    div out0, r0, l0.x
-mend
-dcl_output_generic o0
-dcl_literal l0, 1.0, 2.0, 3.0, 4.0
-"""
-
-
-def of_macros(calls: str, **more) -> Findings:
-    program = ck.assemble(f"{MACROS}{calls}\nend", "macros.il")
-    return check(program, (5, 2), outputs={0: np.zeros((2, 5, 4), np.float32)}, **more)
-
-
-def test_findings_in_macros_show_both_lines_and_the_texts_names():
-    (unset,) = of_macros("mcall(7) (r1), (l0, r9)\nmcall(7) (r2), (l0, l0)\nadd o0, r1, r2")
-    assert "uses r9.x, which was never set" in unset.message
-    assert (unset.line, unset.column, unset.element) == (9, 21, "r9.x")
-    assert not re.search(r"\b[rl](?!0|9)\d", unset.advice)
+        assert {f.kind for f in check(wrong, **launch, names=NAMES)} == {"race"}
 
 
 @pytest.mark.parametrize("engine", ["compiled", "interpreter"])
@@ -303,11 +248,6 @@ def test_errors_in_macros_name_the_call(engine):
     ) as caught:
         ck.launch(program, (1, 1), global_memory=np.zeros((1, 4), np.float32), engine=engine)
     assert caught.value.line == 3
-
-
-def matrices(size: int = 32) -> list[np.ndarray]:
-    random = np.random.default_rng(5)
-    return [random.standard_normal((size, size)).astype(np.float32) for _ in "abc"]
 
 
 @pytest.mark.parametrize("x", [-1, 0, 4, 5])

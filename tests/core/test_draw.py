@@ -53,17 +53,6 @@ def test_a_cell_without_a_number_is_blank_with_names_too():
         assert texts[-1] == texts[-2] == "" and texts[0] and texts[1]
 
 
-@pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_nn"])
-def test_a_read_port_that_is_free_is_blank(name):
-    drawn = [track for track in ck.draw.bundles(name).tracks if track.names]
-    free = [
-        track.text_of(value)
-        for track in drawn
-        for value in np.unique(track.frames[track.frames < 0])
-    ]
-    assert free and not any(free)
-
-
 def test_a_notebook_output_is_light_and_falls_back_to_text(player):
     bundle = player.bundle()
     assert bundle["text/plain"] == repr(player)

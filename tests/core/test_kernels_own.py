@@ -47,26 +47,6 @@ def test_a_generated_kernel_states_its_convention(rows, columns, steps):
     assert ck.load_kernel(given.text).convention == given.convention
 
 
-KERNELS = "sgemm_tn", "sgemm_tn_stream", "dgemm_tn_stream"
-LETTERS = "NN", "NT", "TN", "TT"
-BLOCKS = "1 x 4", "2 x 2", "2 x 8", "4 x 4", "4 x 8", "8 x 4"
-MORE = "k 1", "k 3", "k 4", "k 2, packed", "k 4, double"
-
-
-@pytest.mark.parametrize(
-    ("kernel", "letters", "block", "more"), by_day(product(KERNELS, LETTERS, BLOCKS, MORE), 6)
-)
-def test_what_is_stated_is_refused_or_launched(kernel, letters, block, more):
-    """No statement that is accepted makes matrices that have no whole texels."""
-    first, _, rest = ck.kernels[kernel].text.partition("\n")
-    stated = f"{first.partition(';')[0]}; product: {letters}, {block}, {more}\n{rest}"
-    try:
-        checked = ck.verify(stated)
-    except ck.LaunchConventionError:
-        return
-    assert not checked.error and "shape" not in str(checked)
-
-
 @pytest.mark.parametrize("seed", seeds(4))
 def test_a_correct_kernel_is_correct_whatever_part_of_an_element_its_block_ends_in(seed):
     rng = random.Random(f"statement {seed}")

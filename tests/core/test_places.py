@@ -4,6 +4,7 @@
 
 import re
 from collections import defaultdict
+from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -14,10 +15,10 @@ from charted import LETTER, SVG, Charted
 from pages import VIEWS, recorded, reports, view, whole_numbers
 from placed import Seen
 from pytest import approx
-from test_draw_digits import sums
 
 import cypresskit as ck
 from cypresskit import draw, host
+from cypresskit.blas import to_fractions, to_pairs
 from cypresskit.compiler import compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw.chart import NARROW, WIDE
@@ -271,6 +272,24 @@ def test_a_stored_word_comes_to_its_bank():
             below = [other for other in stacked if other.x == dot.x and other.y > dot.y]
             waits = dot in stacked and len(below) > 0
             assert bool(dot.data["wait"]) == waits, "in red: what isn't served next"
+
+
+FORMATS = {"single": np.float32, "double": np.float64, "double-double": None}
+
+
+@cache
+def sums(n: int = 8, row: int = 2, column: int = 4) -> dict[str, list[Fraction]]:
+    """Partial sums of an element of Hilbert's matrix times its inverse, exactly and as computed."""
+    a, b = ck.teach.double_double.hilbert(n)
+    parts = {"exact": [sum(map(Fraction, a[row, :k] * b[:k, column])) for k in range(1, n + 1)]}
+    for name, dtype in FORMATS.items():
+        x, y = (to_pairs(m) if dtype is None else m.astype(dtype) for m in (a, b))
+        parts[name] = []
+        for k in range(1, n + 1):
+            c = ck.gemm(x[:, :k], y[:k])
+            found = c[row, column]
+            parts[name].append(to_fractions(found) if dtype is None else Fraction(float(found)))
+    return parts
 
 
 @pytest.mark.parametrize("frame", [1, 3, 7])

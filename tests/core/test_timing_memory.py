@@ -17,6 +17,7 @@ from cypresskit.draw.texture_fetch import Cache
 from cypresskit.timing import simulate
 
 LANES = np.arange(64)
+WORDS = 4 * np.arange(4)[:, np.newaxis]  # of a vector
 
 
 def clocks_of(addresses, device=HD5870):
@@ -125,20 +126,12 @@ def test_another_row_of_a_bank_costs_its_opening():
         (8 * LANES, 4),  # every second bank: 16 of 32
         (16 * LANES, 8),  # 8 banks for 16 work-items
         (4 * (LANES % 2) * 32, 8),  # two words of one bank
+        (8 * LANES + WORDS[:2], 4),  # float2: all 32 banks, conflict-free (APP guide 4.7)
+        (16 * LANES + WORDS, 16),  # float4: half the banks at a time, half the rate
     ],
 )
-def test_lds_clocks_of_one_word_each(addresses, clocks):
+def test_lds_clocks(addresses, clocks):
     assert clocks_of(addresses) == clocks
-
-
-def test_lds_gives_two_words_a_clock_and_four_take_two_rounds():
-    words = np.arange(4)[:, np.newaxis]
-    assert (
-        clocks_of(8 * LANES + 4 * words[:2]) == 4
-    )  # float2: all 32 banks, conflict-free (APP guide 4.7)
-    assert (
-        clocks_of(16 * LANES + 4 * words) == 16
-    )  # float4: half the banks at a time, half the rate
 
 
 def test_lds_leaves_out_who_is_not_there():

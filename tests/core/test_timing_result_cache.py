@@ -83,7 +83,7 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
     expected = all_of(simulate("sgemm_tn", **size))
     assert simulate("sgemm_nn", **size).lines
     whole = {file: file.read_bytes() for file in result_cache.saved_files(folder)}
-    for seed in range(8):
+    for seed in range(4):
         rng = random.Random(seed)
         for file, data in whole.items():
             kind = rng.choice(("flip", "cut", "exchanged", "not sealed", "whole", "gone"))
@@ -152,11 +152,11 @@ def respelled(text, rng):
 
 
 @pytest.mark.parametrize("seed", seeds(3))
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds", "dgemm_tn"])
-def test_another_spelling_has_the_same_results_and_its_own_text(name, seed, folder, monkeypatch):
+def test_another_spelling_has_the_same_results_and_its_own_text(seed, folder, monkeypatch):
     """Comments, blanks and the spelling of a mask are no part of a kernel's meaning."""
-    like, said = ck.kernels[name], {}
-    for text in like.text, respelled(like.text, random.Random(seed)):
+    rng = random.Random(seed)
+    like, said = ck.kernels[rng.choice(["sgemm_tn", "sgemm_64x64_lds", "dgemm_tn"])], {}
+    for text in like.text, respelled(like.text, rng):
         forget()
         report = simulate(ck.load_kernel(text, like=like), 64)
         costs = ck.line_costs(report)
@@ -169,7 +169,7 @@ def test_another_spelling_has_the_same_results_and_its_own_text(name, seed, fold
     assert first == second
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@pytest.mark.parametrize("seed", seeds(3))
 def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
     """Of random programs; and of one behind other constants or lines."""
     monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
