@@ -61,6 +61,16 @@ class Card {
     this.isNew = false // isn't in the table
   }
 
+  get names() {
+    return this.people.length === 1 ? this.people[0].student : `${this.people.length} students`
+  }
+
+  /** Whether anything of it can be seen, below the head. */
+  get isInSight() {
+    const {top, bottom} = this.article.getBoundingClientRect()
+    return bottom > this.section.head.getBoundingClientRect().bottom && top < innerHeight
+  }
+
   get inputs() {
     return [...this.fields, this.remark]
   }
@@ -72,7 +82,8 @@ class Card {
       for (const field of this.fields) {
         const cells = [points(field), field === last ? this.remark.value.trim() : "", person.seen]
         const before = [field.defaultValue, field === last ? this.remark.defaultValue : ""]
-        yield {person, field, cells, before, key: `${FOLDER}${person.id} ${field.name}`}
+        const isNew = cells[0] !== before[0] || cells[1] !== before[1]
+        yield {person, field, cells, before, isNew, key: `${FOLDER}${person.id} ${field.name}`}
       }
   }
 
@@ -93,10 +104,8 @@ class Card {
 
   /** Keep what has been decided. */
   keep() {
-    for (const {key, cells, before} of this.rows()) {
-      const isNew = cells[0] !== before[0] || cells[1] !== before[1]
+    for (const {key, cells, isNew} of this.rows())
       kept.set(key, isNew ? JSON.stringify([...cells, new Date().toISOString()]) : null)
-    }
     kept.set(DOWNLOADED, null)
     this.update()
     tell()
@@ -105,9 +114,9 @@ class Card {
   /** Let the page show what this card holds now. */
   update() {
     const {isOpen, isNew} = this
-    for (const field of this.fields) field.toggleAttribute("aria-invalid", isWrong(field))
+    for (const field of this.fields) field.setAttribute("aria-invalid", `${isWrong(field)}`)
     this.isOpen = Boolean(this.why && !points(this.why) && !("empty" in this.article.dataset))
-    this.isNew = this.inputs.some((input) => input.value.trim() !== input.defaultValue)
+    this.isNew = [...this.rows()].some((row) => row.isNew)
     this.article.classList.toggle("done", Boolean(this.why && points(this.why)))
     newCards += Number(this.isNew) - Number(isNew)
     const more = Number(this.isOpen) - Number(isOpen)
@@ -121,8 +130,24 @@ class Section {
   constructor(element) {
     this.element = element
     this.open = 0
+    /** @type {HTMLElement} */
+    this.head = all("header", element)[0]
+    /** @type {Card | undefined} */
+    this.current = undefined // gets the keys
     this.link = all("#list a").find((link) => link.hash === `#${element.id}`)
     this.cards = all("article", element).map((article) => new Card(article, this))
+  }
+
+  /** Let the browser scroll no card behind the head. */
+  measure() {
+    this.element.style.setProperty("--head", `${this.head.offsetHeight + 12}px`)
+  }
+
+  /** @param {Card} card */
+  choose(card) {
+    this.current?.article.removeAttribute("aria-current")
+    this.current = card
+    card.article.setAttribute("aria-current", "true")
   }
 
   /** @param {number} more cards that wait for points */
@@ -133,19 +158,24 @@ class Section {
   }
 }
 
+/** @type {string[][]} the rows of the table */
+const others = JSON.parse(all("#others")[0].textContent)
 let newCards = 0 // that aren't in the table
+let said = "" // on what was done last
 const kept = new Kept()
 const sections = all("section").map((element) => new Section(element))
 /** @type {Map<Element, Card>} */
 const cards = new Map()
+let [here] = sections // the one that is shown
 /** @type {Map<string, Card>} */
 const byKey = new Map()
 /** @type {[Card, HTMLInputElement, string][][]} */
 const past = [] // what undo brings back
 
-/** What a field holds as points; "" if these can't be.
+/** What a field holds as points, or has in the table if these can't be.
  * @param {HTMLInputElement} field */
-const points = (field) => (isWrong(field) ? "" : field.value.trim().replace(",", "."))
+const points = (field) =>
+  isWrong(field) ? field.defaultValue : field.value.trim().replace(",", ".")
 
 /** @param {HTMLInputElement} field */
 function isWrong(field) {
@@ -154,11 +184,14 @@ function isWrong(field) {
   return text !== "" && !(Number(text) >= Number(least) && Number(text) <= Number(most))
 }
 
-/** Say how much is where. */
-function tell() {
+/** Say how much is where, and what was done.
+ * @param {string} [done] if this is new */
+function tell(done = said) {
+  said = done
+  all("#told")[0].textContent = said && `${said} ${here.open} left here.`
   const [how] = all("#kept")
   const count = newCards === 1 ? "1 decision" : `${newCards} decisions`
-  if (!newCards) how.textContent = "All decisions are in the table."
+  if (!newCards) how.textContent = others.length ? "All decisions are in the table." : ""
   else if (kept.get(DOWNLOADED))
     how.textContent = `${count} downloaded: save the file beside grades.csv, and run the command again.`
   else if (kept.isLasting) how.textContent = `${count} in this browser alone: download the table.`
@@ -182,10 +215,12 @@ function decide(card, label, value) {
   if (!input) return
   enter([[card, input, value]])
   if (label === "why") move(card, 1, true)
-  const {people, section} = card
-  const names = people.length === 1 ? people[0].student : `${people.length} students`
-  all("#told")[0].textContent = `${names}: ${label} ${value}. ${section.open} left here.`
+  tell(`${card.names}: ${label} ${value}.`)
 }
+
+/** @param {Event} event */
+const cardOf = (event) =>
+  cards.get(/** @type {Element} */ (event.target).closest("article") ?? document.body)
 
 function undo() {
   const values = past.pop()
@@ -194,6 +229,7 @@ function undo() {
   const [[card]] = values
   location.hash = card.section.element.id
   show(card)
+  tell(`Undone: ${values.length === 1 ? card.names : `${values.length} cards`}.`)
 }
 
 /** Go to another card of an exercise: the next one, or the next that is open.
@@ -207,56 +243,64 @@ function move(card, step, isOpen) {
 
 /** @param {Card} card */
 function focus(card) {
+  card.section.choose(card)
   card.article.focus({preventScroll: true})
-  card.article.scrollIntoView({block: card === card.section.cards[0] ? "end" : "start"})
+  card.article.scrollIntoView()
 }
 
-/** Show the section that the address names, with a card or the first open one.
+/** Show the section that the address names, with a card, or the open one where the teacher was, or
+ * the first open one.
  * @param {Card} [chosen] */
 function show(chosen) {
   const id = decodeURIComponent(location.hash.slice(1))
-  const here = sections.find((section) => section.element.id === id) ?? sections[0]
+  const before = here
+  here = sections.find((section) => section.element.id === id) ?? sections[0]
   for (const section of sections) {
     section.element.hidden = section !== here
     section.link.toggleAttribute("aria-current", section === here)
   }
   here.link.scrollIntoView({block: "nearest"})
-  const [head] = all("header", here.element)
-  here.element.style.setProperty("--head", `${head.offsetHeight + 12}px`)
+  here.measure()
   scrollTo(0, 0)
-  const card = chosen ?? here.cards.find((each) => each.isOpen) ?? here.cards[0]
+  const open = here.cards.filter((each) => each.isOpen)
+  const last = here.current?.isOpen || !open.length ? here.current : open[0]
+  const card = chosen ?? last ?? here.cards[0]
   if (card) focus(card)
+  tell(here === before ? said : "")
 }
 
-/** @param {Card} card @param {number} step */
-function turn(card, step) {
-  const next = sections[sections.indexOf(card.section) + step]
+/** @param {number} step */
+function turn(step) {
+  const next = sections[sections.indexOf(here) + step]
   if (next) location.hash = next.element.id
 }
 
-/** @param {KeyboardEvent} event */
+/** Keys are for the current card, wherever the focus is, but for what needs them itself.
+ * @param {KeyboardEvent} event */
 function press(event) {
+  const {key, altKey, ctrlKey, metaKey} = event
   const target = /** @type {HTMLElement} */ (event.target)
-  const card = cards.get(target.closest("article") ?? target)
-  const isOnCard = card?.article === target
-  if (!card || event.altKey || ((event.ctrlKey || event.metaKey) && event.key !== "z")) return
+  if (altKey || (ctrlKey || metaKey) !== (key === "z")) return
+  const card = here.current
+  const isBack = target.tagName === "INPUT" && ["Enter", "Escape"].includes(key)
+  if (target.matches("input, [tabindex]:not(article)") && !isBack) return
+  if (target.matches("a, button, summary") && key === "Enter") return
   /** @type {Record<string, () => void>} */
-  const keys = {
-    Enter: () => card.remark.focus(),
-    "+": () => decide(card, "answer", "1"),
-    "-": () => decide(card, "answer", "0"),
-    ArrowDown: () => move(card, 1),
-    ArrowUp: () => move(card, -1),
-    ArrowRight: () => turn(card, 1),
-    ArrowLeft: () => turn(card, -1),
-    u: undo,
-    z: undo,
+  const keys = {ArrowRight: () => turn(1), ArrowLeft: () => turn(-1), u: undo, z: undo}
+  /** @type {Record<string, (card: Card) => void>} */
+  const onCard = {
+    Enter: (card) => card.remark.focus(),
+    "+": (card) => decide(card, "answer", "1"),
+    "-": (card) => decide(card, "answer", "0"),
+    ArrowDown: (card) => move(card, 1),
+    ArrowUp: (card) => move(card, -1),
   }
-  for (const digit of "012") keys[digit] = () => decide(card, "why", digit)
-  const isBack = target.tagName === "INPUT" && ["Enter", "Escape"].includes(event.key)
-  const act = isBack ? () => card.article.focus() : isOnCard && keys[event.key]
-  if (!act || (event.key === "z" && !event.ctrlKey && !event.metaKey)) return
-  act()
+  for (const digit of "012") onCard[digit] = (card) => decide(card, "why", digit)
+  if (keys[key]) keys[key]()
+  else if (!card || !(onCard[key] || isBack)) return
+  // Nothing is decided on a card that can't be seen.
+  else if (isBack || !card.isInSight) focus(card)
+  else onCard[key](card)
   event.preventDefault()
 }
 
@@ -268,15 +312,14 @@ const harmless = (text) => (/^\s*['=+\-@\uff1d\uff0b\uff0d\uff20]/.test(text) ? 
 
 /** The table: what it had when this page was made, and what the browser keeps. */
 function table() {
-  const [others] = all("#others")
   /** @type {Map<string, string[]>} */
   const rows = new Map()
-  for (const row of JSON.parse(others.textContent)) rows.set(`${FOLDER}${row[0]} ${row[2]}`, row)
+  for (const row of others) rows.set(`${FOLDER}${row[0]} ${row[2]}`, row)
   for (const section of sections)
     for (const card of section.cards)
-      for (const {key, person, field, cells, before} of card.rows()) {
+      for (const {key, person, field, cells, isNew} of card.rows()) {
         const [given, remark, seen] = cells
-        if (given === before[0] && remark === before[1]) continue
+        if (!isNew) continue
         const when = JSON.parse(kept.get(key) ?? "[]")[3] ?? new Date().toISOString()
         rows.set(key, [person.id, person.student, field.name, given, harmless(remark), seen, when])
       }
@@ -301,23 +344,37 @@ for (const section of sections) {
     for (const {key} of card.rows()) byKey.set(key, card)
   }
 }
-tell()
 show()
+// What the head shows is folded and unfolded.
+const heads = new ResizeObserver(() => {
+  here.measure()
+  here.current?.article.scrollIntoView()
+})
+for (const {head} of sections) heads.observe(head)
 // The browser takes the focus to what the address names.
 addEventListener("load", () => setTimeout(show))
 addEventListener("hashchange", () => show())
 addEventListener("keydown", press)
+addEventListener("focusin", (event) => {
+  const card = cardOf(event)
+  card?.section.choose(card)
+})
 addEventListener("input", (event) => {
-  const card = cards.get(/** @type {Element} */ (event.target).closest("article") ?? document.body)
-  card?.keep()
+  const card = cardOf(event)
+  const field = /** @type {HTMLInputElement} */ (event.target)
+  if (!card) return
+  card.keep()
+  const {label, least, most} = field.dataset
+  const fault = `${field.value} isn't kept: points for ${label} are from ${least} to ${most}.`
+  tell(!label ? "" : isWrong(field) ? fault : `${card.names}: ${label} ${field.value}.`)
 })
 addEventListener("click", (event) => {
   const target = /** @type {Element} */ (event.target)
   if (target.id === "save") save()
   if (!target.matches(".rest")) return
-  const section = sections.find((each) => each.element.contains(target))
-  const open = section?.cards.filter((card) => card.isOpen) ?? []
+  const open = here.cards.filter((card) => card.isOpen)
   enter(open.map((card) => [card, /** @type {HTMLInputElement} */ (card.why), "0"]))
+  tell(`0 points for ${open.length} cards.`)
 })
 // Another tab has decided.
 addEventListener("storage", (event) => {

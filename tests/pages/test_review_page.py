@@ -23,12 +23,12 @@ OTHERS = {
 NAMES = "=1+1", "b", "c", "d"
 
 
-def written(student: str, text: str) -> tuple[Student, dict]:
+def written(student: str, text: str, said: str = "told") -> tuple[Student, dict]:
     """A student who has written a sentence below the first exercise."""
     sentence = course.parse_cell({"cell_type": "raw", "source": text})
     cells = [*BUS.cells]
     cells.insert(1 + next(n for n, c in enumerate(cells) if FIRST.check in c["source"]), sentence)
-    judged = [(exercise, Verdict(False, "told")) for exercise in BUS.exercises]
+    judged = [(exercise, Verdict(False, said)) for exercise in BUS.exercises]
     return Student(student, f"S {student}"), {
         "09_bus": gradebook.combine_answers(BUS, [HandIn(cells, BUS)], judged)
     }
@@ -164,11 +164,46 @@ def test_undo_brings_back_what_a_key_and_the_button_changed(tab, tmp_path):
     press(page, "2", "-")
     page.click("section:not([hidden]) .rest")
     assert page.locator("article.done").count() == 3
-    press(page, "u", "u")
-    page.focus("article")
+    assert page.inner_text("#told") == "0 points for 2 cards. 0 left here."
+    press(page, "u")  # though the button has the focus
+    assert page.inner_text("#told") == "Undone: 2 cards. 2 left here."
+    page.mouse.click(1350, 750)  # beside all
     press(page, "u", "u", "u", "u")
+    assert page.inner_text("#told") == "Undone: S =1+1. 3 left here."
     assert page.locator("article.done").count() == 0
     assert "All decisions" in page.inner_text("#kept")
+
+
+#: The card that gets keys, at its first line and its last field, isn't behind anything.
+IS_SEEN = """() => {
+  const card = document.querySelector("section:not([hidden]) article[aria-current]")
+  const {x, y} = card.querySelector("b").getBoundingClientRect()
+  return card.contains(document.elementFromPoint(x + 2, y + 2))
+}"""
+
+
+@pytest.mark.parametrize("height", [500, 768])
+def test_a_key_decides_on_what_is_seen(height, tab, tmp_path):
+    """Though the head unfolds, and the page was scrolled; cards are short, and longer than it."""
+    works = [
+        written(f"{n}", f"{n} because\n" + "it is so\n" * 40 * n, f"told {n}\n" * 9)
+        for n in range(4)
+    ]
+    write(tmp_path, *works)
+    page = tab("#09.1")
+    page.set_viewport_size({"width": 1366, "height": height})
+    assert page.evaluate(IS_SEEN)
+    page.click("section:not([hidden]) summary")
+    page.wait_for_function(IS_SEEN)
+    for key in ("2", "ArrowDown", "ArrowUp", "ArrowUp", "u"):
+        press(page, key)
+        assert page.evaluate(IS_SEEN), key
+    for scrolled in (0, 10**6):
+        page.evaluate(f"scrollTo(0, {scrolled})")
+    press(page, "1")  # brings the card
+    assert page.evaluate(IS_SEEN) and page.locator("article.done").count() == 0
+    press(page, "1")
+    assert page.locator("article.done").count() == 1
 
 
 def test_points_that_do_not_exist_are_marked_and_not_saved(tab, tmp_path):
@@ -176,7 +211,9 @@ def test_points_that_do_not_exist_are_marked_and_not_saved(tab, tmp_path):
     page = tab("#09.1")
     for text, is_wrong in (("3", True), ("x", True), ("1,5", False)):
         page.fill("input[name$=why]", text)
-        assert page.locator("[aria-invalid]").count() == is_wrong
+        assert page.locator("[aria-invalid=true]").count() == is_wrong
+        assert ("isn't kept" in page.inner_text("#told")) == is_wrong
+        assert page.inner_text("#kept").startswith("1 decision") != is_wrong
     page.fill("input[name='09.1 answer']", "2")
     found = saved(page, tmp_path)
     assert [found[key].points for key in found] == [1.5]
