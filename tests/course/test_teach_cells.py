@@ -18,6 +18,9 @@ NAMES = "half", "double", "text"
 VALUES = (
     *("3", "[1, 2][0]", "'%time 3'", "'''\n%%time\n!ls\nhalf?\n'''", "7 \\\n% 4", "(7\n% 4)"),
     *("f'{3!r:>4}'", "'a' '!b'", "len('x?')", "1 # %magic", "sum(n for n in (1, 2))", "3 != 4"),
+    # Names of a comprehension are its own; what it assigns by `:=` isn't.
+    *("[half for half in (1, 2)]", "{text: double for text, double in ((1, 2),)}"),
+    *("[half := n for n in (1, 2)]", "sum(n for half in ((1, 2),) for n in half)"),
 )
 LINES = (
     *("%matplotlib inline", "!true", "%time 1 + 1", "half?", "?half", "%pwd", "%timeit -n1 -r1 3"),
@@ -35,6 +38,7 @@ def statement(chance: random.Random) -> str:
     one_line = "\n" not in value and "#" not in value
     forms = [f"{name} = {value}", f"if True:\n    %pwd\n    {name} = 5", f"{name} = {name} = 6"]
     forms += [f"def {name}():\n    !true\n    %time 1\n    return 4"]
+    forms += [f"for {name} in (n for n in (1, 2)):\n    text = {name}"]
     if one_line:
         forms += [
             f"{name} = %time {value}",
