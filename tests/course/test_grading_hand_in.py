@@ -262,17 +262,20 @@ def test_a_line_is_gray_only_where_it_was_handed_out():
 
 
 @pytest.mark.parametrize("made", [False, True])
-def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeypatch):
+def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeypatch, capsys):
     """A table that can't be read then is named, and takes nothing back."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in/ada.ipynb").write_text(json.dumps({"cells": RIGHT}), encoding="utf-8")
 
     def judge(_) -> bool:
-        table(tmp_path / "out", "ada,09.1 answer,1,\n" if made else "ada,09.1,1,\n")
+        table(
+            tmp_path / "out", "ada,09.1 answer,1,\ngone,09.1 why,1,\n" if made else "ada,09.1,1,\n"
+        )
         return False
 
     hand_ins.judge_by(monkeypatch, judge)
     assert cli.main(["grade", str(tmp_path / "in"), str(tmp_path / "out")]) == (not made)
+    assert ("wasn't handed in: gone 09.1 why" in capsys.readouterr().out) == made
     page = (tmp_path / "out/feedback/ada.html").read_text(encoding="utf-8")
     assert ("gives this answer 1 of 1" in page) == made
 
