@@ -24,7 +24,7 @@ def statements(path) -> list[str]:
 
 
 CONTROLS = [
-    pytest.param(path, place, id=f"{path.stem}-{place}")
+    (path, place)
     for path in SOURCES
     for place, code in enumerate(statements(path))
     if OFFER in code
