@@ -14,7 +14,7 @@ from nbformat import NotebookNode
 from cypresskit.grading.course import METADATA_KEY
 from tools import book
 
-POINTS = {"check": 20, "sentence": 13}  # as here, 60 to 40, where a lesson has three exercises
+POINTS = {"check": 20, "sentence": 13}  # with three exercises 60 to 39: a lesson here is 60 to 40
 STUB = "### BEGIN SOLUTION\n{}\n### END SOLUTION"  # what students get without the lines between
 
 

@@ -100,10 +100,17 @@ def _wait_for_reader(parent: int) -> None:
 
     since = time.time()
     folder = Path(jupyter_runtime_dir())
-    while not any(file.stat().st_mtime > since for file in folder.glob("kernel-*.json")):
+    while not any(_written(file) > since for file in folder.glob("kernel-*.json")):
         time.sleep(1)
         if parent != os.getppid():
             sys.exit()
+
+
+def _written(file: Path) -> float:
+    """Return the time when a file was written; 0 if it is gone, as that of a kernel that ended."""
+    with suppress(FileNotFoundError):
+        return file.stat().st_mtime
+    return 0.0
 
 
 def main(arguments: list[str]) -> int:

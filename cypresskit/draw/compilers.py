@@ -71,7 +71,7 @@ class BundleRows:
 
 
 def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
-    """Draw a kernel's main loop as two compilers make it: ours, as AMD's driver did, and LLVM.
+    """Draw a kernel's main loop as two compilers make it: ours and LLVM.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
     reports = simulate(known, n), simulate(theirs, n)
     ours, other = (f"{report.gflops:,.0f}" for report in reports)
     tables = (
-        BundleRows("as AMD's driver", reports[0], known),
+        BundleRows("cypresskit", reports[0], known),
         BundleRows(theirs.by, reports[1], known),
     )
     return Chart(
@@ -126,12 +126,12 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
     for number, line in enumerate(used):
         y = top + ROW * number
         code = short_fetch(strip_comment(kernel.program.text_of(line)).strip())
-        cells, waits, bundles = [Place(0, y, LABEL)], [], []
+        cells, waits, bundles = [CellBox(0, y, LABEL)], [], []
         for table, begin in zip(tables, begins):
             mine = [cell for cell in table.cells if cell.line == line]
-            cells += [Place(begin + slot * at, HEAD + ROW * row, slot) for _, row, at in mine]
+            cells += [CellBox(begin + slot * at, HEAD + ROW * row, slot) for _, row, at in mine]
             rows = [row for other, row in table.fetches if other == line]
-            waits += [Place(begin, HEAD + ROW * row, 5 * slot) for row in rows]
+            waits += [CellBox(begin, HEAD + ROW * row, 5 * slot) for row in rows]
             bundles.append(listed(sorted({table.rows[row] for _, row, _ in mine}) or ["none"]))
         filled = "".join(cell.path for cell in cells)
         outline = filled + "".join(wait.path for wait in waits)
@@ -141,14 +141,14 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
         look = {"font_family": "monospace"}
         shape += text_element(LABEL + 6, y + ROW / 2, elided(code, LETTERS), "ink", "start", **look)
         named = f"line {line}" if is_narrow else f"line {line}, {code}"
-        words = f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}"
-        told = cells[-1].y if is_narrow else HEAD - 6
-        marks.append((words, width / 2, told, shape))
+        caption = f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}"
+        caption_y = cells[-1].y if is_narrow else HEAD - 6
+        marks.append((caption, width / 2, caption_y, shape))
     canvas.group("lines", marks, "ink", "counted")
     return canvas
 
 
-class Place(NamedTuple):
+class CellBox(NamedTuple):
     """Where a cell is: its left and upper edge, and its width."""
 
     x: float
@@ -162,10 +162,10 @@ class Place(NamedTuple):
             f"M{self.x + 1:.1f} {self.y + 1:.1f}h{self.wide - 2:.1f}v{ROW - 2}h{2 - self.wide:.1f}z"
         )
 
-    def text(self, words: str) -> str:
-        """Return a text in its middle."""
+    def text(self, label: str) -> str:
+        """Return a label in its middle."""
         x, y = self.x + self.wide / 2, self.y + ROW / 2
-        return text_element(x, y, words, "ink", "middle", class_="on")
+        return text_element(x, y, label, "ink", "middle", class_="on")
 
 
 def _frame(canvas: Canvas, table: BundleRows, left: float, slot: float) -> None:
@@ -184,6 +184,6 @@ def _frame(canvas: Canvas, table: BundleRows, left: float, slot: float) -> None:
             canvas.write(left, y, label, "wait" if row in waits else "soft")
             continue
         canvas.write(left - 4, y, str(label), "soft", "end")
-        places = [Place(left + slot * at, y - ROW / 2, slot) for at in range(5)]
-        empty += [place.path for at, place in enumerate(places) if (row, at) not in filled]
+        boxes = [CellBox(left + slot * at, y - ROW / 2, slot) for at in range(5)]
+        empty += [box.path for at, box in enumerate(boxes) if (row, at) not in filled]
     canvas.add("path", "line", d="".join(empty), stroke_dasharray="2 3", opacity=0.7)

@@ -29,7 +29,7 @@ export class BundleTable {
     this.lit = new Set()
     this.title = make(parent, "h3", {}, "Bundles")
     this.by = make(parent, "select", {"aria-label": "Compiler", onchange: owner.compiled})
-    make(this.by, "option", {value: "code"}, "as AMD's driver")
+    make(this.by, "option", {value: "code"}, "cypresskit")
     make(this.by, "option", {value: "llvm"}, "LLVM")
     const slots = make(parent, "div", {class: "ckw-slots", "aria-hidden": "true"})
     for (const letter of ["", ...SLOTS]) make(slots, "span", {}, letter)

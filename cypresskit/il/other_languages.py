@@ -97,7 +97,8 @@ def suggest_text(code: Sequence[str]) -> str:
         )
     if not header and any(map(_CLAUSE.match, code)):
         return "this is compiled code: give the IL that it was made from"
-    if len(code) == 1 and not header and " " not in code[0]:
+    is_word = len(code) == 1 and not header and " " not in code[0]
+    if is_word and code[0].lower() not in OPCODES:
         return (
             f"`{code[0][:60]}` is a name, not IL: read a file with `Path(name).read_text()`, and a"
             " kernel of the catalog with `ck.kernels[name].text`"

@@ -116,7 +116,7 @@ class Verdict:
     message: str  # what the answer returned, and what was expected
     hint: str = ""  # one place to look, if the answer isn't right yet
     check: tuple[str, str] | None = field(default=None, compare=False)  # its module and name
-    is_broken: bool = False  # the check failed, and the answer wasn't judged
+    is_broken: bool = False  # the answer wasn't judged, which isn't its fault
 
     def __str__(self) -> str:
         head = "Right." if self.right else "Not yet."

@@ -4,6 +4,8 @@ bits. What a live LLVM makes of a kernel differs between its versions, so nothin
 
 import random
 import re
+import subprocess
+import sys
 from contextlib import suppress
 
 import numpy as np
@@ -16,9 +18,10 @@ from cypresskit.compiler.llvm import back_end, translated
 from cypresskit.compiler.llvm.from_assembly import read
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.kernels.generated import block_kernel
+from cypresskit.teach.l03_bundles import checks
 from tools.fuzz.programs import random_program
 from tools.legality import check
-from tools.second import stored_irs
+from tools.llvm_code import stored_irs
 
 SINGLE = [name for name, kernel in ck.kernels.items() if kernel.precision == "single"]
 live = pytest.mark.skipif(not HAS_LLVM, reason="needs llvmlite")
@@ -67,7 +70,7 @@ def test_llvms_code_of_the_catalogue_is_legal_and_gives_the_same_bits(name, monk
 
 
 def test_what_is_stored_is_what_the_tool_stores():
-    """After a change of the translation or of a kernel: `python -m tools.second`."""
+    """After a change of the translation or of a kernel: `python -m tools.llvm_code`."""
     assert back_end.stored().keys() == stored_irs().keys()
 
 
@@ -128,6 +131,19 @@ def test_a_loop_without_lines_is_refused():
         read(re.sub(r"(?m)^\t\.loc\t1 \d+", "\t.loc\t1 0", text), ir.unprinted, program)
 
 
+def test_llvms_process_ends_without_its_parent():
+    pytest.importorskip("resource")
+    module = "import cypresskit.compiler.llvm.back_end as back_end"
+    endless = f"{module}; back_end.SECONDS = 0; back_end.limit_process()\nwhile True: pass"
+    done = subprocess.run([sys.executable, "-c", endless], timeout=60)
+    assert done.returncode < 0, "a signal ended it"
+
+
+def sorted_mads(mads):
+    """An order whose code isn't stored."""
+    return sorted(mads)
+
+
 REFUSED = [
     ("dgemm_tn", "LLVM's table of this chip has no fused multiply-add of doubles"),
     (block_kernel(24, 20), "LLVM's registers don't suffice, and it can't spill any"),
@@ -143,8 +159,11 @@ def test_what_ends_llvms_process_is_refused_in_a_sentence(kernel, says):
 
 def test_without_llvm_only_the_catalogue_has_its_code(monkeypatch):
     monkeypatch.setattr(back_end, "HAS_LLVM", False)
+    monkeypatch.setattr(checks, "HAS_LLVM", False)
     with pytest.raises(ck.CompileError, match="needs an installation"):
         ck.compile(block_kernel(4, 8, 3), by="llvm")
+    verdict = ck.teach.bundles.check_order_for_llvm(sorted_mads)
+    assert str(verdict).startswith("Not judged. ") and "needs an installation" in str(verdict)
     with pytest.raises(ValueError, match="by is the compiler"):
         ck.compile("sgemm_tn", by="gcc")
 

@@ -37,6 +37,16 @@ def lesson(tmp_path, *cells):
     return path
 
 
+def test_a_kernels_file_that_is_gone_is_no_kernel(tmp_path, monkeypatch):
+    """Another kernel may end between the list of files and the look at one."""
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    (tmp_path / "kernel-ended.json").symlink_to(tmp_path / "gone")
+    begun = tmp_path / "kernel-begun.json"
+    begun.touch()
+    os.utime(begun, (time.time() + 60,) * 2)
+    ahead._wait_for_reader(os.getppid())
+
+
 def refused(*_, **__):
     pytest.fail("simulated again")
 

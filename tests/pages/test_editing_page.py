@@ -586,7 +586,7 @@ def test_the_bundles_are_those_of_the_compiler_that_was_chosen(begin, page):
         say % (asked["edit"], "{refusal: {line: 0, message: 'it needs an installation'}}")
     )
     assert page.inner_text(".ckw-panel-bundles h3") == "it needs an installation"
-    page.locator(".ckw-panel-bundles select").select_option("as AMD's driver")
+    page.locator(".ckw-panel-bundles select").select_option("cypresskit")
     assert page.inner_text(".ckw-panel-bundles h3") == ours
 
 

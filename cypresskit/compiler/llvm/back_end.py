@@ -2,7 +2,7 @@
 
 Assembly for the catalog is stored in ``data/llvm.json``, by a hash of its IR, so that lessons show
 the same on every machine, with any llvmlite and with none, as in a browser. ``python -m
-tools.second`` writes it.
+tools.llvm_code`` writes it.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from cypresskit.subprocesses import python_command
 
 STORED = Path(__file__).parents[2] / "data/llvm.json"
 MAIN = "cypresskit.compiler.llvm.back_end"  # the program of the process
-LIMIT_BYTES, SECONDS = 4 << 30, 30  # of its address space; until it is ended
+LIMIT_BYTES, SECONDS = 4 << 30, 30  # of its address space; until its parent ends it
 OPTIONS = (
     "-r600-if-convert=0",  # predicated slots are none of our code's
     "-use-unknown-locations=Enable",  # a copy without a line says so
 )
-SPILLS = "StackSlot"  # is in LLVM's last words if registers don't suffice
+SPILLS = "StackSlot"  # in LLVM 22's error message if registers don't suffice: another's is a guess
 
 
 def ir_hash(ir: str) -> str:
@@ -77,14 +77,20 @@ def run_llvm(ir: str, name: str) -> tuple[str, str]:
     return version, text
 
 
+def limit_process() -> None:
+    """Limit this process's memory, and its processor time, which its parent may not live to see."""
+    with suppress(ImportError, OSError, ValueError):  # other systems have no such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS + 1, SECONDS + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+
+
 def main() -> None:
     """Compile the IR of the standard input. Write LLVM's version and the assembly as JSON."""
     import llvmlite.binding as llvm
 
-    with suppress(ImportError, OSError, ValueError):  # other systems have no such limit
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+    limit_process()
     for option in OPTIONS:
         llvm.set_option("", option)
     llvm.initialize_all_targets()

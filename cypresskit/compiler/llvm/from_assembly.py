@@ -281,7 +281,7 @@ class _Reader:
                     raise self.refuse(f"`{text}`")
                 channel = LETTERS.index(result[2].lower())
                 dest = None if result[3] else (int(result[1]), channel)
-            elif row.is_test:  # the last of its bundle; its channel and result aren't printed
+            elif row.is_test:  # its channel isn't printed: a guess, which the rules allow
                 channel = (last + 1) % T
                 parts = parts[-2:]
             elif row.kind == "lds":

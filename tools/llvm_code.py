@@ -1,9 +1,9 @@
 """Store what LLVM makes of the catalog's kernels, for ``ck.compile(..., by="llvm")`` where there is
 no llvmlite, and so that lessons show the same with every version of it.
 
-``python -m tools.second`` writes ``data/llvm.json`` anew: the catalog's kernels, and the starts and
-references of the workbench's steps, as far as they are in single precision. Each is named by the
-hash of its IR, with LLVM's version.
+``python -m tools.llvm_code`` writes ``data/llvm.json`` anew: the catalog's kernels, and the starts
+and references of the workbench's steps, as far as they are in single precision. Each is named by
+the hash of its IR, with LLVM's version.
 """
 
 import json
