@@ -29,7 +29,7 @@ FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't b
 MAX_STEPS = 20_000  # of all repairs that are run: at most some two seconds
 MAX_MISSING = 4  # deleted lines that may be a mistake: more are being written anew
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
-OTHER = 7.0  # times the scalars that are shown, so that no literal is one of them by chance
+SCALE = 7.0  # of the shown alpha and beta, so that no literal of the kernel equals them
 #: What notes are about where no line that is there is wrong.
 MISSING_KINDS = "missing", "unread", "no store"
 #: Opcodes that are taken for each other.
@@ -269,8 +269,8 @@ class _Trial(Observer):
 
     def __init__(self, seen: Verification) -> None:
         assert seen.size is not None
-        alpha = seen.alpha if seen.alpha == 1 else OTHER * seen.alpha
-        beta = OTHER * seen.beta
+        alpha = seen.alpha if seen.alpha == 1 else SCALE * seen.alpha
+        beta = SCALE * seen.beta
         self.seen = seen
         self.given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
         self.steps_left = MAX_STEPS

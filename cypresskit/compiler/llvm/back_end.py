@@ -68,9 +68,9 @@ def run_llvm(ir: str, name: str) -> tuple[str, str]:
     except subprocess.TimeoutExpired:
         raise CompileError(f"{name}: LLVM takes more than {SECONDS} s for it") from None
     if done.returncode:
-        words = done.stderr.decode(errors="replace").strip().splitlines() or ["no reason"]
-        what = f"LLVM ends its process: {words[-1]}"
-        if SPILLS in done.stderr.decode(errors="replace"):
+        errors = done.stderr.decode(errors="replace").strip()
+        what = f"LLVM ends its process: {(errors.splitlines() or ['no reason'])[-1]}"
+        if SPILLS in errors:
             what = "LLVM's registers don't suffice, and it can't spill any: compute a smaller block"
         raise CompileError(f"{name}: {what}")
     version, text = json.loads(done.stdout)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from cypresskit.compiler import Code, Control, compile
+from cypresskit.compiler import Bundle, Code, Control, compile
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import load_kernel
 from cypresskit.lesson_table import Table
@@ -36,7 +36,7 @@ def fewer_bundles(code: Code, count: int) -> Code:
     spare = [b for b in bundles if all(o.name == "MULADD_IEEE" for o in b.operations)]
     *emptied, filled = sorted(spare, key=lambda b: b.filled)[: len(bundles) - count + 1]
     moved = tuple(o for bundle in (*emptied, filled) for o in bundle.operations)
-    changed = {id(bundle): () for bundle in emptied}
+    changed: dict[int, tuple[Bundle, ...]] = {id(bundle): () for bundle in emptied}
     changed[id(filled)] = (replace(filled, operations=moved),)
     controls = []
     for control in code.controls:
