@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command
 from cypresskit.files.received import printable_name
-from cypresskit.tables import one_line, quantity
+from cypresskit.tables import listed, one_line, quantity
 
 NO_SANDBOX = (
     "bubblewrap (bwrap) isn't installed or doesn't work here, or this processor is neither an"
@@ -195,7 +195,7 @@ def tell_what_is_not_imported(students: list) -> None:
 def student_work(lessons: dict, sandbox, student, server) -> dict:
     """Return a student's work by lesson, and add notes on what isn't judged to the student."""
     from cypresskit.grading import course, gradebook, judging, submissions
-    from cypresskit.grading.hand_in import CLEARED, HandIn
+    from cypresskit.grading.hand_in import HandIn
 
     hand_ins: dict[str, list] = {}  # by lesson
     tries: list[tuple] = []  # lesson, exercise, attempt
@@ -206,15 +206,18 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         except ValueError as error:
             student.notes.append(f"{shown} wasn't read: {error}")
             continue
-        stem = course.identify_lesson(cells, lessons)
-        if stem is None:
-            other = course.identify_lesson(cells, course.read_lessons())
-            why = f"it is lesson {other[:2]}, which doesn't count" if other else UNKNOWN
+        present = course.identify_lessons(cells, course.read_lessons())
+        if not (counted := [stem for stem in present if stem in lessons]):
+            why = f"it is lesson {present[0][:2]}, which doesn't count" if present else UNKNOWN
             student.notes.append(f"{shown} wasn't read: {why}")
             continue
+        stem = counted[0]
+        if others := [each[:2] for each in present if each != stem]:
+            student.notes.append(
+                f"{shown} was read as lesson {stem[:2]} alone, but has parts of {listed(others)}:"
+                " hand in a file for each lesson"
+            )
         hand_in = HandIn(cells, lessons[stem], shown, python)
-        if hand_in.is_cleared:
-            student.notes.append(f"{shown}: {CLEARED}")
         hand_ins.setdefault(stem, []).append(hand_in)
         for exercise in lessons[stem].exercises:
             tries += [(stem, exercise, attempt) for attempt in hand_in.attempts(exercise)]

@@ -168,13 +168,15 @@ def read_samples() -> dict[str, list[str]]:
     return tomllib.loads(Path(__file__).with_name("samples.toml").read_text(encoding="utf-8"))
 
 
-def identify_lesson(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
-    """Return which lesson a submitted notebook is, by its title, or else by its checks; or None."""
+def identify_lessons(cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> list[str]:
+    """Return which lessons a submitted notebook has parts of: those whose title it has, then those
+    of which it has a check.
+    """
     text = "\n".join(cell["source"] for cell in cells)
     found = [stem for stem, lesson in lessons.items() if f"# {lesson.name}" in text]
     for stem, lesson in lessons.items():
         found += [stem for exercise in lesson.exercises if exercise.check in text]
-    return found[0] if found else None
+    return [*dict.fromkeys(found)]
 
 
 def parse_cells(data: bytes) -> list[Cell]:

@@ -4,7 +4,7 @@ command's, except for ``decisions*.csv``, which are the teacher's: they are read
 
 For each exercise the page has what each student's notebook has in its section that wasn't handed
 out. Students who wrote the same share a card. After a lesson's exercises comes what stands outside
-of them, and in the end which files weren't read.
+of them, and in the end which files weren't read, or not whole.
 """
 
 import json
@@ -78,7 +78,7 @@ def render_review(records: CourseRecords) -> str:
         name = f"{lesson.name}, outside of the exercises"
         add(lesson.number, " outside", name, OUTSIDE, _outside_cards(records, lesson, works))
     if rows := _rows_not_read(records):
-        add("files", "", "Files that weren't read", TABLE.format(rows=rows), "")
+        add("files", "", "Files that weren't read, or not whole", TABLE.format(rows=rows), "")
     return PAGE.format(
         style=read_packaged("draw/look.css") + read_packaged("grading/review.css"),
         script=read_packaged("grading/review.js"),
@@ -208,7 +208,7 @@ def _card(shown: Shown, owners: Sequence[Owner], whats: Sequence[str]) -> str:
 
 
 def _rows_not_read(records: CourseRecords) -> str:
-    """Return the rows of the students of whom a file, or all, wasn't read."""
+    """Return the rows of the students of whom a file wasn't read, or not whole."""
     return "".join(
         ROW.format(number=escape(student.name), text=escape(notes))
         for student, works in records.works

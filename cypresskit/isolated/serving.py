@@ -122,7 +122,8 @@ class Server:
             try:
                 tree = ast.parse(source, file)
             except SyntaxError as error:
-                message = f"isn't valid Python: {str(error.msg).rstrip('?')}"
+                python = "Python {}.{}".format(*sys.version_info)
+                message = f"isn't valid {python}: {str(error.msg).rstrip('?')}"
                 raise CellError(cell["sets"], message, error.lineno or 0) from None
             self.run_statements(tree, file, cell, names)
         if name not in names:

@@ -46,6 +46,7 @@ NEEDED_CELLS_HINT = (
     "only the cells that the answer needs are run: does it use a name that another cell sets, or"
     " that was set by hand?"
 )
+MODULES_HINT = "the Python that judges hasn't this module: numpy and cypresskit are enough."
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP_HINT = "what changes from one iteration of the loop to the next, and what ends it?"
 PATIENCE = 3.0  # seconds without a word from a check
@@ -344,9 +345,10 @@ def _open_answer(source: AnswerSource, stack: ExitStack) -> Answer:
     except Refused as refused:
         require(refused.sets is not None, *missing)
         where = f"The cell of {name}" if refused.sets else f"A cell that {name} needs"
-        is_absent = "NameError" in str(refused) or "ModuleNotFoundError" in str(refused)
-        more = NEEDED_CELLS_HINT if not magic else hint
-        hint = more if is_absent else f"line {refused.line} of that cell."
+        more = {"NameError": hint if magic else NEEDED_CELLS_HINT}
+        more["ModuleNotFoundError"] = hint if magic else MODULES_HINT
+        line = f"line {refused.line} of that cell."
+        hint = next((more[kind] for kind in more if kind in str(refused)), line)
         raise CheckStopped(f"{where} {refused}.", hint) from None
     except Raised as error:
         message = f"There is no answer to check: {error}."

@@ -34,6 +34,7 @@ from cypresskit.teach.check import Verdict
 from tools import book
 
 ORDINARY = 1234  # a user without rights
+PYTHON = "{}.{}".format(*sys.version_info)
 LIMIT = 400  # seconds for a user's process that judges: what hangs ends
 
 BOOK = ROOT / "notebooks"
@@ -111,10 +112,11 @@ ASKS = "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.chec
         (PEAK, [f"{PATCH}\n{WRONG}"], "it should be"),
         (PEAK, [f"{IMPORTED}\n{WRONG}"], ""),
         (PEAK, [RIGHT.replace("return", "import os; os._exit(0) or")], "crashes Python"),
-        (PEAK, [WRONG, "def peak(e:\n    return"], "isn't valid Python"),
+        (PEAK, [WRONG, "def peak(e:\n    return"], f"isn't valid Python {PYTHON}:"),
         (PEAK, ["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
         (PEAK, ["\npeak = 1 / 0"], "Line 2 of that cell"),
         (PEAK, ["peak = other"], "Only the cells"),
+        (PEAK, ["import lacking", "peak = lacking.peak"], "hasn't this module"),
         (
             PEAK,
             ["two = 1 / 0", RIGHT.replace("2", "two")],
@@ -332,7 +334,7 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(server):
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
     work = HandIn([course.parse_cell(opens)], lesson)
     attempts = work.attempts(exercise)
-    assert attempts[-1].cells[-1] == f"half = {text!r}"
+    assert attempts[0].cells[-1] == f"half = {text!r}"
     for attempt in attempts:
         verdict = judged(server, *attempt.cells, asked=HALF)
         assert not verdict.right and not verdict.is_broken, verdict
@@ -551,11 +553,14 @@ def test_what_is_no_notebook_is_reported_once_and_not_judged(tmp_path):
 def test_a_notebook_is_known_by_its_title_whatever_its_file_is_called(stem):
     handed = deepcopy(LESSONS[stem].cells)[::2]
     title, remark = handed[0], course.parse_cell({"cell_type": "code", "source": "# 99 tries"})
-    assert course.identify_lesson([remark, *handed], LESSONS) == stem
+    assert course.identify_lessons([remark, *handed], LESSONS) == [stem]
     title["source"] = title["source"].replace("\n", " by Ada\n", 1)
-    assert course.identify_lesson(handed, LESSONS) == stem
-    assert course.identify_lesson(handed[1:3], LESSONS) is None
-    assert course.identify_lesson(LESSONS[stem].cells[1:], LESSONS) == stem, "by its checks"
+    assert course.identify_lessons(handed, LESSONS) == [stem]
+    assert course.identify_lessons(handed[1:3], LESSONS) == []
+    whole = LESSONS[stem].cells
+    assert course.identify_lessons(whole[1:], LESSONS) == [stem], "by its checks"
+    merged = [*whole, *BUS.cells]
+    assert course.identify_lessons(merged, LESSONS) == sorted({stem, "09_bus"}), "and merged ones"
 
 
 NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf", "ü" * 120]

@@ -122,7 +122,7 @@ def test_what_may_keep_a_right_answer_from_its_point_is_told(version, is_cleared
     (row,) = rows(tmp_path / "out/grades.csv")
     exercises = LESSONS[stem].exercises
     steps = sum(bool(exercise.step) for exercise in exercises) * is_cleared
-    assert ("has no outputs" in row["status"]) == bool(steps)
+    assert "outputs" not in row["status"], "the file was read"
     for page in (tmp_path / "out/review.html", tmp_path / "out/feedback/ada.html"):
         text = page.read_text("utf-8")
         assert text.count("The notebook has no outputs") == steps
@@ -133,10 +133,19 @@ def test_what_may_keep_a_right_answer_from_its_point_is_told(version, is_cleared
 
 @pytest.mark.usefixtures("quick")
 def test_a_lesson_that_does_not_count_is_named(tmp_path):
+    """And lessons of one file, of which the first alone is judged."""
     put(tmp_path / "in/ada/a.ipynb", "10_larger")
+    merged = [
+        *LESSONS["09_bus"].cells,
+        *LESSONS["10_larger"].cells,
+        *LESSONS["05_texture_cache"].cells,
+    ]
+    (tmp_path / "in/bob").mkdir()
+    (tmp_path / "in/bob/c.ipynb").write_text(json.dumps({"cells": merged}), encoding="utf-8")
     (tmp_path / "in/ada/b.ipynb").write_bytes(b"PK\x03\x04")
     assert graded(tmp_path / "in", tmp_path / "out", "--lessons", "09") == 0
-    (row,) = rows(tmp_path / "out/grades.csv")
+    row, other = rows(tmp_path / "out/grades.csv")
+    assert "c.ipynb was read as lesson 09 alone, but has parts of 05 and 10" in other["status"]
     assert "a.ipynb wasn't read: it is lesson 10, which doesn't count" in row["status"]
     assert course.PACKED in row["status"] and row["total"] == ""
 

@@ -8,7 +8,7 @@ from conftest import close_at_script_errors
 
 from cypresskit.grading import course, gradebook, review
 from cypresskit.grading.decisions import Decision, read_decisions
-from cypresskit.grading.gradebook import CourseRecords
+from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
 from cypresskit.grading.hand_in import HandIn
 from cypresskit.grading.submissions import Student
 from cypresskit.teach.check import Verdict
@@ -230,8 +230,15 @@ def test_a_browser_that_keeps_nothing_says_so(tab, tmp_path):
 
 @pytest.mark.parametrize("look", ["light", "dark"])
 def test_the_page_is_for_all(look, tab, tmp_path):
-    """Keys go through all exercises, and a checker of accessibility finds nothing in any."""
-    write(tmp_path, *class_of_four())
+    """Keys go through all exercises, and a checker of accessibility finds nothing in any, nor on
+    the page of a student, of whom lines are as handed out, and an answer is right.
+    """
+    student, works = written("g", f"{FIRST.template}\nbecause")
+    answers = works["09_bus"].answers
+    answers[BUS.exercises[1]] = GradedAnswer(Verdict(True, "told"))
+    decisions = {("g", "09.1 why"): Decision(2)}
+    records = write(tmp_path, (student, works), *class_of_four(), decisions=decisions)
+    (tmp_path / "g.html").write_text(gradebook.render_page(records, student), encoding="utf-8")
     page = tab()
     page.emulate_media(color_scheme=look)
     ids = [section.get_attribute("id") for section in page.locator("section").all()]
@@ -241,3 +248,6 @@ def test_the_page_is_for_all(look, tab, tmp_path):
         press(page, "ArrowRight")
     page.emulate_media(media="print")
     assert not page.locator("nav").is_visible()
+    page.goto((tmp_path / "g.html").as_uri())
+    page.emulate_media(color_scheme=look, media="screen")
+    assert page.locator("main").count() == 1 and not pages.axe_finds(page)

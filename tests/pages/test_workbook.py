@@ -304,7 +304,7 @@ def test_a_lesson_runs_is_kept_and_is_graded(site, reader, tmp_path):
         reader.evaluate(f"() => {{ {APP}.commands.execute('docmanager:download') }}")
     saved.value.save_as(tmp_path / "mine.ipynb")
     cells = course.parse_cells((tmp_path / "mine.ipynb").read_bytes())
-    assert course.identify_lesson(cells, course.read_lessons()) == "01_register_block"
+    assert course.identify_lessons(cells, course.read_lessons()) == ["01_register_block"]
     assert "01a" in steps.step_texts([each for cell in cells for each in cell["outputs"]])
 
 
