@@ -12,9 +12,10 @@ from cypresskit.draw.chip_scene import Scene
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.samples import record_work_item
 from cypresskit.tables import quantity
-from tools.climb_page.kernels import KERNELS, LAST, kernel, report
+from tools.climb_page.kernels import LAST, kernel, report
 
 WORDS = 8  # fetched numbers that are shown of each kernel
+MAP_N = 2048  # the largest product in whose map of C each wavefront has its own tile
 
 
 class Panel(NamedTuple):
@@ -98,12 +99,11 @@ def bundles(held: Kernel, holds: dict[str, str]) -> list[dict[int, tuple[str, st
 
 
 def three() -> list[Panel]:
-    """Step 10: the maps of C of three kernels until the fastest is done. Each is its size, and its
-    tiles by the percent of that time, as an SVG path.
+    """Step 10: the maps of C of three kernels at ``MAP_N`` until the fastest is done. Each is its
+    size, and its tiles by the percent of that time, as an SVG path.
     """
     titles = {"nn": "A as it is", "lds": "A through the LDS", LAST: "A transposed"}
-    n = KERNELS["lds"].launch.n
-    scenes = {title: Scene(report(name, n), 0, False) for name, title in titles.items()}
+    scenes = {title: Scene(report(name, MAP_N), 0, False) for name, title in titles.items()}
     last = min(scene.clocks[-1] for scene in scenes.values())
     panels = []
     for title, scene in scenes.items():
