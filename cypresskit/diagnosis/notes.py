@@ -40,7 +40,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "places": "line {0} stores {element} as {wanted}: check its address, and the coordinates of"
         " the fetches",
         "one place": "work-items {item} and {other} store to one place in line {0}: its address"
-        " doesn't depend on {bits} of their number",
+        " doesn't depend on {bits} of their number[; {repair}]",
         "streamed": "line {0} stores {element} as {wanted}: check the coordinates of the fetches",
     },
     "no store": {

@@ -5,6 +5,7 @@ exact. Then it runs without checks at larger sizes, with other numbers of iterat
 the size at which it is timed (``at_size``). A limit on instructions ends infinite loops.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -33,6 +34,7 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.machine.checks.findings import column
+from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
 from cypresskit.tables import named_lines, ranged
 from cypresskit.threads import Interrupted, never
 
@@ -86,6 +88,9 @@ class Verification:
     iterates
         If they come from an iteration that takes more values of k than it is launched for, a note
         that says so; or None.
+    runs
+        Of the line that reads outside the most often, in the product with the most iterations: its
+        number, how often it runs, and how often it reads inside; None if every run reads inside.
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result, expected
@@ -108,6 +113,7 @@ class Verification:
     remarks: Findings = NONE
     misstated: Note | None = None
     iterates: Note | None = None
+    runs: tuple[int, int, int] | None = None
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
@@ -170,11 +176,25 @@ class Verification:
         lines = sorted({line for found in self.remarks for line in (found.line, *found.also)})
         reads = named_lines(lines, "read").capitalize()
         gets = "gets" if len(lines) == 1 else "get"
-        side = "begins an iteration too early"
-        if not self.remarks[0].before:
-            side = "ends an iteration too late"
-        why = self.iterates.text if self.iterates else f"Perhaps the loop {side}."
-        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {why}"
+        why = self.iterates.text if self.iterates else self.outside_runs
+        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {why}".rstrip()
+
+    @property
+    def outside_runs(self) -> str:
+        """What the runs of a line that only read outside say of its loop, or ""."""
+        if not self.runs:
+            return ""
+        line, runs, inside = self.runs
+        side = "begins{} too early" if self.remarks[0].before else "ends{} too late"
+        if runs - inside == 1:
+            return f"Perhaps the loop {side.format(' an iteration')}."
+        return f"Line {line} reads inside in {inside} of {runs} runs: the loop {side.format('')}."
+
+    @property
+    def is_overlong(self) -> bool:
+        """Whether most of what a loop reads is outside: to time it would take as many times."""
+        _, runs, inside = self.runs or (0, 0, 0)
+        return runs - inside > max(1, inside // 2)
 
     def __str__(self) -> str:
         if self.right:
@@ -279,6 +299,7 @@ equal numpy's, to the last bit.
         tuple(passed),
         remarks=remarks,
         iterates=_iterates(known, alpha, beta) if remarks else None,
+        runs=_runs_outside(make_product(known, last, alpha, beta)) if remarks else None,
         comparison=compared,
         alpha=alpha,
         beta=beta,
@@ -317,6 +338,34 @@ def _iterates(kernel: Kernel, alpha: float, beta: float) -> Note | None:
         if not outcome or outcome.remarks:
             return None
     return _note_of_values(kernel, how.k_step)
+
+
+class _Reads(Observer):
+    """Counts how often each line's reads of an array ran, and how often one was inside."""
+
+    def __init__(self) -> None:
+        self.runs: Counter[int] = Counter()
+        self.inside: Counter[int] = Counter()
+
+    def fetch(self, event: FetchEvent) -> None:
+        self._count(event)
+
+    def memory(self, event: MemoryEvent) -> None:
+        if event.space == "global" and not event.store:
+            self._count(event)
+
+    def _count(self, event: FetchEvent | MemoryEvent) -> None:
+        self.runs[event.at] += 1
+        self.inside[event.at] += bool((event.inside & event.active).any())
+
+
+def _runs_outside(given: Product) -> tuple[int, int, int] | None:
+    """Return ``Verification.runs`` of a correct kernel's product."""
+    reads = _Reads()
+    given.run(engine="interpreter", observers=[reads])
+    at = max(reads.runs, key=lambda at: reads.runs[at] - reads.inside[at])
+    line, runs, inside = given.kernel.program.body[at].line, reads.runs[at], reads.inside[at]
+    return (line, runs, inside) if runs > inside else None
 
 
 def _whole_size(kernel: Kernel, size: Side) -> Size:

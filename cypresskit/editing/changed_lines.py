@@ -77,15 +77,16 @@ def find_changed_fault(seen: Verification, known: str, trace: ElementTrace | Non
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text, or
     None. ``trace``: as of ``trace_wrong``.
 
-    Where work-items store to one place, what their address lacks is said: many a change of what it
-    is computed from would be a repair.
+    If work-items store to one place, the note names the missing bits of the address, because many
+    unrelated changes would also repair it; and the line whose change does, if it is another one.
     """
     found = _repaired_fault(seen, known, trace)
     for race in seen.findings:
         if race.lost_bits and not (found and found.line == race.line):
+            lines = [found.line] if found else []
             bits = f"{plural('bit', len(race.lost_bits))} {ranged(race.lost_bits)}"
             names: Values = {"item": race.work_item, "other": race.other_item, "bits": bits}
-            return note("one place", race.line, **names)
+            return note("one place", race.line, *lines, repair=str(found or ""), **names)
     return found
 
 
@@ -202,12 +203,21 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
 
 
 def _moved_or_deleted(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
-    """Yield the repairs that delete a line, or move it to its loop's end."""
+    """Yield the repairs that delete a line, or move it to its loop's end; or delete another line
+    that adds to what such a line adds to, as an old one that counts beside a new one.
+    """
     ends = [n for n, line in enumerate(lines) if bare_line(line) == "endloop"]
     for at in near:
         yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
         if ends and not bare_line(lines[at]).startswith("break"):
             yield _moved(lines, at, ends[0])
+    sums = {
+        at: words[:3] for at, words in enumerate(map(_words, lines)) if words[1:2] == words[2:3]
+    }
+    counted = [sums[at] for at in near if at in sums and sums[at][0] in ("add", "iadd")]
+    for at in sums.keys() - {*near}:
+        if sums[at] in counted:
+            yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
 
 
 def _moved(lines: list[str], at: int, place: int) -> Repair:
@@ -251,7 +261,7 @@ def _other_words(lines: list[str], at: int) -> Iterator[Repair]:
     texts = [(op, f"{other} {', '.join(operands)}") for other in _confused(op)]
     if op in ("ge", "lt"):  # later, or earlier, by one iteration
         turned = [operands[0], *operands[:0:-1]]
-        texts.append((op, f"{_confused(op)[0]} {', '.join(turned)}"))
+        texts.append((bare_line(lines[at]), f"{_confused(op)[0]} {', '.join(turned)}"))
     for n in (*range(1, len(operands)), 0):
         name, _, components = operands[n].rpartition(".")
         letters = [components[1::-1] + components[2:]] if components[1:] else "xyzw"

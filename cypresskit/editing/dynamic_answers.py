@@ -207,6 +207,8 @@ def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
     """
     if not seen.right:
         return {}
+    if seen.is_overlong:
+        return {"problem": f"It isn't timed. {seen.outside_runs}"}
     try:
         report = report_at(seen.kernel, n, whole)
     except UNTIMED as error:

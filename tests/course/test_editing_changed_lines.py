@@ -12,7 +12,7 @@ from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
-from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import clocks_answer, judged_kernel
 from cypresskit.editing.steps import STEPS, reference_kernel
 
 GAP = "your line"  # in the comment below which a step's reader writes
@@ -84,7 +84,10 @@ def test_each_cure_that_a_note_on_a_planted_fault_states_makes_the_kernel_correc
 BLOCK = written("01b", LACKS["01b"])
 OWN, FREE = (reference_kernel(STEPS[step].like).text for step in ("own", "free"))
 ONE = STEPS["00"].starter
-BEGINS, ENDS = "begins an iteration too early", "ends an iteration too late"
+BEGINS, ENDS = (
+    f"Perhaps the loop {side}."
+    for side in ("begins an iteration too early", "ends an iteration too late")
+)
 #: Kernels that add products of zeros, which lie beyond the matrices: on which side of the loop.
 ADDS_ZEROS = {
     "once more": (
@@ -93,7 +96,18 @@ ADDS_ZEROS = {
         ENDS,
     ),
     "begins earlier": ("01b", BLOCK.replace("mov r0.z, l0.y", "mov r0.z, l0.x"), BEGINS),
-    "another count": ("free", FREE.replace("ge r1.x, r0.w", "ge r1.x, r0.z"), ENDS),
+    "another count": (
+        "free",
+        FREE.replace("ge r1.x, r0.w", "ge r1.x, r0.z"),
+        "Line 22 reads inside in 5 of 20 runs: the loop ends too late.",
+    ),
+    "twice as many": (
+        "00",
+        ONE.replace(
+            "    ge r1.x, r0.z, cb0[0].z", "add r1.y, cb0[0].z, cb0[0].z\nge r1.x, r0.z, r1.y"
+        ),
+        "Line 17 reads inside in 12 of 24 runs: the loop ends too late.",
+    ),
     "another relation": (
         "own",
         OWN.replace("    ge r1.x, r0.z, cb0[0].z\n", "").replace(
@@ -112,7 +126,8 @@ def test_where_only_fetches_are_outside_c_is_correct_and_the_lines_are_remarked(
     lines = {line for found in seen.remarks for line in (found.line, *found.also)}
     (said,) = (text for text in seen.asides if "outside" in text)
     assert set(map(int, re.findall(r"\d+", said.partition(" read")[0]))) >= {min(lines), max(lines)}
-    assert said.endswith(f" Perhaps the loop {side}.")
+    assert said.endswith(f" {side}")
+    assert seen.is_overlong == ("problem" in clocks_answer(seen, 8)) == (" runs" in side)
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ class MemoryCheck(Check):
             )
         verb, gets = ("stores to", "nothing is stored") if event.store else ("loads", "it gets 0")
         if is_float := _as_float(place):
-            advice = f"{is_float}: `ftoi` would convert it. Or is another number meant?"
+            advice = f"{is_float}: is another number meant, or would `ftoi` convert it?"
             if event.space == "lds" and event.store:
                 advice = f"The address comes first, then the value. {is_float}."
         return f"{verb} {element} ({has}); {gets}", advice, element

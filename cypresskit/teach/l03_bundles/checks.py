@@ -304,6 +304,8 @@ def _times_added(program: Program, texels: np.ndarray, result: float) -> str:
     for i in program.body:
         if i.opcode.startswith("dp") and i.sources[0] == i.sources[1]:
             question = f"line {i.line} adds squares: `{i.opcode}` multiplies a register by itself."
+        elif i.opcode == "mul" and all(source.register.kind == "r" for source in i.sources):
+            question = f"line {i.line} multiplies numbers of registers: `add` would add them."
     try:
         times = [added(one) for one in np.eye(TERMS)]
         constant = added(np.zeros(TERMS))

@@ -55,6 +55,9 @@ def two_kernels() -> Table:
         f"{ITSELF}. Round up, not down.": w // c,
         "one too many where it comes out even: 4 wavefronts of 2 clocks fill 2 + 6.": w // c + 2,
         "one less would do.": -(-w // c) + 2,
+        "the others compute in the wait: how many times does `compute` alone go into it?": (
+            -(-w // (c + w)) + 1
+        ),
         f"{ITSELF}. Round up, not to the nearest.": round(w / c),
         "these are the clocks of an iteration: how many times does `compute` go into them?": c + w,
         "the engine is busy while a wavefront computes: how many times does `compute`, not `wait`,"
@@ -156,7 +159,7 @@ def check_chip(chip: object) -> Verdict:
     require(room >= want, f"{message}.", short)
     least = f"each of {want} wavefronts takes {registers} registers: how many is that at least?"
     if chip.register_pool > HD5870.register_bytes // 16:
-        least = "the pool counts registers of a wavefront, not bytes."
+        least = "the pool counts registers of a wavefront, not of its 64 work-items, and not bytes."
     require(chip.register_pool <= want * registers, f"{message}. A smaller pool is enough.", least)
     slow, fast = (
         simulate("sgemm_tn_37", m=3840, n=1024, k=128, device=d).gflops for d in (HD5870, chip)
@@ -203,6 +206,11 @@ def check_chip(chip: object) -> Verdict:
             first - second
         ),
         "the work is done in both cases: it cancels.": max(first - second - work, 0),
+        "the work cancels, whichever fetch is the longer one: it is done in both cases.": (
+            first - second - work if first > second else work
+        ),
+        "if the second fetch is the longer one, 0 clocks are saved, not `work`, which is done in"
+        " both cases.": max(first - second, work),
         "without the first fetch the wait is `second`, however long the work is.": (
             max(first, second) - max(second, work)
         ),

@@ -64,6 +64,8 @@ def check_bank(bank: Callable) -> Verdict:
             call = f"bank({x}, {y})"
             number = result_of(call, bank, (x, y), kind)
             whole = "use // and %: a bank is a whole number." if number % 1 else kind
+            if number >= count:
+                whole = f"it is below {count} if `% {count}` comes last: use //, not / and `round`."
             is_bank = number in range(count)
             require(is_bank, f"{call} returns {number:g}; the banks are 0 to {count - 1}.", whole)
             banks[x, y] = int(number)
@@ -214,6 +216,11 @@ def mistakes_in_ceiling(f, b, c):
         "a multiply-add counts as two flops already.": 2 * right,
         "this is a time for each flop; the speed is flops over time.": 1 / right,
         "they compute and fetch at the same time: which takes longer?": f * RATE / (4 * b + c),
+        "a bundle takes 4 clocks of a wavefront; and they compute and fetch at the same time: which"
+        " takes longer?": f * RATE / (b + c),
+        "a bundle takes 4 clocks of a wavefront: its five slots work at the same time.": (
+            f * RATE / max(5 * b, c)
+        ),
         "the iteration takes as long as its slower unit, not the faster one.": (
             f * RATE / min(4 * b, c)
         ),

@@ -174,6 +174,14 @@ def check_two_sum(two_sum_of: Answer) -> Verdict:
                     "this is right where |b| is the larger one. If |a| is larger, b loses digits"
                     " as well: add what a lost and what b lost."
                 )
+            elif e == 0 and all(
+                abs(e) == abs(lost)
+                for _, e, lost in (called(*sorted(c, key=abs, reverse=True)) for c in cases)
+            ):
+                hint = (
+                    "this is right in size where |a| is the larger one. If |b| is larger, a loses"
+                    " digits as well; and e has a sign."
+                )
             elif all(is_right([*map(abs, case)]) for case in cases):
                 hint = "this is right for positive numbers: -1e17 is larger in size than 3."
             elif e == -lost and not all(e == -lost for _, e, lost in map(called, *zip(*cases))):

@@ -173,6 +173,9 @@ def mistakes_in_waste(m, n, t):
         "a tile has tile * tile elements.": 1 - m * n / (down * right * t),
         "m and n are rounded up to whole tiles: one tile has t * t elements.": 1 - m * n / (t * t),
         "multiply rows and columns, don't add them.": 1 - (m + n) / (rows + columns),
+        "count elements: rows times columns, not their sum, of all that is computed.": (
+            (more_rows + more_columns) / (m + n)
+        ),
         "pad up to the next multiple of the tile, not by a whole tile.": (
             1 - m * n / ((m + t) * (n + t))
         ),

@@ -31,6 +31,9 @@ def mistakes_in_seconds(n, b, f):
         "a double takes 8 bytes.": product_seconds(n, b, f, size=4),
         "bandwidth is in bytes; a number has 8.": product_seconds(n, b, f, size=1),
         "each of N * N elements takes N multiplications and N additions.": transfers + n**3 / f,
+        "a product takes 2 N^3 operations, not 2 N^2: each of N * N elements adds N products.": (
+            transfers + 2 * n**2 / f
+        ),
         "nothing overlaps here: the times add up.": max(transfers, kernel),
         "that is in milliseconds.": 1e3 * product_seconds(n, b, f),
     }
@@ -80,6 +83,10 @@ def mistakes_in_size(p, b, f):
         "that is right for one half alone; the share is N / (N + N_balance).": balance,
         "inverted: a larger share needs a larger N.": (1 - p) / p * balance,
         "at that N, transfers take this share of the *kernel's* time.": balance / p,
+        "of share = N / (N + N_balance) follows (1 - share) N = share N_balance: what is N?": (
+            (1 + p) / (1 - p) * balance
+        ),
+        "N_balance is upside down: a slower bus needs a larger N.": p / (1 - p) / balance,
         "transfers don't vanish: the share is N / (N + N_balance).": balance / (1 - p),
     }
 

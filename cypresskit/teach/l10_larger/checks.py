@@ -20,6 +20,7 @@ MISCOUNTED = {
     "each strip is there twice, and a block of C three times.": lambda b, d: 8 * (2 * d + b) * b,
     "each strip is there twice: one in use, one in flight.": lambda b, d: 8 * (2 * d + 3 * b) * b,
     "a block of C is there three times.": lambda b, d: 8 * (4 * d + b) * b,
+    "the three blocks of C need room, too.": lambda b, d: 8 * 4 * d * b,
     "a double has 8 bytes.": lambda b, d: (4 * d + 3 * b) * b,
 }
 

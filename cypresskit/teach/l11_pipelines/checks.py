@@ -141,6 +141,9 @@ def measured_table(machine: Machine) -> Table:
         "only the units after the first come out at the slowest stage's pace.": sum(s) + u * max(s),
         "not the mean: the slowest stage sets the pace.": sum(s) + (u - 1) * sum(s) / len(s),
         "the slowest stage sets the pace, not the fastest.": sum(s) + (u - 1) * min(s),
+        "the slowest stage sets the pace, not the one before it in speed.": (
+            sum(s) + (u - 1) * sorted(s)[-2:][0]
+        ),
         "the slowest stage sets the pace, not the last.": sum(s) + (u - 1) * s[-1],
         "the slowest stage sets the pace, not the first.": sum(s) + (u - 1) * s[0],
         "the slowest stage sets the pace, not the one in the middle.": (
