@@ -18,7 +18,7 @@ LDS: Key = (-1, 0)  # stands for all of it among the components of registers
 
 class StoreRecorder(Observer):
     """Records the last store to ``place``: ``writer`` is (instruction, work-item); and the
-    ``shape`` of the launch.
+    ``launch``.
     """
 
     def __init__(self, place: StoredAt) -> None:
@@ -26,7 +26,7 @@ class StoreRecorder(Observer):
         self.writer: tuple[int, int] | None = None
 
     def start(self, launch: Launch) -> None:
-        self.shape = launch.shape
+        self.launch = launch
 
     def wrote(self, event: WroteEvent) -> None:
         items = self.place.writers(event)

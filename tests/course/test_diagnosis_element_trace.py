@@ -89,9 +89,40 @@ def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(na
             continue
         place = checked.wrong.row, checked.wrong.column
         trace = ck.trace_element(kernel, *place, size=checked.size)
-        adds_up = sum_of_terms(trace) == pytest.approx(trace.got, rel=1e-6)
-        assert adds_up or not trace.terms, (line, str(trace))
+        assert adds_up(trace), (line, str(trace))
         assert trace.notes, (line, str(trace))
+
+
+def adds_up(trace: ElementTrace) -> bool:
+    """Whether the terms add up to what was stored, with the number that is said to be added."""
+    added = sum(fault.values["number"] for fault in trace.faults if fault.kind == "number")
+    return not trace.terms or sum_of_terms(trace) + added == pytest.approx(trace.got, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", by_day(["sgemm_tn_37", "sgemm_nn"], 1))
+@pytest.mark.parametrize("seed", seeds(1))
+def test_the_terms_of_any_element_add_up_to_what_was_stored_before_the_run_ended(name, seed):
+    """A store out of range ends the run in all work-items; what came before it stays in C."""
+    rng = random.Random(f"{name} {seed}")
+    lines = ck.kernels[name].text.split("\n")
+    places = [n for n, line in enumerate(lines) if re.match(r" *iadd r\d+\.x, r", line)]
+    ends = 0
+    for _ in range(8):
+        at = rng.choice(places)
+        line = re.sub(r", r\d+\.x", f", r{rng.randrange(40)}.x", lines[at], count=1)
+        try:
+            kernel = mine(name, "\n".join([*lines[:at], line, *lines[at + 1 :]]))
+            size = ck.verify(kernel).size
+            if size is None:
+                continue
+            place = rng.randrange(size[0]), rng.randrange(size[1])
+            trace = ck.trace_element(kernel, *place, size=size)
+        except (ck.ILError, ck.KernelError, ValueError):
+            continue
+        ends += ck.verify(kernel).findings.ended_early
+        assert adds_up(trace), (line, str(trace))
+        assert not trace.right or trace.got == trace.expected, (line, str(trace))
+    assert ends
 
 
 TRACED = ROOT / "tests/cases/traced_faults.toml"
