@@ -116,8 +116,15 @@ class Bundle:
 
     @property
     def products(self) -> int:
-        """Products of two floats or doubles; one of doubles takes four slots."""
-        kinds = [o.row.kind for o in self.operations if "MUL" in o.name or "FMA" in o.name]
+        """Products of two floats or doubles that were computed or fetched, not of a constant as
+        alpha; one of doubles takes four slots.
+        """
+        kinds = [
+            o.row.kind
+            for o in self.operations
+            if "MUL" in o.name or "FMA" in o.name
+            if not any(read.kind in ("constant", "literal", "inline") for read in o.reads[:2])
+        ]
         return kinds.count("float") + min(kinds.count("double"), 1)
 
 

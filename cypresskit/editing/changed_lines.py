@@ -22,8 +22,8 @@ from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.products import make_product
 from cypresskit.machine import KernelError
+from cypresskit.machine.checks.findings import named_bits
 from cypresskit.machine.observer import Observer, StepEvent
-from cypresskit.tables import plural, ranged
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 MAX_STEPS = 20_000  # of all repairs that are run: at most some two seconds
@@ -84,7 +84,7 @@ def find_changed_fault(seen: Verification, known: str, trace: ElementTrace | Non
     for race in seen.findings:
         if race.lost_bits and not (found and found.line == race.line):
             lines = [found.line] if found else []
-            bits = f"{plural('bit', len(race.lost_bits))} {ranged(race.lost_bits)}"
+            bits = named_bits(race.lost_bits)
             names: Values = {"item": race.work_item, "other": race.other_item, "bits": bits}
             return note("one place", race.line, *lines, repair=str(found or ""), **names)
     return found
@@ -206,9 +206,9 @@ def _moved_or_deleted(lines: list[str], near: Sequence[int]) -> Iterator[Repair]
     """Yield the repairs that delete a line, or move it to its loop's end; or delete another line
     that adds to what such a line adds to, as an old one that counts beside a new one.
     """
-    ends = [n for n, line in enumerate(lines) if bare_line(line) == "endloop"]
     for at in near:
         yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
+        ends = [n for n in range(at, len(lines)) if bare_line(lines[n]) == "endloop"]
         if ends and not bare_line(lines[at]).startswith("break"):
             yield _moved(lines, at, ends[0])
     sums = {
@@ -299,6 +299,7 @@ class _Trial(Observer):
             given = replace(self.given, kernel=kernel)
             if given.wrong(given.run(engine="interpreter", observers=[self])).any():
                 return False
+            # `verify` runs it at four sizes
             self.steps_left -= 4 * (before - self.steps_left)
             return verify(kernel).right
         return False

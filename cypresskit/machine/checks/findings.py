@@ -5,7 +5,7 @@ work-item with that fault is described, the others are counted.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from cypresskit.machine.addressing import NOWHERE
 from cypresskit.machine.launch import Arrays, Launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.shape import wavefront
-from cypresskit.tables import plural, quantity
+from cypresskit.tables import plural, quantity, ranged
 
 FAR = 1 << 31  # coordinates from here on are shortened
 SHOWN = 20  # findings printed before the rest are only counted
@@ -85,6 +85,11 @@ class Finding:
                 f"    likewise in {plural('line', len(self.also))} {', '.join(map(str, self.also))}"
             )
         return "\n".join([*lines, f"    {self.advice}"])
+
+
+def named_bits(bits: Sequence[int]) -> str:
+    """Return "bit 3", or "bits 0, 2 and 3"."""
+    return f"{plural('bit', len(bits))} {ranged(bits)}"
 
 
 class Findings(tuple[Finding, ...]):

@@ -21,10 +21,9 @@ reported, because the next chip may have other wavefronts.
 import numpy as np
 
 from cypresskit.il import Instruction
-from cypresskit.machine.checks.findings import Check, Naming
+from cypresskit.machine.checks.findings import Check, Naming, named_bits
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 from cypresskit.machine.shape import wavefront
-from cypresskit.tables import plural, ranged
 
 # Of a stamp, from the right; epochs are counted modulo 2^19
 ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19
@@ -184,7 +183,7 @@ class RaceCheck(Check):
                 " its own."
             )
             if lost:
-                bits = f"{plural('bit', len(lost))} {ranged(lost)}"
+                bits = named_bits(lost)
                 advice += f" The address doesn't depend on {bits} of the work-item's number."
         name = self.launch.shape.item_name(other)
         does = f"{'writes' if event.store else 'reads'} {element}; {name} {verb} it"
