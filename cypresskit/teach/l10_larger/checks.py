@@ -171,7 +171,10 @@ def check_product(product: Answer) -> Verdict:
         require(sum(flops) >= 2 * n**3, where + did, "multiply on the card: gpu.multiply.")
         most, asked = max(flops), 2 * n * block**2
         size = f"{where}a product has {most:,} flops, and a block of C only {asked:,}."
-        require(most <= asked, size, "its sides are `block`, whatever that is.")
+        sides = "its sides are `block`, whatever that is."
+        require(most <= asked, size, sides)
+        enough = (-(-n // block)) ** 3  # also if the depth is cut in blocks
+        require(len(flops) <= enough, f"{where}{did} {enough} are enough.", sides)
         held = f"{where}{used:,} bytes are still in use:\n{card}"
         require(not used, held, "gpu.free what you uploaded, and the products.")
     message = (
