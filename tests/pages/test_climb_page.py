@@ -322,6 +322,23 @@ def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page)
     assert "error" not in page.evaluate(fonts)
 
 
+def test_nothing_of_the_workbench_is_fetched_before_try_it_is_pressed(site, page):
+    """Neither by scrolling, nor by pointing, nor by the keys."""
+    asked = []
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.on("request", lambda request: asked.append(request.url))
+    with served(site) as address:
+        page.goto(f"{address}/")
+        for step in page.locator(".step").all():
+            step.scroll_into_view_if_needed()
+            step.locator(".try").hover()
+            step.locator(".try").focus()
+            page.keyboard.press("Tab")
+        assert [url for url in asked if "/bench/" in url] == []
+        with page.expect_request("**/bench/**"):
+            page.locator("[id='00'] .try").click()
+
+
 @pytest.mark.parametrize(("width", "height", "scheme"), SIZES)
 def test_everybody_can_read_it(width, height, scheme, site, page):
     page.set_viewport_size({"width": width, "height": height})

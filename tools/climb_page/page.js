@@ -303,32 +303,6 @@
       })
     next.append("C is correct. Next: ", link)
   }
-  // What the workbench needs most comes once its button is about to be pressed.
-  let isComing = false
-  function fetchAhead() {
-    if (isComing || location.protocol === "file:" || NARROW.matches) return
-    isComing = true
-    for (const name of ["python.wasm.gz", "library.zip.gz", "source.json.gz", "kernels.json.gz"])
-      document.head.append(
-        Object.assign(document.createElement("link"), {rel: "prefetch", href: `bench/${name}`}),
-      )
-  }
-  // So it does once the first step was read, where 26 MB are no burden.
-  const FAST = 600 // bytes per millisecond
-  function isFast() {
-    if (/** @type {any} */ (navigator).connection?.saveData) return false
-    /** @type {any[]} */
-    const entries = performance.getEntriesByType("resource")
-    const sizes = entries.filter((one) => one.encodedBodySize > 1e5)
-    return sizes.some((one) => one.encodedBodySize > FAST * one.duration)
-  }
-  const reading = new IntersectionObserver((found) => {
-    if (found.some((one) => one.isIntersecting) && isFast()) fetchAhead()
-  })
-  for (const step of steps.slice(1)) reading.observe(step)
-  for (const button of all(".try"))
-    for (const sign of ["pointerenter", "focus"])
-      button.addEventListener(sign, fetchAhead, {once: true})
   for (const step of steps) {
     const button = $(".try", step)
     button.dataset.words = button.textContent
