@@ -83,6 +83,12 @@ class Operation:
         """Its row of ``isa.OPS``."""
         return OPS[self.name]
 
+    @property
+    def is_product(self) -> bool:
+        """Whether it multiplies what was computed or fetched, not a constant as alpha."""
+        is_constant = any(read.kind in ("constant", "literal", "inline") for read in self.reads[:2])
+        return ("MUL" in self.name or "FMA" in self.name) and not is_constant
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -116,15 +122,8 @@ class Bundle:
 
     @property
     def products(self) -> int:
-        """Products of two floats or doubles that were computed or fetched, not of a constant as
-        alpha; one of doubles takes four slots.
-        """
-        kinds = [
-            o.row.kind
-            for o in self.operations
-            if "MUL" in o.name or "FMA" in o.name
-            if not any(read.kind in ("constant", "literal", "inline") for read in o.reads[:2])
-        ]
+        """Products of two floats or doubles; one of doubles takes four slots."""
+        kinds = [o.row.kind for o in self.operations if o.is_product]
         return kinds.count("float") + min(kinds.count("double"), 1)
 
 

@@ -244,7 +244,8 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     )
     whole = [o for bundle in bundles for o in bundle.operations if o.place == 0]
     plain = [o for o in whole if o.row.flops == 1]
-    muls, adds = (sum(o.name.startswith(name) for o in plain) for name in ("MUL", "ADD"))
+    muls = sum(o.is_product for o in plain)
+    adds = sum(o.name.startswith("ADD") for o in plain)
     if 0 < products == muls <= adds:
         made += " The products are added by other operations: a `mad` multiplies and adds."
     rows, columns = kernel.block
