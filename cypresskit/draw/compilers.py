@@ -48,7 +48,8 @@ class BundleRows:
         stats = code.stats(*kernel.convention.per_iteration)
         self.name = name
         self.facts = [
-            f"{quantity(stats.bundles_per_iteration, 'bundle')}, {stats.slots5_pct:.0f} % with five",
+            f"{quantity(stats.bundles_per_iteration, 'bundle')},"
+            f" {stats.slots5_pct:.0f} % with five",
             f"{quantity(stats.gprs, 'register')}, {quantity(stats.tex_clauses, 'wait')}",
             f"{report.gflops:,.0f} Gflop/s",
         ]
