@@ -54,6 +54,8 @@ def names() -> dict[str, Any]:
     return {
         "speed": speed,
         "report": report,
+        "factor": factor,
+        "losses": lambda: [1 - factor(name) for name in list(KERNELS)[1:] if factor(name) < 1],
         "idea": idea_of,
         "times": lambda: speed(LAST) / speed("00", KERNELS[LAST].launch.n),
         "paper": lambda: paper["gflops_max"],
@@ -115,10 +117,15 @@ def table() -> list[Row]:
     """Return the climb's kernels up to the last step up, with the gain of each change."""
     rows: list[Row] = []
     for name in list(KERNELS)[: list(KERNELS).index(LAST) + 1]:
-        gain = growth(speed(name) / rows[-1].report.gflops) if rows else ""
+        gain = growth(factor(name)) if rows else ""
         now = growth(_gain_today(*TODAY[name])) if rows else ""
         rows.append(Row(name, idea_of(name).name, report(name), gain, now))
     return rows
+
+
+def factor(name: str) -> float:
+    """Return a step's speed over that of the kernel that it is compared with, at the page's N."""
+    return speed(name) / before(name).gflops
 
 
 def growth(factor: float) -> str:
@@ -132,14 +139,10 @@ def gain(name: str) -> tuple[str, str]:
     """Return how a step compares with the one before it, and the kind: "up", "down" or ""."""
     if not KERNELS[name].before:
         return f"{report(name).percent:.1f} % of the chip's peak", ""
-    old = before(name).gflops
-    factor = speed(name) / old
-    if factor > 1.5:
-        number = list(KERNELS).index(name)  # of the step before, from 1
-        return f"{factor:.1f} times step {number}", "up"
-    if factor > 1:
-        return growth(factor), "up"
-    return f"{MINUS}{100 * (1 - factor):.0f} % of {old:,.0f}", "down"
+    grown = growth(factor(name))
+    if factor(name) > 1.5:
+        return f"{grown} step {list(KERNELS).index(name)}", "up"  # the step before, from 1
+    return (grown, "up") if factor(name) > 1 else (f"{grown} of {before(name).gflops:,.0f}", "down")
 
 
 def gauges(name: str) -> dict[str, float]:
