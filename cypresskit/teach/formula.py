@@ -242,7 +242,8 @@ def _are_rounded(values: Sequence[float], right: Sequence[float]) -> bool:
     places = ((10.0**digits, way) for digits in range(7) for way in (round, floor, ceil))
     return any(isclose(*pair, rel_tol=0.1) for pair in zip(values, right) if any(pair)) and any(
         all(
-            isclose(value, way(one * power) / power, rel_tol=1e-12)
+            isclose(value, one, rel_tol=1e-12)  # whole, but for its last bit
+            or isclose(value, way(one * power) / power, rel_tol=1e-12)
             for value, one in zip(values, right)
         )
         for power, way in places

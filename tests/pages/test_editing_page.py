@@ -442,8 +442,10 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(begin, page):
     assert page.get_attribute("[data-cypresskit-check]", "data-cypresskit-check") == "old"
 
 
-@pytest.mark.parametrize("end", ["", "gone"])
-def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(begin, page, end):
+@pytest.mark.parametrize(("end", "said"), [("", "No answer yet"), ("gone", "was restarted")])
+def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(
+    begin, page, end, said
+):
     """Its kernel was started anew before its cell was drawn again, or is busy with another cell."""
     begin()
     page.evaluate(
@@ -456,7 +458,7 @@ def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(be
         }""",
         end,
     )
-    waiting = page.locator("#other .ckw-waiting", has_text="this cell again")
+    waiting = page.locator("#other .ckw-waiting", has_text=said)
     waiting.wait_for()
     page.evaluate(
         """() => channel.listen((message) => {
@@ -758,11 +760,12 @@ content="default-src 'none'; script-src 'unsafe-inline' blob:; style-src 'unsafe
 const channel = new Answerer(() => 5, %s)
 const listeners = new Set()
 channel.listen((message) => listeners.forEach((hear) => hear(message)))
-const model = {
+const python = {
   send: (message) => channel.send(message),
   on: (kind, hear) => kind === "msg:custom" && listeners.add(hear),
   off: (kind, hear) => listeners.delete(hear),
 }
+const model = {get: () => "python", widget_manager: {get_model: async () => python}}
 const cell = document.querySelector("#cell")
 const root = %s ? cell.attachShadow({mode: "open"}) : cell
 const style = document.createElement("style")
@@ -771,7 +774,7 @@ const el = document.createElement("div")
 root.append(style, el)
 const code = new Blob([%s], {type: "text/javascript"})
 const widget = (await import(URL.createObjectURL(code))).default
-const leave = widget.render({model, el})
+const leave = await widget.render({model, el})
 Object.assign(window, {host: el, channel, leave, unmarkedStatements, stampOf})
 </script></body></html>"""
 
