@@ -164,7 +164,7 @@ def _check_products(launch: TimedLaunch, made: float) -> None:
         size = " x ".join(map(str, launch.size or ()))
         raise ArgumentError(
             f"{launch.name} leaves out products, so C is incorrect at {size}: it makes"
-            f" at most {math.floor(1000 * share) / 10:g} % of them"
+            f" at most {math.ceil(1000 * share) / 10:g} % of them"
         )
 
 
