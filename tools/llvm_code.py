@@ -16,7 +16,7 @@ from cypresskit.compiler.llvm.back_end import STORED, ir_hash, run_llvm
 from cypresskit.devices import HD5870
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il import ILError, assemble
-from cypresskit.teach.l03_bundles.second_compiler import products, reordered
+from cypresskit.teach.l03_bundles.order_table import products, reordered
 
 
 def stored_irs() -> dict[str, str]:

@@ -21,15 +21,14 @@ from cypresskit.teach.check import Verdict, function_exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_findings, kernel_exercise
-from cypresskit.teach.l03_bundles.second_compiler import (
+from cypresskit.teach.l03_bundles.order_table import (
     MIN_GFLOPS,
     describe,
     ordered_lines,
     reordered,
 )
-from cypresskit.teach.l03_bundles.second_compiler import llvm_table as llvm_table
-from cypresskit.teach.l03_bundles.second_compiler import order_table as order_table
-from cypresskit.teach.l03_bundles.second_compiler import products as products
+from cypresskit.teach.l03_bundles.order_table import llvm_table as llvm_table
+from cypresskit.teach.l03_bundles.order_table import products as products
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
