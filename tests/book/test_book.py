@@ -212,6 +212,8 @@ def test_every_lesson_has_the_form(path):
         heading for heading in f"{HEADINGS} | ## Going further".split(" | ") if heading not in text
     ]
     assert re.search(r"\d\d minutes", text)
+    too_long = [line for line in text.splitlines() if len(line) > 130 and not line.startswith("|")]
+    assert not too_long, f"lines over 130: {too_long}"
 
 
 @each_lesson
