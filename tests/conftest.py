@@ -29,6 +29,7 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 import urllib.request
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -154,6 +155,18 @@ def by_day(cases: Iterable, count: int) -> list:
         values = case if isinstance(case, tuple) else (case,)
         made.append(pytest.param(*values, marks=[pytest.mark.nightly] * (number not in chosen)))
     return made
+
+
+ROWS = tomllib.loads((ROOT / "tests/cases/rows.toml").read_text(encoding="utf-8"))
+
+
+def from_rows(test):
+    """Run a test on its rows of ``cases/rows.toml``. The first names the arguments; what is left
+    out at a row's end is None.
+    """
+    names, *rows = ROWS[test.__name__]
+    filled = [row + [None] * (len(names) - len(row)) for row in rows]
+    return pytest.mark.parametrize(names, filled)(test)
 
 
 def pytest_addoption(parser):

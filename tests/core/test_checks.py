@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, compute, pixel, seeds
+from conftest import SIX, TEXTURE, compute, from_rows, pixel, seeds
 from launches import HERE, launch_of
 
 import cypresskit as ck
@@ -188,16 +188,7 @@ def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing()
     assert found.advice == said
 
 
-@pytest.mark.parametrize(
-    ("line", "names"),
-    [
-        ("mov r0.xy, l9.xy", False),
-        ("iand r0.xy, vTidInGrpFlat.x, l9.x", None),
-        ("ior r0.xy, l9.x, l9.y", None),
-        ("ftoi r0.xy, r0", True),
-        ("iadd r0.xy, l9.x, l9.y", True),
-    ],
-)
+@from_rows
 def test_whatever_puts_an_integer_into_a_coordinate_it_is_found(line, names):
     """And a line of integers below the loop, for an address, isn't named."""
     text = starter_text("00").replace("dcl_literal", "dcl_literal l9, 2, 4, 6, 1\ndcl_literal", 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, from_rows
 
 from cypresskit import cli
 from cypresskit.cli import cmd_lab
@@ -70,19 +70,7 @@ RUBBISH = {
 }
 
 
-@pytest.mark.parametrize(
-    ("file", "said"),
-    [
-        ("binary", "can't read binary: it isn't text"),
-        ("latin", "can't read latin: it isn't text"),
-        ("utf16", "can't read utf16: it isn't text"),
-        ("long", "can't read long: a program has at most 4,000,000 bytes"),
-        ("folder", "can't read folder: there is no such file"),
-        ("pipe", "can't read pipe: there is no such file"),
-        ("/dev/zero", "can't read /dev/zero: there is no such file"),
-        ("nowhere.il", "can't read nowhere.il: there is no such file"),
-    ],
-)
+@from_rows
 def test_files_that_are_no_programs_are_rejected_in_a_line(here, file, said):
     Path("folder").mkdir()
     os.mkfifo("pipe")

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from conftest import seeds
+from conftest import from_rows, seeds
 
 from cypresskit.compiler.ports import Ports, find_slot_reads
 
@@ -15,23 +15,11 @@ def fits(*units) -> bool:
     return all(ports.fit([u]) for u in units)
 
 
-A, B, C, D = ((X, name) for name in "abcd")
-VECTOR = [([A, B], False), ([C, (Y, "a")], False)]
-FITS = {  # operands of slots, and whether the slot is t; whether a bundle can read them
-    "three words of a bank": ([([A, B, C], False)], True),
-    "and a fourth": ([([A, B, C], False), ([D], False)], False),
-    "swizzles work around a conflict (ISA 4.7.7)": ([*VECTOR, ([B, (Y, "a")], False)], True),
-    "a square needs one port": ([([A, A], False), ([B, C], False)], True),
-    "other repeats need two": ([([A, B, A], False), ([C, D], False)], False),
-    "t finds free ports (ISA 4.7.8)": ([*VECTOR, ([(Z, "c"), (W, "c")], True)], True),
-    "t shares one with a vector slot": ([*VECTOR, ([A, (Y, "a")], True)], True),
-}
-
-
-@pytest.mark.parametrize("what", FITS)
-def test_a_bundle_reads_what_its_ports_allow(what):
-    slots, wanted = FITS[what]
-    assert fits(*(find_slot_reads(reads, scalar) for reads, scalar in slots)) == wanted
+@from_rows
+def test_a_bundle_reads_what_its_ports_allow(what, slots, wanted):
+    units = [(slot.removeprefix("t ").split(), slot[0] == "t") for slot in slots]
+    read = [([("xyzw".index(r[0]), r[1]) for r in reads], scalar) for reads, scalar in units]
+    assert fits(*(find_slot_reads(*each) for each in read)) == wanted
 
 
 def is_readable(slots, table=()) -> bool:

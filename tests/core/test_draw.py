@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from bokeh.models import ColumnDataSource
+from conftest import from_rows
 from pages import record, view
 
 import cypresskit as ck
@@ -71,26 +72,6 @@ def test_a_player_can_be_shown_and_saved_again_and_again(player, tmp_path):
     assert not re.search(r'<(script|link)[^>]+(src|href)="(?!data:)', pages[0])
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (-0.0, "0"),
-        (-12, "-12"),
-        (99999, "99999"),
-        (123456, "1e5"),
-        (0.5, ".500"),
-        (-0.0625, "-.063"),
-    ]
-    + [
-        (2.5, "2.50"),
-        (12.25, "12.3"),
-        (-345.6, "-346"),
-        (1e-7, "1e-7"),
-        (np.inf, "inf"),
-        (-np.inf, "-inf"),
-    ]
-    + [(np.nan, "NaN")],
-)
+@from_rows
 def test_short_numbers(value, text):
     assert format_short(value) == text

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import SIX
+from conftest import SIX, from_rows
 from pages import (
     record,
 )
@@ -12,21 +12,15 @@ from cypresskit.draw.block import elements, find_block
 from cypresskit.kernels.samples import record_work_item
 
 
-@pytest.mark.parametrize(
-    ("name", "item", "size", "phases", "k_axis"),
-    [
-        ("sgemm_tn", (2, 0), 8, 2, (0, 0)),
-        ("sgemm_nn", (1, 1), 8, 4, (1, 0)),
-    ],
-)
+@from_rows
 def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
-    kernel, a, b, recording = record(name, item)
+    kernel, a, b, recording = record(name, tuple(item))
     block = find_block(recording)
     x, y = item
     assert block.rows == range(size * y, size * y + size) and block.columns == range(
         size * x, size * x + size
     )
-    assert block.k_axis == k_axis
+    assert [*block.k_axis] == k_axis
     assert phases % block.phases == 0
     exact = (a.T if kernel.trans_a else a).astype(np.float64) @ b
     last = recording.registers(block.updates[-1].step)

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from charted import Charted, assert_kinds_told
-from conftest import seeds
+from conftest import from_rows, seeds
 
 import cypresskit as ck
 from cypresskit import draw, published
@@ -204,9 +204,7 @@ def test_labels_that_are_spread_are_apart_in_order_and_as_near_as_can_be(seed):
             assert not (is_allowed and nearer), "it could be nearer"
 
 
-@pytest.mark.parametrize(
-    "heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0), (5e-7, 1e9)]
-)
+@from_rows
 def test_an_axis_holds_its_heights_and_at_most_seven_ticks(heights):
     scale = scale_up("y", heights)
     assert scale.low <= min(heights) and max(heights) <= scale.high

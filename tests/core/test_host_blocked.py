@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import from_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_host_timeline import at_other_moments
@@ -86,17 +87,7 @@ def test_1792_is_the_largest_block_that_1_gb_allows():
     assert largest_block(shallow) == largest_block(HD5870, 4096) > 1792
 
 
-@pytest.mark.parametrize(
-    ("n", "block"),
-    [
-        (17920, 1792),
-        (128, 128),
-        (2000, 1024),
-        (3585, 1280),
-        (5000, 1280),
-        (7296, 1536),
-    ],  # 3 x 1280 = 3840, not 5376
-)
+@from_rows
 def test_chooses_the_block_that_pads_little_and_hides_the_bus(n, block):
     assert choose_block(n, n, n, ONE) == block
 

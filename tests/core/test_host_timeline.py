@@ -7,7 +7,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from conftest import by_day
+from conftest import by_day, from_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -126,16 +126,7 @@ def _shifted(**starts: float) -> Timeline:
     return replace(timeline, spans=tuple(moved))
 
 
-@pytest.mark.parametrize(
-    ("starts", "message"),
-    [
-        ({"read": 0.5}, "read at 0.5 s reads old in x, which holds nothing"),
-        ({"rewrite": 2.5}, "rewrite at 2.5 s overwrites x while read uses it"),
-        ({"rewrite": 0.5, "read": 2}, "rewrite at 0.5 s overwrites x while write uses it"),
-        ({"rewrite": 1, "read": 2}, "read at 2 s reads old in x, which holds new"),
-        ({"rewrite": 1, "read": 1.5}, "read at 1.5 s reads x while rewrite uses it"),
-    ],
-)
+@from_rows
 def test_check_reports_reads_of_nothing_and_overwriting_in_use(starts, message):
     with pytest.raises(TimelineError, match=message):
         _shifted(**starts).check()

@@ -1,7 +1,6 @@
 """What instructions read and write, and the backward analyses over it."""
 
-import pytest
-from conftest import compute
+from conftest import compute, from_rows
 
 from cypresskit.il import OPCODES
 from cypresskit.il.dataflow import (
@@ -15,21 +14,7 @@ from cypresskit.il.dataflow import (
 from cypresskit.il.opcodes import RELATIONS
 
 
-@pytest.mark.parametrize(
-    "line, read, address, written",
-    [
-        ("add r0.x_z, r1, r2.wzyx", "r1.x r1.z r2.w r2.y", "", "r0.x r0.z"),
-        ("dp4 r0.x, r1, r2.x010", "r1.x r1.y r1.z r1.w r2.x", "", "r0.x"),
-        ("dadd r0.xy, r1.zwzw, r2", "r1.z r1.w r2.x r2.y", "", "r0.x r0.y"),
-        ("f2d r0.xy, r1.z", "r1.z", "", "r0.x r0.y"),
-        ("mov g[r1.y+2].x, r2.x", "r2.x r1.y", "r1.y", ""),
-        ("iadd r0.x, g[r1.z].w, r2.x", "r1.z r2.x", "r1.z", "r0.x"),
-        ("lds_load_id(0) r0, r1.yxxx", "r1.y", "r1.y", "r0.x r0.y r0.z r0.w"),
-        ("lds_load_vec_id(0) r0.xy, r1.x, r2.x", "r1.x", "r1.x", "r0.x r0.y"),
-        ("lds_store_id(0) r1.x, r2.y", "r1.x r2.y", "r1.x", ""),
-        ("lds_store_vec_id(0) mem.x_z, r1.x, r2.x, r3", "r1.x r3.x r3.z", "r1.x", ""),
-    ],
-)
+@from_rows
 def test_what_an_instruction_reads_and_writes(line, read, address, written):
     program = compute("dcl_num_thread_per_group 64", "dcl_lds_id(0) 64", line)
     i = program.body[0]

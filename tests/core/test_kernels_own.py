@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, by_day, seeds
+from conftest import SIX, TEXTURE, by_day, from_rows, seeds
 from faults import count_correct_share
 from plain_kernels import plain_kernel, random_statement
 
@@ -38,10 +38,7 @@ def test_what_is_stated_is_what_is_read(name):
         assert ck.load_kernel(text, name="mine").convention == kernel.convention
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "steps"),
-    [(1, 1, 1), (2, 2, 2), (4, 4, 1), (12, 8, 3), (8, 4, 5), (4, 12, 7)],
-)
+@from_rows
 def test_a_generated_kernel_states_its_convention(rows, columns, steps):
     given = block_kernel(rows, columns, steps)
     assert ck.load_kernel(given.text).convention == given.convention

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, by_day, compute, pixel
+from conftest import TEXTURE, by_day, compute, from_rows, pixel
 from launches import HERE
 
 import cypresskit as ck
@@ -26,7 +26,7 @@ def output(program: ck.Program, domain, engine: str, dtype=np.float32, **argumen
 
 
 @ENGINES
-@pytest.mark.parametrize("domain", [(1, 1), (2, 2), (7, 9), (16, 8), (33, 1), (1, 17)])
+@from_rows
 def test_odd_domains_run_every_work_item_once(engine, domain):
     out = np.full((domain[1], domain[0], 4), 77, np.float32)
     run = ck.launch(pixel("mov o0.x_zw, vWinCoord0.xxyw"), domain, outputs={0: out}, engine=engine)

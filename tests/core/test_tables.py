@@ -5,7 +5,7 @@ import random
 from io import StringIO
 
 import pytest
-from conftest import seeds
+from conftest import from_rows, seeds
 
 from cypresskit.tables import as_csv, duration, markdown, quantity
 
@@ -28,16 +28,12 @@ def test_random_texts_come_back_and_none_begins_a_formula(ends, seed):
         assert row["number"] == "-1.5"
 
 
-@pytest.mark.parametrize("count, words", [(0, "0 lines"), (1, "1 line"), (1200, "1,200 lines")])
+@from_rows
 def test_a_quantity_has_its_plural(count, words):
     assert quantity(count, "line") == words
 
 
-@pytest.mark.parametrize(
-    "seconds, words",
-    [(3.21e-9, "3.21 ns"), (8e-7, "800 ns"), (6.28e-5, "62.8 \N{MICRO SIGN}s"),
-     (9.996e-4, "1 ms"), (0.0123, "12.3 ms"), (4.5, "4.5 s")],
-)  # fmt: skip
+@from_rows
 def test_a_duration_has_the_unit_that_suits(seconds, words):
     assert duration(seconds) == words
 

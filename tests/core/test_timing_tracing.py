@@ -8,7 +8,7 @@ from itertools import combinations, groupby, product
 
 import numpy as np
 import pytest
-from conftest import by_day, seeds
+from conftest import by_day, from_rows, seeds
 
 from cypresskit.chip.work import ALU, BARRIER, KINDS
 from cypresskit.compiler import compile
@@ -308,21 +308,7 @@ def test_data_of_some_lanes_are_no_address_of_others():
         streams(shapes(body.format(test="if_logicalnz r1.x")))
 
 
-@pytest.mark.parametrize(
-    "body, lines",
-    [
-        (f"{FETCH} r1, vWinCoord0.xy00\n{FETCH} r2, r1.xy00\nmov g[0], r2\n", (8, 9)),
-        (f"{FETCH} r1, vWinCoord0.xy00\nftoi r2.x, r1.x\nmov g[r2.x], r1\n", (8, 10)),
-        ("mov r1, g[3]\nif_logicalnz r1.x\nmov g[0], r1\nendif\n", (8, 9)),
-        (
-            (
-                "mov r1, g[3]\nwhileloop\nbreak_logicalnz r1.x\nmov g[0], r1\nadd r1.x, r1.x,"
-                " l0.x\nendloop\n"
-            ),
-            (8, 10),
-        ),
-    ],
-)
+@from_rows
 def test_rejects_data_dependent_addresses_and_branches(body, lines):
     with pytest.raises(DataDependentError) as error:
         streams(shapes("\n" + body))

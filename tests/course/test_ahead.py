@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import nbformat
 import psutil
 import pytest
+from conftest import from_rows
 
 import cypresskit as ck
 from cypresskit.cli import ahead
@@ -82,7 +83,7 @@ def test_nothing_runs_ahead_where_nothing_is_cached(monkeypatch):
     assert ahead.start([]) is None
 
 
-@pytest.mark.parametrize(("count", "plugged"), [(1, None), (1, True), (2, False)])
+@from_rows
 def test_no_lesson_is_run_on_one_processor_or_a_battery(tmp_path, monkeypatch, count, plugged):
     battery = None if plugged is None else SimpleNamespace(power_plugged=plugged)
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)

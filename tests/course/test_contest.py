@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import by_day
+from conftest import ROWS, by_day, from_rows
 
 import cypresskit as ck
 from cypresskit import cli
@@ -35,21 +35,10 @@ def test_an_entry_is_what_its_first_line_states():
     assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "the file is empty"),
-        ("(8, 8, 3)", "its first line lacks what it computes"),
-        (TEXT.replace("; product: TN", "; TN"), "its first line lacks what it computes"),
-        (TEXT.replace("8 x 8", "8", 1), "`8` is no term"),
-        (TEXT.replace("k 2", "k " + "9" * 500, 1), "its numbers are from 1 to"),
-        ("__import__('os').remove('x')", "its first line lacks what it computes"),
-        ("x" * 200_000, "at most 100,000"),
-    ],
-)
+@from_rows
 def test_what_is_no_entry_is_refused_in_words(text, said):
     with pytest.raises(ValueError, match=said):
-        leaderboard.read_entry(text, "mine.il")
+        leaderboard.read_entry(eval(text), "mine.il")
 
 
 def write(kernel: Kernel, path: Path) -> None:
@@ -92,22 +81,7 @@ def changed(*changes: tuple[str, str]) -> Kernel:
     return entry(text)
 
 
-SMALL = "lt r1.w, cb0[0].z, l8.x"
-WHERE, TEST = "break_logicalnz r1.x", "ge r1.x, r0.z, cb0[0].z"
-ONLY = (
-    WHERE,
-    f"{WHERE}\neq r1.z, cb0[0].z, l8.y\n{SMALL}\nior r1.z, r1.z, r1.w\nbreak_logicalz r1.z",
-)
-NO_ALPHA = ("mul r10, r10, cb0[0].x", f"{SMALL}\nif_logicalnz r1.w\nmul r10, r10, cb0[0].x\nendif")
-NO_BETA = ("if_logicalnz cb0[4].x", f"{SMALL}\niand r1.w, r1.w, cb0[4].x\nif_logicalnz r1.w")
-UNSET = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.y\nif_logicalnz r1.y\nmov r31.x, r30.x\nendif")
-LAZY = (TEST, "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
-NOT_FAR = (WHERE, f"{WHERE}\nge r1.y, vWinCoord0.x, l8.x\nbreak_logicalnz r1.y")
-ENDLESS_DEEP = (WHERE, f"ge r1.y, l8.y, cb0[0].z\niand r1.x, r1.x, r1.y\n{WHERE}")
-UNEVEN = (
-    "    mad r10, r2.x, r4, r10",
-    "eq r1.y, r2.x, l0.z\nif_logicalz r1.y\nmad r10, r2.x, r4, r10\nendif",
-)
+LAZY = ("ge r1.x, r0.z, cb0[0].z", "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
 
 
 def sleight(n: int) -> Kernel:
@@ -143,37 +117,9 @@ def sleight(n: int) -> Kernel:
     return entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
 
 
-CHEATS = {
-    "a row left out": (1024, changed(("mad r24, r7.w, r8, r24", ";")), "is missing"),
-    "alpha for beta": (1024, changed(("cb0[0].y", "cb0[0].x")), "not by beta"),
-    "alpha in part": (1024, changed(("mul r25, r25, cb0[0].x", ";")), "not by alpha"),
-    "a sum without a start": (1024, changed(("mov r25, l0.z", ";")), ""),
-    "half of k": (1024, changed(LAZY), "At 1024 x 1024 x 1024, where it would be timed"),
-    "nothing far to the right": (
-        1024,
-        changed(NOT_FAR),
-        "50 % of the elements are wrong, the first C[0, 512]",
-    ),
-    "endless once k is large": (1024, changed(ENDLESS_DEEP), "not ended"),
-    "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
-    "a workgroup": (1024, entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
-    "nothing": (1024, entry(""), "does not assemble"),
-    "no text": (1024, entry(None), "not text"),
-    "this k alone": (512, changed(ONLY), "elements are wrong"),
-    "no alpha": (512, changed(NO_ALPHA), "with alpha = "),
-    "no beta": (512, changed(NO_BETA), "beta = "),
-    "fetches ahead": (512, changed(("aoffimmi(0,1,0) r6", "aoffimmi(0,3,0) r6")), ""),
-    "registers that nobody set, far out": (
-        512,
-        changed(UNSET),
-        "r30.x is read, but nothing has set it",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", by_day(CHEATS, 3))
-def test_wrong_entries_and_cheats_have_no_speed(name):
-    n, mine, said = CHEATS[name]
+@pytest.mark.parametrize("name, n, how, said", by_day(map(tuple, ROWS["contest_cheats"]), 3))
+def test_wrong_entries_and_cheats_have_no_speed(name, n, how, said):
+    mine = changed(*how) if isinstance(how, list) else entry(eval(how))
     score = contest.judge(mine, n=n)
     assert score.gflops == 0 and score.report is None
     assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), (

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from conftest import ROOT, SIX, by_day, seeds
+from conftest import ROOT, SIX, by_day, from_rows, seeds
 from faults import Fault, agree, edited, plant
 
 import cypresskit as ck
@@ -211,7 +211,7 @@ def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
     assert not trace.terms and trace.faults == (note("unknown"),)
 
 
-@pytest.mark.parametrize(("row", "column"), [(8, 0), (0, 16), (-1, 0)])
+@from_rows
 def test_an_element_that_is_not_there_is_rejected(row, column):
     with pytest.raises(ValueError, match="C is 8 x 16: it has no element"):
         ck.trace_element(SINGLE, row, column)

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import by_day, seeds
+from conftest import by_day, from_rows, seeds
 
 import cypresskit as ck
 from cypresskit.editing import edit_history, supervisor, workbench
@@ -379,10 +379,7 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
         talk.close()
 
 
-@pytest.mark.parametrize(
-    "message",
-    [None, 7, [], {}, {"type": "text"}, {"type": "recall", "entry": "x"}, {"type": "sizes"}],
-)
+@from_rows
 def test_what_is_no_message_changes_nothing(talk, message):
     talk.talk.hear(message)
     assert {message["type"] for message in talk.said} <= {"trouble"}

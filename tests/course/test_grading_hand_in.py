@@ -13,7 +13,7 @@ from html import escape
 import hand_ins
 import pytest
 from bs4 import BeautifulSoup
-from conftest import seeds
+from conftest import from_rows, seeds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -376,9 +376,7 @@ def test_only_a_call_of_a_name_that_is_set_says_which_is_judged(line):
     assert attempt.check == f"{check}({exercise.answer})"
 
 
-@pytest.mark.parametrize(
-    ("coding", "ends"), [("cp1252", ";"), ("utf-8-sig", ","), ("utf-16", "\t")]
-)
+@from_rows
 def test_a_table_that_a_spreadsheet_saved_is_read(coding, ends, tmp_path):
     rows = ["id", "exercise", "points", "remark"], ["Jörg", "09.1 why", "1.5", "so"]
     (tmp_path / "decisions.csv").write_bytes("\n".join(map(ends.join, rows)).encode(coding))

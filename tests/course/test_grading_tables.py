@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import from_rows
 from hand_ins import judge_by, rows
 
 from cypresskit import cli
@@ -47,16 +48,7 @@ def graded(*arguments: object) -> int:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(
-    ("options", "counted"),
-    [
-        (["--exercises", "09.1,09.3"], ["09.1", "09.3"]),
-        (["--exercises", "09.1", "09.3", "--lessons", "09"], ["09.1", "09.3"]),
-        (["--exercises", "09.1, 10.2"], ["09.1", "10.2"]),
-        (["--exercises", "09.3", "--lessons", "09", "10"], ["09.3", "10.1", "10.2", "10.3"]),
-        (["--lessons", "09", "09"], ["09.1", "09.2", "09.3"]),
-    ],
-)
+@from_rows
 def test_only_the_exercises_that_are_asked_for_count(options, counted, tmp_path, capsys):
     said = 'ck.teach.explanation("my own words, here")'
     put(tmp_path / "in/ada/a.ipynb", answer="right = 1", sentence=said)

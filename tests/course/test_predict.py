@@ -8,7 +8,7 @@ import nbformat
 import pages
 import pytest
 from charted import Charted
-from conftest import without_a_loop
+from conftest import from_rows, without_a_loop
 
 import cypresskit as ck
 from cypresskit import draw, session
@@ -26,84 +26,19 @@ def entered(guess, *values):
     return guess
 
 
-@pytest.mark.parametrize(
-    ("how", "values", "truth", "said"),
-    [
-        (
-            {"unit": "bundles"},
-            ["30bundles"],
-            31,
-            "? You said 30, and it is 31 bundles: well guessed!",
-        ),
-        ({"unit": "bundles"}, [], 1, "? It is 1 bundle. (You made no guess.)"),
-        ({"unit": "times"}, ["3"], 4.173, "? You said 3, and it is 4.2 times."),
-        ({"choices": [0.07, 0.17]}, [0.07], 0.17, "? You said 0.07, and it is 0.17."),
-        ({}, ["1,000"], 31, "? You said 1,000, and it is 31."),
-        ({}, ["many"], 31, "? It is 31. (`many` can't be read as a number.)"),
-        ({}, [" "], 31, "? It is 31. (You made no guess.)"),
-        ({"choices": ["TN", "NN"]}, ["NN"], "NN", "? You said NN, and it is NN."),
-        ({"choices": ["TN", "NN"]}, [], "NN", "? It is NN. (You made no guess.)"),
-    ],
-)
+@from_rows
 def test_guess_and_result_stand_in_a_line(how, values, truth, said):
     assert entered(draw.predict("?", **how), *values).reveal(truth) == said
     stated = said.removeprefix("? ").replace("You said", "you said").replace("It is", "it is")
     assert entered(draw.predict("n is", **how), *values).reveal(truth) == f"n is: {stated}"
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1,3", 1.3),
-        (",5", 0.5),
-        ("1/70", 1 / 70),
-        ("1 / 0", None),
-        ("1\u202f000", 1000),
-        ("1'000", 1000),
-        ("1,000", 1000),
-        ("1.000", 1),
-        ("1,234.5", 1234.5),
-        ("1.234,5", None),
-        ("1,000,000", 1e6),
-        ("0,125", 0.125),
-        ("85 %", 85),
-        ("85%", 85),
-        ("~100", 100),
-        ("8-fold", 8),
-        ("5.", 5),
-        ("+5", 5),
-        ("about 8.", 8),
-        ("8 clocks.", 8),
-        ("1e+3", 1000),
-        ("≈8", 8),
-        ("\u22124", -4),
-        ("1,5e2", 150),
-        ("about 20-30", None),
-        ("2k", None),
-        ("1e999", None),
-        ("about 8x", 8),
-        ("", None),
-        ("1.3.4", None),
-        ("0x10", None),
-        ("<1>", None),
-    ],
-)
+@from_rows
 def test_a_number_is_read_as_people_write_it(text, value):
     assert read_number(text, "") == (value if value is None else pytest.approx(value))
 
 
-@pytest.mark.parametrize(
-    ("how", "values", "noted"),
-    [
-        ({}, ["8"], "Noted: 8."),
-        ({"unit": "bundles"}, ["about 30"], "Noted: 30."),
-        ({}, ["four"], "can&#x27;t be read as a number"),
-        ({}, ["<b>4"], "&lt;b&gt;4&#x27; can&#x27;t be read"),
-        ({}, [""], "Enter your guess, then run the next cell."),
-        ({"choices": ["TN", "NN"]}, ["NN"], "Noted: NN."),
-        ({"curve": [1, 2], "top": 10}, [3, 4], "Noted: your curve."),
-    ],
-)
+@from_rows
 def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
     """Or, if nobody can read it, that is said at once, and not beside the result."""
     guess = draw.predict("How many?", **how)

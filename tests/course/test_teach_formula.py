@@ -7,7 +7,7 @@ import re
 from math import gcd
 
 import pytest
-from conftest import ROOT, seeds
+from conftest import ROOT, from_rows, seeds
 
 from cypresskit.il.opcodes import OPCODES
 from cypresskit.teach.answer_source import AnswerSource
@@ -73,9 +73,7 @@ def test_a_constant_factor_and_a_wrong_rounding_are_told(seed):
     assert hint(whole, lambda a, b, c: a * b * c, *many).startswith("think.")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "kind"), [("str({})", "a text"), ("[{}]", "a list"), ("{{{}}}", "a set")]
-)
+@from_rows
 @pytest.mark.parametrize("right", ["a * b / c", "c * a / b", "a + b - c"])
 def test_a_result_of_a_wrong_kind_is_told_its_kind_alone(wrong, kind, right):
     """Its value is right: no change of the formula is told to be one."""
