@@ -259,8 +259,8 @@ watch("cypresskit.timing.costs", "_measure")
 
 
 def test_what_the_page_opens_with_is_timed_with_the_site(bench, page):
-    """Nothing is compiled or simulated until a text is changed. The last step first: a step
-    continues with the reader's kernel of an earlier one.
+    """Nothing is compiled or simulated until an instruction is changed: a remark is none. The last
+    step first: a step continues with the reader's kernel of an earlier one.
     """
     open_bench(page, f"{bench}?step=00", "costs")
     run_python(page, WATCHED)
@@ -270,7 +270,11 @@ def test_what_the_page_opens_with_is_timed_with_the_site(bench, page):
         page.evaluate("step => postMessage({type: 'open', step}, location.origin)", name)
         page.wait_for_function("parts.includes('costs') || parts.includes('replay')")
         assert page.evaluate("reports") == [], name
+    page.evaluate("parts.length = 0")
     type_at_end(page, "\n; a remark")
+    wait_for_part(page, "code")
+    assert page.evaluate("reports") == []
+    page.locator(AREA).fill(text_of(page).replace("\nendmain", "\nmov r99, r0\nendmain"))
     page.wait_for_function("reports.includes('_run_passes')")
 
 
