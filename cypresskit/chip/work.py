@@ -254,7 +254,7 @@ def address_stream(
     """
     entries, items = addresses.shape
     if bank is None:
-        bank = addresses >> BANK_SHIFT & device.texture_banks - 1
+        bank = bank_in_turn(addresses, device)
     cost, requests = np.zeros((2, entries), np.int32)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
@@ -432,9 +432,9 @@ def _find_lines(
         ptr[e + 1] = n
 
 
-def quad_clocks(addresses, active, banks):
-    """Return the clocks of L1 for a quad, if ``banks`` take turns."""
-    return busiest_bank(addresses, addresses >> BANK_SHIFT & banks - 1, active, BANK_SHIFT)
+def bank_in_turn(addresses: np.ndarray, device: Device) -> np.ndarray:
+    """Return the bank of L1 that has each byte, if banks take turns."""
+    return addresses >> BANK_SHIFT & device.texture_banks - 1
 
 
 @native

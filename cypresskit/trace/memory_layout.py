@@ -11,7 +11,14 @@ import numpy as np
 
 from cypresskit.chip.units.dram import GLOBAL
 from cypresskit.chip.units.lds_banks import access_clocks
-from cypresskit.chip.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
+from cypresskit.chip.work import (
+    BANK_SHIFT,
+    Stream,
+    address_stream,
+    bank_in_turn,
+    concatenate,
+    unit_stream,
+)
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import WAVEFRONT, Device
 from cypresskit.il.errors import ArgumentError
@@ -65,7 +72,7 @@ class MemoryLayout:
         """Return the bank of L1 that has each texel (x, y) of a texture."""
         if self.device.texture_bank:
             return self._bank(x * self.shape.textures[resource].texel // TEXEL, y)
-        return self.address(resource, x, y) // TEXEL % self.device.texture_banks
+        return bank_in_turn(self.address(resource, x, y), self.device)
 
     def _bank(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return what the board's own rule says of texels of 16 bytes."""

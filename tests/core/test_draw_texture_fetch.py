@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from conftest import by_day
 from pages import (
@@ -10,27 +9,8 @@ from pages import (
 )
 
 import cypresskit as ck
-from cypresskit.chip.work import quad_clocks
 from cypresskit.draw.texture_fetch import texture_fetch
-from cypresskit.kernels import samples
 from cypresskit.timing import simulate
-
-
-@pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_64x64_lds"])
-def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
-    """The picture queues texels at banks; the model counts the fullest bank. Both know four banks
-    of 16 bytes.
-    """
-    traffic = samples.record_traffic(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
-    clocks = 0
-    for access in [a for a in traffic.accesses if a.kind == "fetch"][:16]:
-        texel = 4 * traffic.launch.textures[access.resource].words.shape[2]
-        row = -(-traffic.launch.textures[access.resource].width * texel // 64) * 64
-        places = access.y.astype(np.int64) * row + access.x * texel
-        clocks += sum(
-            quad_clocks(places[q : q + 4], access.active[q : q + 4], 4) for q in range(0, 64, 4)
-        )
-    assert finish(texture_fetch(kernel), kernel) == clocks
 
 
 @pytest.mark.parametrize("l1_bytes", by_day([0, 64, 512], 1))
@@ -43,11 +23,11 @@ def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes):
         draw(report)
 
 
-def test_the_clocks_of_a_fetch_are_drawn_as_they_are_timed():
-    report = simulate("dgemm_nn", 64, k=4)
+@pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_nn", "sgemm_tn_compute"])
+def test_the_clocks_of_a_fetch_are_drawn_as_they_are_timed(kernel):
+    report = simulate(kernel, 64, k=4)
     clocks = report.busy["texture"] * report.clocks * ck.HD5870.simd_engines / report.wavefronts
-    player = texture_fetch("dgemm_nn")
-    assert finish(player, "dgemm_nn") == round(clocks), "the 16 fetches that k = 4 has"
+    assert finish(texture_fetch(kernel), kernel) == round(clocks), "the 16 fetches that k = 4 has"
 
 
 def test_narrow_texels_and_none_are_refused():

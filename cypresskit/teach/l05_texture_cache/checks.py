@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from cypresskit.chip.units.lds_banks import access_clocks
-from cypresskit.chip.work import quad_clocks
+from cypresskit.chip.work import BANK_SHIFT, bank_in_turn, busiest_bank
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
@@ -105,7 +105,8 @@ def fetch_clocks(fetch: Access, width: int) -> int:
     """
     assert fetch.x is not None and fetch.y is not None
     addresses = TEXEL * (fetch.y * width + fetch.x).astype(np.int64).reshape(16, 4)
-    return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
+    banks, every = bank_in_turn(addresses, HD5870), np.ones(4, bool)
+    return sum(int(busiest_bank(*quad, every, BANK_SHIFT)) for quad in zip(addresses, banks))
 
 
 def unit_clocks(name: str) -> dict[str, int]:
