@@ -17,7 +17,7 @@ from pathlib import Path
 import hand_ins
 import nbformat
 import pytest
-from conftest import LACKING, ROOT, by_day, seeds
+from conftest import LACKING, ROOT, by_day, from_rows, seeds
 
 from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work
@@ -49,10 +49,6 @@ PEAK = "ck.teach.start_here.check_peak(peak)"
 HALF = "ck.teach.start_here.check_half(half)"
 RIGHT = "def peak(e, p, u, g):\n    return 2 * e * p * u * g"
 WRONG = "def peak(e, p, u, g):\n    return e"
-PATCH = (
-    "ck.teach.start_here.check_peak = lambda *a, **o: SimpleNamespace(right=True, finding='',"
-    " hint='')"
-)
 
 
 @pytest.fixture(scope="module")
@@ -73,67 +69,18 @@ def judged(server, *cells: str, asked: str = PEAK, seed: str = "") -> Verdict:
     return judging.judge([SETUP, *cells], asked, seed=seed, server=server)
 
 
-@pytest.mark.parametrize(
-    "cells",
-    [
-        [RIGHT],
-        [RIGHT, "x = ("],
-        [PATCH, RIGHT],
-        [RIGHT + "\nprint(ck.teach.bus.anything(3), f'{ck.teach.x:.3f}')\n1 / 0"],
-        [
-            "two = 2",
-            "two += 0",
-            "1 / 0",
-            "def t(x): return two * x",
-            RIGHT.replace("2 * e", "t(e)"),
-        ],
-        [
-            "two = {x: 1 / 0 for x in 'ab'}",
-            "two = []\nfor x in (2,):\n    two.append(x)",
-            RIGHT.replace("2 * e", "two[0] * e"),
-        ],
-        ["two = 1", "two = 2 * two", "class K:\n    t = two", RIGHT.replace("2 * e", "K.t * e")],
-        ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")],
-    ],
-)
+@from_rows
 def test_a_correct_answer_gets_its_point_whatever_else_is_in_the_notebook(cells, server):
     verdict = judged(server, *cells)
     assert verdict.right, verdict
 
 
-IMPORTED = "from cypresskit.teach.l00_start_here.checks import check_peak as peak"
-ASKS = "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.check_half(n).right)"
-
-
-@pytest.mark.parametrize(
-    ("asked", "cells", "said"),
-    [
-        (PEAK, [WRONG], "it should be"),
-        (PEAK, [f"{PATCH}\n{WRONG}"], "it should be"),
-        (PEAK, [f"{IMPORTED}\n{WRONG}"], ""),
-        (PEAK, [RIGHT.replace("return", "import os; os._exit(0) or")], "crashes Python"),
-        (PEAK, [WRONG, "def peak(e:\n    return"], f"isn't valid Python {PYTHON}:"),
-        (PEAK, ["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
-        (PEAK, ["\npeak = 1 / 0"], "Line 2 of that cell"),
-        (PEAK, ["peak = other"], "Only the cells"),
-        (PEAK, ["import lacking", "peak = lacking.peak"], "hasn't this module"),
-        (
-            PEAK,
-            ["two = 1 / 0", RIGHT.replace("2", "two")],
-            "A cell that peak needs stops with Zero",
-        ),
-        (PEAK, [f"{RIGHT}\nexit()"], "no answer to check"),
-        (PEAK, ["peak = bytes(10**12)"], "no answer to check"),
-        (PEAK, ["peak = 2720"], "is of type int, not a function"),
-        (PEAK, [], "There is no peak"),
-        (HALF, [ASKS], "The cell of half stops with"),
-    ],
-)
-def test_what_is_wrong_or_cheats_gets_no_point(asked, cells, said, monkeypatch, server):
+@from_rows
+def test_what_is_wrong_or_cheats_gets_no_point(cells, said, asked, monkeypatch, server):
     monkeypatch.setattr(check, "SECONDS", 5.0)
-    verdict = judged(server, *cells, asked=asked)
+    verdict = judged(server, *cells, asked=asked or PEAK)
     assert not verdict.right and not verdict.is_broken and verdict.hint, verdict
-    assert said in str(verdict), verdict
+    assert said.format(PYTHON) in str(verdict), verdict
 
 
 def taking(*lines: str) -> str:

@@ -339,17 +339,7 @@ def test_a_decision_holds_for_what_was_seen_alone():
         assert records.explanation_points(student, exercise, answer) == points
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,09.1 answer,2,", "from 0 to 1"),
-        ("a,09.1 why,3,", "row 2 (a, 09.1 why): `3`"),
-        ("a,09.1 answer,x,", "`x`"),
-        ("a,09.1 answer,nan,", "`nan`"),
-        ('a,09.1 answer,1,"', "quote"),
-        *((f"a,{what},1,", what) for what in ("9.1", "09.1", "09. Jan", "09 why", "9 added")),
-    ],
-)
+@from_rows
 def test_a_table_that_cannot_be_read_is_named(text, said, tmp_path):
     table(tmp_path, text)
     with pytest.raises(ValueError, match=re.escape(said)):

@@ -7,7 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, from_rows
 from traitlets.config import Config
 
 import cypresskit as ck
@@ -105,26 +105,7 @@ def test_what_an_answer_displays_is_printed_and_what_its_cell_does_is_not_again(
 PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"
 
 
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ([PEAK.format("FLOPS"), "FLOPS = 2", CHECK], "Right."),
-        ([PEAK.format(3), PEAK.format(2), CHECK], "Right."),
-        ([PEAK.format(2), PEAK.format(3), CHECK], "Not yet. peak(20"),
-        ([PEAK.format("(2"), PEAK.format(2), CHECK], "Right."),
-        ([PEAK.format(2), "other = (", CHECK], "Right."),
-        (["import asyncio\nawait asyncio.sleep(0)\n" + PEAK.format(2), CHECK], "Right."),
-        (["%time 1\n" + PEAK.format(2) + "\n!true", CHECK], "Right."),
-        (["lines = !true\n" + PEAK.format(2), CHECK], "Right."),
-        (["from functools import cache\n@cache\n" + PEAK.format(2), CHECK], "Right."),
-        (["class P:\n  def __call__(s, *a): return 2 * np.prod(a)\npeak = P()", CHECK], "Right."),
-        (["f = lambda *a: 2 * np.prod(a)", "peak = f", CHECK], "Right."),
-        ([CHECK.replace("(peak", "(lambda *a: 2")], "Not yet. The source of peak can't be read"),
-        ([PEAK.format(2).replace("peak", "mine"), CHECK.replace("peak)", "mine)")], "Right."),
-        (["exec('def peak(*a): return 1')", CHECK], "Not yet. The source of peak can't be read"),
-        ([PEAK.format("K"), CHECK], "stops with NameError: name 'K'"),
-    ],
-)
+@from_rows
 @pytest.mark.parametrize("kept", [True, False])
 def test_an_answer_is_made_of_the_cells_that_it_needs(
     ipython, capsys, monkeypatch, cells, said, kept
@@ -135,14 +116,7 @@ def test_an_answer_is_made_of_the_cells_that_it_needs(
     assert said in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("last", "said"),
-    [
-        (PEAK.format("(2"), "The cell of peak isn't valid Python"),
-        ("1 / 0\n" + PEAK.format(3), "Not yet. peak(20"),
-        ("two = 1 / 0\n" + PEAK.format("two"), "The cell of peak stops with Zero"),
-    ],
-)
+@from_rows
 def test_a_newer_cell_that_failed_is_judged_not_the_answer_before_it(ipython, capsys, last, said):
     run(ipython(), "import numpy as np", PEAK.format(2), CHECK, last, CHECK)
     assert said in capsys.readouterr().out
