@@ -370,12 +370,11 @@ def test_a_dot_leads_to_its_step(site, page):
     """Though pictures on the way change their height."""
     page.set_viewport_size({"width": 1366, "height": 768})
     near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 24) < 8"
-    for name in ("12", "nn"):
+    for name in ("12", "compute"):
         page.goto((site / "index.html").as_uri())
         page.locator(f".rail a[href='#{name}'] .hit").click()
         page.locator(f"[id='{name}'] [data-ready]").first.wait_for(state="attached")
-        page.wait_for_timeout(1500)
-        assert page.evaluate(near, name), name
+        page.wait_for_function(near, arg=name)
 
 
 def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
