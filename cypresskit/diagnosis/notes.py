@@ -114,7 +114,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         " end line 1 with `{state}`",
     },
     "mistake": {
-        "else": "line {0}: something else than `{wrong}` belongs here",
+        "else": "in line {0}, `{wrong}` is incorrect",
     },
 }
 WHOLE = (
