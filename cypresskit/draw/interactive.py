@@ -20,10 +20,8 @@ DEBOUNCE_SECONDS = 0.05  # a newer choice within this time replaces an older one
 SCREEN_READER_ONLY = (
     "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
 )
-SAVED_NOTE = (
-    "<p><em>This is the first picture. Run this cell to use the controls, also after the page was"
-    " loaded again.</em></p>"
-)
+#: Shown in the place of controls: by a page without Python, and by a file not saved since they ran.
+SAVED_NOTE = "<p><em>This is the first picture. Run this cell to use the controls.</em></p>"
 
 
 def _slider(name: str, values: Sequence, start: Mapping):
