@@ -8,18 +8,33 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple, cast
+from urllib.parse import quote
 
+import numpy as np
 from nbformat import NotebookNode
 from PIL import Image
 
+from cypresskit.draw import theme
 from cypresskit.draw.display import ADVICE, scripts
 from tools.bench_page.browser import chromium, find_chromium
+from tools.gallery import LOOKS
 
 PAGE = (
     "<!DOCTYPE html><style>{style}</style>"
     '<body class="cypresskit" data-look="{scheme}"><div class="stage">{picture}</div></body>'
 )
-COLORS = 64  # of an image: all colors would take twice the bytes
+COLORS = 128  # of an image: all colors would take twice the bytes
+#: A still in both looks. As an image it follows the color scheme of its place: the system's, or
+#: what a style sheet sets there (labconfig/custom.css).
+BOTH = """<svg xmlns="http://www.w3.org/2000/svg" width="{0.width}" height="{0.height}"><style>
+.dark{{display:none}}@media(prefers-color-scheme:dark){{.dark{{display:inline}}.light{{display:none}}}}
+</style>{images}</svg>"""
+IMAGE = '<image class="{}" width="100%" height="100%" href="data:image/webp;base64,{}"/>'
+#: As a stage on a phone, it shrinks only as far as it is legible, and then it scrolls.
+TAG = (
+    r'<div style="overflow-x: auto"><img alt="\1" src="data:image/svg+xml,{}" width="{}"'
+    r' style="max-width: 100%; min-width: {:.0f}px"></div>'
+)
 WIDTH = 1100  # pixels, of a page with one picture
 #: Whether all pictures play that can be seen.
 PLAYING = """() => [...document.querySelectorAll("cypresskit-picture")].every(
@@ -40,8 +55,8 @@ POSE = """async (share = 0.5) => {
     }
     await painted()
     const playing = place().height
-    for (const root of roots)
-        for (const part of root.querySelectorAll(".bar, nav, [data-part=chosen]")) part.remove()
+    const controls = ".bar, nav, .hint, [data-part=chosen]"
+    for (const root of roots) for (const part of root.querySelectorAll(controls)) part.remove()
     await painted()
     return {...place().toJSON(), playing}
 }"""
@@ -100,9 +115,22 @@ def take(
 
 
 def _small(shot: bytes) -> bytes:
-    """Return a screenshot as WebP, in few colors."""
+    """Return a screenshot as WebP, in few colors.
+
+    Half of them are the most frequent, which large areas keep. The others are far from each other:
+    so a thin red frame doesn't get the orange of something larger.
+    """
+    image = Image.open(io.BytesIO(shot)).convert("RGB")
+    pixels = np.asarray(image, int)
+    colors, places, counts = np.unique(
+        pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
+    )
+    palette = image.quantize(COLORS // 2, Image.Quantize.MAXCOVERAGE).getpalette() or []
+    kept = [*colors[counts.argsort()[-COLORS // 2 :]], *np.reshape(palette, (-1, 3))]
+    nearest = abs(colors[:, np.newaxis] - kept).sum(axis=2).argmin(axis=1)
+    drawn = np.array(kept, np.uint8)[nearest][places.reshape(-1)].reshape(pixels.shape)
     small = io.BytesIO()
-    Image.open(io.BytesIO(shot)).quantize(COLORS).save(small, "webp", lossless=True, method=6)
+    Image.fromarray(drawn).save(small, "webp", lossless=True, method=6)
     return small.getvalue()
 
 
@@ -110,7 +138,10 @@ def put_in(notebook: NotebookNode) -> None:
     """Put an image in the place of each picture's text, which describes it."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     shown = [output.data for output in outputs if "<cypresskit-picture" in str(output)]
-    for data, still in zip(shown, take([data["text/html"] for data in shown])):
-        source = f"data:image/webp;base64,{base64.b64encode(still.image).decode()}"
-        tag = rf'<img alt="\1" src="{source}" style="max-width: 100%">'
+    taken = [take([data["text/html"] for data in shown], scheme=look) for look in LOOKS]
+    for data, *looks in zip(shown, *taken):
+        encoded = [base64.b64encode(still.image).decode() for still in looks]
+        images = "".join(map(IMAGE.format, LOOKS, encoded))
+        still = quote(BOTH.format(looks[0], images=images), safe="/:;,=+")
+        tag = TAG.format(still, looks[0].width, theme.SMALLEST * looks[0].width)
         data["text/html"] = TEXT.sub(tag, data["text/html"], count=1)

@@ -2,17 +2,21 @@
 stays when it can't play, which keys it takes, and that text is never an element.
 """
 
+import io
 import re
 from concurrent.futures import ThreadPoolExecutor
 
 import hostile
 import ipywidgets
+import nbformat
+import numpy as np
 import pytest
 from conftest import by_day
 from pages import view
+from PIL import Image
 
 import cypresskit as ck
-from cypresskit.draw import display
+from cypresskit.draw import display, theme
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.predict import BETWEEN
 from tools import gallery, stills
@@ -71,6 +75,37 @@ def test_each_image_is_of_its_picture_alone(chromium):
     with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop runs
         images = alone.submit(lambda: stills.take([html, html])).result()
     assert images[0] == images[1]
+
+
+def test_an_image_keeps_rare_colors(stage):
+    """As the thin red frame of what waits, beside the large orange parts of B."""
+    stage.put(view("texture_fetch").to_html())
+    stage.wait_for_function(stills.PLAYING)
+    shot = stage.screenshot()
+    taken, kept = (
+        np.asarray(Image.open(io.BytesIO(image)).convert("RGB"), int)
+        for image in (shot, stills._small(shot))
+    )
+    assert abs(taken - kept).max() <= 40, "half as far as its red is from its orange"
+
+
+def test_an_image_in_a_lesson_has_the_page_s_look_and_stays_legible_on_a_phone(chromium, page):
+    """Without any script or style sheet."""
+    html = view("digits").to_html()
+    output = nbformat.v4.new_output("display_data", data={"text/html": html})
+    lesson = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
+    with ThreadPoolExecutor(1) as alone:
+        alone.submit(stills.put_in, lesson).result()
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.set_content(lesson.cells[0].outputs[0].data["text/html"])
+    image = page.locator("img")
+    for look, brightest in (("light", 255), ("dark", 60)):
+        page.emulate_media(color_scheme=look)
+        corner = Image.open(io.BytesIO(image.screenshot())).convert("L").getpixel((2, 2))
+        assert brightest - 60 < corner <= brightest, look
+    own = int(image.get_attribute("width"))
+    assert image.bounding_box()["width"] >= theme.SMALLEST * own - 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390, "only the image scrolls"
 
 
 #: How many controls are seen, at any depth.

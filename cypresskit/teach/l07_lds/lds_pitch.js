@@ -109,7 +109,7 @@ export function beginPitch(host, data, _place, ends) {
   make(
     host,
     "p",
-    {class: "soft"},
+    {class: "soft hint"},
     "Drag a row to another bank. Or choose it with the up and down arrows, and move it with left " +
       "and right. Each work-item stores a row; eight work-items load one. Waiting requests are " +
       "framed in red.",
@@ -245,10 +245,11 @@ export function beginPitch(host, data, _place, ends) {
         "text-anchor": "middle",
         "font-weight": one === pitch && byPitch ? "bold" : "normal",
       })
-      if (seen.has(one)) {
-        box(x + 2, foot - tall, at.bar - 5, tall, {fill: "var(--ck-read)", class: look})
-        text(x + at.bar / 2, foot - tall - 4, cost, {"text-anchor": "middle", "font-size": 11})
-      }
+      const [high, color, words, y] = seen.has(one)
+        ? [tall, "var(--ck-read)", cost, foot - tall - 4]
+        : [BAR, "var(--ck-faint)", "?", foot - BAR / 2 + 4]
+      box(x + 2, foot - high, at.bar - 5, high, {fill: color, class: look})
+      text(x + at.bar / 2, y, words, {"text-anchor": "middle", "font-size": 11})
       const room = box(x, foot - 74, at.bar, 90, {fill: "transparent", class: "room"})
       room.addEventListener("click", () => {
         lay(one)
