@@ -1,8 +1,12 @@
 // What was found about the text: a sentence, the list of faults, and what a screen reader hears.
 import {make} from "../draw/shell.js"
+import {makeSentence} from "./il_text.js"
 
 const SPEAK_MS = 900 // without news, before a screen reader hears a message
 const SEEN = 150 // characters of a sentence that are visible
+
+/** A text as it is heard, or shown where no code can be. */
+const asHeard = (text) => text.replaceAll("`", "")
 
 export class Headline {
   /**
@@ -13,15 +17,21 @@ export class Headline {
     this.sentence = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.faults = make(below, "div", {class: "ckw-findings ckw-of-findings"})
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
+    this.text = ""
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.timer = undefined
   }
 
-  /** Show a sentence of a kind, "right", "wrong" or "fault", and the list of the faults. */
+  /** Show a text of a kind, "right", "wrong" or "fault", of which the first sentence is the verdict,
+   * and the list of the faults. */
   show(kind, text, faults, spoken = text) {
+    const [verdict, ...others] = text.split(/(?<=\.) /)
+    this.text = text
     this.sentence.dataset.kind = kind
-    this.sentence.textContent = text
-    this.sentence.title = text
+    this.sentence.title = asHeard(text)
+    this.sentence.replaceChildren()
+    makeSentence(this.sentence, "b", {}, verdict)
+    if (others.length) makeSentence(this.sentence, "span", {}, ` ${others.join(" ")}`)
     this.owner.markFresh("headline")
     this.list(faults)
     this.speak(spoken)
@@ -31,16 +41,15 @@ export class Headline {
   list(faults) {
     this.faults.replaceChildren()
     this.owner.markFresh("findings")
-    const sentence = this.sentence.textContent
-    const read = sentence.length <= SEEN ? sentence : ""
+    const read = this.text.length <= SEEN ? this.text : ""
     for (const {line, column, message, advice} of faults) {
       const known = read.includes(message.replace(/\.$/, ""))
       if (known && !line && !advice) continue
       const item = make(this.faults, "p")
       const onclick = () => this.owner.goTo(line, column)
       if (line) make(item, "button", {onclick}, `${known ? "Go to line" : "line"} ${line}`)
-      if (!known) make(item, "span", {}, ` ${message.replace(read, "")}`)
-      if (advice) make(item, "span", {class: "ckw-advice"}, ` ${advice}`)
+      if (!known) makeSentence(item, "span", {}, ` ${message.replace(read, "")}`)
+      if (advice) makeSentence(item, "span", {class: "ckw-advice"}, ` ${advice}`)
     }
   }
 
@@ -48,7 +57,7 @@ export class Headline {
   speak(text) {
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
-      this.spoken.textContent = text
+      this.spoken.textContent = asHeard(text)
     }, SPEAK_MS)
   }
 
@@ -57,6 +66,6 @@ export class Headline {
     clearTimeout(this.timer)
     this.spoken.textContent = ""
     this.sentence.dataset.kind = ""
-    this.sentence.textContent = this.sentence.title = "Checking …"
+    this.text = this.sentence.textContent = this.sentence.title = "Checking …"
   }
 }

@@ -671,6 +671,13 @@ def test_verdicts_and_faults_are_heard(begin, page):
     begin()
     heard = "words => host.querySelector('[aria-live]').textContent.includes(words)"
     page.wait_for_function(heard, arg="verdict")
+    page.evaluate(
+        """() => channel.say({type: "answer", edit: channel.heard.at(-1).edit, part: "verdict",
+            right: true, message: "C. It has a `mad`.", findings: []})"""
+    )
+    page.wait_for_function(heard, arg="It has a mad.")
+    seen = "<b>C.</b><span> It has a <code>mad</code>.</span>"
+    assert page.inner_html(".ckw-verdict") == seen
     page.focus(AREA)
     page.keyboard.type("fault")
     page.wait_for_function(heard, arg="Line 3, column 1: fault")
