@@ -19,6 +19,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -72,7 +73,7 @@ KERNELS = {
 }
 LEFT_OUT = "cli", "grading"  # packages that it doesn't need
 SOURCES = "page_python.py", "stand_ins.py", "cypresskit_native.py"
-SCRIPTS = "page.js", "worker.js", "python.js"
+SCRIPTS = "page.js", "host.js", "worker.js", "python.js"
 #: Packages of Python's library that the page needs besides the standard library.
 PACKAGES = ("numpy",)
 #: Folders and modules of the library that a page doesn't need.
@@ -81,8 +82,8 @@ UNUSED = """
     optparse.pyc pydoc_data test tests tkinter turtle.pyc turtledemo wsgiref xmlrpc
 """.split()
 PROBLEMS = {
-    "failed": "This browser can't run the workbench: Chromium 156 and Firefox 153 can. Or install"
-    " the workbook; its first page says how.",
+    "failed": "This browser can't run Python in a page: Chromium 156 and Firefox 153 can. Or"
+    " install the workbook; the site's first page says how.",
     "file": "A browser runs no Python from a file. In the site's folder run"
     " `python3 -m http.server`, then open http://localhost:8000.",
     "insecure": "A browser runs this page only from a secure address: open it by https, or on"
@@ -264,22 +265,18 @@ def write_page(folder: Path) -> None:
     key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
     timed = given_launches()
-    kernels = {
-        launch.kernel: {
-            "title": title,
-            "starter": reference_kernel(launch.kernel).text,
-            "n": launch.n,
-        }
-        for launch, title in KERNELS.items()
+    steps: dict[str, dict] = {
+        name: {field: getattr(step, field) for field in SHOWN} | {"targets": asdict(step.targets)}
+        for name, step in STEPS.items()
     }
+    for name, following in pairwise(STEPS):
+        steps[name]["next"] = following
+    for launch, title in KERNELS.items():
+        starter = reference_kernel(launch.kernel).text
+        steps[launch.kernel] = {"title": title, "starter": starter, "n": launch.n}
     begin = {
         "launches": [file.name for file in timed],
-        "steps": {
-            name: {field: getattr(step, field) for field in SHOWN}
-            | {"targets": asdict(step.targets)}
-            for name, step in STEPS.items()
-        },
-        "kernels": kernels,
+        "steps": steps,
         "first": NEWCOMER,
         "bytes": size,
         "key": key,
@@ -315,9 +312,9 @@ def offline(key: str, names: Iterable[str]) -> bytes:
 
 
 def templates(folder: Path) -> Environment:
-    """Return what fills the pages in a folder."""
+    """Return what fills the pages in a folder, which may include the files of this one."""
     return Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, HERE]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

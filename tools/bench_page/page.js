@@ -1,7 +1,8 @@
-// The site's workbench: the notebook's script, and a worker with the Python that answers it.
+// The site's workbench: the notebook's script, and the Python that answers it (host.js).
 // ?step=02 names the step, or a kernel of the site's first page. That page shows this one in a frame,
 // by ?embed, and sends it "open" with another step: the Python that runs goes on. After the "#" a shared link
 // holds a text, deflated, in base64url, and perhaps its speed and its author's name.
+import {Host, lock} from "./host.js"
 // @ts-expect-error: the site has it beside this file
 import {Workbench} from "./workbench.js"
 
@@ -10,7 +11,7 @@ const MAX_NAME = 40 // letters of an author's name
 const WATCH_MS = 500 // between two checks of the worker
 const STORE = "cypresskit-climb"
 const VISITED = "cypresskit visited" // in the browser's storage: IL was explained
-const STORE_TIMEOUT = 2000 // milliseconds until another tab has the files, or the store can't be opened
+const STORE_TIMEOUT = 2000 // milliseconds until the store can't be opened
 const AREA = /** @type {"textarea"} */ ("#bench textarea")
 /** @type {any} */
 const page = window
@@ -100,12 +101,7 @@ const done = (request) =>
 /** Open the browser's store. Return the reader's files, and a function that saves them; or the
  * problem. */
 async function openStore() {
-  const isOurs = await new Promise((go, fail) => {
-    const signal = AbortSignal.timeout(STORE_TIMEOUT) // a page that was just closed still has it
-    const held = () => go(true) ?? new Promise(() => {}) // until this page ends
-    const refused = (error) => (error.name === "TimeoutError" ? go(false) : fail(error))
-    navigator.locks.request(STORE, {signal}, held).catch(refused)
-  })
+  const isOurs = await lock(STORE)
   const late = new Promise((_, fail) => setTimeout(fail, STORE_TIMEOUT))
   const {all, write} = await Promise.race([openBase(), late])
   return isOurs ? {all, write} : {all, problem: "other tab"}
@@ -120,9 +116,12 @@ async function openBase() {
   return {all: await done(files("readonly").get("all")), write}
 }
 
-/** The workbench and its worker. */
+/** The workbench and its Python. */
 class Bench {
   constructor(store, link) {
+    const {key, launches} = begin
+    const hear = (message) => this.receive(message)
+    this.host = new Host({key, module: "page_python", launches}, hear)
     this.store = store
     this.link = link
     /** @type {Map<string, Uint8Array>} */
@@ -132,7 +131,6 @@ class Bench {
     this.speed = 0 // of that text, if it is correct
     this.asked = 0 // when the first text was, until its verdict
     this.first = 0 // milliseconds until that: on a slow device, a restart takes long
-    this.loaded = 0 // bytes
     this.shown = false
     this.saving = Promise.resolve()
     this.listeners = new Set()
@@ -148,33 +146,27 @@ class Bench {
     return document.querySelector(AREA)?.value ?? ""
   }
 
-  /** Start a worker, with a text in the kernel's file. It puts that of the link in its place, and
+  /** Start Python, with a text in the kernel's file. It puts that of the link in its place, and
    * doesn't check one that equals `endless`. A workbench that is there continues with its text. */
   start(text, linked = "", endless = "") {
-    this.worker?.terminate()
-    this.worker = new Worker("worker.js", {type: "module"})
-    this.worker.onmessage = ({data}) => this.receive(data)
-    this.worker.onerror = ({message}) =>
-      this.fail(message || "its worker can't start", !message && !navigator.onLine)
     this.opened = false
     this.pending = 0 // messages that the worker hasn't finished
     this.newer = undefined // the edit that waits for the worker, and since when
     const files = [...this.files]
     if (text) files.push([`${page.step}.il`, new TextEncoder().encode(text)])
-    const {key, launches} = begin
-    this.worker.postMessage({type: "begin", key, module: "page_python", launches, files})
+    this.host.start(files)
     this.ask(linked, endless)
     if (this.shown) this.post({type: "hear", content: this.newest ?? {type: "hello"}})
   }
 
   /** Have the worker open the page's step. */
   ask(linked = "", endless = "") {
-    this.post({type: "open", step: page.step, n: begin.kernels[page.step]?.n, linked, endless})
+    this.post({type: "open", step: page.step, n: begin.steps[page.step].n, linked, endless})
   }
 
   /** Show another step, with the Python that runs. */
   open(name) {
-    if (name === page.step || !(begin.steps[name] ?? begin.kernels[name])) return
+    if (name === page.step || !begin.steps[name]) return
     page.step = name
     this.opened = this.shown = false
     this.newest = this.newer = undefined
@@ -185,16 +177,16 @@ class Bench {
     element("next").hidden = true
     const saved = this.files.get(`${name}.il`)
     const text = draft.get() || (saved && new TextDecoder().decode(saved))
-    showKernel(text || (begin.steps[name] ?? begin.kernels[name]).starter)
+    showKernel(text || begin.steps[name].starter)
     const data = draft.get() && new TextEncoder().encode(draft.get())
-    if (data) this.worker.postMessage({type: "file", name: `${name}.il`, data})
+    if (data) this.host.post({type: "file", name: `${name}.il`, data})
     this.ask()
   }
 
   post(message) {
     this.pending += 1
     this.active = performance.now()
-    this.worker.postMessage(message)
+    this.host.post(message)
   }
 
   receive(data) {
@@ -203,7 +195,7 @@ class Bench {
     if (type === "loaded" && !this.shown) this.progress(data.bytes)
     if (type === "stage" && !this.shown) showStatus(data.text)
     if (type === "opened" && data.step === page.step) this.show(data.replaced)
-    if (type === "failed") this.fail(data.message, data.isLost)
+    if (type === "failed") this.fail(data.message, data.problem)
     if (type === "say" && this.opened) this.hear(content)
     if (type === "rested") this.pending -= 1
     if (type === "files") this.saving = this.save(data)
@@ -249,9 +241,8 @@ class Bench {
 
   /** After a passed step: a link to the next one. */
   showNext(kept) {
-    const names = Object.keys(begin.steps)
-    const next = names[names.indexOf(page.step) + 1]
-    if (!kept || !next || !begin.steps[page.step]) return
+    const {next} = begin.steps[page.step]
+    if (!kept || !next) return
     const link = /** @type {HTMLAnchorElement} */ (element("next"))
     link.href = `?step=${next}`
     link.textContent = `Next step: ${page.titleOf(next)}`
@@ -320,13 +311,12 @@ class Bench {
   }
 
   progress(bytes) {
-    this.loaded += bytes
-    bar.value = Math.min(this.loaded, begin.bytes)
+    bar.value = Math.min(bytes, begin.bytes)
     const [now, all] = [bar.value, begin.bytes].map((size) => Math.round(size / 1e6))
     showStatus(`Loaded ${now} of ${all} MB. Then you can edit.`)
   }
 
-  /** Restart a worker that keeps a newer text waiting, or that doesn't finish a text. */
+  /** Restart a Python that keeps a newer text waiting, or that doesn't finish a text. */
   watch() {
     if (!this.opened) return
     const now = performance.now()
@@ -341,23 +331,23 @@ class Bench {
     }
   }
 
-  /** Restart the worker, which then doesn't check the text that it worked on. */
+  /** Restart Python, which then doesn't check the text that it worked on. */
   giveUp(why) {
     const text = this.newest?.text ?? ""
     this.start(text, "", text)
     showStatus(`${why} Python restarts …`, "failed")
   }
 
-  fail(why, isLost = false) {
-    this.worker.onmessage = null // what it still loads is no news
+  fail(why, problem) {
+    this.host.end() // what it still loads is no news
     if (this.opened && this.newest?.text !== this.crashed) {
       this.crashed = this.newest?.text
       this.giveUp(`Checking this kernel failed (${why}).`)
       return
     }
     bar.hidden = true
-    showStatus(isLost ? begin.problems.network : explain(why), "failed")
-    if (!isLost) return
+    showStatus(explain(why, problem), "failed")
+    if (problem !== "network") return
     const again = document.createElement("button")
     Object.assign(again, {type: "button", textContent: "Try again"})
     again.addEventListener("click", () => this.startAgain())
@@ -366,7 +356,6 @@ class Bench {
 
   /** Load again what didn't arrive. */
   startAgain() {
-    this.loaded = 0
     this.progress(0)
     bar.hidden = false
     this.start(draft.get(), this.link.text)
@@ -374,10 +363,8 @@ class Bench {
 }
 
 /** Say why the page can't run Python. */
-function explain(why) {
-  if (/Content.Security.Policy|unsafe-eval/i.test(why)) return begin.problems.policy
-  return `${begin.problems.failed} (${why})`
-}
+const explain = (why, problem = "failed") =>
+  begin.problems[problem] + (problem === "failed" ? ` (${why})` : "")
 
 /** Share a link that holds the step, the text, its speed, and the author's name if there is one. */
 async function share(bench) {

@@ -16,6 +16,7 @@ let module // the name of Python's own module
 /** @type {any} */
 let python
 
+let loaded = 0 // bytes
 let isLost = false // a file: the network or the server is gone
 /** @type {(error: unknown) => never} */
 const lose = (error) => {
@@ -35,7 +36,8 @@ async function fetched(name) {
   const body = new ReadableStream({
     async pull(to) {
       if (part.done) return to.close()
-      postMessage({type: "loaded", bytes: part.value.length})
+      loaded += part.value.length
+      postMessage({type: "loaded", bytes: loaded})
       to.enqueue(part.value)
       part = await read()
     },
@@ -144,7 +146,13 @@ async function work() {
   busy = false
 }
 
-const failed = (error) => postMessage({type: "failed", message: String(error), isLost})
+/** Tell the page of an error, and which of its problems that is. */
+function fail(error) {
+  const isForbidden = /Content.Security.Policy|unsafe-eval/i.test(error)
+  const problem = isLost ? "network" : isForbidden ? "policy" : "failed"
+  postMessage({type: "failed", message: String(error), problem})
+}
+
 let begun
 
 addEventListener("message", ({data}) => {
@@ -152,5 +160,5 @@ addEventListener("message", ({data}) => {
   else if (data.type === "input") typed(data.value)
   else waiting.push(data)
   arrived()
-  begun.then(work).catch(failed)
+  begun.then(work).catch(fail)
 })

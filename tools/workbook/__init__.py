@@ -102,6 +102,7 @@ def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
         bench="../../../../bench/",
         packages="../workbook/packages.json.gz",
         launches=json.dumps([file.name for file in saved]),
+        problems=json.dumps(bench_page.PROBLEMS),
         megabytes=round(sum(file.stat().st_size for file in loaded) / 1e6),
         key=f"workbook-{made_of.hexdigest()[:12]}",
     )
@@ -154,5 +155,5 @@ def write_start_page(folder: Path) -> None:
     heads = [nbformat.read(lesson, 4).cells[0].source.splitlines()[0] for lesson in lessons()]
     page = bench_page.templates(HERE).get_template("start.html")
     names = [lesson.name for lesson in lessons()]
-    text = page.render(lessons=dict(zip(names, heads)))
+    text = page.render(lessons=dict(zip(names, heads)), problems=bench_page.PROBLEMS)
     (folder / "index.html").write_text(text, encoding="utf-8")

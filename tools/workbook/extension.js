@@ -1,6 +1,6 @@
 // The workbook's kernel in JupyterLite: a prebuilt extension without a bundler. It starts the site's
-// Python (bench/worker.js, workbook/kernel_python.py) in a worker, passes Jupyter's messages, and saves
-// the reader's files in JupyterLite's store.
+// Python (bench/host.js, workbook/kernel_python.py), passes Jupyter's messages, and saves the reader's
+// files in JupyterLite's store.
 //
 // What it uses of JupyterLite and JupyterLab, and nothing else. Their versions are pinned, and
 // tests/pages/test_workbook.py notices a change:
@@ -16,9 +16,10 @@
   const NAME = "cypresskit-kernel"
   const BENCH = new URL("$bench", document.currentScript.src) // the folder bench/
   const LOCK = "cypresskit-workbook"
-  const LOCK_TIMEOUT = 2000 // milliseconds: a page that was just closed still has it
   const LARGEST = 50_000_000 // bytes of a file that Python gets
+  const BEGIN = {key: "$key", module: "kernel_python", packages: ["$packages"], launches: $launches}
   const MEGABYTES = $megabytes
+  const PROBLEMS = $problems
   const STOPPED =
     "A cell can't be stopped on this page, so Python was restarted. Your files are kept. What the cells " +
     "above have defined is gone: run them again."
@@ -37,12 +38,6 @@
 
   /** Whether this tab may run Python: one tab does. */
   let ours
-  const lock = () =>
-    new Promise((go) => {
-      const held = () => go(true) ?? new Promise(() => {}) // until this page ends
-      const signal = AbortSignal.timeout(LOCK_TIMEOUT)
-      navigator.locks.request(LOCK, {signal}, held).catch(({name}) => go(name !== "TimeoutError"))
-    })
 
   /** Show a sentence below the notebook, until there is another one. */
   function say(text) {
@@ -137,7 +132,7 @@
     }
   }
 
-  function kernelClass(BaseKernel) {
+  function kernelClass(BaseKernel, {Host, lock}) {
     return class CypressKernel extends BaseKernel {
       constructor(options, contents) {
         super(options)
@@ -145,6 +140,7 @@
         this.asked = new Map() // requests that Python hasn't answered
         this.comms = {} // its channels, by id
         this.number = 0
+        this.host = new Host(BEGIN, (message) => this.take(message))
       }
 
       /** Start Python, unless it runs. */
@@ -157,7 +153,7 @@
       }
 
       async begin() {
-        ours ??= lock()
+        ours ??= lock(LOCK).catch(() => true)
         if (!(await ours)) {
           ours = undefined
           throw Object.assign(new Error(OTHER_TAB), {name: "OtherTab"})
@@ -167,31 +163,17 @@
         const files = await this.files.all()
         for (const [name, model] of this.files.unsaved) // of a Python before this one
           if (model?.type === "file") files.push([name, contentOf(model)])
-        this.worker = new Worker(new URL("worker.js", BENCH), {type: "module"})
-        this.loaded = 0
         this.isReady = false
-        const ready = new Promise((go, fail) => {
-          this.worker.onmessage = ({data}) => (data.type === "ready" ? go() : this.take(data))
-          this.worker.onerror = ({message}) => this.end(message || "its worker can't start")
-          this.fail = fail
-        })
-        const packages = ["$packages"]
-        const module = "kernel_python"
-        const launches = $launches
-        this.worker.postMessage({type: "begin", key: "$key", module, packages, launches, files})
-        await ready
+        this.host.start(files)
+        await new Promise((go, fail) => Object.assign(this, {go, fail}))
         this.isReady = true
         say(this.files.isFull ? NO_STORAGE : "")
       }
 
       /** End Python, which has failed or was stopped. */
-      end(why, name = "KernelDied") {
-        const ended = this.isReady
-          ? `Python ended (${why}). Run the first cell again.`
-          : `Python can't start (${why}). Is there a network? Your files are kept. Run a cell to try again.`
-        const words = name === "KernelDied" ? ended : why
+      end(words, name = "KernelDied") {
         const error = Object.assign(new Error(words), {name})
-        this.worker?.terminate()
+        this.host.end()
         this.begun = undefined
         this.comms = {}
         this.fail?.(error)
@@ -220,12 +202,16 @@
           this.asked.delete(data.id)
         } else if (type === "files") this.files.save(data)
         else if (type === "input") this.inputRequest(content)
-        else if (type === "failed") this.end(data.message)
+        else if (type === "ready") this.go()
         else if (type === "stage") say(data.text)
-        else if (type === "loaded") {
-          this.loaded += data.bytes
-          say(`Python is loading: ${Math.round(this.loaded / 1e6)} of ${MEGABYTES} MB, once`)
-        }
+        else if (type === "loaded")
+          say(`Python is loading: ${Math.round(data.bytes / 1e6)} of ${MEGABYTES} MB, once`)
+        else if (type === "failed")
+          this.end(
+            this.isReady
+              ? `Python ended (${data.message}). Run the first cell again.`
+              : `${PROBLEMS[data.problem]} (${data.message}) Your files are kept. Run a cell to try again.`,
+          )
       }
 
       publish({msg_type, content, metadata, buffers, parent}) {
@@ -248,7 +234,7 @@
         if (!this.begun || !path.startsWith(this.files.folder) || path.endsWith(".ipynb")) return
         const name = path.slice(this.files.folder.length)
         const data = await this.files.news(name).catch(() => undefined)
-        if (data !== undefined) this.worker?.postMessage({type: "file", name, data})
+        if (data !== undefined) this.host.post({type: "file", name, data})
       }
 
       /** Send a request to Python; resolve to its reply. */
@@ -258,7 +244,7 @@
         const id = this.number++
         const reply = new Promise((go, fail) => this.asked.set(id, {go, fail}))
         reply.catch(() => {})
-        this.worker.postMessage({type, id, content, buffers, parent: header})
+        this.host.post({type, id, content, buffers, parent: header})
         return wait ? reply : {}
       }
 
@@ -322,7 +308,7 @@
       }
 
       inputReply(content) {
-        this.worker?.postMessage({type: "input", value: content.value})
+        this.host.post({type: "input", value: content.value})
       }
 
       // JupyterLab opens a channel of each notebook that it restores, to ask for its widgets. A Python that
@@ -345,7 +331,7 @@
 
       dispose() {
         if (this.isDisposed) return
-        this.worker?.terminate()
+        this.host.end()
         super.dispose()
       }
     }
@@ -353,7 +339,7 @@
 
   async function plugin() {
     const {BaseKernel, IKernelClient, IKernelSpecs} = await shared("@jupyterlite/services")
-    const Kernel = kernelClass(BaseKernel)
+    const Kernel = kernelClass(BaseKernel, await import(new URL("host.js", BENCH).href))
     return {
       id: `${NAME}:plugin`,
       autoStart: true,
