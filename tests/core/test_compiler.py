@@ -12,26 +12,13 @@ from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, by_day, pixel
+from conftest import TEXTURE, by_day, from_rows, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import Code, CompileError, compile, ir
 from cypresskit.machine.launch import prepare
 from tools.fuzz.engines import agree
 from tools.run_code import execute
-
-#: What AMD's compiler made of the paper's loops: registers at most, bundles per iteration, share of
-#: bundles with 4 or 5 filled slots. The bundles come from the percentages, or are printed.
-PUBLISHED = {
-    "sgemm_tn": (25, 31, 83.9),
-    "sgemm_tn_37": (37, 31, 83.9),
-    "dgemm_tn": (25, 4 * 17, 94.1),
-    "dgemm_nn": (25, 4 * 17, 94.1),
-    "ddgemm_tn_fma": (18, 70, 90.9),
-    "ddgemm_tn_nofma": (29, 95, 90.9),
-    "sgemm_64x64": (39, 60, None),
-    "sgemm_64x64_lds": (33, 75, None),
-}
 
 
 def matrices(kernel, m, n, k, rng):
@@ -65,13 +52,12 @@ def same_bits(program, arguments, code=None) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_bundles_and_registers_match_the_published_figures(name):
+@from_rows
+def test_bundles_and_registers_match_the_published_figures(name, registers, bundles, filled):
     """Bundles within 6 %, at most 2 % more; slots within 4 points: the texts of the paper's kernels
     aren't printed. Registers may be fewer, since those kernels held more besides the loop.
     """
     card = compiled(name).stats(*ck.kernels[name].convention.per_iteration)
-    registers, bundles, filled = PUBLISHED[name]
     assert card.gprs <= registers
     assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
     assert 0.94 * bundles <= card.bundles_per_iteration <= 1.02 * bundles

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytest import approx
 from test_host_timeline import at_other_moments
 
 from cypresskit.devices import HD5970, XEON
@@ -81,35 +83,12 @@ def test_five_stages_in_step(fixed_rate):
         span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2))
         for span in timeline.spans
     }
-    assert spans["load1 A[0]"] == (0, 2.8)  # 16.8 MB at 6 GB/s by one thread
-    assert spans["load2 A[0]"] == (2.8, 5.59)
-    assert spans["load1 B[0.0]"] == (2.8, 5.59)
-    assert spans["load2 B[0.0]"] == (5.59, 8.39)
-    assert spans["mult1 AB[0.0.0.0]"] == (8.39, 13.76)  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
-    assert spans["mult1 AB[0.0.0.1]"] == (13.76, 19.13)
-    assert spans["store1 AB[0.0.0.0]"] == (
-        13.76,
-        15.16,
-    )  # 8.4 MB at 6 GB/s, while the next piece is computed
-    assert spans["store2 C[0.0.0]"] == (
-        20.52,
-        24.72,
-    )  # both pieces: 16.8 MB, C read too: 1.5 x 2.8 ms
+    for task, start, end in ROWS["five_stages_of_a_unit"]:
+        assert spans[task] == (start, end)
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
-    strip, piece, seconds = 2048 * 1024 * 8, 512 * 2048 * 8, timeline.seconds
-    assert timeline.busy == pytest.approx(
-        {
-            "host memory": (
-                (2 * 3 * strip + 4 * piece + 2 * 3 * 2 * piece) / 31.2e9 / seconds
-            ),  # load1, load2; stores
-            "PCIe to card": 2 * strip / 6e9 / seconds,
-            "PCIe to host": 4 * piece / 6e9 / seconds,
-            "CPU": 0.0,
-            "chip 0": 2 * 2048**2 * 1024 / 400e9 / seconds,
-            "DMA 0": (2 * strip + 4 * piece) / 6e9 / seconds,
-            "thread 0": (2 * strip + 1.5 * 4 * piece) / 6e9 / seconds,
-        }
-    )
+    sizes = {"strip": 2048 * 1024 * 8, "piece": 512 * 2048 * 8}
+    busy = {name: eval(by_hand, sizes) for name, by_hand in ROWS["busy_by_hand"]}
+    assert {name: timeline.seconds * share for name, share in timeline.busy.items()} == approx(busy)
     assert timeline.bound == "chip 0"
 
 
@@ -133,8 +112,8 @@ def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
         )
         return after / before - 1
 
-    assert change(2, 0) == pytest.approx(0, abs=0.01)
-    assert change(0.5, 1) == pytest.approx(0, abs=0.01)
+    assert change(2, 0) == approx(0, abs=0.01)
+    assert change(0.5, 1) == approx(0, abs=0.01)
     assert change(0.5, pipeline.static_cpu_share(Machine())) < change(0.5, 0) - 0.02 < -0.02
 
 
@@ -144,12 +123,12 @@ def test_the_share_that_measured_rates_ask_for():
         Span(Task("cpu", "cpu", "CPU", {}), 0, 1),
         Span(Task("mult", "mult", "chip 0", {}), 0, 8),
     ]
-    assert pipeline.balanced_cpu_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
+    assert pipeline.balanced_cpu_share(Timeline(tuple(spans), {}), 0.2) == approx(2 / 3)
 
 
 def test_the_adaptive_share_makes_both_end_together(fixed_rate):
     calls = pipeline.adapt_cpu_share(16384, 16384, 2048, Machine(), calls=5)
     share, timeline = calls[-1]
-    assert calls[0][0] == pytest.approx(128 / (128 + 928))
+    assert calls[0][0] == approx(128 / (128 + 928))
     assert timeline.gflops >= calls[0][1].gflops
-    assert pipeline.balanced_cpu_share(timeline, share) == pytest.approx(share, abs=0.003)
+    assert pipeline.balanced_cpu_share(timeline, share) == approx(share, abs=0.003)

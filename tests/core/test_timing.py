@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, by_day, pixel
+from conftest import ROWS, SIX, TEXTURE, by_day, pixel
 
 import cypresskit as ck
 from cypresskit import published
@@ -137,20 +137,7 @@ def test_one_wavefront_by_hand():
     assert report.gflops == 0 and report.wavefronts == 1
 
 
-BOARDS = [
-    ("sgemm_tn", {"l1_bytes": 0}, False),
-    ("sgemm_nn", {"l2_bytes": 0}, False),  # sgemm_tn hides all but 1 % of its extra misses
-    ("sgemm_tn", {"memory_gb_s": 15.0}, False),
-    ("sgemm_tn", {"simd_engines": 40}, True),
-    ("sgemm_tn", {"clock_ghz": 1.0}, True),
-    ("sgemm_tn_37", {"register_pool": 512}, True),
-    ("dgemm_nn", {"quads_per_clock": 2}, True),
-    ("dgemm_nn", {"texture_banks": 2}, False),
-    ("dgemm_tn", {"bundle_clocks": 8, "thread_processors": 8}, False),
-]
-
-
-@pytest.mark.parametrize("kernel, change, faster", by_day(BOARDS, 6))
+@pytest.mark.parametrize("kernel, change, faster", by_day(map(tuple, ROWS["timed_boards"]), 6))
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
     usual, other = (
         timed(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change))
@@ -164,19 +151,8 @@ def seconds(kernel, board):
     return timed(kernel, 512, k=256, device=board).clocks / board.clock_ghz
 
 
-SCALES = [
-    [{"l1_bytes": size} for size in (0, 4096, 8192, 65536)],
-    [{"l2_bytes": size} for size in (0, 128 << 10, 512 << 10, 2 << 20)],
-    [{"l1_bytes": 0, "l2_bytes": 0}, {}],
-    [{"memory_gb_s": gb_s} for gb_s in (20.0, 80.0, 160.0, 640.0)],
-    [{"clock_ghz": clock} for clock in (0.4, 0.75, 1.2)],
-    [{"simd_engines": engines} for engines in (1, 7, 20)],
-    [{"register_pool": pool} for pool in (120, 248, 512)],
-]
-
-
 @pytest.mark.parametrize(
-    ("kernel", "changes"), by_day(product(["sgemm_tn", "dgemm_nn"], SCALES), 6)
+    ("kernel", "changes"), by_day(product(["sgemm_tn", "dgemm_nn"], ROWS["growing_boards"]), 6)
 )
 def test_more_of_anything_is_never_slower(kernel, changes):
     times = [seconds(kernel, replace(HD5870, **change)) for change in changes]

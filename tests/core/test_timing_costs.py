@@ -6,7 +6,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from conftest import by_day, seeds
+from conftest import ROWS, by_day, seeds
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
@@ -181,23 +181,12 @@ CHANGES = {  # what a report has less of, and the limit of the other one that th
     "empty wavefront slots": lambda a, b: a.wavefronts < min(b.wavefronts, a.launch.round_size),
     "fetches, stores and their units": lambda a, b: fetches_of_a_flop(a) > 3 * fetches_of_a_flop(b),
 }
-SIBLINGS = [
-    ("sgemm_nn", "sgemm_tn", {"n": 1024}, "bank conflicts"),
-    (
-        "sgemm_64x64_lds_worst",
-        "sgemm_64x64_lds_padded",
-        {"n": 1024, "k": 256},
-        "bank conflicts",
-    ),
-    ("sgemm_naive", "sgemm_tn", {"n": 256}, "fetches, stores and their units"),
-    ("sgemm_tn", "sgemm_nn_reduce4", {"n": 256}, "empty wavefront slots"),
-    ("sgemm_nn", "sgemm_nn_reduce2", {"n": 256}, "empty wavefront slots"),
-    ("sgemv_n", "sgemv_n_reduce4", {"n": 1, "m": 2048, "k": 2048}, "empty wavefront slots"),
-]
 
 
 @pytest.mark.parametrize(
-    "worse, better, size, change", by_day(SIBLINGS, 4), ids=lambda value: str(value)[:24]
+    "worse, better, size, change",
+    by_day(map(tuple, ROWS["siblings"]), 4),
+    ids=lambda value: str(value)[:24],
 )
 def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, better, size, change):
     slow, fast = (ck.simulate(name, **size) for name in (worse, better))

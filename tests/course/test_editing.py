@@ -9,12 +9,11 @@ import tomllib
 import warnings
 from collections import Counter
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, by_day, seeds
+from conftest import ROOT, from_rows, seeds
 from faults import agree, edited
 from random_edits import edited as randomly_edited
 from random_edits import random_edits
@@ -33,7 +32,6 @@ from cypresskit.editing.versions import NO_COSTS, side_by_side
 from cypresskit.il import dataflow
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.generated import block_kernel
 from cypresskit.timing.launch_time import bound
 
 TEXT = ck.kernels["sgemm_tn"].text
@@ -82,60 +80,8 @@ def test_a_program_that_the_chip_cant_run_names_its_line():
 # -- verdict and clocks
 
 
-def verdict(text, like="sgemm_tn"):
-    seen = dynamic_answers.judged_kernel(text, "my.il", like)
-    return seen.kernel, dynamic_answers.verdict_answer(seen, seen.wrong)
-
-
-SCALES = {name: step for name, step in STEPS.items() if step.scales}
-ALPHA = re.compile(r"^\s*d?mul (\S+), \1, cb0\[[012]\]\.?x?y?\n", re.MULTILINE)
-OLD_C = re.compile(r"^\s*if_logicalnz cb0\[4\]\.x\n(.*\n)+?\s*endif\n", re.MULTILINE)
-
-
-LOST = [((ALPHA,), "alpha"), ((OLD_C,), "beta"), ((ALPHA, OLD_C), "alpha and beta")]
-
-
-@pytest.mark.parametrize(
-    ("name", "lost", "unread"), by_day(((name, *lost) for name, lost in product(SCALES, LOST)), 6)
-)
-def test_a_step_asks_for_the_lines_for_alpha_and_the_old_c(name, lost, unread):
-    """Elsewhere such a kernel is correct, and the verdict says what it doesn't read."""
-    step = SCALES[name]
-    kernel = reference_kernel(step.like)
-    text = re.sub(" +;.*", "", kernel.text)
-    for pattern in lost:
-        text, count = pattern.subn("", text)
-        assert count
-    seen = dynamic_answers.judged_kernel(text, "my.il", step.like)
-    assert seen and f"It doesn't read {unread}." in str(seen)
-    assert dynamic_answers.verdict_answer(seen, None)["message"].endswith(f"read {unread}.")
-    job = {"text": text, "name": step.file, "like": step.like, "n": 256, "step": step.name}
-    heard = []
-    AnswerHere(heard.append).ask(job | {"edit": 1, "parts": ["verdict", "clocks"]})
-    found = {said["part"]: said for said in heard if said["type"] == "answer"}
-    assert not found["verdict"]["right"] and "is incorrect" in found["verdict"]["message"]
-    assert "gflops" not in found["clocks"]
-
-
-@pytest.mark.parametrize("n", [512, 2048])
-def test_the_verdict_beside_a_speed_is_on_c_of_that_size(n):
-    job = {"name": "mine.il", "like": "sgemm_tn", "n": n, "edit": 1, "parts": ["verdict", "clocks"]}
-    few = "dcl_literal l9, 256.0, 0.0, 0.0, 0.0\ndcl_literal l0,"
-    text = TEXT.replace("dcl_literal l0,", few, 1)
-    for line, is_right in (("cb0[0].z", True), ("l9.x", False)):
-        heard = []
-        test = f"min r1.y, cb0[0].z, {line}\nge r1.x, r0.z, r1.y"
-        AnswerHere(heard.append).ask(job | {"text": text.replace("ge r1.x, r0.z, cb0[0].z", test)})
-        verdict, *clocks = (said for said in heard if said["type"] == "answer")
-        assert verdict["right"] == is_right
-        assert f"at {n} x {n}, k = {n}" in verdict["message"].lower()
-        assert clocks[0].get("gflops", 0) > 0 if is_right else "gflops" not in clocks[0]
-
-
-def test_a_right_kernel_is_right_and_timed_as_by_simulate():
-    mine, answer = verdict(TEXT)
-    assert answer["right"] and not answer["findings"]
-    clocks = dynamic_answers.clocks_answer(ck.verify(mine), 256)
+def test_a_correct_kernel_is_timed_as_by_simulate():
+    clocks = dynamic_answers.clocks_answer(ck.verify("sgemm_tn"), 256)
     plain = ck.simulate("sgemm_tn", 256)
     assert clocks["gflops"] == float(f"{plain.gflops:.4g}")
     assert clocks["bound"] == plain.bound
@@ -187,30 +133,25 @@ def test_the_sum_of_a_wrong_element_is_that_of_the_small_product(name):
     assert said in answers["verdict"]["message"], "of the product that is shown"
 
 
-@pytest.mark.parametrize("nth", range(8, 16))
-def test_a_sum_that_only_some_numbers_make_wrong_has_a_note(nth):
-    """Halves of a sum are exchanged, in some lines: the sum shown is traced, not one of others."""
-    text = ck.kernels["dgemm_tn"].text
-    line = re.findall(r"dmad r\d+.zw, .*", text)[nth]
-    replay = replayed(text.replace(line, f"{line[:-2]}wz", 1), "dgemm_tn")["replay"]
-    assert replay["notes"] and "It is" in replay["message"]
-
-
 SAID = ROOT / "tests/cases/workbench.toml"
 CASES = tomllib.loads(SAID.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "bound" not in CASES[name]])
-def test_of_a_text_the_verdict_and_the_sum_are_the_expected_ones(name, request):
-    case = CASES[name]
+def test_of_a_text_the_workbench_says_the_expected(name, request):
+    """Its verdict, the first finding, what an element's sum lacks, and whether it is timed."""
+    case = {"like": CASES[name]["of"], "job": {}} | CASES[name]
     text = edited(reference_kernel(case["of"]).text, case["edits"])
-    heard = replayed(text, case.get("like", case["of"]) or None, parts=["verdict", "replay"])
-    verdict, replay = heard["verdict"], heard.get("replay", {})
-    said = [verdict["message"], replay.get("message")]
-    for finding in verdict["findings"][:1]:
-        said += finding["message"], finding.get("advice")
-    for term in replay.get("terms", [])[:1]:
-        said += [term["text"]]
+    parts = ["verdict", "clocks", "replay"]
+    heard = {"clocks": {}, "replay": {}}
+    heard |= replayed(text, case["like"] or None, parts=parts, **case["job"])
+    said = [heard["verdict"]["message"]]
+    for row in heard["verdict"]["findings"][:1]:
+        said += row["message"], row.get("advice")
+    traced, clocks = heard["replay"], heard["clocks"]
+    said += traced.get("message"), traced.get("problem"), *traced.get("notes", [])[:1]
+    said += [term["text"] for term in traced.get("terms", [])[:1]]
+    said += clocks.get("problem"), "It is timed." * ("gflops" in clocks)
     agree(request, SAID, name, " / ".join(filter(None, said)))
 
 
@@ -222,47 +163,14 @@ def test_of_a_bound_what_helps_is_the_expected(name, request):
     agree(request, SAID, name, dynamic_answers.what_helps(case["bound"], kernel))
 
 
-RIGHT = {
-    "2 x 2": block_kernel(2, 2, 2, scaled=True),
-    "8 x 8": block_kernel(8, 8, 2, scaled=True),
-    "eight streams": ck.kernels["sgemm_tn_stream"],
-}
-
-
-@pytest.mark.parametrize("like", ["sgemm_naive", "sgemm_tn", "dgemm_tn", None])
-@pytest.mark.parametrize("name", RIGHT)
-def test_a_wrong_text_is_launched_as_it_states(name, like):
-    """One of its multiply-adds takes a wrong component."""
-    right = RIGHT[name]
-    lines = right.text.splitlines()
-    at = [n for n, line in enumerate(lines) if re.match(r" *mad r\d+.* r\d+\.y,", line)][-1]
-    lines[at] = re.sub(r"(r\d+)\.y,", r"\1.x,", lines[at], count=1)
-    seen = dynamic_answers.judged_kernel("\n".join(lines), "mine.il", like)
-    assert seen.kernel.convention == right.convention
-    assert seen.wrong is not None
-    assert not seen.error
-
-
-UNITS = ("ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows")
-IDLE = dict.fromkeys(UNITS, 0.1)
-BOUNDS = {
-    **{unit: bound(IDLE | {unit: 0.9}, 0.5, 2.0) for unit in UNITS},
-    "DRAM channel": bound(IDLE, 0.5, 2.0, np.array([[[0.1, 0.9]], [[0.1, 0.1]]])),
-    "DRAM channels": bound(IDLE, 0.5, 2.0, np.array([[[0, 0.9], [0.9, 0]], np.zeros((2, 2))])),
-    "DRAM rows of channel": bound(IDLE, 0.5, 2.0, np.array([[[0.1, 0.4]], [[0.1, 0.5]]])),
-    "latency": bound(IDLE, 1.0, 2.0),
-    "tail": bound(IDLE, 0.5, 2.0),
-    "too few wavefronts": bound(IDLE, 0.5, 0.5),
-}
-
-
-@pytest.mark.parametrize("name", BOUNDS)
-def test_each_bound_has_its_help(name):
+@from_rows
+def test_each_bound_has_its_help(begins, busy, occupied, rounds, channels):
     """In the report's own words, some with a channel's number."""
-    assert BOUNDS[name].startswith(name)
-    words = dynamic_answers.what_helps(BOUNDS[name], RIGHT["8 x 8"])
+    said = bound({"ALU": 0.1} | busy, occupied, rounds, channels and np.array(channels))
+    assert said.startswith(begins)
+    words = dynamic_answers.what_helps(said, reference_kernel("block_8x8"))
     assert " would " in words
-    assert ("rows of memory" in words) == ("rows" in name)
+    assert ("rows of memory" in words) == ("rows" in begins)
 
 
 def test_a_hint_that_counts_our_solution_counts_it():
@@ -298,16 +206,6 @@ def test_a_product_that_is_done_in_part_is_not_timed(name):
     with pytest.raises(ValueError, match="leaves out products"):
         dynamic_answers.report_at(mine, 1024)
     assert ck.simulate(mine.shape(256, 256, 256)).clocks  # as a launch of any program
-
-
-@pytest.mark.parametrize(
-    ("row", "added", "problem"), [(10**6, "", "no element"), (0, "mov g[0], r0\n", "global memory")]
-)
-def test_why_an_element_has_no_terms_is_said_in_a_line(row, added, problem):
-    text = ck.kernels["sgemm_naive"].text.replace("endmain", f"{added}endmain")
-    seen = ck.verify(ck.load_kernel(text, like="sgemm_naive"))
-    answer = dynamic_answers.replay_answer(seen, None, (row, 0), lambda _: [])
-    assert problem in answer["problem"] and len(answer["problem"].splitlines()) == 1
 
 
 # -- the order of answers
@@ -363,14 +261,6 @@ def test_a_text_is_answered_without_threads_and_child_processes(tmp_path, monkey
     assert said[-1]["type"] == "done" and not [m for m in said if m["type"] == "trouble"]
     parts = {message["part"] for message in said if message["type"] == "answer"}
     assert parts == {"text", *PARTS} - {"replay"}, "no element is incorrect"
-
-
-@pytest.mark.parametrize("change", ["", "add r0.z, r0.z, l0.y"])
-def test_an_incorrect_kernel_is_not_timed(change, monkeypatch):
-    """It may take minutes, and gigabytes: a loop that doesn't end, or ends much later."""
-    monkeypatch.setattr(dynamic_answers, "simulate", lambda *_, **__: pytest.fail("simulated"))
-    answer = replayed(NAIVE.replace("add r0.z, r0.z, l0.x", change), n=512)
-    assert not answer["verdict"]["right"] and "gflops" not in answer["clocks"]
 
 
 def test_random_edits_are_all_answered_and_none_raises():

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from conftest import seeds
+from conftest import from_rows, seeds
 from test_editing_conversation import judge
 
 import cypresskit as ck
@@ -38,91 +38,52 @@ def talk_after(tmp_path, tries: int, seconds: float, right: bool = False, step=S
     return talk, heard
 
 
-def press(talk, heard) -> None:
-    """Press until a line is shown whole."""
-    talk.hear({"type": "line"}, heard.append)
-    if heard and heard[-1].get("hint"):
-        talk.hear({"type": "line"}, heard.append)
-
-
-@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
-def test_a_hint_comes_before_each_line_and_has_none_of_its_sources(tmp_path, name):
+@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution[1:]])
+def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path, name):
+    """Not one that the reader has, nor one that wasn't asked for. The hint has none of its sources;
+    the last press says why there is no line.
+    """
     step = STEPS[name]
     talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
-    told = []
-    while not told or not told[-1]["end"]:
-        edits = len(talk.edits)
+    text = f"{step.starter}\n{step.solution[-1]}\n"
+    talk.put(text, "")
+    has = {*map(bare_line, text.splitlines())}
+    lacks = [line for line in dict.fromkeys(step.solution) if line not in has]
+    for number, line in enumerate(lacks):
+        op, *operands = re.split(",? ", line)
+        hints = [" ".join([op, *operands[:1]]) + ", ?" * len(operands[1:])] * bool(operands[1:])
+        for hint in [*hints, ""]:  # and the line itself
+            talk.hear({"type": "hello"}, heard.append)
+            told = json.dumps(heard)
+            assert [json.dumps(each) in told for each in lacks] == [
+                n < number for n, _ in enumerate(lacks)
+            ]
+            talk.hear({"type": "line"}, heard.append)
+            assert heard[-1]["hint"] == hint
+        assert heard[-1]["lines"] == lacks[: number + 1]
+        assert sum(edit.note == SHOWN for edit in talk.edits) == number + 1
+    ours = "\n".join(step.solution)
+    for has, why in (
+        (text, "These are all lines of our solution that your kernel lacks."),
+        (ours, "Your kernel has all lines of our solution: look at their order."),
+    ):
+        talk.put(has, "")
         talk.hear({"type": "line"}, heard.append)
-        told.append(heard[-1])
-        assert len(talk.edits) - edits == (not told[-1]["hint"] and not told[-1]["end"])
-    hints = [message["hint"] for message in told]
-    (*lines, _), shown = told[-1]["lines"] + [""], iter(hints)
-    for line in lines:
-        name, *operands = re.split(",? ", line)
-        if operands[1:]:
-            assert next(shown) == f"{name} {operands[0]}" + ", ?" * len(operands[1:])
-        assert next(shown) == ""  # the line itself
+        assert heard[-1]["end"] == why
 
 
-@pytest.mark.parametrize(
-    ("tries", "seconds", "right", "shown"),
-    [
-        (STUCK_TRIES, STUCK_SECONDS + 60, False, True),
-        (STUCK_TRIES - 1, STUCK_SECONDS + 60, False, False),
-        (STUCK_TRIES, STUCK_SECONDS - 60, False, False),
-        (STUCK_TRIES, STUCK_SECONDS + 60, True, False),
-    ],
-)
+@from_rows
 def test_a_line_is_shown_after_time_and_tries_alone(tmp_path, tries, seconds, right, shown):
-    talk, heard = talk_after(tmp_path, tries, seconds, right)
-    press(talk, heard)
+    seconds += STUCK_SECONDS
+    talk, heard = talk_after(tmp_path, STUCK_TRIES + tries, seconds, right)
+    for _ in range(2):  # a hint comes first
+        talk.hear({"type": "line"}, heard.append)
     said = [message["lines"] for message in heard if message["type"] == "line"]
     assert said == ([[], ["mad r11.xy__, r2.y, r3, r11"]] if shown else [])
     waits = seconds < STUCK_SECONDS
     assert (57 < (stuck_in(talk.edits, STEP) or 0) <= 61) == waits
     assert (talk.edits[-1].note == SHOWN) == shown
     assert (SHOWN in str(talk.edits[-1])) == shown
-
-
-@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution[1:]])
-def test_each_press_shows_a_further_line_until_there_is_none(tmp_path, name):
-    """A line that the reader has isn't shown; the last press says why there is none."""
-    step = STEPS[name]
-    talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
-    last = step.solution[-1]
-    talk.put(f"{step.starter}\n{last}\n", "")
-    for _ in step.solution:
-        press(talk, heard)
-    *_, before, end = [message for message in heard if message["type"] == "line"]
-    has = {*map(bare_line, step.starter.splitlines()), last}
-    lacks = [line for line in dict.fromkeys(step.solution) if line not in has]
-    assert before["lines"] == end["lines"] == lacks
-    assert end["end"] == "These are all lines of our solution that your kernel lacks."
-    talk.put("\n".join(step.solution), "")
-    talk.hear({"type": "line"}, heard.append)
-    assert heard[-1]["end"] == "Your kernel has all lines of our solution: look at their order."
-
-
-@pytest.mark.parametrize("note", ["", "step own from its beginning"])
-def test_each_shown_line_counts_wherever_the_text_comes_from(tmp_path, note):
-    step = STEPS["own"]
-    talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
-    talk.edits.add(Edit(0, talk.text, right=False, note=note))
-    for _ in range(3):
-        press(talk, heard)
-    assert sum(edit.note == SHOWN for edit in talk.edits) == len(heard[-1]["lines"]) == 3
-
-
-@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
-def test_a_page_has_no_line_of_the_solution_but_those_it_asked_for(tmp_path, name):
-    step = STEPS[name]
-    talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
-    lacks = {*step.solution} - {*map(bare_line, step.starter.splitlines())}
-    for asked in range(len(lacks)):
-        talk.hear({"type": "hello"}, heard.append)
-        told = json.dumps(heard)
-        assert sum(json.dumps(line) in told for line in lacks) == asked
-        press(talk, heard)
 
 
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
