@@ -17,11 +17,13 @@ from conftest import by_day, find_function
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cypresskit.lesson_table import Table
 from cypresskit.teach import formula
 from cypresskit.teach.answer_source import AnswerSource, find_parameters
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l01_register_block import checks as block
 from cypresskit.teach.l03_bundles import checks as bundles
+from cypresskit.teach.l03_bundles.order_table import order_table
 from cypresskit.teach.l05_texture_cache import checks as textures
 from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sums import two_sums
@@ -96,6 +98,20 @@ def test_planted_answers_get_their_verdicts(check, step):
         (answer, False, *words) for answer, words in wrong
     ]
     assert not "".join(said_otherwise(check, *answer) for answer in planted[::step])
+
+
+def test_the_table_of_an_order_says_what_the_check_says_of_it():
+    """Its cell stands above the check, so a slip is met there first."""
+    met = 0
+    for answer, words in CHECKS[bundles.check_order_for_llvm][1]:
+        try:
+            table = order_table(answer)
+        except Exception:  # the answer's own, in its own line
+            continue
+        if not isinstance(table, Table):
+            assert str(table) == str(bundles.check_order_for_llvm(answer)), words
+            met += 1
+    assert met >= 5
 
 
 #: An answer that ignores what it is given in one place, but for the first call.

@@ -10,7 +10,7 @@ from cypresskit.compiler import Bundle, Code, Control, compile
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import load_kernel
 from cypresskit.lesson_table import Table
-from cypresskit.teach.check import call_answer, require
+from cypresskit.teach.check import CheckStopped, Verdict, call_answer, require
 from cypresskit.timing import simulate
 
 KERNEL, N = KERNELS["sgemm_tn"], 2048
@@ -79,9 +79,16 @@ def reordered(order: Sequence[str]) -> Kernel:
     return load_kernel("\n".join(text), name="reordered")
 
 
-def order_table(order: Callable[[list[str]], list[str]]) -> Table:
-    """Return what two compilers make of the products in the order of ``order(products())``."""
-    program = reordered(order(products())).program
+def order_table(order: Callable[[list[str]], list[str]]) -> Table | Verdict:
+    """Return what two compilers make of the products in the order of ``order(products())``.
+
+    If it returns something else, return what the check says of that.
+    """
+    returned = order(products())
+    try:
+        program = reordered(ordered_lines(lambda _: returned, products())).program
+    except CheckStopped as stopped:
+        return stopped.verdict
     codes = {"ours": compile(program), "LLVM's": compile(program, by="llvm")}
     return Table(HEADS, [describe(name, code) for name, code in codes.items()])
 
