@@ -52,8 +52,7 @@ def by_llvm() -> dict[str, float]:
 
 def shuffled(mads: list[str]) -> list[str]:
     """The order in the solution of lesson 03."""
-    random.Random(14).shuffle(mads)
-    return mads
+    return random.Random(4).sample(mads, len(mads))
 
 
 def own(kernel: str, overhead=7.0, pause=40.0, memory=320.0, wavefronts=0, scatter=0.0) -> float:
