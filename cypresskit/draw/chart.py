@@ -53,6 +53,11 @@ class Scale:
     log: bool = False
     ticks: Sequence[float] = ()  #: round numbers by default
 
+    @property
+    def unit(self) -> str:
+        """What stands at the axis's end."""
+        return self.title + ", logarithmic" * self.log
+
     def numbers(self) -> list[float]:
         """Return the ticks between the ends of the axis."""
         ticks = self.ticks or choose_ticks(self.low, self.high, 5.01)
@@ -264,8 +269,8 @@ class Axes(Canvas):
             x, text = float(self.x(tick)), number_text(tick)
             if self._is_free(_box(x, self.foot + 16, f" {text} ", "middle"), EDGE):
                 self.write(x, self.foot + 13, text, "soft", "middle", data_axis="x")
-        self.write(0, 8, self.up.title, "soft")
-        self.write(self.right, self.foot + 30, self.across.title, "soft", "end")
+        self.write(0, 8, self.up.unit, "soft")
+        self.write(self.right, self.foot + 30, self.across.unit, "soft", "end")
 
     def x(self, value: ArrayLike) -> Any:
         """Return the pixels of values of x."""

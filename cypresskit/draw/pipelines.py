@@ -137,8 +137,13 @@ def _charts(
 
 
 def _legend(sheet: Sheet, charts: "Sequence[_Chart]", any_full: bool) -> str:
-    shown = 4 + any(chart.slower for chart in charts)
-    matters = [(words, tint, "box") for words, tint in zip(MATTERS[:shown], TINTS)]
+    shown = {
+        _matter_of(span, chart.slower > 0)
+        for chart in charts
+        for span in chart.run.spans
+        if chart.y(span) is not None and (span.task.matrix or span.task.stage in PRODUCTS)
+    }
+    matters = [(MATTERS[n], TINTS[n], "box") for n in sorted(shown)]
     full = [("full: its tasks slow each other down", "wait", "box")] * any_full
     line = [("capacity", "soft", "solid")] * any(
         map(charts[0].together.__contains__, charts[0].rows)
@@ -287,19 +292,18 @@ class _Chart:
         )
 
     def say(self, time: float) -> str:
-        """Return what runs at a time; in the last frame, what the critical path consists of."""
+        """Return what runs at a time in the visible rows; in the last frame, what the critical path
+        consists of.
+        """
         if time >= self.run.seconds - 1e-12:
             path = f". Its critical path: {self._path_parts()}" if time == self.end else ""
             return f"**{self.name}**: done{path}"
-        running = sorted(
-            (s for s in self.run.spans if s.start <= time + 1e-12 < s.end),
-            key=lambda s: self.row(s.task),
-        )
-        product = next((s for s in running if s.task.stage in PRODUCTS), None)
-        clauses = [
-            f"{self.row(s.task)}: {_full_name(s.task)}{self._slow(s) if s is product else ''}"
-            for s in running
-        ]
+        doing: dict[str, list[str]] = {}  # by what is done: the rows that do it
+        for span in sorted(self.run.spans, key=lambda span: self.row(span.task)):
+            if span.start <= time + 1e-12 < span.end and self.y(span) is not None:
+                what = _full_name(span.task) + self._slow(span)
+                doing.setdefault(what, []).append(self.row(span.task))
+        clauses = [f"{' and '.join(rows)}: {what}" for what, rows in doing.items()]
         more = f" and {len(clauses) - 4} more" if len(clauses) > 4 else ""
         return f"**{self.name}**: {'; '.join(clauses[:4]) or 'idle'}{more}"
 

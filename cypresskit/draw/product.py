@@ -16,7 +16,7 @@ from cypresskit.draw.chart import Canvas, Chart, element, text_element
 from cypresskit.kernels.comparison import rounding_bounds
 from cypresskit.kernels.own import Source, resolve
 
-BLOCK = 240  # pixels: the side of the block
+SIDE = 28  # pixels: a place's side, which a phone may make smaller
 
 
 def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
@@ -63,8 +63,9 @@ def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
         detail = "Crossed out: wrong by more than rounding can explain."
 
     def paint(width: float) -> Canvas:
-        canvas = Canvas(width, 320)
-        _draw_block(canvas, means, wrong)
+        side = min(SIDE, width / means.shape[1])
+        canvas = Canvas(width, 44 + side * len(means))
+        _draw_block(canvas, means, wrong, side)
         return canvas
 
     sound = means[wrong == 0]
@@ -83,10 +84,9 @@ def _folded(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
     return means
 
 
-def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray) -> None:
+def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray, side: float) -> None:
     """Draw the places of the block, with the mean error of each; wrong ones are crossed out."""
     canvas.write(0, 8, "All blocks, one on the other: the mean error, counted", class_="bold")
-    side = BLOCK / max(means.shape)
     parts = []
     for (row, column), mean in np.ndenumerate(means):
         x, y, share = side * column, 24 + side * row, wrong[row, column]
@@ -96,7 +96,7 @@ def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray) -> None:
             cross = f"M{x + 5:.1f} {y + 5:.1f}l{side - 12:.1f} {side - 12:.1f}"
             cross += f"m0 {12 - side:.1f}l{12 - side:.1f} {side - 12:.1f}"
             shape += element("path", "wait", d=cross, stroke_width=2)
-        elif side > 26:
+        else:
             middle = x + side / 2 - 1, y + side / 2 - 1
             shape += text_element(*middle, f"{mean:.1f}", "ink", "middle", class_="on")
         words = f"row {row}, column {column} of each block, counted: "

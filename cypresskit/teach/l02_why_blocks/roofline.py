@@ -76,5 +76,4 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
     ]
     drawn = f"{name}, {how}, {CHIP_ALONE.name}" if dots else f"Three kernels, {how}"
     about = f"{drawn}, HD 5870, single precision. Roofs: published rates."
-    about += " Both axes are logarithmic."
     return Chart(finding, paint, about=about, lines=[*roofs, *told.values()])

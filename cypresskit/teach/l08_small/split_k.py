@@ -17,7 +17,7 @@ from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.tables import quantity
 
 TOP, LEFT = 30, 40  # pixels
-VALUE = 9  # pixels of a value of k
+VALUE, VALUE_BY_VECTOR = 9, 18  # pixels of a value of k
 ROW, ROW_BY_VECTOR = 9, 5  # pixels of a row of A
 COLUMN = 11  # pixels of a column of B
 ITEM, APART = 14, 18  # pixels of a work-item, and from one to the next
@@ -36,13 +36,14 @@ class _Places:
 
     def __init__(self, spec: Kernel) -> None:
         depth, self.parts = spec.k_step, spec.convention.parts
-        c_left, b_left, b_high = LEFT + depth * VALUE + GAP, LEFT, VALUE
-        row, block, texel = ROW_BY_VECTOR, self.parts * APART + 6, 4 * VALUE
+        value = VALUE_BY_VECTOR if spec.is_vector else VALUE
+        c_left, b_left, b_high = LEFT + depth * value + GAP, LEFT, VALUE
+        row, block, texel = ROW_BY_VECTOR, self.parts * APART + 6, 4 * value
         if not spec.is_vector:
             b_left, b_high = c_left, depth * VALUE
             row, block, texel = ROW, spec.block[1] * COLUMN, 4 * COLUMN
         c_top = TOP + b_high + GAP
-        self.a = Grid(LEFT, c_top, 4 * VALUE, row)
+        self.a = Grid(LEFT, c_top, 4 * value, row)
         self.b = Grid(b_left, TOP, texel, VALUE)
         self.c = Grid(c_left, c_top, block, spec.block[0] * row)
 

@@ -5,10 +5,11 @@ percent of the published ones.
 from collections.abc import Mapping
 from itertools import pairwise
 
-from cypresskit.draw.chart import COLORS, EDGE, GAP, Canvas, Chart, Scale, number_text
+from cypresskit.draw.chart import COLORS, EDGE, GAP, WIDE, Canvas, Chart, Scale, number_text
 from cypresskit.teach.l14_build_the_clock.checks import printed
 
 ROW = 64  # pixels from row to row
+NAMES = 80  # pixels for the kernels' names, which on a phone are above their rows
 SCALE = Scale("% of the published speed", 95, 145, ticks=(100, 110, 120, 130, 140))
 LABELED = 1  # percent that a mechanism costs at least, if its name is written
 
@@ -37,11 +38,11 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
     ]
 
     def paint(width: float) -> Canvas:
-        foot = ROW * len(shares)
+        foot, names = ROW * len(shares), 0 if width < WIDE else NAMES
         canvas = Canvas(width, foot + 3 * GAP)
 
         def x(share: float) -> float:
-            return float(EDGE + (width - 3 * EDGE) * SCALE.share(share))
+            return float(names + EDGE + (width - names - 3 * EDGE) * SCALE.share(share))
 
         for tick in SCALE.numbers():
             canvas.add("path", "line", d=f"M{x(tick):.1f} 0V{foot}", opacity=0.5)
@@ -50,7 +51,7 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
 
         for row, (kernel, (first, *_, last)) in enumerate(shares.items()):
             y = ROW * row + 40
-            canvas.write(0, y - 30, kernel)
+            canvas.write(0, y if names else y - 30, kernel)
             for color, mechanism, ends in zip(COLORS, added, pairwise(shares[kernel])):
                 line = f"M{x(ends[0]):.1f} {y}L{x(ends[1]):.1f} {y}"
                 name = f"{kernel} {mechanism}"
