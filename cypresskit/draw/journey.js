@@ -20,15 +20,16 @@ export function beginJourney(box, {levels, start}, place, ends) {
   place.addEventListener("pointerdown", (event) => {
     if (!nav.contains(event.target)) spot = event
   })
-  /** Let a level grow out of the box that was clicked, or shrink back to it. */
-  const zoom = (section, scale) => {
+  /** Let a level open around the place that was clicked. It has its full size from the start: a
+   * picture that is shown for the first time measures it. */
+  const open = (section) => {
     if (!spot || CALM.matches) return
     const {left, top} = section.getBoundingClientRect()
-    section.style.transformOrigin = `${spot.clientX - left}px ${spot.clientY - top}px`
-    section.animate({transform: [`scale(${scale})`, "none"], opacity: [0.2, 1]}, 400)
+    const center = `${spot.clientX - left}px ${spot.clientY - top}px`
+    const clipPath = [`circle(5% at ${center})`, `circle(150% at ${center})`]
+    section.animate({clipPath, opacity: [0.2, 1]}, 400)
   }
   const to = (next, link) => {
-    const scale = next > level ? 0.1 : 3
     level = next
     sections.forEach((section, n) => {
       section.hidden = n !== level
@@ -36,7 +37,7 @@ export function beginJourney(box, {levels, start}, place, ends) {
     links.forEach((link, n) => {
       link.setAttribute("aria-current", String(n === level))
     })
-    zoom(sections[level], scale)
+    open(sections[level])
     status.textContent = levels[level].hint
     const picture = sections[level].querySelector(".cypresskit-player")
     if (link) {
