@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,8 +27,8 @@ HIDDEN = ".jupyterlab"  # JupyterLab's layout, in that folder
     "open the workbook in JupyterLab",
     "`cypresskit lab FOLDER` copies the lessons to FOLDER and opens the first. Files that exist"
     f" there are kept, with your work in them. The default FOLDER is ./{FOLDER}, or in a source"
-    " checkout the checkout's; if the current folder has lessons, it is that one. Options after"
-    " FOLDER are passed on to JupyterLab. In the background the lessons are run once, at the lowest"
+    " checkout the checkout's; if the current folder has lessons, it is that one. Options are"
+    " passed on to JupyterLab. In the background the lessons are run once, at the lowest"
     " priority, so that their cells answer at once. On a battery, or on a single processor, they"
     " aren't, nor with --no-ahead: that is for shared servers.",
     {},
@@ -47,7 +48,7 @@ def lab(args: argparse.Namespace) -> None:
         ) from None
     from cypresskit.cli import ahead
 
-    folder, passed_on = _folder_and_options(args.options)
+    folder, passed_on = _folder_and_options(args.options, {*LabApp.flags, AHEAD.lstrip("-")})
     runs_ahead = AHEAD not in passed_on
     passed_on = [option for option in passed_on if option != AHEAD]
     lessons = find_lessons(folder)
@@ -77,13 +78,17 @@ def lab(args: argparse.Namespace) -> None:
         print(where, flush=True)  # again, after the server's output
 
 
-def _folder_and_options(words: list[str]) -> tuple[Path | None, list[str]]:
-    """Return the folder, if the first word is no option, or None; and the options, before and after
-    a ``--``.
+def _folder_and_options(words: list[str], flags: Collection[str]) -> tuple[Path | None, list[str]]:
+    """Return the folder, or None, and the options, before and after a ``--``.
+
+    The folder is the first word that is neither an option nor the value of one. ``flags`` are the
+    options without a value.
     """
     words = [word for word in words if word != "--"]
-    if words and not words[0].startswith("-"):
-        return Path(os.path.expanduser(words[0])).absolute(), words[1:]
+    for n, (last, word) in enumerate(zip(["", *words], words)):
+        takes_value = last.startswith("-") and "=" not in last and last.lstrip("-") not in flags
+        if not word.startswith("-") and not takes_value:
+            return Path(os.path.expanduser(word)).absolute(), [*words[:n], *words[n + 1 :]]
     return None, words
 
 

@@ -169,9 +169,10 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
     assert (own / "00_start_here.ipynb").read_text() == "my work"
     started.clear()
     monkeypatch.chdir(here)
-    assert cli.main(["lab", "deep/mine", "--port", "9000"]) == 0
-    assert f"--ServerApp.root_dir={here}/deep/mine" in started[0]
-    assert started[0][-2:] == ["--port", "9000"]
+    for words in ("deep/mine --no-browser --port 9000", "--no-browser --port 9000 deep/mine"):
+        assert cli.main(["lab", *words.split()]) == 0
+        assert f"--ServerApp.root_dir={here}/deep/mine" in started[-1]
+        assert started[-1][-3:] == ["--no-browser", "--port", "9000"]
     assert capsys.readouterr().out.rstrip().endswith(f"{here}/deep/mine")
     monkeypatch.chdir(own)
     assert cmd_lab.find_lessons()[0].parent == own, "a folder that has lessons is opened itself"
