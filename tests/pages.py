@@ -149,11 +149,12 @@ def axe_finds(page, *rules: str) -> list:
     return serious
 
 
-#: The screens on which everybody can read a page, and in which look.
-SCREENS = (1366, 768, "light"), (1366, 768, "dark"), (390, 844, "light"), (320, 640, "dark")
+#: The screens on which everybody can read a picture, and in which look; and a page.
+FOR_PICTURES = (1366, 768, "light"), (1366, 768, "dark"), (390, 844, "light")
+SCREENS = *FOR_PICTURES, (320, 640, "dark")
 
 
-def unreadable(page, show=lambda: None) -> list:
+def unreadable(page, show=lambda: None, screens=SCREENS) -> list:
     """What keeps somebody from reading a page that ``show`` shows on each of the screens: it
     scrolls sideways, a script fails, or what a checker of accessibility finds.
     """
@@ -163,7 +164,7 @@ def unreadable(page, show=lambda: None) -> list:
         found.append(str(error))
 
     page.on("pageerror", note)
-    for width, height, look in SCREENS:
+    for width, height, look in screens:
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=look)
         show()

@@ -80,14 +80,22 @@ def opened(site, browser):
 
 
 @pytest.fixture(scope="module")
-def bare(browser):
-    """Windows without a service worker, which would bring a worker's own script. All tests share
-    the memory of a Python that has begun, which they keep.
+def keeping(browser):
+    """A browser without service workers, which would bring a worker's own script. All tests share
+    the memory of a Python that has begun, which it keeps.
     """
     context = browser.new_context(service_workers="block")
     context.set_default_timeout(120_000)  # as in every page
     yield context
     context.close()
+
+
+@pytest.fixture
+def bare(keeping):
+    """Its windows, which are closed after the test."""
+    yield keeping
+    for page in keeping.pages:
+        page.close()
 
 
 def forget(site: str, page) -> None:
@@ -121,9 +129,7 @@ def tab(site, bare):
         new.route("**/python.js", prefixed)  # which a worker runs first
         return new
 
-    yield open_tab
-    for one in bare.pages:
-        one.close()
+    return open_tab
 
 
 def run_python(page, program: str) -> None:
@@ -237,6 +243,32 @@ for kernel in map(ck.kernels.get, {names}):
     if results[0] != results[1]:
         found.append(kernel.name)
 _host.call(b"report " + repr(found).encode())
+"""
+
+
+def test_the_sites_engine_counts_the_clocks_that_numba_counts(opened):
+    here: dict[str, Any] = {}
+    exec(CLOCKS.format(names=SIX), here)
+    run_python(opened, CLOCKS.format(names=SIX) + FOUND)
+    opened.wait_for_function("reports.length")
+    assert json.loads(opened.evaluate("reports.pop()")) == here["found"]
+
+
+#: Simulates kernels, in whole blocks and in others, also by a reader's own rules of banks.
+CLOCKS = """
+from dataclasses import replace
+import cypresskit as ck
+
+own = replace(ck.HD5870, texture_bank=lambda x, y: (x + y) % 4, lds_bank=lambda w: w * w % 31)
+found = [
+    ck.simulate(name, n, device=board).clocks
+    for name in {names} for n in (64, 200) for board in (ck.HD5870, own)
+]
+"""
+FOUND = """
+import json
+import _host
+_host.call(b"report " + json.dumps(found).encode())
 """
 
 
@@ -551,36 +583,39 @@ def test_a_step_can_be_read_before_python_is_there(name, bench, page):
     assert f"solution {step.targets.reference:.0f}" in words
 
 
-class Plain(SilentHandler):
-    """Sends scripts as plain text, as on some computers with Windows."""
+def headed(**headers):
+    """Answer with a file of the site, with other headers."""
 
-    extensions_map = {**SilentHandler.extensions_map, ".js": "text/plain"}  # noqa: RUF012
+    def answer(route) -> None:
+        reply = route.fetch()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        route.fulfill(response=reply, headers=reply.headers | named)
 
-
-class Strict(SilentHandler):
-    """Forbids WebAssembly."""
-
-    def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", "script-src 'self' 'unsafe-inline'")
-        super().end_headers()
+    return answer
 
 
-class Gone(SilentHandler):
-    """Is gone when the library is requested."""
+#: What servers and networks do to a file of the page, and the problem that it is: scripts are plain
+#: text on some computers with Windows; WebAssembly is forbidden; a file doesn't arrive.
+ANSWERS = [
+    ("page.js", headed(content_type="text/plain"), "script"),
+    ("worker.js", headed(content_security_policy="script-src 'self'"), "policy"),
+    ("library.zip.gz", lambda route: route.abort(), "network"),
+    ("library.zip.gz", lambda route: route.fulfill(status=503), "network"),
+]
 
-    def do_GET(self) -> None:
-        if not self.path.endswith("library.zip.gz"):
-            super().do_GET()
+
+@pytest.mark.parametrize(("file", "answer", "problem"), ANSWERS)
+def test_what_goes_wrong_on_the_way_is_named(file, answer, problem, site, bare):
+    page = bare.new_page()
+    page.route(f"**/{file}", answer)
+    assert_named(page, f"{site}/bench/", problem)
 
 
-class Failing(SilentHandler):
-    """Refuses the library."""
-
-    def do_GET(self) -> None:
-        if self.path.endswith("library.zip.gz"):
-            self.send_error(503)
-        else:
-            super().do_GET()
+def assert_named(page, address: str, problem: str) -> None:
+    page.goto(address)
+    page.wait_for_selector("#status[data-kind=failed]")
+    assert page.locator("#status").inner_text().startswith(bench_page.PROBLEMS[problem])
+    assert page.locator("#status button").is_visible() == (problem == "network")
 
 
 class Cut(SilentHandler):
@@ -593,45 +628,30 @@ class Cut(SilentHandler):
             super().copyfile(source, outputfile)
 
 
-SERVERS = [(Plain, "script"), (Strict, "policy")]
-SERVERS += [(Gone, "network"), (Failing, "network"), (Cut, "network")]
-
-
-@pytest.mark.parametrize(("server", "problem"), SERVERS)
-def test_a_server_that_a_browser_refuses_is_named(server, problem, folder, page):
-    with served(folder, server) as address:
-        page.goto(f"{address}/bench/")
-        page.wait_for_selector("#status[data-kind=failed]")
-        assert page.locator("#status").inner_text().startswith(bench_page.PROBLEMS[problem])
-        assert page.locator("#status button").is_visible() == (problem == "network")
+def test_a_server_that_is_gone_in_the_middle_of_a_file_is_named(folder, bare):
+    with served(folder, Cut) as address:
+        assert_named(bare.new_page(), f"{address}/bench/", "network")
 
 
 @pytest.mark.parametrize("query", ["", "?embed"])
-def test_whatever_the_page_says_is_painted(query, folder, bare):
-    """Alone, and in the first page's frame; and what to press, if a file didn't arrive."""
+def test_whatever_the_page_says_is_painted(query, site, bare):
+    """Alone, and in the first page's frame; and what to press, if a file didn't arrive. It then
+    comes, and who reads the text goes on there.
+    """
     page = bare.new_page()  # a service worker might bring the file
     page.route("**/library.zip.gz", lambda route: route.abort())
-    with served(folder) as address:
-        page.goto(f"{address}/bench/{query}")
-        page.locator("#status button").wait_for()
-        assert painted(page.locator("#status")) and painted(page.locator("#status button"))
-        for why in bench_page.PROBLEMS:
-            page.evaluate("why => showStatus(begin.problems[why], 'failed')", why)
-            assert painted(page.locator("#status")), why
-    page.close()
-
-
-def test_what_didnt_arrive_comes_when_asked_again(folder, page):
-    with served(folder) as address:
-        page.route("**/library.zip.gz", lambda route: route.abort())
-        page.goto(f"{address}/bench/")
-        again = page.locator("#status button")
-        again.wait_for()
-        page.unroute("**/library.zip.gz")
-        again.click()
-        page.locator("#kernel pre").focus()
-        page.locator("#bench textarea:focus").wait_for()  # who reads the text goes on there
-        assert page.locator("#status[data-kind=failed]").count() == 0
+    page.goto(f"{site}/bench/{query}")
+    again = page.locator("#status button")
+    again.wait_for()
+    assert painted(page.locator("#status")) and painted(again)
+    page.unroute("**/library.zip.gz")
+    again.click()
+    page.locator("#kernel pre").focus()
+    page.locator("#bench textarea:focus").wait_for()
+    assert page.locator("#status[data-kind=failed]").count() == 0
+    for why in bench_page.PROBLEMS:
+        page.evaluate("why => showStatus(begin.problems[why], 'failed')", why)
+        assert painted(page.locator("#status")), why
 
 
 def test_an_insecure_address_is_named(bench, page):
