@@ -84,10 +84,15 @@ class Operation:
         return OPS[self.name]
 
     @property
+    def is_multiplication(self) -> bool:
+        """Whether it multiplies two numbers."""
+        return "MUL" in self.name or "FMA" in self.name
+
+    @property
     def is_product(self) -> bool:
         """Whether it multiplies what was computed or fetched, not a constant as alpha."""
         is_constant = any(read.kind in ("constant", "literal", "inline") for read in self.reads[:2])
-        return ("MUL" in self.name or "FMA" in self.name) and not is_constant
+        return self.is_multiplication and not is_constant
 
 
 @dataclass(frozen=True)
@@ -121,10 +126,20 @@ class Bundle:
         return len(self.operations) + (len(self.literals) + 1) // 2
 
     @property
+    def multiplications(self) -> int:
+        """Multiplications of two floats or doubles, also by constants."""
+        return _multiplied([o for o in self.operations if o.is_multiplication])
+
+    @property
     def products(self) -> int:
-        """Products of two floats or doubles; one of doubles takes four slots."""
-        kinds = [o.row.kind for o in self.operations if o.is_product]
-        return kinds.count("float") + min(kinds.count("double"), 1)
+        """Products of two floats or doubles that were computed or fetched."""
+        return _multiplied([o for o in self.operations if o.is_product])
+
+
+def _multiplied(operations: list[Operation]) -> int:
+    """Return how many numbers the operations of a bundle make; one of doubles takes four slots."""
+    kinds = [operation.row.kind for operation in operations]
+    return kinds.count("float") + min(kinds.count("double"), 1)
 
 
 @dataclass(frozen=True)

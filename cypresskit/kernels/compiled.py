@@ -87,4 +87,4 @@ def _most_flops(kernel: Kernel, controls: Iterable[Control]) -> int:
     bundles = [bundle for control in controls for bundle in control.bundles]
     if kernel.precision == "double-double":
         return int(2 * len(bundles) / DOUBLE_DOUBLE)
-    return 2 * sum(bundle.products for bundle in bundles)
+    return 2 * sum(bundle.multiplications for bundle in bundles)

@@ -76,6 +76,6 @@ def products_made(launch: TimedLaunch, spread: Spread) -> float:
     for clause, iterations, wavefronts in clause_executions(spread.paths):
         key = clause.control, clause.first, clause.bundles
         if key not in made:
-            made[key] = sum(bundle.products for bundle in _bundles(launch.code, clause))
+            made[key] = sum(bundle.multiplications for bundle in _bundles(launch.code, clause))
         total += made[key] * iterations * wavefronts
     return total * spread.times * WAVEFRONT

@@ -259,6 +259,15 @@ def test_a_kernel_that_leaves_out_products_is_not_timed(name):
         assert 100 * most / k <= share < min(100 * most / k + 1.5, 100)
 
 
+def test_a_kernel_without_its_fetches_is_timed():
+    """Lesson 04 deletes them. Multiplications by constants are as many."""
+    text = ck.kernels["sgemm_naive"].text
+    fetches = re.findall(r"(?m)^.*sample_resource\([01]\).*$", text)
+    for one in fetches:
+        text = text.replace(one, "", 1)
+    assert len(fetches) == 2 and simulate(text, 64).gflops
+
+
 def test_a_kernel_of_floats_that_sums_in_double_is_timed():
     """Its products are of doubles."""
     text = ck.kernels["sgemm_naive"].text
