@@ -85,8 +85,9 @@ def _folder_and_options(words: list[str], flags: Collection[str]) -> tuple[Path 
     options without a value.
     """
     words = [word for word in words if word != "--"]
-    for n, (last, word) in enumerate(zip(["", *words], words)):
-        takes_value = last.startswith("-") and "=" not in last and last.lstrip("-") not in flags
+    for n, (previous, word) in enumerate(zip(["", *words], words)):
+        name = previous.lstrip("-")
+        takes_value = name != previous and "=" not in name and name not in flags
         if not word.startswith("-") and not takes_value:
             return Path(os.path.expanduser(word)).absolute(), [*words[:n], *words[n + 1 :]]
     return None, words

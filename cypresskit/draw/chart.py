@@ -45,7 +45,7 @@ Place = tuple[str, float, float]  # the anchor of a text, and its distance to th
 
 @dataclass(frozen=True)
 class Scale:
-    """The range and the ticks of an axis. ``title`` is its unit."""
+    """The range and the ticks of an axis."""
 
     title: str
     low: float
@@ -54,8 +54,8 @@ class Scale:
     ticks: Sequence[float] = ()  #: round numbers by default
 
     @property
-    def unit(self) -> str:
-        """What stands at the axis's end."""
+    def label(self) -> str:
+        """The title, which names a logarithmic scale."""
         return self.title + ", logarithmic" * self.log
 
     def numbers(self) -> list[float]:
@@ -269,8 +269,8 @@ class Axes(Canvas):
             x, text = float(self.x(tick)), number_text(tick)
             if self._is_free(_box(x, self.foot + 16, f" {text} ", "middle"), EDGE):
                 self.write(x, self.foot + 13, text, "soft", "middle", data_axis="x")
-        self.write(0, 8, self.up.unit, "soft")
-        self.write(self.right, self.foot + 30, self.across.unit, "soft", "end")
+        self.write(0, 8, self.up.label, "soft")
+        self.write(self.right, self.foot + 30, self.across.label, "soft", "end")
 
     def x(self, value: ArrayLike) -> Any:
         """Return the pixels of values of x."""

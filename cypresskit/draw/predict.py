@@ -133,7 +133,7 @@ def read_number(text: str, unit: str) -> float | None:
 
     1,3 and 0,125 are decimals, 1 000 and 1,000 thousands, 1/70 is a fraction. A ``~`` or ``≈`` may
     stand before it without a space, and a period, an ``x``, a ``%``, ``-fold`` or the ``unit``
-    after it. 2k, 0x10, 1.3.4 and 20-30 aren't numbers. If the unit is percent, 1/4 is 25.
+    after it. 2k, 0x10, 1.3.4 and 20-30 aren't numbers. In percent, 1/4 and 100/4 are 25.
     """
     thousands = r"(?<![\d.,])[1-9]\d{0,2}(?:[,'\s]\d{3})+(?!\d)"
     plain = re.sub(thousands, lambda each: re.sub(r"\D", "", each[0]), text.replace("\u2212", "-"))
@@ -144,7 +144,7 @@ def read_number(text: str, unit: str) -> float | None:
         return None
     divisor = float(match[2] or 1)
     value = float(match[1]) / divisor if divisor else inf
-    if match[2] and unit.startswith("%") and "%" not in text:
+    if match[2] and abs(value) <= 1 and unit.startswith("%") and "%" not in text:
         value *= 100
     return value if isfinite(value) else None
 

@@ -27,7 +27,8 @@ export class Host {
     this.worker = new Worker(new URL("worker.js", import.meta.url), {type: "module"})
     this.worker.onmessage = ({data}) => this.hear(data)
     this.worker.onerror = ({message}) => {
-      const problem = message || navigator.onLine ? "failed" : "network"
+      const isLost = !message && !navigator.onLine
+      const problem = isLost ? "network" : "failed"
       this.hear({type: "failed", message: message || "its worker can't start", problem})
     }
     this.post({type: "begin", ...this.begin, files})
