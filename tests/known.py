@@ -25,7 +25,8 @@ from cypresskit.teach.l07_lds.checks import busiest_bank
 from cypresskit.teach.l12_contest.checks import generate_kernel
 from cypresskit.teach.l13_what_is_left import checks as gpu
 from cypresskit.teach.l14_build_the_clock import checks as clock
-from cypresskit.teach.l14_build_the_clock.choose import Clock, Scattered
+from cypresskit.teach.l14_build_the_clock.choose import FITTED, Clock, Scattered
+from cypresskit.teach.l14_build_the_clock.modeled import modeled
 from cypresskit.timing import simulate
 from cypresskit.today import figures, record
 
@@ -61,16 +62,15 @@ def own(kernel: str, overhead=7.0, pause=40.0, memory=320.0, wavefronts=0, scatt
     return right.speed(kernel, overhead, pause, memory, wavefronts, scatter)
 
 
-def ratio(percent: float, seed: int = 14) -> float:
-    """How many times as fast ten wavefronts of a loop are as six, by lesson 14's clock, if data are
-    early or late at random by up to so many percent.
+def scattered(percent: float, seed: int, kernel: str, **more: float) -> float:
+    """Gflop/s of a kernel by lesson 14's clock, with data at random up to so many percent early or
+    late.
     """
 
     def run(steps, *launch):
         return clock.right_rows(Scattered(steps, percent, seed), *launch)
 
-    scattered = Clock(clock.right_steps, run)
-    return scattered.speed("sgemm_tn") / scattered.speed("sgemm_tn_37")
+    return Clock(clock.right_steps, run).speed(kernel, **more)
 
 
 def thirteen_over_ten(*numbers: float) -> float:
@@ -233,16 +233,6 @@ def fetches(name: str, resource: int) -> list:
     return [f for f in record_traffic(name, k=16).accesses if f.resource == resource]
 
 
-def registers(name: str) -> int:
-    """The registers of a kernel, as compiled."""
-    return compile(ck.kernels[name].program).gprs
-
-
-def busy(name: str, **size: int) -> dict[str, float]:
-    """The share of the time in which each unit works."""
-    return ck.simulate(name, **size).busy
-
-
 def block(size: int, **changes: int) -> float:
     """Gflop/s of lesson 02's plain kernel with a square block, on a board with these changes."""
     return simulate_block(size, 2048, replace(ck.HD5870, **changes)).gflops
@@ -281,23 +271,13 @@ def share_correct(first: str) -> float:
 
 def texel_words(name: str) -> int:
     """The numbers of a matrix that a fetch brings."""
-    return (
-        statistics(name).fetch_bytes // statistics(name).fetches // BYTES[_kernel(name).precision]
-    )
-
-
-def fetches_of(name: str) -> int:
-    """The fetches of an iteration."""
-    return statistics(name).fetches
+    made = statistics(name)
+    return made.fetch_bytes // made.fetches // BYTES[reference_kernel(name).precision]
 
 
 def statistics(name: str):
     """The kernel statistics of a kernel of the catalog or of a lesson."""
-    return ck.kernel_stats(_kernel(name))
-
-
-def _kernel(name: str) -> ck.Kernel:
-    return reference_kernel(name)
+    return ck.kernel_stats(reference_kernel(name))
 
 
 @cache
@@ -309,22 +289,6 @@ def products_cost_more(**changes) -> float:
     product = next(n for n in costs if "mad r10, r2.x, r4, r10" in text[n])
     fetch = next(n for n in costs if "sample_resource(0)" in text[n])
     return costs[product] - costs[fetch]
-
-
-def busiest(pitch: int, threads: int) -> int:
-    """The words of the busiest of 32 banks, for threads that are ``pitch`` words apart."""
-    banks = [pitch * thread % 32 for thread in range(threads)]
-    return max(map(banks.count, banks))
-
-
-def alu_clauses(name: str) -> int:
-    """The ALU clauses of an iteration."""
-    return sum(bool(control.bundles) for control in compile(_kernel(name).program).main_loop)
-
-
-def barriers(name: str) -> int:
-    """The barriers in a kernel's source."""
-    return ck.kernels[name].text.count("fence_threads")
 
 
 def words_per_product(name: str) -> float:
@@ -347,11 +311,6 @@ def idle(report) -> np.ndarray:
 # -- a current GPU
 
 
-def from_l1(warps: str) -> float:
-    """Clocks of an iteration whose operands all come from L1."""
-    return gpu.iteration_clocks(figures("two rows: L1")[warps])
-
-
 def gained(warps: str) -> float:
     """How many times as fast the kernel is if no warp waits for memory."""
     return figures("two rows: L1")[warps] / figures("two rows: memory")[warps]
@@ -359,10 +318,6 @@ def gained(warps: str) -> float:
 
 def gpu_registers(case: str) -> int:
     return next(row["registers"] for row in record()["rows"] if row["case"] == case)
-
-
-def gpu_clocks(ns: float) -> float:
-    return ns * gpu.clock_ghz()
 
 
 def load_clocks(words: list[int]) -> int:
@@ -390,10 +345,6 @@ def near(figure: float, said: float, off: float = 0.05) -> bool:
     return abs(figure / said - 1) < off
 
 
-def gpu_step(kind: str) -> float:
-    return gpu.iteration_clocks(figures("layout")[kind])
-
-
 #: Sizes with many rounds of a kernel in single precision and in double; boards; a reader's clock;
 #: and all functions above.
 KNOWN = {
@@ -404,6 +355,8 @@ KNOWN = {
     "NEAR": {"l1_clocks": 4, "l2_clocks": 4, "dram_clocks": 4},  # next to no latency
     "ELEVEN": {"register_pool": 26 * 11},  # room for eleven wavefronts with two values of k
     "EIGHT_BANKS": replace(ck.HD5870, texture_banks=8),
+    "FITTED": FITTED,
+    "modeled": modeled,
     "own_clock": Clock(clock.right_steps, clock.right_rows),
     "ck": ck,
     "gpu": gpu,

@@ -25,6 +25,7 @@ import pytest
 from conftest import ROOT, by_day
 from known import KNOWN
 
+import cypresskit as ck
 from cypresskit import published
 from cypresskit.today import record
 from tools import book
@@ -150,3 +151,24 @@ def test_what_a_lesson_says_is_so(lesson, entry):
 def is_code(name: str) -> bool:
     """Whether a field of an entry is an expression."""
     return name in ("gives", "counted", "with", "without", "base")
+
+
+def test_the_model_page_has_what_both_compilers_make():
+    page = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    rows = re.findall(r"(?m)^\| (s\w+) \| (\d+ / \d+) \| (\d+ / \d+) \| (\d+ / \d+) \|$", page)
+    assert len(rows) > 4
+    for name, *stated in rows:
+        both = [ck.compile(name, by=by).stats() for by in ("cypresskit", "llvm")]
+        fields = "bundles_per_iteration", "gprs", "tex_clauses"
+        assert stated == [f"{getattr(both[0], f)} / {getattr(both[1], f)}" for f in fields], name
+    single = [name for name, kernel in ck.kernels.items() if kernel.precision == "single"]
+    controls = [c for name in single for c in ck.compile(name, by="llvm").controls]
+    bundles = sum(len(control.bundles) for control in controls)
+    assert f"All {bundles:,} bundles of the catalog's {len(single)} kernels" in page
+    still = (ROOT / "docs/pictures/compilers.svg").read_text(encoding="utf-8")
+    assert still == ck.draw.compilers("sgemm_tn").to_svg(is_whole=True), "record it anew"
+    theirs, ours = (
+        ck.simulate(ck.compile("sgemm_tn", by=by), 2048).gflops for by in ("llvm", "cypresskit")
+    )
+    speeds = f"{theirs:,.0f} Gflop/s by LLVM and {ours:,.0f} by ours (modeled)"
+    assert f"does {speeds}, {100 * theirs / ours:.0f} %" in page

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from conftest import ROOT, by_day, seeds
+from conftest import by_day, seeds
 from test_compiler import matrices, same_bits
 
 import cypresskit as ck
@@ -166,26 +166,6 @@ def test_without_llvm_only_the_catalogue_has_its_code(monkeypatch):
     assert str(verdict).startswith("Not judged. ") and "needs an installation" in str(verdict)
     with pytest.raises(ValueError, match="by is the compiler"):
         ck.compile("sgemm_tn", by="gcc")
-
-
-def test_the_model_page_has_what_both_compilers_make():
-    page = (ROOT / "docs/model.md").read_text(encoding="utf-8")
-    rows = re.findall(r"(?m)^\| (s\w+) \| (\d+ / \d+) \| (\d+ / \d+) \| (\d+ / \d+) \|$", page)
-    assert len(rows) > 4
-    for name, *stated in rows:
-        both = [ck.compile(name, by=by).stats() for by in ("cypresskit", "llvm")]
-        fields = "bundles_per_iteration", "gprs", "tex_clauses"
-        assert stated == [f"{getattr(both[0], f)} / {getattr(both[1], f)}" for f in fields], name
-    controls = [c for name in SINGLE for c in ck.compile(name, by="llvm").controls]
-    bundles = sum(len(control.bundles) for control in controls)
-    assert f"All {bundles:,} bundles of the catalog's {len(SINGLE)} kernels" in page
-    still = (ROOT / "docs/pictures/compilers.svg").read_text(encoding="utf-8")
-    assert still == ck.draw.compilers("sgemm_tn").to_svg(is_whole=True), "record it anew"
-    theirs, ours = (
-        ck.simulate(ck.compile("sgemm_tn", by=by), 2048).gflops for by in ("llvm", "cypresskit")
-    )
-    speeds = f"{theirs:,.0f} Gflop/s by LLVM and {ours:,.0f} by ours (modeled)"
-    assert f"does {speeds}, {100 * theirs / ours:.0f} %" in page
 
 
 def test_an_equal_program_has_code_with_its_own_lines():

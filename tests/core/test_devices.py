@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import from_rows
 
 from cypresskit.compiler import compile
 from cypresskit.devices import (
@@ -13,7 +14,6 @@ from cypresskit.devices import (
     DEVICES,
     HD5850,
     HD5870,
-    HD5970,
     NAKASATO,
     XEON,
     calibrations,
@@ -23,32 +23,9 @@ from cypresskit.kernels import KERNELS
 from cypresskit.timing import simulate
 
 
-@pytest.mark.parametrize(
-    "board, single, double",
-    [(HD5870, 2720, 544), (HD5970, 2320, 464), (HD5850, 2088, 417.6)],
-)
-def test_peaks_are_those_of_the_tables(board, single, double):
-    assert board.single_gflops == pytest.approx(single, abs=1)
-    assert board.double_gflops == pytest.approx(double, abs=1)
-
-
-def test_double_double_peak_is_the_appendix():
-    assert HD5870.peak_gflops("double-double") == pytest.approx(37.5, abs=0.05)
-
-
-def test_texture_bandwidth_is_the_papers():
-    assert HD5870.texture_gb_s == pytest.approx(1088)
-
-
-@pytest.mark.parametrize("registers, threads", [(25, 40), (37, 24)])
-def test_active_threads_are_equation_2(registers, threads):
-    assert HD5870.active_wavefronts(registers) * 4 == threads
-
-
-def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
-    assert HD5870.active_wavefronts(2) == 25  # 496 on 20 engines
-    assert HD5870.active_wavefronts(8, lds_bytes=8192) == 4
-    assert HD5870.active_wavefronts(25, lds_bytes=4096, group_wavefronts=4) == 8
+@from_rows
+def test_a_figure_is_that_of_its_source(figure, value):
+    assert eval(figure) == pytest.approx(value, rel=1e-3)
 
 
 def test_a_board_takes_the_numbers_of_numpy_and_keeps_pythons():

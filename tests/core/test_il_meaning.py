@@ -75,7 +75,7 @@ SINGLE |= {
 @example(
     2.0**-75 * (1 + 2.0**-12), -(2.0**-76) * (1 - 2.0**-12 + 2.0**-24), 2.0**-126
 )  # and one below
-@settings(max_examples=700)
+@settings(max_examples=400)
 def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
     for op, exact in SINGLE.items():
         given_ = (a, b, c)[: len(OPCODES[op].sources)]
@@ -141,7 +141,7 @@ EXACT = {op: eval(f"lambda a, b, c: {exact}") for op, exact in ROWS["exact_integ
 
 
 @given(WORD, WORD, WORD)
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_integer_instructions_are_exact(a, b, c):
     for op, exact in EXACT.items():
         words = [np.array([v], np.uint32) for v in (a, b, c)][: len(OPCODES[op].sources)]

@@ -17,7 +17,7 @@ from pathlib import Path
 import hand_ins
 import nbformat
 import pytest
-from conftest import LACKING, ROOT, by_day, from_rows, seeds
+from conftest import LACKING, ROOT, ROWS, by_day, from_rows, seeds
 
 from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work
@@ -220,27 +220,11 @@ def test_an_answer_gets_no_more_memory_or_time(user, where, open_folder):
 # -- no answer is left out of the maximum
 
 
-ODD = (
-    *("10**3500", "-10**400", "float('nan')", "None", "True", "b'x'", "''", "'x' * 10**5", "2**63"),
-    *("1j", "object()", "np.ones((2, 2))", "np.array(['x'])", "range(3)", "print", "type"),
-    *("[None, [float('inf')]]", "ck.HD5870", "{0: (1e308,)}", "ck.kernels['sgemm_tn']"),
-    "replace(ck.HD5870, name=(None,), clock_ghz='x')",
-)
-VALUES = (
-    "ck.teach.registers.check_chip(my_chip)",
-    "ck.teach.contest.check_entry(mine)",
-    "ck.teach.contest.check_chip(chip)",
-    HALF,
-    "ck.teach.bus.check_seconds(seconds)",
-    "ck.teach.bundles.check_sum(sum_of_16)",
-)
-
-
-@pytest.mark.parametrize("asked", VALUES)
+@from_rows
 def test_no_value_is_a_fault_of_the_check(asked, server):
     """Values of unexpected types, as an answer or returned by one."""
     name = asked.partition("(")[2].rstrip(")")
-    for number, value in enumerate(ODD):
+    for number, value in enumerate(ROWS["odd_values"]):
         answer = f"{name} = {value}"
         if number % 2 or "seconds" in name:
             answer = f"def {name}(*_):\n    return {value}"

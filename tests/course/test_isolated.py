@@ -1,7 +1,6 @@
 """Bare processes: plain data there and back, functions taken along, and how an answer may end."""
 
 import base64
-import ctypes
 import io
 import json
 import os
@@ -12,14 +11,13 @@ import sys
 import threading
 import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from answers import planted
-from conftest import by_day, find_function
+from conftest import by_day, find_function, from_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +26,7 @@ from cypresskit.isolated import Raised, here, plain, runner, seccomp
 from cypresskit.isolated import answer as answers
 from cypresskit.isolated.process import ForkServer
 from cypresskit.subprocesses import read_message, write_message
+from cypresskit.teach.answer_source import AnswerSource
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -203,20 +202,12 @@ def wait_for(what, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
-STARTS = {
-    "fork": lambda: os.fork(),
-    "by the library": lambda: ctypes.CDLL(None, use_errno=True).fork() == -1 or os._exit(0),
-    "subprocess": lambda: subprocess.run(["true"]),
-    "spawn": lambda: os.posix_spawn("/bin/true", ["true"], {}),
-    "in a thread": lambda: ThreadPoolExecutor(1).submit(os.fork).result(),
-    "clone3": lambda: ctypes.CDLL(None).syscall(435, 0, 0) == -1 or os._exit(0),
-}
-
-
 @pytest.mark.skipif(platform.machine() not in seccomp.CALLS, reason="no filter for this processor")
-@pytest.mark.parametrize("how", STARTS)
-def test_an_answer_starts_no_process(how):
-    with Answer(STARTS[how]) as answer:
+@from_rows
+def test_an_answer_starts_no_process(code):
+    needs = "import ctypes, os, subprocess\nfrom concurrent.futures import ThreadPoolExecutor"
+    source = AnswerSource([needs, f"answer = lambda: {code}"], "answer")
+    with answers.Answer(source.needed_cells(), source.name) as answer:
         try:
             assert answer() is True  # the library says -1
         except Raised as raised:

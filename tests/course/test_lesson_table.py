@@ -72,16 +72,3 @@ def test_numbers_alone_fill_a_grid_with_the_last_parameter_across():
         "1       3       667",
         "2       7     1,333",
     ]
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: ck.Table(["a", "b"], [[1]]), "a row has 1 values"),
-        (lambda: ck.table(lambda n: n, n=[]), "the values of each parameter"),
-        (lambda: ck.table(lambda: 1), "the values of each parameter"),
-    ],
-)
-def test_what_is_no_table_is_refused(make, said):
-    with pytest.raises(ValueError, match=said):
-        make()

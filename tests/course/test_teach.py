@@ -2,7 +2,6 @@
 show beside them.
 """
 
-import math
 import re
 from fractions import Fraction
 from importlib import import_module
@@ -29,7 +28,6 @@ from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sums import two_sums
 from cypresskit.teach.l07_lds import checks as lds
 from cypresskit.teach.l09_bus import checks as bus
-from cypresskit.teach.l11_pipelines import checks as pipelines
 from cypresskit.teach.l12_contest import checks as contest
 
 CHECKS = planted()
@@ -237,19 +235,6 @@ def test_who_knows_the_shown_results_by_heart_is_found_out():
         if verdict.right or not fine:
             missed.append(f"{check}: {verdict}")
     assert len(formulas) > 15 and not missed
-
-
-@pytest.mark.parametrize(
-    ("check", "rounded"),
-    [
-        (bus.check_balance, lambda b, f, s, moved: round(moved * s * f / b / 2)),
-        (bus.check_balance, lambda b, f, s, moved: int(moved * s * f / b / 2)),
-        (bus.check_size_for, lambda p, b, f: math.ceil(16 * f / b / (1 / p - 1))),
-        (pipelines.check_share, lambda s, c, g: round(s * g / (s * g + (1 - s) * c), 3)),
-    ],
-)
-def test_rounded_results_are_reported_as_rounded(check, rounded):
-    assert check(rounded).hint.startswith("right, but rounded")
 
 
 def test_what_is_nearly_a_number_gets_its_cure():
