@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from charted import Charted, assert_kinds_told
-from conftest import from_rows, seeds
+from conftest import ROWS, from_rows, seeds
 
 import cypresskit as ck
 from cypresskit import draw, published
@@ -112,16 +112,14 @@ def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
 # -- kinds of numbers
 
 
-@pytest.mark.parametrize("name", [*CHARTS, "climb", "roofline", "readers' roofline", "product"])
-def test_each_mark_of_a_chart_says_of_which_kind_its_number_is(name):
-    others = {
-        "climb": draw.climb,
-        "roofline": ck.teach.why_blocks.roofline,
-        "readers' roofline": lambda: ck.teach.why_blocks.roofline([ck.simulate("sgemm_tn", 256)]),
-        "product": lambda: draw.product("sgemm_tn", 64),
-    }
-    chart = others[name]() if name in others else draw.published(name)
-    assert_kinds_told(Charted(chart, WIDE), f"{chart.title} {chart.about}")
+@WIDTHS
+@pytest.mark.parametrize("made", ROWS["charts"] + [f"draw.published({name!r})" for name in CHARTS])
+def test_each_mark_says_of_which_kind_its_number_is_and_no_line_goes_through_a_text(made, width):
+    """A label on another line would seem to be that line's."""
+    chart = eval(made)
+    drawn = Charted(chart, width)
+    assert_kinds_told(drawn, f"{chart.title} {chart.about}")
+    assert not drawn.texts_on_lines() and not drawn.overlaps()
 
 
 # -- labels
@@ -159,22 +157,6 @@ def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another
             left, top, right, bottom = label.box
             assert max(left - mark.x, mark.x - right, 0) < 45, label
             assert max(top - mark.y, mark.y - bottom, 0) < 90, label
-
-
-@WIDTHS
-@pytest.mark.parametrize("name", [*CURVES, "climb", "roofline", "readers' roofline"])
-def test_no_line_goes_through_a_text(name, width):
-    """A label says what it stands at: on another line it would seem to be that line's."""
-    reports = [ck.simulate("sgemm_tn_stream", 128), ck.simulate("sgemm_tn", 256)]
-    others = {
-        "climb": draw.climb,
-        "roofline": ck.teach.why_blocks.roofline,
-        "readers' roofline": lambda: ck.teach.why_blocks.roofline(reports, "yours"),
-    }
-    chart = others[name]() if name in others else draw.published(name)
-    drawn = Charted(chart, width)
-    assert not drawn.texts_on_lines()
-    assert not drawn.overlaps()
 
 
 @WIDTHS
