@@ -108,34 +108,13 @@ def test_a_sandbox_has_no_right_answers(walled):
     assert "notebooks" not in verdict.message and ".ssh" not in verdict.message
 
 
-UNLIMITED = "import resource; resource.setrlimit(resource.RLIMIT_DATA, (-1, -1))"
-GREEDY = {
-    "processes": taking("import os", "if not os.fork(): bytearray(4 * 10**8)"),
-    "limits": taking(UNLIMITED, "taken = bytearray(1_500_000_000)"),
-    "shared memory": taking("import mmap", "mmap.mmap(-1, 1_500_000_000)"),
-    "segments": taking("import ctypes", "assert ctypes.CDLL(None).shmget(0, 10**8, 0o1600) >= 0"),
-}
-
-
-@pytest.mark.parametrize("cell", GREEDY.values(), ids=GREEDY)
-def test_an_answer_that_takes_more_than_its_share_earns_nothing(cell, walled):
-    assert not judged(walled, cell).right
+@from_rows
+def test_an_answer_that_takes_more_than_its_share_earns_nothing(lines, walled):
+    assert not judged(walled, taking(*lines)).right
     assert judged(walled, RIGHT).right, "the next one is judged"
 
 
-ATTACKS = {
-    "a user namespace": "libc.unshare(0x10000000)",
-    "a mount namespace": "libc.unshare(0x00020000)",
-    "both": "libc.unshare(0x10020000)",
-    "another's namespace": "libc.setns(os.open('/proc/self/ns/mnt', os.O_RDONLY), 0)",
-    "a mount": "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)",
-    "an unmount": "libc.umount2(b'/tmp', 2)",
-    "another root": "libc.chroot(b'/tmp')",
-    "a new file system": "libc.syscall(430, b'tmpfs', 0)",
-    "a file in memory": "libc.memfd_create(b'x', 0)",
-    "another's memory": "libc.ptrace(16, os.getppid(), 0, 0)",
-    "a namespace by clone": "libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0)",
-}
+ATTACKS = dict(ROWS["attacks"])
 JUDGE = """
 import sys
 from cypresskit.grading import judging
