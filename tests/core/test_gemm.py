@@ -166,8 +166,10 @@ def long_product(kernel: ck.Kernel, k: int) -> None:
     assert ck.gemm(*ones, kernel=kernel, **flags).flat[0] == k
 
 
-def test_a_kernel_without_instructions_has_a_limit_too():
-    assert ck.Kernel("empty", "il_ps_2_0\nend\n").max_instructions(4) >= 1
+def test_a_kernel_without_instructions_has_a_limit_and_a_register():
+    empty = ck.Kernel("empty", "il_ps_2_0\nend\n")
+    assert empty.max_instructions(4) >= 1
+    assert ck.compile(empty.program).gprs == 1
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds"])
