@@ -581,6 +581,8 @@ def test_a_step_can_be_read_before_python_is_there(name, bench, page):
     words = page.locator("#kernel").inner_text().replace(",", "")
     assert step.idea.replace(",", "") in words and "pass 0" not in words
     assert f"solution {step.targets.reference:.0f}" in words
+    assert step.title in page.title()
+    assert page.locator("nav a").first.get_attribute("href").endswith(f"/index.html?step={name}")
 
 
 def headed(**headers):

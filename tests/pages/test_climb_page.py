@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
+from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -60,6 +61,23 @@ def test_every_number_of_a_step_is_simulated(soup):
         assert set(shares) <= set(busy.values())
         most = step.select_one(".gauges .most")
         assert most.span.text == numbers.UNITS[report.bound] if most else report.bound == "latency"
+
+
+def test_a_gain_is_the_same_number_wherever_it_stands(soup):
+    """In a step's title, beside its speed, in the table, and over the steps that it counts."""
+
+    def numbers_of(text):
+        return [f"{float(each):.0f}" for each in re.findall(r"[\d.]+(?= (?:%|×|times))", text)]
+
+    table = {row.name: numbers_of(row.gain) for row in numbers.table()}
+    for part in soup.select(".part"):
+        gains = {step["id"]: numbers_of(step.small.text) for step in part.select(".step")}
+        for name, gain in gains.items():
+            assert table.get(name) in (None, [], gain)
+            assert numbers_of(soup.find(id=name)["data-title"]) in ([], gain)
+        if lost := re.search(r"loses (\d+) to (\d+) %", part.select_one(".intro").text):
+            every = sorted(int(each) for (each,) in gains.values())
+            assert [int(each) for each in lost.groups()] == [every[0], every[-1]]
 
 
 def test_speeds_are_those_of_the_one_list():
@@ -133,7 +151,7 @@ def test_each_candidate_has_what_the_chip_answers():
     assert right.says.startswith(f"C is correct. {speed} Gflop/s")
 
     def c_of(frame):
-        return np.reshape([number for number, _ in frame.shown], (8, 8))
+        return np.reshape([number for number, _ in frame.shown[0]], (8, 8))
 
     c, (nothing, component, register, last) = c_of(right), map(c_of, frames)
     even, odd = c[::2], c[1::2]
@@ -141,30 +159,33 @@ def test_each_candidate_has_what_the_chip_answers():
     assert (register[::2] == even + odd).all() and (register[1::2] == 0).all()
     assert (last[::2] == even).all() and (last[1::2] < odd).all()
     for frame in frames:
-        wrong = [is_wrong for _, is_wrong in frame.shown]
+        cells, where = frame.shown
+        wrong = [is_wrong for _, is_wrong in cells]
         assert frame.kind != "right" and wrong == (c_of(frame) != c).ravel().tolist()
         assert frame.says.startswith(f"{sum(wrong)} of 64 are wrong. ")
+        assert where == f"rows {'0 to 7' if all(wrong) else '1, 3, 5 and 7'} are wrong"
         assert ("line 21" if frame.choice else "row 1") in frame.says.lower()
 
 
 @pytest.mark.parametrize("name", ["orders", "layouts"])
 def test_of_each_riddle_one_answer_is_the_fastest(name):
-    """And it says what its picture shows."""
-    frames = riddles.RIDDLES[name]()
-    speeds = [frame.gflops for frame in frames]
-    assert len(frames) == 4 and speeds.count(max(speeds)) == 1
-    assert [frame.kind == "right" for frame in frames] == [max(speeds) == each for each in speeds]
-    for frame in frames:
-        if name == "layouts":
-            texels = [sum(map(len, clocks)) for clocks in frame.shown.values()]
-            pairs = zip(texels, map(len, frame.shown.values()))
-            shown = [number for pair in pairs for number in pair]
-        else:
-            rows = [row for row in frame.shown[1] if row]
-            shown = [len(rows), sum(len(row) == 5 for row in rows)]
-        assert [int(number) for number in re.findall(r"\d+", frame.says)] == shown
-    if name == "orders":
-        assert speeds[0] == round(numbers.speed("02")) and max(speeds) == round(numbers.speed("03"))
+    """It takes the fewest bundles or clocks; more are slower. All is in the sentence."""
+    before, *frames = riddles.RIDDLES[name]()
+    costs = [
+        len(frame.shown[1]) if name == "orders" else sum(map(len, frame.shown[0].values()))
+        for frame in frames
+    ]
+    assert len(frames) == 4 and costs.count(min(costs)) == 1
+    for cost, frame in sorted(zip(costs, frames), key=itemgetter(0)):
+        is_right = cost == min(costs)
+        assert frame.kind == ("right" if is_right else "wrong")
+        assert frame.says.startswith(f"{'Right' if is_right else 'No'}: {cost} ")
+        assert frame.says.endswith(f" {frame.gflops:,} Gflop/s.")
+    speeds = dict(zip(costs, (frame.gflops for frame in frames)))
+    assert [speeds[cost] for cost in sorted(speeds)] == sorted(speeds.values(), reverse=True)
+    step, was = ("03", "02") if name == "orders" else (kernels.LAST, kernels.LAST)
+    assert before.gflops == round(numbers.speed(was))
+    assert max(speeds.values()) == round(numbers.speed(step))
 
 
 def test_the_table_compares_measured_kernels_of_the_same_blocks():
@@ -357,6 +378,28 @@ def play_all(page) -> None:
         stage.locator("cypresskit-picture > [data-ready]").wait_for(state="attached")
 
 
+def test_a_sent_riddle_is_the_first_of_its_step(site, soup, own_page):
+    """Before what tells its answer. Its button says for a while that the link is copied."""
+    page = own_page
+    page.add_init_script(COPYING)
+    with served(site) as address:
+        page.goto(address)
+        for name, made in riddles.RIDDLES.items():
+            riddle = page.locator(f"#{name}")
+            right = next(n for n, frame in enumerate(made()) if frame.kind == "right")
+            riddle.locator("label").nth(right - 1).click()
+            send = riddle.locator(".send")
+            send.click()
+            send.get_by_text("The link is copied").wait_for()
+            page.keyboard.press("Shift")
+            send.get_by_text("Send this riddle").wait_for()
+            step = soup.find(id=name).find_parent("section")
+            assert page.evaluate("window.copied") == (
+                f"{address}/?step={step['id']}#{step['id']}" if step else f"{address}/"
+            )
+            assert step is None or step.select_one("figure ~ .two")
+
+
 def test_a_link_leads_to_its_step(site, page):
     page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{(site / 'index.html').as_uri()}?step=37")
@@ -452,9 +495,10 @@ def test_a_copied_link_leads_to_its_step(site, page):
     page.add_init_script(COPYING)
     near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 52) < 30"
     with served(site) as address:
-        for name in kernels.KERNELS:
-            page.goto(address)
-            page.locator(f"[id='{name}'] .try").click()
+        for number, name in enumerate(kernels.KERNELS):
+            page.goto(f"{address}/?try={name}" if number % 2 else address)  # as a laptop's address
+            if not number % 2:
+                page.locator(f"[id='{name}'] .try").click()
             page.get_by_role("link", name="A link to this step").click()
             page.get_by_text("The link is copied").wait_for()
             page.goto(page.evaluate("window.copied"))
@@ -505,8 +549,14 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
             top = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 80"
             page.wait_for_function(top, arg=name)
         assert page.locator(".next a").get_attribute("href") == "#contest"
-        page.frame_locator(".bench iframe").locator("body").evaluate("() => tell(shown, false)")
+        inside = page.frame_locator(".bench iframe").locator("body")
+        inside.evaluate("() => tell(shown, false)")
         page.locator(".next a").wait_for(state="detached")
+        page.evaluate(HEIGHTS)
+        for told in (300, 1200, 300, 1300):
+            inside.evaluate("(_, height) => say({type: 'height', height})", told)
+        page.wait_for_function("heights.at(-1) === 1304")
+        assert page.evaluate("heights.every((high, n) => n === 0 || high >= heights[n - 1])")
     assert len(loaded) == 1
 
 
@@ -546,15 +596,23 @@ def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(site, own_pag
 #: In the place of the workbench: every kernel is correct.
 WORKBENCH = """
 let shown = new URLSearchParams(location.search).get("step")
+const say = (message) => parent.postMessage({...message, step: shown}, location.origin)
 function tell(step, isRight = true) {
   shown = step
-  const say = (message) => parent.postMessage({...message, step}, location.origin)
   say({type: "opened"})
   say({type: "clocks", isRight})
 }
 addEventListener("message", ({data}) => data.type === "open" && tell(data.step))
 tell(shown)
 """
+
+
+#: From now on, each height that the frame gets.
+HEIGHTS = """() => {
+  const frame = document.querySelector(".bench iframe")
+  window.heights = [frame.offsetHeight]
+  new MutationObserver(() => heights.push(frame.offsetHeight)).observe(frame, {attributes: true})
+}"""
 
 
 def show_workbench(route) -> None:
@@ -580,11 +638,12 @@ def test_the_first_touch_answers(by, site, browser):
     play_all(page)  # what comes as it comes near is there
     page.on("request", lambda request: loaded.append(request.url))
     for name, made in riddles.RIDDLES.items():
-        riddle, frames = page.locator(f"#{name}"), [frame for frame in made() if frame.choice]
+        riddle, frames, solved = page.locator(f"#{name}"), made()[1:], False
         choices, answer = riddle.locator("label"), riddle.get_by_role("status")
+        assert riddle.locator(":checked").count() == 0
         page.evaluate("name => document.getElementById(name).scrollIntoView()", name)
         riddle.locator("input").first.focus()
-        place = choices.last.evaluate(PLACE)
+        place, high = choices.last.evaluate(PLACE), riddle.bounding_box()["height"]
         for n, frame in enumerate(frames):
             key = "ArrowDown" if n else "Space"
             choices.nth(n).tap() if by == "tap" else page.keyboard.press(key)
@@ -593,9 +652,15 @@ def test_the_first_touch_answers(by, site, browser):
             shown = [each.is_visible() for each in riddle.locator(".shown").all()]
             assert shown[-4:] == [each is frame for each in frames]
             assert choices.last.evaluate(PLACE) == place  # nothing moves under a finger
+            solved = solved or frame.kind == "right"
+            assert riddle.locator(".send").is_visible() == solved
+            assert riddle.bounding_box()["height"] == high
+            words = Markup(frame.choice).striptags().replace(" x ", " × ")
+            heard = riddle.aria_snapshot()
+            assert heard.count(f'"{words}"') == 1 and frame.says in heard
             if name == "film":
-                assert page.locator(".typed").inner_text() == Markup(frame.choice).striptags()
-                assert page.locator(".send").is_visible() == (frame.kind == "right")
+                assert page.locator(".typed").inner_text() == words
+                assert f"C: {frame.shown[1]}" in heard
     assert loaded == []
     context.close()
 

@@ -28,13 +28,8 @@
   // -- what the page asks: candidates, and what the chip answered to each
 
   for (const riddle of all(".riddle")) {
-    const [choices, speed, said, typed, start] = [
-      "fieldset",
-      ".film-speed",
-      ".film-says",
-      ".typed",
-      ".start",
-    ].map((part) => $(part, riddle))
+    const parts = ["fieldset", ".film-speed", ".film-says", ".typed", ".start"]
+    const [choices, speed, said, typed, start] = parts.map((part) => $(part, riddle))
     const pictures = [...riddle.querySelectorAll(".shown")]
     const frames = JSON.parse(riddle.dataset.frames)
     let last = frames[0][1]
@@ -50,31 +45,44 @@
       last = gflops
       return kind
     }
-    choices.hidden = false
     answer(0)
     const labels = [...choices.children]
     choices.addEventListener("change", ({target}) => {
       const chosen = target.parentElement
-      const number = labels.indexOf(chosen) + frames.length - labels.length
-      const kind = answer(number)
+      const kind = answer(labels.indexOf(chosen) + 1)
       chosen.dataset.kind = kind
       typed?.classList.remove("caret")
       typed?.replaceChildren(...$("code", chosen).cloneNode(true).childNodes)
-      start?.classList.toggle("solved", kind === "right")
+      if (kind === "right") start.classList.add("solved")
+    })
+    $(".send", riddle).addEventListener("click", ({target}) => {
+      const url = linkTo(riddle.closest(".step"))
+      send(target, url, $("figcaption strong", riddle).textContent)
     })
     if (!typed) continue
     typed.classList.add("caret")
     typed.textContent = "?"
     riddle.classList.add("asks") // C fills, but for what no line computes
-    $(".send", riddle).addEventListener("click", ({target}) =>
-      send(target, location.href.split(/[?#]/)[0], $("#ask-film strong").textContent),
-    )
+  }
+  /** The address of a step, or of the page. */
+  function linkTo(step) {
+    const page = location.href.split(/[?#]/)[0]
+    return step ? `${page}?step=${step.id}#${step.id}` : page
   }
   /** Share a link, or copy it. */
   async function send(button, url, title) {
     if (navigator.share) return navigator.share({title, url}).catch(() => {})
     await navigator.clipboard.writeText(url)
+    const words = button.textContent
     button.textContent = "The link is copied"
+    onHand(() => {
+      button.textContent = words
+    })
+  }
+  /** Do something once the reader does something. */
+  function onHand(act) {
+    for (const hand of ["wheel", "touchstart", "keydown", "pointerdown"])
+      addEventListener(hand, act, {once: true, passive: true})
   }
 
   // -- pictures
@@ -241,6 +249,7 @@
     frameOf().title = title
     next.replaceChildren()
     bench.hidden = false
+    frameOf().style.height = "" // as high as most are
     $(".two", step).hidden = $("figure", step).hidden = true
     button.textContent = "Back to the picture"
     button.setAttribute("aria-expanded", "true")
@@ -263,10 +272,16 @@
   /** Open what the address names. */
   function follow() {
     const step = steps.find((one) => one.id === new URLSearchParams(location.search).get("try"))
-    if (step === open?.step) return
-    if (step && (location.protocol === "file:" || NARROW.matches)) return
+    if (step === open?.step || (step && isRefused(step))) return
     if (step) show(step, $(".try", step))
     else close()
+  }
+  /** Whether the workbench doesn't open on this page; the step says why. */
+  function isRefused(step) {
+    if (location.protocol === "file:") note(step, $("main").dataset.file)
+    else if (NARROW.matches) offer(step, $(".try", step))
+    else return false
+    return true
   }
   addEventListener("popstate", follow)
   /** If the workbench's page didn't arrive, say so. It comes anew when it is asked for. */
@@ -281,7 +296,8 @@
   }
   addEventListener("message", ({data, source, origin}) => {
     if (!bench || source !== frameOf().contentWindow || origin !== location.origin) return
-    if (data.type === "height") frameOf().style.height = `${Math.max(480, data.height + 4)}px`
+    const {offsetHeight, style} = frameOf() // it grows, so that nothing below it jumps up
+    if (data.type === "height") style.height = `${Math.max(offsetHeight, data.height + 4)}px`
     if (data.type === "ready" && open) ask(stepOf(open.button))
     if (data.type === "opened") bench.dataset.opened = data.step
     if (data.type === "clocks" && open && data.step === stepOf(open.button)) showNext(data.isRight)
@@ -315,9 +331,7 @@
     })
     button.addEventListener("click", (event) => {
       event.preventDefault()
-      if (location.protocol === "file:") return note(step, $("main").dataset.file)
-      if (NARROW.matches) return offer(step, button)
-      turnTo(open?.step === step ? undefined : step)
+      if (!isRefused(step)) turnTo(open?.step === step ? undefined : step)
     })
   }
   $("#first").addEventListener("click", (event) => {
@@ -338,7 +352,7 @@
     const made = parts.map((_, n) => document.createElement(n % 2 ? "code" : "span"))
     for (const [n, part] of made.entries()) part.textContent = parts[n]
     said.append(...made)
-    $(".two", step).before(said)
+    $("header", step).after(said)
     return said
   }
   /** On a phone: say what to expect of the workbench, and give the link for later. */
@@ -346,7 +360,7 @@
     const words =
       "The workbench works on a phone, slowly, after 26 MB, once. On a laptop the kernel, C and the costs stand side by side. "
     const link = document.createElement("a")
-    link.href = `?step=${step.id}#${step.id}`
+    link.href = linkTo(step)
     link.textContent = "A link to this step, for later"
     link.addEventListener("click", (event) => {
       if (!navigator.share && !navigator.clipboard) return
@@ -364,13 +378,12 @@
   function goTo(step) {
     const watch = new ResizeObserver(() => step.scrollIntoView({behavior: "instant"}))
     watch.observe(document.body)
-    for (const hand of ["wheel", "touchstart", "keydown", "pointerdown"])
-      addEventListener(hand, () => watch.disconnect(), {once: true, passive: true})
+    onHand(() => watch.disconnect())
     setTimeout(() => watch.disconnect(), 8000)
   }
   const search = new URLSearchParams(location.search)
   const named = search.get("try") ?? search.get("step") ?? location.hash.slice(1)
-  const wanted = steps.find((step) => step.id === named)
+  const wanted = steps.find((step) => [step.id, stepOf($(".try", step))].includes(named))
   follow()
   if (wanted) goTo(wanted)
   for (const [id, link] of places)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from cypresskit import draw, teach
 from cypresskit.draw.display import ADVICE, Displayable
 from cypresskit.draw.scripts import read_packaged
+from cypresskit.kernels import Kernel
 from cypresskit.timing import simulate
 from tools import stills
 from tools.bench_page import kept, state
@@ -39,7 +40,7 @@ ALONE = """
     body > :not(main), main > :not(.top), .about, .gains, .start, fieldset {
         display: none !important }
     main, .top { display: block; margin: 0; max-width: none; padding: 0 }
-    #film { border: 0; box-shadow: none; padding: 22px 30px; zoom: 1.4 }
+    #film { border: 0; box-shadow: none; padding: 22px 30px; zoom: 1.3 }
 """
 
 
@@ -58,12 +59,21 @@ class Made(NamedTuple):
     images: list[tuple[str, str, int, int]]  #: for each of ``SCREENS``: file, width and height
 
 
+def named(name: str, words: str) -> Kernel:
+    """Return a step's kernel with words for its file's name."""
+    return Kernel(words, kernel(name).text, kernel(name).convention)
+
+
 PICTURES = {
     "two": Shown(lambda: teach.register_block.block_race((1, 2)), 0.3),
     "race": Shown(teach.register_block.block_race, 0.3),
     "chip": Shown(lambda: draw.chip([simulate(kernel(LAST), n) for n in (4352, 2048, 1024)]), 0.45),
-    "wavefronts": Shown(draw.wavefronts, 0.62),
-    "compute": Shown(lambda: draw.texture_fetch("sgemm_tn", "sgemm_tn_compute")),
+    "wavefronts": Shown(
+        lambda: draw.wavefronts(named(LAST, "The record"), named("37", "Old C read first")), 0.62
+    ),
+    "compute": Shown(
+        lambda: draw.texture_fetch(named(LAST, "Squares"), named("compute", "Rows of four"))
+    ),
 }
 
 

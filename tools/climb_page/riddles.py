@@ -5,9 +5,11 @@ several layouts. All is recorded when the page is written: a tap loads nothing.
 """
 
 from collections.abc import Callable
+from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 from markupsafe import Markup
 
 from cypresskit.draw.texture_fetch import Replay
@@ -20,7 +22,7 @@ from cypresskit.tables import quantity, ranged
 from cypresskit.teach.climb import explain_wrong_product
 from cypresskit.timing import simulate
 from tools.climb_page.drawn import bundles
-from tools.climb_page.kernels import KERNELS, NAMES, N, colored, kernel, roles
+from tools.climb_page.kernels import KERNELS, NAMES, N, before, colored, kernel, roles
 from tools.climb_page.numbers import speed
 
 STEP = STEPS["01a"]
@@ -33,6 +35,7 @@ CANDIDATES = (
     SOLUTION.replace("mad", "mul").removesuffix(", r11"),
 )
 HOLE = "@"  # the row of the loop that is missing
+SO_FAR = "Gflop/s so far"
 #: Orders of the products of 8 x 8, by the words of a line that they are sorted by: its sum, its
 #: number of A and its texel of B.
 ORDERS: dict[str, Callable[[list[str]], Any]] = {
@@ -61,6 +64,7 @@ class Frame(NamedTuple):
     unit: str = "Gflop/s"
 
 
+@cache
 def film() -> list[Frame]:
     """Return what the chip answers to the kernel without its line, and with each candidate."""
     rows = STEP.starter.splitlines()
@@ -87,73 +91,99 @@ def _typed(rows: list[str], at: int, line: str) -> Frame:
     product = small_product(seen.kernel)
     assert product is not None
     small = product.answer()
-    cells = [pair for rows in zip(small["c"], small["right"]) for pair in zip(*rows)]
-    shown = [(int(value), bool(value != right)) for value, right in cells]
+    c, right = np.array(small["c"], int), np.array(small["right"], int)
+    cells = [*zip(c.ravel().tolist(), (c != right).ravel().tolist())]
     before = round(speed("00"))
     choice = colored(line, roles("01a"))
     if seen.right:
         now = round(simulate(seen.kernel, N).gflops)
         says = f"C is correct. {now} Gflop/s instead of {before}: {now / before:.0f} times as fast."
-        return Frame(choice, shown, says, now, "right")
+        return Frame(choice, (cells, "all rows are correct"), says, now, "right")
     hint = explain_wrong_product(seen, STEP.starter).hint.replace("`", "")
     if not line:
         empty = [row for row in range(seen.kernel.block[0]) if not any(small["c"][row])]
         hint = f"Row {ranged(empty)} of each block isn't computed yet."
     said = [each for each in hint.split(". ") if not each.startswith("The same")][:2]
     words = ". ".join(said).rstrip(".")
-    says = f"{sum(wrong for _, wrong in shown)} of {len(shown)} are wrong. {words}."
-    return Frame(choice, shown, says, before, "wrong" if line else "", "Gflop/s so far")
+    says = f"{(c != right).sum()} of {c.size} are wrong. {words}."
+    shown = cells, f"rows {ranged([*np.flatnonzero((c != right).any(axis=1))])} are wrong"
+    return Frame(choice, shown, says, before, "wrong" if line else "", SO_FAR)
 
 
+@cache
 def orders() -> list[Frame]:
     """Return the bundles of the loop of 8 x 8 with its products in each of ``ORDERS``."""
     given = kernel("02")
     head, _, rest = given.text.partition("whileloop")
     loop, _, tail = rest.partition("endloop")
-    rows = loop.splitlines()
-    products = [row for row in rows if row.strip().startswith("mad")]
-    frames = []
+    lines = loop.splitlines()
+    products = [line for line in lines if line.strip().startswith("mad")]
+    made = {}
     for name, key in ORDERS.items():
-        others = iter(sorted(products, key=lambda row: key(row.replace(",", "").split())))
-        ordered = [next(others) if row in products else row for row in rows]
+        others = iter(sorted(products, key=lambda line: key(line.replace(",", "").split())))
+        ordered = [next(others) if line in products else line for line in lines]
         text = f"{head}whileloop" + "\n".join(ordered) + f"\nendloop{tail}"
-        made = Kernel(name, text, given.convention)
-        packed = bundles(made, roles("02"))
-        texels = sorted({texel for row in packed for texel, _ in row.values() if texel})
-        full = sum(len(row) == 5 for row in packed)
-        says = f"{quantity(len(packed), 'bundle')} per iteration, {full} of them full."
-        frames.append(Frame(name, (texels, packed), says, round(simulate(made, N).gflops)))
-    most = max(len(frame.shown[1]) for frame in frames)
-    for frame in frames:  # as high as the highest, so that nothing moves
-        frame.shown[1].extend([{}] * (most - len(frame.shown[1])))
-    return _best(frames)
+        made[name] = Kernel(name, text, given.convention)
+    packed = {name: bundles(each, roles("02")) for name, each in made.items()}
+    every = [slot for rows in packed.values() for row in rows for slot in row.values()]
+    texels = sorted({texel for texel, _ in every if texel})
+    fewest, most = (pick(map(len, packed.values())) for pick in (min, max))
+    frames = []
+    for name, rows in packed.items():
+        more = f"{len(rows) - fewest} too many" if len(rows) > fewest else "the fewest"
+        says = f"{len(rows)} bundles per iteration, {more}"
+        frames.append(_frame(name, (texels, rows, most), says, made[name]))
+    return _asked("03", (texels, [{}] * most, most), frames)
 
 
+@cache
 def layouts() -> list[Frame]:
     """Return the clocks in which four work-items get their texels, in each of ``LAYOUTS``: of A,
     and of B.
     """
-    frames = []
+    served = {}
     for name, launched in LAYOUTS.items():
         replay = Replay(reference_kernel(launched), 0)
-        shown, said = {}, []
-        for resource, matrix in MATRICES.items():
-            fetch = next(n for n, a in enumerate(replay.accesses) if a.resource == resource)
-            clocks = [
-                step.texels for step in replay.served if (step.fetch, step.quad) == (fetch, 0)
-            ]
-            shown[matrix] = [[int(replay.bank[texel]) for texel in texels] for texels in clocks]
-            texels = quantity(sum(map(len, clocks)), "texel")
-            said.append(f"{matrix}: {texels} in {quantity(len(clocks), 'clock')}.")
-        gflops = round(simulate(reference_kernel(launched), N).gflops)
-        frames.append(Frame(name, shown, " ".join(said), gflops))
-    return _best(frames)
+        served[name] = {matrix: _banks(replay, at) for at, matrix in MATRICES.items()}
+    every = [clocks for fetches in served.values() for clocks in fetches.values()]
+    size = max(map(len, every)), max(len(banks) for clocks in every for banks in clocks)
+    frames = []
+    for name, fetches in served.items():
+        lengths = {matrix: [*map(len, clocks)] for matrix, clocks in fetches.items()}
+        waits = [
+            f"{matrix}'s fetch waits for {sum(late)} of {first + sum(late)} texels"
+            for matrix, (first, *late) in lengths.items()
+            if late
+        ]
+        clocks = quantity(sum(map(len, lengths.values())), "clock")
+        says = f"{clocks}, as {' and '.join(waits) or 'no fetch waits'}"
+        frames.append(_frame(name, (fetches, *size), says, reference_kernel(LAYOUTS[name])))
+    return _asked("nn", ({matrix: [] for matrix in fetches}, *size), frames)
 
 
-def _best(frames: list[Frame]) -> list[Frame]:
-    """Return the candidates; the fastest is right."""
+def _banks(replay: Replay, resource: int) -> list[list[int]]:
+    """Return the banks that deliver a quad's texels of a matrix, by clock."""
+    fetch = next(n for n, access in enumerate(replay.accesses) if access.resource == resource)
+    clocks = [each.texels for each in replay.served if (each.fetch, each.quad) == (fetch, 0)]
+    return [[int(replay.bank[texel]) for texel in texels] for texels in clocks]
+
+
+def _frame(name: str, shown: Any, says: str, made: Kernel) -> Frame:
+    """Return a candidate that is a kernel, with its speed."""
+    gflops = round(simulate(made, N).gflops)
+    return Frame(name, shown, f"{says}. {gflops:,} Gflop/s.", gflops)
+
+
+def _asked(step: str, empty: Any, frames: list[Frame]) -> list[Frame]:
+    """Return what is there before the first touch, with the speed of the kernel before a step, and
+    the candidates: the fastest is right.
+    """
     most = max(frame.gflops for frame in frames)
-    return [frame._replace(kind="right") if frame.gflops == most else frame for frame in frames]
+    made = [Frame("", empty, "", round(before(step).gflops), "", SO_FAR)]
+    for frame in frames:
+        kind, word = ("right", "Right") if frame.gflops == most else ("wrong", "No")
+        made.append(frame._replace(kind=kind, says=f"{word}: {frame.says}"))
+    return made
 
 
 RIDDLES = {made.__name__: made for made in (film, orders, layouts)}
