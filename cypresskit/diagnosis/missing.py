@@ -5,7 +5,7 @@ was lost on its way to the store.
 from dataclasses import replace
 from itertools import chain
 
-from cypresskit.diagnosis.elements import Elements
+from cypresskit.diagnosis.elements import Elements, MatrixElement
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading, TracedRun
 from cypresskit.diagnosis.slices import Slice
@@ -40,7 +40,7 @@ def _lost(sliced: Slice, step: int, register: int, component: int) -> Note:
         i = run.instruction(later)
         if key in defines(i) and key not in keys(uses(run.program, i)):
             if i.line != line:
-                return note("overwritten", line, i.line, at=1, **names)
+                return note("overwritten", line, i.line, at=1, what="it", **names)
             multiplies = i.op.name in ("mul", "dmul")
             return note("only multiplied" if multiplies else "overwritten next", line, **names)
 
@@ -60,14 +60,40 @@ def _lost(sliced: Slice, step: int, register: int, component: int) -> Note:
     return note("elsewhere", line, *made, store, at=-1, **names)
 
 
+def find_unused(run: TracedRun, element: MatrixElement) -> Note | None:
+    """Return the note on an element that is overwritten, wherever it was read, before anything of
+    what was read with it is used; or None.
+    """
+    found = None
+    for step in run.reads.get(element, ()):
+        read, words = defines(run.instruction(step)), run.steps[step].words
+        held = {key for key in read if run.elements.get(words[key[1]]) == element}
+        for later in range(step + 1, len(run.steps)):
+            i = run.instruction(later)
+            if keys(uses(run.program, i)).intersection(read):
+                return None
+            if lost := held.intersection(defines(i)):
+                break
+        else:
+            return None
+        if i.line == run.line(step):
+            return None
+        register, c = min(lost)
+        names: Values = {"what": element, "register": f"r{register}.{LETTERS[c]}"}
+        found = note("overwritten", run.line(step), i.line, at=1, **names)
+    return found
+
+
 def _old_c(run: TracedRun) -> Note:
     """Return why the old value of C is missing."""
     if late := find_late_read(run):
         return late
     (element,) = run.traced.old
+    if unused := find_unused(run, element):
+        return unused
     own = run.reads.get(element, ())
-    if not own and (outside := _outside(run, "C")):
-        return note("outside", *outside, matrix="C")
+    if not own and (outside := _outside(run, element)):
+        return outside
     return note("old", *sorted({*map(run.line, own)}), beta=run.traced.given.beta)
 
 
@@ -92,10 +118,18 @@ def _reads(run: TracedRun, step: int, matrix: str) -> bool:
     return i.op.kind == "fetch" and MATRICES.get(i.controls.resource) == matrix
 
 
-def _outside(run: TracedRun, matrix: str) -> list[int]:
-    """Return the lines that read a matrix and get zeros: no element of it is 0 here."""
-    steps = (step for step in range(len(run.steps)) if _reads(run, step, matrix))
-    return sorted({run.line(step) for step in steps if not any(run.read_words(step))})
+def _outside(run: TracedRun, element: MatrixElement) -> Note | None:
+    """Return the note on the lines that, for want of an element, read outside of its matrix and get
+    zeros: no element is 0 here. It names what set their only wrong coordinate.
+    """
+    steps = (step for step in range(len(run.steps)) if _reads(run, step, element.matrix))
+    outside = [step for step in steps if not any(run.read_words(step))]
+    if not outside:
+        return None
+    lines = sorted({*map(run.line, outside)})
+    why = run.set_by(run.wrong_coordinate(outside, element))
+    names: Values = {"read": Lines(lines), "matrix": element.matrix, "why": why}
+    return note("outside", *lines, *why.lines, **names)
 
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
@@ -107,6 +141,9 @@ def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
                 number = next(filter(lambda it: it is not None, map(run.number, factors)))
                 names: Values = {"element": element, "number": number, "other": other}
                 return note("by number", run.line(step), **names)
+    for element in elements:
+        if unused := find_unused(run, element):
+            return unused
     lines = dict.fromkeys(run.line(run.reads[element][0]) for element in elements)
     return Note("not multiplied", 0, (*lines,))
 
@@ -116,8 +153,8 @@ def _unread(run: TracedRun, readings: tuple[Reading, ...]) -> Note:
     absent = next(reading.element for reading in readings if not reading.line)
     alike = (e for terms in run.traced.correct for e in terms if e.matrix == absent.matrix)
     reads = [*chain.from_iterable(run.reads.get(element, ()) for element in alike)]
-    if outside := _outside(run, absent.matrix):
-        return note("outside", *outside, matrix=absent.matrix)
+    if outside := _outside(run, absent):
+        return outside
     if not reads:  # none of this sum
         reads = [at[0] for e, at in run.reads.items() if e.matrix == absent.matrix]
     names: Values = {"element": absent, "matrix": absent.matrix}

@@ -15,24 +15,22 @@ from cypresskit.tables import named_lines, quantity
 SENTENCES: dict[str, dict[str, str]] = {
     # A line has an element in place of another.
     "factor": {
-        "reads": "line {0} reads {element} in place of {wanted}",
-        "multiplies": "line {0} multiplies {element}[ of line {1}] in place of {wanted}",
-        "too late": "line {0} multiplies {element}[ of line {source}] in place of {wanted}, which"
-        " line {2} has read",
-        "too early": "line {0} multiplies {element}[ of line {source}] in place of {wanted}, which"
-        " line {2} reads only later",
+        "reads": "line {0} reads {element} in place of {wanted}[: {why}]",
+        "multiplies": "line {0} multiplies {element}[ of line {source}] in place of {wanted}[,"
+        " which line {reader} reads]",
         "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
         "no number": "line {0} multiplies by {name}, which is no number of A or B[: line {1}"
         " computes it]",
     },
+    "coordinate": {
+        "set": "line {0} sets {register} to {value:g}",
+    },
     # No line reads an element.
     "unread": {
         "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
-        "outside": "{lines:read} outside of {matrix}: check the coordinates",
+        "outside": "{read:read} outside of {matrix}[: {why}]",
         "skipped": "this work-item doesn't read {element}: line {0} skips {skipped}[, and tests"
         " what line {1} sets]",
-        "unread factor": "line {0} multiplies {element}[ of line {source}]; this work-item doesn't"
-        " read {wanted}, which belongs here",
     },
     # The sum of another element is stored.
     "store": {
@@ -41,7 +39,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         " the fetches",
         "one place": "work-items {item} and {other} store to one place in line {0}: its address"
         " doesn't depend on {bits} of their number[; {repair}]",
-        "streamed": "line {0} stores {element} as {wanted}: check the coordinates of the fetches",
+        "streamed": "line {0} stores {element} as {wanted}[: {why}]",
     },
     "no store": {
         "no store": "no line stores C",
@@ -50,9 +48,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
     },
     "repeated": {
-        "repeated": "{name} is added {times} times: at {lines}",
-        "repeated in one line": "{name} is added {times} times, each time in line {0}[; {read:read}"
-        " its factors]",
+        "repeated": "{name} is added {times} times, in {places}[: {why}][; {read:read} its"
+        " factors]",
     },
     # Another sum is added.
     "sum": {
@@ -72,7 +69,7 @@ SENTENCES: dict[str, dict[str, str]] = {
     "lost": {
         "only multiplied": "line {0} only multiplies, and the next iteration overwrites its"
         " product",
-        "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
+        "overwritten": "line {0} puts {what} into {register}, which line {1} overwrites",
         "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
         "after the store": "line {0} adds it after line {1}, which stores this element",
         "zeroed": "line {0} puts it into {register}, which line {1} multiplies by {name} = 0",
@@ -208,6 +205,6 @@ def _filled(sentence: str, *lines: int, **values: Any) -> str:
 
     def optional(part: re.Match) -> str:
         named: Iterable[str] = re.findall(r"{(\w+)", part[1])
-        return part[1] if all(known.get(name, "") not in ("", ()) for name in named) else ""
+        return part[1] if all(f"{known.get(name, '')}" for name in named) else ""
 
     return re.sub(r"\[(.*?)\]", optional, sentence).format(*lines, **values)

@@ -5,8 +5,8 @@ is that element, wherever it stands. A second run has other numbers. A word that
 comes from no matrix: it is a number, such as alpha, or a rounding error, which is 0 here.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +21,12 @@ from cypresskit.diagnosis.elements import (
     TracedElement,
     numbered,
 )
+from cypresskit.diagnosis.notes import Note, Values, note
 from cypresskit.diagnosis.recorded import StepRecorder
 from cypresskit.il import Source
 from cypresskit.il.dataflow import Key, defines, read_positions
 from cypresskit.il.program import LETTERS
+from cypresskit.kernels.convention import BYTES
 from cypresskit.machine import KernelError
 
 PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp4"}
@@ -189,14 +191,39 @@ class TracedRun:
                     found[element].append(step)
         return found
 
-    def holds(self, element: MatrixElement, step: int) -> bool:
-        """Return whether an element is in a register before a step."""
-        words = (
-            self.steps[steps[before - 1]].words.get(c, 0)
-            for (_, c), steps in self.recorded.writers.items()
-            if (before := bisect_left(steps, step))
-        )
-        return element in map(self.elements.get, words)
+    # How coordinates were set
+
+    def coordinates(self, step: int) -> list[ReadWord]:
+        """Return the operands x and y of a fetch; of another step, none."""
+        return [ReadWord(step, 0, axis) for axis in (0, 1) if self.steps[step].texel]
+
+    def wrong_coordinate(self, steps: Sequence[int], wanted: MatrixElement) -> ReadWord | None:
+        """Return the only coordinate that is in none of these fetches as an element needs it; None
+        if both are, or if it is the offset that is wrong.
+        """
+        how = self.traced.kernel.convention
+        needed = wanted.column * BYTES[how.precision] // how.texel, wanted.row
+        wrong = [
+            at
+            for at, need in zip(self.coordinates(steps[0]), needed)
+            if all(self.steps[step].texel[at.position] != need for step in steps)
+        ]
+        is_single = len(wrong) == 1 and self._held(wrong[0]) != needed[wrong[0].position]
+        return wrong[0] if is_single else None
+
+    def set_by(self, at: ReadWord | None) -> Note:
+        """Return the note on what set a coordinate last, if it is in a register."""
+        if at is None or (writer := self.writer(at)) is None:
+            return Note()
+        names: Values = {"register": self.name(at), "value": self._held(at)}
+        return note("set", self.line(writer[0]), **names)
+
+    def _held(self, at: ReadWord) -> float | None:
+        """Return the coordinate in the register that an operand reads, if something set it."""
+        if (writer := self.writer(at)) is None:
+            return None
+        step, c = writer
+        return float(np.uint32(self.steps[step].words[c]).view(np.float32))
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

@@ -11,7 +11,7 @@ from cypresskit.diagnosis.elements import StoredAt
 from cypresskit.il import Instruction
 from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.observer import Observer, StepEvent, WroteEvent
+from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
 
 LDS: Key = (-1, 0)  # stands for all of it among the components of registers
 
@@ -45,11 +45,14 @@ class RecordedStep(NamedTuple):
         The words of each source, without modifiers, at its four positions; none for addresses.
     words
         What it wrote, by component.
+    texel
+        The coordinates x and y of what it fetched; else empty.
     """
 
     at: int
     sources: dict[int, list[int]]
     words: dict[int, int]
+    texel: list[int]
 
 
 class StepRecorder(Observer):
@@ -76,7 +79,7 @@ class StepRecorder(Observer):
                 for n, source in enumerate(i.sources)
                 if not is_address(i, n)
             }
-            self.steps.append(RecordedStep(event.at, sources, {}))
+            self.steps.append(RecordedStep(event.at, sources, {}, []))
 
     def wrote(self, event: WroteEvent) -> None:
         if self.item in self.place.writers(event):
@@ -85,6 +88,10 @@ class StepRecorder(Observer):
             rows = event.rows.astype(np.uint32)
             words = self._words(rows, len(event.components), event.active)
             self.steps[-1].words.update(zip(event.components, words))
+
+    def fetch(self, event: FetchEvent) -> None:
+        if event.active[self.item]:
+            self.steps[-1].texel.extend((int(event.x[self.item]), int(event.y[self.item])))
 
     def _words(self, rows: np.ndarray, count: int, active: np.ndarray) -> list[int]:
         """Return the work-item's words of an event."""

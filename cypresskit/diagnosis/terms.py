@@ -15,7 +15,7 @@ from cypresskit.diagnosis.elements import (
     MatrixElement,
     correct_products,
 )
-from cypresskit.diagnosis.missing import explain_missing
+from cypresskit.diagnosis.missing import explain_missing, find_unused
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
@@ -92,7 +92,8 @@ def _faults(terms: list[Term]) -> list[Note]:
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
         if term.note.kind:
-            alike[term.kind, term.note.line, term.note.lines].append(term.note)
+            why = term.note.values.get("why", Note())
+            alike[term.kind, term.note.line, why.lines or term.note.lines].append(term.note)
     return [replace(first, more=len(others)) for first, *others in alike.values()]
 
 
@@ -106,6 +107,10 @@ class _Judge:
         added = sliced.terms
         self.missing = [elements for elements in self.correct if elements not in added]
         self.extra = [elements for elements in added if elements not in self.correct]
+        right = (added[elements] for elements in self.correct if elements in added)
+        steps = {read.step for addends in right for each in addends for read in each.factors}
+        #: What set the coordinates of the factors of correct terms.
+        self.setters = {self.run.writer(at) for step in steps for at in self.run.coordinates(step)}
 
     def terms(self) -> list[Term]:
         """Return all terms, also those that are missing."""
@@ -167,7 +172,15 @@ class _Judge:
         if is_near:
             line = self._line(self.slice.terms[first][0])
             return note("stores", line, self.store, at=1, **names)
-        return note("streamed" if streams else "places", self.store, **names)
+        if not streams:
+            return note("places", self.store, **names)
+        belongs = [*self.correct][a.row if self.kernel.trans_a else a.column]
+        factors, why = self.slice.terms[first][0].factors, Note()
+        pairs = [pair for pair in zip(factors, belongs) if pair[0].element != pair[1]]
+        if len(pairs) == 1:
+            ((read, wanted),) = pairs
+            names["why"] = why = self._set_by(read, wanted)
+        return note("streamed", self.store, *why.lines, **names)
 
     def _is_stored_twice(self) -> bool:
         """Return whether another line, too, stores the register that is stored here."""
@@ -198,14 +211,21 @@ class _Judge:
             terms = [self._term("scaled", first, k, found)]
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
+            why = self._set_between(first, addend)
             read = {reading.line for each in (first, addend) for reading in each.factors}
-            read -= {*lines, 0}
-            if lines[1:]:
-                found = note("repeated", *lines, at=-1, **names)
-            else:
-                found = note("repeated in one line", *lines, read=Lines(sorted(read)), **names)
+            names |= {"places": Lines(lines), "why": why}
+            names["read"] = Lines(() if lines[1:] or why.lines else sorted(read - {0}))
+            found = note("repeated", *why.lines, *lines, at=-1, **names)
             terms.append(self._term("repeated", addend, k, found))
         return terms
+
+    def _set_between(self, first: Addend, addend: Addend) -> Note:
+        """Return the note on what set a coordinate after a repeated factor was first read."""
+        for one, other in zip(first.factors, addend.factors):
+            for at in self.run.coordinates(other.step):
+                if (writer := self.run.writer(at)) and writer[0] > one.step:
+                    return self.run.set_by(at)
+        return Note()
 
     def _missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
@@ -256,26 +276,34 @@ class _Judge:
         element = next((e for e in addend.elements if alike and e not in wanted), NO_ELEMENT)
         belongs = next((w for w in wanted if w.matrix == element.matrix), NO_ELEMENT)
         read = next((r for r in addend.factors if r.element not in wanted), addend.factors[0])
-        steps = self.run.reads.get(belongs, [])
-        readers = [*map(self.run.line, steps)]
-        source = (read.line,) * (read.line not in (line, *readers))
-        names: Values = {"element": element, "wanted": belongs, "source": [*source, ""][0]}
         if belongs == NO_ELEMENT:
             lines = sorted({r.line for r in addend.factors} - {line})
             products: Values = {"product": _product(addend.elements), "wanted": _product(wanted)}
             found = note("product", line, *lines, read=Lines(lines), **products)
-        elif self.run.holds(belongs, addend.made):
-            found = note("multiplies", line, *source, **names)
-        elif self._is_right_elsewhere(read, addend) or (
-            self._is_left(read, addend) and read.line in readers
-        ):
-            kind = "unread factor"
-            if steps:
-                kind = "too early" if min(steps) > addend.made else "too late"
-            found = note(kind, line, read.line, *readers[:1], **names)
         else:
-            found = note("reads", read.line, **names)
+            found = find_unused(self.run, belongs) or self._factor(addend, read, belongs)
         return self._term("wrong", addend, self.correct[wanted], found)
+
+    def _factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:
+        """Return the note on a factor in the place of another one: either a line reads it from a
+        wrong place, or a line multiplies it that should multiply another one.
+        """
+        line, run = self._line(addend), self.run
+        readers = [*map(run.line, run.reads.get(wanted, ()))]
+        names: Values = {"element": read.element, "wanted": wanted}
+        has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
+        is_left = self._is_left(read, addend) and read.line in readers
+        if not (has_wanted or is_left or self._is_right_elsewhere(read, addend)):
+            why = self._set_by(read, wanted)
+            return note("reads", read.line, *why.lines, why=why, **names)
+        others = [] if read.line in readers else [each for each in readers[:1] if each != line]
+        names |= {"source": read.line if read.line != line else "", "reader": [*others, ""][0]}
+        return note("multiplies", line, *sorted({read.line, *others} - {line}), **names)
+
+    def _set_by(self, read: Reading, wanted: MatrixElement) -> Note:
+        """Return the note on what set the wrong coordinate, unless correct terms have it, too."""
+        at = self.run.wrong_coordinate([read.step], wanted)
+        return self.run.set_by(None if at and self.run.writer(at) in self.setters else at)
 
     def _is_left(self, read: Reading, addend: Addend) -> bool:
         """Return whether a line multiplies what a line below it read in the iteration before."""

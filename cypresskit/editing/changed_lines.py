@@ -99,10 +99,13 @@ def _repaired_fault(seen: Verification, known: str, trace: ElementTrace | None) 
     changes = _changes(known.splitlines(), lines)
     leads = trace.leads if trace and seen.wrong else ()
     near = [at for at in reversed(changes.own) if not leads or at + 1 in leads]
+    parts = near, [at for at in changes.own if at not in near]
     # That a value was never set tells more than what it was before
     repairs = [] if "uninitialised" in kinds else [_undone(lines, changes)]
     counts = _Trial(seen)
-    for fault, text in chain(*repairs, _moved_or_deleted(lines, near), _replaced(lines, near)):
+    for some in parts:
+        repairs += [_moved_or_deleted(lines, some), _replaced(lines, some)]
+    for fault, text in chain(*repairs):
         if counts.steps_left < 0:
             break
         if counts("\n".join(text)):
@@ -188,6 +191,7 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
     """Yield the repairs that put a moved line back, or undo a change."""
     for at, place in changes.moved.items():
         yield _moved(lines, at, place)
+        yield _inserted(lines, place, [lines[at]])
     for at, old in sorted(changes.replaced.items(), reverse=True):
         if old:
             words, right = _words(lines[at]), _words(old)
@@ -197,20 +201,25 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
             yield Repair(fault, _with(lines, {at: old}))
     for at, gone in sorted(changes.deleted.items(), reverse=True):
         if not gone[MAX_MISSING:]:
-            kind = "lines missing" if gone[1:] else "line missing"
-            fault = note(kind, at + 1, text=gone[0], count=len(gone))
-            yield Repair(fault, [*lines[:at], *gone, *lines[at:]])
+            yield _inserted(lines, at, gone)
+
+
+def _inserted(lines: list[str], at: int, gone: list[str]) -> Repair:
+    """Return the repair that puts lines back before another."""
+    kind = "lines missing" if gone[1:] else "line missing"
+    fault = note(kind, at + 1, text=bare_line(gone[0]), count=len(gone))
+    return Repair(fault, [*lines[:at], *gone, *lines[at:]])
 
 
 def _moved_or_deleted(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
-    """Yield the repairs that delete a line, or move it to its loop's end; or delete another line
-    that adds to what such a line adds to, as an old one that counts beside a new one.
+    """Yield the repairs that delete a line, or move it to a loop's end; or delete another line that
+    adds to what such a line adds to, as an old one that counts beside a new one.
     """
+    ends = [at for at, line in enumerate(lines) if bare_line(line) == "endloop"]
     for at in near:
         yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
-        ends = [n for n in range(at, len(lines)) if bare_line(lines[n]) == "endloop"]
-        if ends and not bare_line(lines[at]).startswith("break"):
-            yield _moved(lines, at, ends[0])
+        for end in () if bare_line(lines[at]).startswith("break") else ends:
+            yield _moved(lines, at, end)
     sums = {
         at: words[:3] for at, words in enumerate(map(_words, lines)) if words[1:2] == words[2:3]
     }
@@ -244,7 +253,8 @@ def _replaced(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
             fault = replace(note("else", first, wrong=op), alike=tuple(others))
             text = {at: lines[at].lower().replace(op, other, 1) for at in alike}
             yield Repair(fault, _with(lines, text))
-    for turn in zip_longest(*(_other_words(lines, at) for at in near)):
+    same = {at: [n for n in near if _words(lines[n]) == _words(lines[at])] for at in near}
+    for turn in zip_longest(*(_other_words(lines, at, same[at]) for at in near)):
         yield from filter(None, turn)
 
 
@@ -253,9 +263,10 @@ def _confused(op: str) -> list[str]:
     return [other for group in CONFUSED if op in group for other in group if other != op]
 
 
-def _other_words(lines: list[str], at: int) -> Iterator[Repair]:
+def _other_words(lines: list[str], at: int, alike: list[int]) -> Iterator[Repair]:
     """Yield the repairs of a line by another opcode, or by another operand: its components in
-    another order, another component, or the sum that the line writes; or without a mask.
+    another order, another component, or the sum that the line writes; or without a mask. Then the
+    same in all lines that are ``alike``.
     """
     op, *operands = _words(lines[at])
     texts = [(op, f"{other} {', '.join(operands)}") for other in _confused(op)]
@@ -270,8 +281,11 @@ def _other_words(lines: list[str], at: int) -> Iterator[Repair]:
             if other != operands[n]:
                 put = [*operands[:n], other, *operands[n + 1 :]]
                 texts.append((operands[n], f"{op} {', '.join(put)}"))
-    for wrong, text in texts:
-        yield Repair(note("else", at + 1, wrong=wrong), _with(lines, {at: text}))
+    for places in [at], sorted(alike):
+        one, *more = (place + 1 for place in places)
+        for wrong, text in texts:
+            fault = replace(note("else", one, wrong=wrong), alike=tuple(more))
+            yield Repair(fault, _with(lines, dict.fromkeys(places, text)))
 
 
 class _Trial(Observer):
