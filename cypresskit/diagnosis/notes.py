@@ -16,8 +16,8 @@ SENTENCES: dict[str, dict[str, str]] = {
     # A line has an element in place of another.
     "factor": {
         "reads": "line {0} reads {element} in place of {wanted}[: {why}]",
-        "multiplies": "line {0} multiplies {element}[ of line {source}] in place of {wanted}[,"
-        " which line {reader} reads]",
+        "multiplies": "line {0} multiplies {element}[ of {source}] in place of {wanted}[, which"
+        " {reader:read}]",
         "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
         "no number": "line {0} multiplies by {name}, which is no number of A or B[: line {1}"
         " computes it]",

@@ -296,9 +296,10 @@ class _Judge:
         if not (has_wanted or is_left or self._is_right_elsewhere(read, addend)):
             why = self._set_by(read, wanted)
             return note("reads", read.line, *why.lines, why=why, **names)
-        others = [] if read.line in readers else [each for each in readers[:1] if each != line]
-        names |= {"source": read.line if read.line != line else "", "reader": [*others, ""][0]}
-        return note("multiplies", line, *sorted({read.line, *others} - {line}), **names)
+        reader = [] if has_wanted else [each for each in readers[:1] if each != line]
+        source = [] if has_wanted else [each for each in [read.line] if each not in (line, *reader)]
+        names |= {"source": Lines(source), "reader": Lines(reader)}
+        return note("multiplies", line, *source, *reader, **names)
 
     def _set_by(self, read: Reading, wanted: MatrixElement) -> Note:
         """Return the note on what set the wrong coordinate, unless correct terms have it, too."""
