@@ -88,12 +88,14 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
 
 
 def _faults(terms: list[Term]) -> list[Note]:
-    """Return the terms' notes. Terms of one kind whose notes name the same lines share one."""
+    """Return the terms' notes. Terms of one kind whose notes name the same lines, or what set the
+    same coordinate, share one.
+    """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
         if term.note.kind:
             why = term.note.values.get("why", Note())
-            alike[term.kind, term.note.line, why.lines or term.note.lines].append(term.note)
+            alike[term.kind, why.lines or (term.note.line, term.note.lines)].append(term.note)
     return [replace(first, more=len(others)) for first, *others in alike.values()]
 
 
