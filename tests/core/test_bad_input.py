@@ -15,13 +15,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import test_draw
-from conftest import ROWS, TEXTURE, pixel
+from conftest import TEXTURE, pixel
 from launches import HERE
 
 import cypresskit as ck
 from cypresskit import compiler, devices, host
 from cypresskit.blas import to_pairs
 from cypresskit.compiler.code import Code
+from cypresskit.devices import HD5970, XEON
 from cypresskit.host import (
     Machine,
     Matrices,
@@ -48,7 +49,30 @@ NO_FLAG = [0, 1.0, None, "no"]
 OBJECT, REAL = [None, 0, nan, "HD5970", [4]], [None, "2", [2.0], 1j]
 MATRIX = [None, 0, [[1.0]], *map(A.astype, (int, object, np.float32)), A[0], A[:3], to_pairs(A)]
 
-ARGUMENTS = {name: (eval(good), eval(bad)) for name, good, bad in ROWS["arguments"]}
+
+#: Arguments of the host's functions, by name: a good value, and bad ones.
+ARGUMENTS = dict.fromkeys("mnk", (64, WHOLE)) | {
+    "a": (A, MATRIX),
+    "b": (B, MATRIX),
+    "c": (C, MATRIX),
+    "alpha": (1.0, REAL),
+    "beta": (1.0, REAL),
+    "bandwidth": (1e9, POSITIVE),
+    "block": (64, CHOSEN),
+    "calls": (2, WHOLE),
+    "cpu_share": (0.1, [*NO_NUMBER, -0.1, 1.01]),
+    "depth": (64, CHOSEN),
+    "device": (HD5970, OBJECT),
+    "host": (XEON, OBJECT),
+    "kernel": ("dgemm_tn", [None, 0, nan, [4], "dgemm"]),
+    "machine": (MACHINE, OBJECT),
+    "matrices": (None, [3, nan, "C", (A, B, C)]),
+    "overlap": (True, NO_FLAG),
+    "pads_rows": (True, NO_FLAG),
+    "precision": ("double", OBJECT),
+    "rate": (1e9, POSITIVE),
+    "use_chips": (2, [0, -1, 3, 1.5, nan, "2", True]),
+}
 FUNCTIONS = (
     *(host.four_stage, host.five_stage, host.adapt_cpu_share, host.blocked_timeline),
     *(host.largest_block, host.gemm_out_of_core, host.static_cpu_share, host.transfer_seconds),

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
@@ -83,11 +82,28 @@ def test_five_stages_in_step(fixed_rate):
         span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2))
         for span in timeline.spans
     }
-    for task, start, end in ROWS["five_stages_of_a_unit"]:
-        assert spans[task] == (start, end)
+    milliseconds = {
+        "load1 A[0]": (0, 2.8),  # 16.8 MB at 6 GB/s by one thread
+        "load2 A[0]": (2.8, 5.59),
+        "load1 B[0.0]": (2.8, 5.59),
+        "load2 B[0.0]": (5.59, 8.39),
+        "mult1 AB[0.0.0.0]": (8.39, 13.76),  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
+        "mult1 AB[0.0.0.1]": (13.76, 19.13),
+        "store1 AB[0.0.0.0]": (13.76, 15.16),  # 8.4 MB, while the next piece is computed
+        "store2 C[0.0.0]": (20.52, 24.72),  # both pieces, with C read too: 1.5 x 2.8 ms
+    }
+    assert {task: spans[task] for task in milliseconds} == milliseconds
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
-    sizes = {"strip": 2048 * 1024 * 8, "piece": 512 * 2048 * 8}
-    busy = {name: eval(by_hand, sizes) for name, by_hand in ROWS["busy_by_hand"]}
+    strip, piece = 2048 * 1024 * 8, 512 * 2048 * 8
+    busy = {  # seconds
+        "host memory": (2 * 3 * strip + 4 * piece + 2 * 3 * 2 * piece) / 31.2e9,  # loads, stores
+        "PCIe to card": 2 * strip / 6e9,
+        "PCIe to host": 4 * piece / 6e9,
+        "CPU": 0,
+        "chip 0": 2 * 2048**2 * 1024 / 400e9,
+        "DMA 0": (2 * strip + 4 * piece) / 6e9,
+        "thread 0": (2 * strip + 1.5 * 4 * piece) / 6e9,
+    }
     assert {name: timeline.seconds * share for name, share in timeline.busy.items()} == approx(busy)
     assert timeline.bound == "chip 0"
 

@@ -126,7 +126,38 @@ def signed(word: int, bits_: int = 32) -> int:
     return word - (word >> (bits_ - 1) << bits_)
 
 
-EXACT = {op: eval(f"lambda a, b, c: {exact}") for op, exact in ROWS["exact_integers"]}
+EXACT = {
+    "umul_high": lambda a, b, c: a * b >> 32,
+    "iadd": lambda a, b, c: a + b,
+    "isub": lambda a, b, c: a - b,
+    "inegate": lambda a, b, c: -a,
+    "imul": lambda a, b, c: a * b,
+    "umul": lambda a, b, c: a * b,
+    "imad": lambda a, b, c: a * b + c,
+    "umad": lambda a, b, c: a * b + c,
+    "udiv": lambda a, b, c: a // b if b else -1,
+    "umod": lambda a, b, c: a % b if b else -1,
+    "ishl": lambda a, b, c: a << b % 32,
+    "ishr": lambda a, b, c: signed(a) >> b % 32,
+    "ushr": lambda a, b, c: a >> b % 32,
+    "and": lambda a, b, c: a & b,
+    "iand": lambda a, b, c: a & b,
+    "ior": lambda a, b, c: a | b,
+    "ixor": lambda a, b, c: a ^ b,
+    "inot": lambda a, b, c: ~a,
+    "imin": lambda a, b, c: min(signed(a), signed(b)),
+    "imax": lambda a, b, c: max(signed(a), signed(b)),
+    "umin": lambda a, b, c: min(a, b),
+    "umax": lambda a, b, c: max(a, b),
+    "ilt": lambda a, b, c: -(signed(a) < signed(b)),
+    "ige": lambda a, b, c: -(signed(a) >= signed(b)),
+    "ieq": lambda a, b, c: -(a == b),
+    "ine": lambda a, b, c: -(a != b),
+    "ult": lambda a, b, c: -(a < b),
+    "uge": lambda a, b, c: -(a >= b),
+    "mov": lambda a, b, c: a,
+    "cmov_logical": lambda a, b, c: b if a else c,
+}
 
 
 @given(WORD, WORD, WORD)

@@ -5,11 +5,15 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import ROWS, by_day
+from conftest import by_day
 
 import cypresskit as ck
-from cypresskit import host
-from cypresskit.kernels import generated
+from cypresskit.host import transfer
+from cypresskit.host.blocked import blocked_timeline, card_bytes, choose_block, largest_block
+from cypresskit.host.machine import Machine
+from cypresskit.host.pipeline import adapt_cpu_share
+from cypresskit.host.rates import kernel_rate
+from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.machine.record import Recorder
 
 KINDS = (np.int8, np.uint64)
@@ -31,12 +35,35 @@ def record(item):
     return recorder.recording.item
 
 
-NAMES = globals() | vars(host) | vars(host.blocked) | vars(generated)
+#: What takes sizes: a function of two of them, which are 100 and 8.
+TAKES = {
+    "simulate": lambda n, k: str(ck.simulate(TN, n, m=n, k=k)),
+    "simulate_count": lambda n, k: ck.simulate("sgemm_packed", k, k=k, m=k, count=n).flops,
+    "shape": lambda n, k: TN.shape(n, n, k).domain,
+    "padded": lambda n, k: TN.convention.padded(n, n, k),
+    "block_kernel": lambda n, k: block_kernel(k, k, k).text,
+    "generate_kernel": lambda n, k: generate_kernel(k, k, k).text,
+    "trace_element": lambda n, k: str(ck.trace_element(TN, k, k, size=(n, n, k))),
+    "launch": lambda n, k: launch(n),
+    "recorder": lambda n, k: record(n),
+    "machine": lambda n, k: repr(Machine(use_chips=k // k)),
+    "card_bytes": lambda n, k: card_bytes(n, k),
+    "largest_block": lambda n, k: largest_block(depth=n),
+    "choose_block": lambda n, k: choose_block(n, n, k, Machine()),
+    "blocked": lambda n, k: str(blocked_timeline(n, n, k, Machine(), block=n)),
+    "pipeline": lambda n, k: str(adapt_cpu_share(n, n, k, Machine(), calls=k // 4)),
+    "rate": lambda n, k: kernel_rate("dgemm_tn", n, n, k, ck.HD5870),
+    "transfer": lambda n, k: transfer.transfer_seconds(n, n),
+    "kernel_seconds": lambda n, k: transfer.kernel_seconds(n, n),
+    "rate_with_transfers": lambda n, k: transfer.rate_with_transfers(n, n, n),
+    "n_balance": lambda n, k: transfer.n_balance(n, n),
+    "round_trip": lambda n, k: str(transfer.round_trip_timeline(n, n, n)),
+}
 
 
-@pytest.mark.parametrize(("takes", "kind"), by_day(product(ROWS["sizes"], KINDS), 15))
-def test_a_size_counts_whatever_integer_holds_it(takes, kind):
-    call = eval(f"lambda n, k: {takes}", NAMES)
+@pytest.mark.parametrize(("name", "kind"), by_day(product(TAKES, KINDS), 15))
+def test_a_size_counts_whatever_integer_holds_it(name, kind):
+    call = TAKES[name]
     plain = call(100, 8)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -13,16 +13,18 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 import numpy as np
-import pages
 import pytest
 from bokeh.models import HoverTool
-from conftest import ROOT, ROWS
+from conftest import ROOT
+from pages import finish, pipeline, recorded, view, whole_numbers
 
+import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.draw.chart import NARROW, WIDE, Chart
 from cypresskit.draw.explore import Journey
 from cypresskit.draw.player import Player
 from cypresskit.draw.published_charts import CHARTS
+from cypresskit.timing import simulate
 
 FILE = ROOT / "tests/cases/looked_at.toml"
 TEXTS = "legend", "opens", "pointing"  # kept whole
@@ -40,9 +42,40 @@ def stages(make: Callable[..., host.Timeline], **more: float) -> host.Timeline:
     return make(4096, 4096, 1024, host.Machine(), **more)
 
 
-MADE = dict(ROWS["pictures"]) | {
-    f"published, {name}": f"draw.published({name!r})" for name in CHARTS
-}
+LDS = "sgemm_64x64_lds"
+PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
+    "explore": lambda: draw.explore("sgemm_tn", 64),
+    "chip": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
+    "wavefronts": lambda: draw.wavefronts(n=256),
+    "bundles": lambda: draw.bundles("ddgemm_tn_fma"),
+    "bundles with the LDS": lambda: draw.bundles(LDS),
+    "compilers": lambda: draw.compilers("sgemm_tn", 64),
+    "register_block": lambda: draw.register_block(
+        *recorded("sgemm_tn", *whole_numbers(4, (8, 16), (8, 24)), (2, 1), (0, 0))
+    ),
+    "texture_fetch": lambda: draw.texture_fetch("dgemm_nn"),
+    "lds_transpose": ck.teach.lds.lds_transpose,
+    "lds_transpose, rows": lambda: ck.teach.lds.lds_transpose(LDS, f"{LDS}_rows"),
+    "split_k": ck.teach.small.split_k,
+    "split_k by a vector": lambda: ck.teach.small.split_k("sgemv_n_reduce4"),
+    "block_race": ck.teach.register_block.block_race,
+    "digits": lambda: view("digits"),
+    "timeline": lambda: timeline(one=pipeline(), two=pipeline()),
+    "timeline of stages": lambda: timeline(
+        four=stages(host.four_stage), five=stages(host.five_stage)
+    ),
+    "timeline with a CPU": lambda: timeline(hybrid=stages(host.five_stage, cpu_share=0.1)),
+    "timeline of round trips": lambda: timeline(
+        **{f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)}
+    ),
+    "timeline by hand": lambda: timeline(hand=ck.teach.pipelines.by_hand([2, 3, 1], units=4)),
+    "roofline": ck.teach.why_blocks.roofline,
+    "climb": draw.climb,
+    "product": lambda: draw.product("sgemm_tn", 64),
+    "line_chart": lambda: draw.line_chart(
+        {"a": {0: 3.25, 1: 5.5, 2: 9.125}}, "x", "y", kind="counted"
+    ),
+} | {f"published, {name}": lambda name=name: draw.published(name) for name in CHARTS}
 
 
 def rounded(column: Iterable) -> list:
@@ -98,7 +131,7 @@ def accept(name: str, now: dict[str, str]) -> None:
     """Write the sums of a picture."""
     known = tomllib.loads(FILE.read_text(encoding="utf-8")) | {name: now}
     rows = []
-    for each in filter(known.__contains__, MADE):
+    for each in filter(known.__contains__, PICTURES):
         rows += ["", f"[{json.dumps(each)}]"]
         rows += [
             f"{json.dumps(part)} = {json.dumps(of, ensure_ascii=False)}"
@@ -107,10 +140,10 @@ def accept(name: str, now: dict[str, str]) -> None:
     FILE.write_text("\n".join(rows).lstrip() + "\n", encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", PICTURES)
 def test_every_part_of_a_picture_was_looked_at(name, request):
     """And it opens when something happens, and every figure has a name for those who listen."""
-    picture = eval(MADE[name], vars(pages) | globals())
+    picture = PICTURES[name]()
     now = parts(picture)
     if request.config.getoption("accept"):
         accept(name, now)
@@ -123,7 +156,5 @@ def test_every_part_of_a_picture_was_looked_at(name, request):
 
 def test_each_block_of_the_race_is_done_with_its_last_word():
     """For products of 8 x 8 x 8, blocks of b x b fetch 2 * 8**3 / b words."""
-    race, n = pages.view("block_race"), 8
-    assert [pages.finish(race, f"{b} x {b}") for b in (1, 2, 8)] == [
-        2 * n**3 // b for b in (1, 2, 8)
-    ]
+    race, n = view("block_race"), 8
+    assert [finish(race, f"{b} x {b}") for b in (1, 2, 8)] == [2 * n**3 // b for b in (1, 2, 8)]

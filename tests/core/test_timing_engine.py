@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import from_rows
 
 from cypresskit.chip import work
 from cypresskit.chip.engine import run
@@ -152,9 +151,17 @@ def test_a_workgroup_whose_wavefronts_reach_other_barriers_is_refused(bundles):
 # The texture unit (units.texture)
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "addresses, cost, lines",
+    [
+        (16 * LANES, 16, 16),  # each quad one line: float4 of consecutive work-items
+        (0 * LANES, 16, 1),  # all the same line: still a clock for each quad
+        (64 * LANES, 64, 64),  # four lines a quad
+        (32 * (LANES % 2) + 4096 * (LANES // 2), 32, 32),  # two pairs a quad: NN's two rows of A
+    ],
+)
 def test_a_quad_takes_a_clock_for_each_of_its_lines(addresses, cost, lines):
-    made = fetch(eval(addresses))
+    made = fetch(addresses)
     assert (int(made.cost[0]), len(made.line)) == (cost, lines)
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import from_rows, seeds
+from conftest import seeds
 from numba import njit
 
 from cypresskit.chip.units.cache import fold
@@ -117,9 +117,21 @@ def test_another_row_of_a_bank_costs_its_opening():
     assert dram.memory.row_waits[0] == 2 * 34, "in which the channel has sent nothing"
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "addresses, clocks",
+    [
+        (4 * LANES, 4),  # consecutive words: 16 a clock
+        (0 * LANES, 4),  # all the same word: broadcast
+        (128 * LANES, 64),  # all in bank 0, all different: the worst case
+        (8 * LANES, 4),  # every second bank: 16 of 32
+        (16 * LANES, 8),  # 8 banks for 16 work-items
+        (4 * (LANES % 2) * 32, 8),  # two words of one bank
+        (8 * LANES + WORDS[:2], 4),  # float2: all 32 banks, conflict-free (APP guide 4.7)
+        (16 * LANES + WORDS, 16),  # float4: half the banks at a time, half the rate
+    ],
+)
 def test_lds_clocks(addresses, clocks):
-    assert clocks_of(eval(addresses)) == clocks
+    assert clocks_of(addresses) == clocks
 
 
 def test_lds_leaves_out_who_is_not_there():

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
-from conftest import from_rows
+import pytest
 
 import cypresskit as ck
 from cypresskit.tables import table
@@ -18,9 +18,23 @@ CODE = ck.compile(KERNEL.program)
 REPORT = ck.simulate(KERNEL, 64)
 
 
-@from_rows
+@pytest.mark.parametrize(
+    ("value", "start", "whole"),
+    [
+        (KERNEL.program, "<Program sgemm_tn.il: pixel mode, 153 instructions>", "details"),
+        (CODE, "<Code of sgemm_tn.il for the HD 5870: 25 registers, ", "details"),
+        (CODE.stats(), "KernelStats(name=", "table"),
+        (ck.kernels, "sgemm_tn ", "table"),
+        (
+            ck.HD5870,
+            "<Device HD 5870: 20 SIMD engines at 0.85 GHz, 2,720 Gflop/s in single precision, ",
+            "table",
+        ),
+        (REPORT, "sgemm_tn 64 x 64 x 64 on HD 5870: ", "table"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
 def test_a_value_is_a_few_lines_of_text_and_a_table_or_a_fold(value, start, whole):
-    value = eval(value)
     assert repr(value).startswith(start)
     assert value is ck.kernels or len(repr(value)) < 800
     assert "np.float64" not in repr(value) and "object at 0x" not in repr(value)

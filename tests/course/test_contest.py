@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ROWS, by_day, from_rows
+from conftest import ROWS, by_day
 
 import cypresskit as ck
 from cypresskit import cli
@@ -35,10 +35,21 @@ def test_an_entry_is_what_its_first_line_states():
     assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
 
 
-@from_rows
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the file is empty"),
+        ("(8, 8, 3)", "its first line lacks what it computes"),
+        (TEXT.replace("; product: TN", "; TN"), "its first line lacks what it computes"),
+        (TEXT.replace("8 x 8", "8", 1), "`8` is no term"),
+        (TEXT.replace("k 2", "k " + "9" * 500, 1), "its numbers are from 1 to"),
+        ("__import__('os').remove('x')", "its first line lacks what it computes"),
+        ("x" * 200_000, "at most 100,000"),
+    ],
+)
 def test_what_is_no_entry_is_refused_in_words(text, said):
     with pytest.raises(ValueError, match=said):
-        leaderboard.read_entry(eval(text), "mine.il")
+        leaderboard.read_entry(text, "mine.il")
 
 
 def write(kernel: Kernel, path: Path) -> None:
@@ -117,9 +128,16 @@ def sleight(n: int) -> Kernel:
     return entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
 
 
-@pytest.mark.parametrize("name, n, how, said", by_day(map(tuple, ROWS["contest_cheats"]), 3))
+CHEATS = [
+    *map(tuple, ROWS["contest_cheats"]),
+    ("a workgroup", 1024, ck.kernels["sgemm_64x64_lds"].text, "workgroup"),
+    ("no text", 1024, None, "not text"),
+]
+
+
+@pytest.mark.parametrize("name, n, how, said", by_day(CHEATS, 3))
 def test_wrong_entries_and_cheats_have_no_speed(name, n, how, said):
-    mine = changed(*how) if isinstance(how, list) else entry(eval(how))
+    mine = changed(*how) if isinstance(how, list) else entry(how)
     score = contest.judge(mine, n=n)
     assert score.gflops == 0 and score.report is None
     assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), (
