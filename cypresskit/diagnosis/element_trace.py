@@ -145,13 +145,14 @@ def trace_element(
             row, column = (wrong.row, wrong.column) if wrong else (0, 0)
     row, column = int(row), int(column)
     m, n, k = map(index, size)
-    if not (0 <= row < m and 0 <= column < n):
-        raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
     return trace_product(make_product(known, (m, n, k), alpha, beta), row, column)
 
 
 def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     """Return the trace of an element of a small product; the errors are ``trace_element``'s."""
+    m, n, _ = given.size
+    if not (0 <= row < m and 0 <= column < n):
+        raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
     kernel, traced = given.kernel, TracedElement(given, row, column)
     stores = StoreRecorder(traced.place)
     arguments = given.arguments()
