@@ -13,7 +13,7 @@ import pytest
 from bs4 import BeautifulSoup
 from conftest import JS, ROOT, by_day, seeds
 from markupsafe import Markup
-from pages import axe_finds, painted
+from pages import painted, play_all
 
 from cypresskit import published, today
 from cypresskit.compiler import compile
@@ -27,7 +27,6 @@ from tools.climb_page import drawn, kernels, numbers, pictures, riddles
 TEXT = (ROOT / "tools/climb_page/page.md").read_text(encoding="utf-8")
 #: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
 STATED = {"5870", "2009", "2010", "1,024", "2,048", "4,352", "4,000"}
-SIZES = [(1366, 768, "light"), (1366, 768, "dark"), (390, 844, "light"), (320, 640, "light")]
 
 
 @pytest.fixture(scope="module")
@@ -358,24 +357,6 @@ def test_nothing_of_the_workbench_is_fetched_before_try_it_is_pressed(site, page
         assert [url for url in asked if "/bench/" in url] == []
         with page.expect_request("**/bench/**"):
             page.locator("[id='00'] .try").click()
-
-
-@pytest.mark.parametrize(("width", "height", "scheme"), SIZES)
-def test_everybody_can_read_it(width, height, scheme, site, page):
-    page.set_viewport_size({"width": width, "height": height})
-    page.emulate_media(color_scheme=scheme)
-    with served(site) as address:
-        page.goto(address)
-        play_all(page)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert not axe_finds(page)
-
-
-def play_all(page) -> None:
-    """Go to each picture of the page, and wait until it plays."""
-    for stage in page.locator("figure .stage").all():
-        stage.scroll_into_view_if_needed()
-        stage.locator("cypresskit-picture > [data-ready]").wait_for(state="attached")
 
 
 def test_a_sent_riddle_is_the_first_of_its_step(site, soup, own_page):

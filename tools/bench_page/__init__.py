@@ -271,9 +271,8 @@ def write_page(folder: Path) -> None:
     }
     for name, following in pairwise(STEPS):
         steps[name]["next"] = following
-    for launch, title in KERNELS.items():
-        starter = reference_kernel(launch.kernel).text
-        steps[launch.kernel] = {"title": title, "starter": starter, "n": launch.n}
+    for (kernel, n), title in KERNELS.items():
+        steps[kernel] = {"title": title, "starter": reference_kernel(kernel).text, "n": n}
     begin = {
         "launches": [file.name for file in timed],
         "steps": steps,

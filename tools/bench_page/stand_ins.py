@@ -27,13 +27,6 @@ def stand_in(name: str, **contents: Any) -> ModuleType:
     return module
 
 
-class Unused:
-    """Takes the place of ctypes's types, which the compiled engine only names here."""
-
-    def __mul__(self, other: int) -> "Unused":
-        return self
-
-
 def post(**message: Any) -> None:
     """Send a message to the page."""
     ask_host(b"post " + json.dumps(message, default=repr).encode())
@@ -47,10 +40,8 @@ stand_in("resource")  # whose functions only processes call
 import numpy  # noqa: E402, F401  # before there is a module ctypes
 
 # The compiled engine's names are there while its modules are imported; what they do is below.
-NAMES = "c_char", "c_int32", "c_int64", "c_void_p"
-stand_in(
-    "ctypes", **dict.fromkeys(NAMES, Unused()), CFUNCTYPE=lambda *_: None, addressof=lambda _: 0
-)
+NAMES = "c_char", "c_int32", "c_int64", "c_void_p", "addressof"
+stand_in("ctypes", **dict.fromkeys(NAMES, 0), CFUNCTYPE=lambda *_: None)
 
 import cypresskit_native  # noqa: E402
 

@@ -152,8 +152,7 @@ def configure(file: Path, build: dict[str, str]) -> None:
 
 def write_start_page(folder: Path) -> None:
     """Write the page that the folder opens with: it opens a lesson, in a browser that can."""
-    heads = [nbformat.read(lesson, 4).cells[0].source.splitlines()[0] for lesson in lessons()]
+    heads = {lesson.name: nbformat.read(lesson, 4).cells[0].source for lesson in lessons()}
     page = bench_page.templates(HERE).get_template("start.html")
-    names = [lesson.name for lesson in lessons()]
-    text = page.render(lessons=dict(zip(names, heads)), problems=bench_page.PROBLEMS)
+    text = page.render(lessons=heads, problems=bench_page.PROBLEMS)
     (folder / "index.html").write_text(text, encoding="utf-8")
