@@ -99,6 +99,14 @@ class TracedElement:
         """The term of the old C."""
         return (MatrixElement("C", self.row, self.column),)
 
+    def first(self, element: MatrixElement) -> MatrixElement:
+        """Return the element of the same matrix and k for the first element of C in the block."""
+        places = zip((self.row, self.column), self.kernel.block)
+        row, column = (place - place % side for place, side in places)
+        first = replace(self, row=row, column=column)
+        pairs = zip(self.correct, first.correct, strict=True)
+        return next(other[own.index(element)] for own, other in pairs if element in own)
+
     def name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
         k = self.correct[elements]

@@ -199,17 +199,31 @@ class TracedRun:
 
     def wrong_coordinate(self, steps: Sequence[int], wanted: MatrixElement) -> ReadWord | None:
         """Return the only coordinate that is in none of these fetches as an element needs it; None
-        if both are, or if it is the offset that is wrong.
+        if both are. None, too, if the offset is wrong: the register has what is needed, or another
+        fetch reads the block's first texel with it.
         """
-        how = self.traced.kernel.convention
-        needed = wanted.column * BYTES[how.precision] // how.texel, wanted.row
+        needed = self._texel(wanted)
         wrong = [
             at
             for at, need in zip(self.coordinates(steps[0]), needed)
             if all(self.steps[step].texel[at.position] != need for step in steps)
         ]
-        is_single = len(wrong) == 1 and self._held(wrong[0]) != needed[wrong[0].position]
-        return wrong[0] if is_single else None
+        if len(wrong) != 1 or self._held(wrong[0]) == needed[wrong[0].position]:
+            return None
+        (at,) = wrong
+        first = self._texel(self.traced.first(wanted))[at.position]
+        texels = [self.steps[each.step].texel[each.position] for each in self._alike(at)]
+        return None if first != needed[at.position] and first in texels else at
+
+    def _alike(self, at: ReadWord) -> list[ReadWord]:
+        """Return the coordinates that the same step set in the same register."""
+        each = (other for step in range(len(self.steps)) for other in self.coordinates(step))
+        return [other for other in each if self.writer(other) == self.writer(at)]
+
+    def _texel(self, element: MatrixElement) -> tuple[int, int]:
+        """Return the coordinates of the texel that holds an element."""
+        how = self.traced.kernel.convention
+        return element.column * BYTES[how.precision] // how.texel, element.row
 
     def set_by(self, at: ReadWord | None) -> Note:
         """Return the note on what set a coordinate last, if it is in a register."""
