@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import nbformat
-from conftest import ROOT, ROWS
+from conftest import ROOT
 
 from cypresskit.grading import judging
 from cypresskit.grading.judging import Attempt
@@ -248,4 +248,21 @@ ODD = [
     7,
     {"cell_type": ["code"], "source": [1, None, "x\0"], "outputs": {"a": 1}, "metadata": 3},
 ]
-HOSTILE = {name: eval(made) for name, made in ROWS["hostile_hand_ins"]}
+HOSTILE: dict[str, Callable[[Path, Path], None]] = {
+    "check replaced": answer(CHECK_REPLACED),
+    "disk": answer(f"import os\ndef seconds(*given):\n{DISK}"),
+    "stumbles": answer(STUMBLES),
+    "exits": answer(f"def seconds(*_):\n{EXITS}"),
+    "raises": answer(f"def seconds(*_):\n{RAISES}"),
+    "clears": answer("import sys, os\nsys.modules.clear()\nos.environ.clear()\nseconds = abs"),
+    "edited outputs": edited_outputs,
+    "broken": file("09_bus.ipynb", b'{"cells": [{"cell_type": "code", "source": '),
+    "brackets": file("09_bus.ipynb", b"[" * 200_000),
+    "odd": file("09_bus.ipynb", json.dumps({"cells": ODD}).encode()),
+    "lone surrogates": lone_surrogates,
+    "links": links,
+    "fifo": fifo,
+    "sparse": sparse,
+    "linked folder": linked_folder,
+    "archive": archive,
+}

@@ -1,9 +1,9 @@
 """Texts that a reader may have written, or been handed, and every picture that shows such texts."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from conftest import ROWS
 from pages import reports
 
 import cypresskit as ck
@@ -75,7 +75,18 @@ def line_chart(text: str) -> Displayable:
 
 #: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers
 #: and names of the catalogue alone.
-PICTURES = {name: eval(f"lambda text: {made}") for name, made in ROWS["hostile_pictures"]}
+PICTURES: dict[str, Callable[[str], Displayable]] = {
+    "register_block": lambda text: draw.register_block(recording(text)),
+    "texture_fetch": lambda text: draw.texture_fetch(called(text)),
+    "bundles": lambda text: draw.bundles(ck.compile(commented(text))),
+    "compilers": lambda text: draw.compilers(called(text), 64),
+    "wavefronts": lambda text: draw.wavefronts(report(text)),
+    "chip": lambda text: draw.chip(report(text)),
+    "product": lambda text: draw.product(called(text), 64),
+    "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
+    "line_chart": line_chart,
+    "a sheet": sheet,
+}
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
 NO_TEXT = "block_race digits explore lds_pitch lds_transpose".split()
 NO_TEXT += ["climb", "roofline", "published", "split_k"]

@@ -9,13 +9,15 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
-from conftest import JS, ROWS
+from conftest import JS
 
 import cypresskit as ck
+from cypresskit import draw
 from cypresskit.draw.player import Player
 from cypresskit.host import Task, run_tasks
+from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
-from tools import bench_page, workbook
+from tools import bench_page, gallery, workbook
 
 LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 
@@ -80,9 +82,26 @@ def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
     return [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
 
 
-VIEWS = {name: eval(f"lambda: {made}") for name, made in ROWS["players"]}
+VIEWS = {
+    "register_block": lambda: draw.register_block("sgemm_tn"),
+    "texture_fetch": draw.texture_fetch,
+    "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
+    "bundles": lambda: draw.bundles("sgemm_tn"),
+    "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
+    "chip": lambda: draw.chip(reports()[1]),
+    "chip_sizes": lambda: draw.chip(reports()),
+    "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
+    "block_race": lambda: register_block.block_race((1, 2, 8)),
+    "timeline_default": gallery.VIEWS["timeline"][1],
+    "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
+}
 #: As a lesson draws them, where that differs.
-IN_LESSONS = {name: eval(f"lambda: {made}") for name, made in ROWS["players_in_lessons"]}
+IN_LESSONS = {
+    "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
+    "block_race": register_block.block_race,
+    "wavefronts": lambda: draw.wavefronts(n=256),
+    "lds_transpose": ck.teach.lds.lds_transpose,
+}
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from answers import planted
 from answers.l14 import BY_NUMBER, LAUNCH, RUN, TIMED, made
 from charted import Charted
-from conftest import ROOT, from_rows, seeds
+from conftest import ROOT, seeds
 
 import cypresskit as ck
 from cypresskit.devices import HD5850, HD5870
@@ -89,10 +89,18 @@ def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, seed):
             assert all(word in str(verdict) for word in words), verdict
 
 
-@from_rows
+@pytest.mark.parametrize(
+    ("check", "answer"),
+    [
+        (lesson.check_run, [RUN, "w, n + 1))", "w, n))"]),
+        (lesson.check_run, [RUN, "n + 1 < iterations * len(steps)", "n % len(steps) < iterations"]),
+        (lesson.check_launch, [LAUNCH, "            begun += 1\n", ""]),
+    ],
+    ids=["n", "modulo", "begun"],
+)
 def test_a_loop_that_never_ends_is_told_what_ends_it(check, answer, monkeypatch):
     monkeypatch.setattr(shell, "SECONDS", 1.0)
-    verdict = eval(f"lesson.{check}(made({answer}))")
+    verdict = check(made(*answer))
     assert "does its loop end" in verdict.message
     assert "`ready` is empty" in verdict.hint
 

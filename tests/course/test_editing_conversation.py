@@ -20,6 +20,7 @@ from cypresskit.editing.protocol import ALL_PARTS
 from cypresskit.editing.step_files import saved_edit, submitted_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, starter_text, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
+from cypresskit.il.parser import MAX_TEXT
 
 NAIVE = ck.kernels["sgemm_naive"].text
 OTHER = ck.kernels["sgemm_tn"].text
@@ -672,11 +673,27 @@ def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypat
     talk.close()
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "saved",
+    [
+        "{",
+        "[" * 100_000,
+        "7",
+        '{"cells": 7}',
+        '{"cells": [7]}',
+        '{"cells": [{"outputs": 7}]}',
+        *(
+            json.dumps({"cells": [{"outputs": [{"data": {MIME: {"step": "00", "text": text}}}]}]})
+            for text in (7, "", "a" * MAX_TEXT)
+        ),
+        None,
+    ],
+    ids=lambda saved: str(saved)[:20],
+)
 def test_a_notebook_that_holds_no_kept_text_brings_none(saved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if text := eval(saved):
-        Path("odd.ipynb").write_text(text)
+    if saved:
+        Path("odd.ipynb").write_text(saved)
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "odd.ipynb"))
     bench = ck.workbench(step="00")
     assert bench.text == STEPS["00"].starter and not saved_edit(bench.history, STEPS["00"])
