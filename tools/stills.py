@@ -109,12 +109,12 @@ def take(
             while shot != before:  # until all is painted
                 before, shot = shot, page.screenshot(clip=place, full_page=True)
             sizes = place["width"], place["height"], playing
-            taken.append(Still(_small(shot), *map(round, sizes)))
+            taken.append(Still(shrink(shot), *map(round, sizes)))
             page.close()
     return taken
 
 
-def _small(shot: bytes) -> bytes:
+def shrink(shot: bytes) -> bytes:
     """Return a screenshot as WebP, in few colors.
 
     Half of them are the most frequent, which large areas keep. The others are far from each other:

@@ -84,7 +84,7 @@ def test_an_image_keeps_rare_colors(stage):
     shot = stage.screenshot()
     taken, kept = (
         np.asarray(Image.open(io.BytesIO(image)).convert("RGB"), int)
-        for image in (shot, stills._small(shot))
+        for image in (shot, stills.shrink(shot))
     )
     assert abs(taken - kept).max() <= 40, "half as far as its red is from its orange"
 

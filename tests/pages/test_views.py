@@ -79,7 +79,9 @@ OTHERS = ["lds_transpose", pytest.param("bundles in its lesson", marks=pytest.ma
 
 @pytest.mark.parametrize("name", ["wavefronts", *OTHERS])
 def test_in_the_browser(name, saved, show):
-    """A page shows its tracks at chosen steps, plays, fits a window, and reads out each frame."""
+    """A page shows its tracks at chosen steps, plays, has at most 620 pixels in a low window, and
+    reads out each frame.
+    """
     player = view(name.split()[0], in_lesson=" " in name)
     page = show(player)
     assert saved(player).stat().st_size < 3_000_000
