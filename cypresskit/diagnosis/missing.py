@@ -134,8 +134,11 @@ def _outside(run: TracedRun, element: MatrixElement) -> Note | None:
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
     """Return why two factors that were read weren't multiplied with each other."""
+    (stored, *_) = run.operands(run.store, run.traced.place.word)
     for element, other in (elements, elements[::-1]):
-        for step, _, c in run.products.get((element,), ())[-1:]:
+        made = run.products.get((element,), ())
+        own = [one for one in made if one[1:] == run.key(stored)]  # others are of other sums
+        for step, _, c in own[-1:]:
             factors = run.operands(step, c)
             if factors[2:]:  # it adds the product
                 number = next(filter(lambda it: it is not None, map(run.number, factors)))

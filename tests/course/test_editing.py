@@ -112,6 +112,7 @@ def replayed(text, like="sgemm_naive", **job):
     parts = ["code", "verdict", "clocks", "replay", "costs"]
     job = {"edit": "a", "text": text, "name": "my.il", "like": like, "n": 64, "parts": parts} | job
     AnswerHere(said.append).ask(job)
+    assert not [m for m in said if m["type"] == "trouble"]
     return {m["part"]: m for m in said if m["type"] == "answer"}
 
 

@@ -73,6 +73,6 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
 
     about = (
         "Lines and dots: your clock's speeds, modeled, in percent of the measured speed, a ring at"
-        f" 100. Gray dot: {first}. Black dot: all mechanisms. Each line: what a mechanism costs."
+        f" 100. Gray dot: {first}. Last dot: all mechanisms. Each line: what a mechanism costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
