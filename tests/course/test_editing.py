@@ -10,6 +10,7 @@ import warnings
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -139,8 +140,12 @@ CASES = tomllib.loads(SAID.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "bound" not in CASES[name]])
-def test_of_a_text_the_workbench_says_the_expected(name, request):
-    """Its verdict, the first finding, what an element's sum lacks, and whether it is timed."""
+def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
+    """Its verdict, the first finding, what an element's sum lacks, and whether it is timed: an
+    incorrect kernel isn't, as it may take minutes, and gigabytes.
+    """
+    simulated = Mock(side_effect=dynamic_answers.simulate)
+    monkeypatch.setattr(dynamic_answers, "simulate", simulated)
     case = {"like": CASES[name]["of"], "job": {}} | CASES[name]
     text = edited(reference_kernel(case["of"]).text, case["edits"])
     parts = ["verdict", "clocks", "replay"]
@@ -153,6 +158,7 @@ def test_of_a_text_the_workbench_says_the_expected(name, request):
     said += traced.get("message"), traced.get("problem"), *traced.get("notes", [])[:1]
     said += [term["text"] for term in traced.get("terms", [])[:1]]
     said += clocks.get("problem"), "It is timed." * ("gflops" in clocks)
+    assert simulated.called == ("gflops" in clocks)
     agree(request, SAID, name, " / ".join(filter(None, said)))
 
 

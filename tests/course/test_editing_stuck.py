@@ -38,15 +38,20 @@ def talk_after(tmp_path, tries: int, seconds: float, right: bool = False, step=S
     return talk, heard
 
 
-@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution[1:]])
-def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path, name):
-    """Not one that the reader has, nor one that wasn't asked for. The hint has none of its sources;
-    the last press says why there is no line.
+NOTED = [("own", "step own from its beginning")]
+
+
+@pytest.mark.parametrize(
+    ("name", "note"), [(name, "") for name, step in STEPS.items() if step.solution[1:]] + NOTED
+)
+def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path, name, note):
+    """Not one that the reader has, nor one that wasn't asked for, wherever the text comes from. The
+    hint has none of its sources; the last press says why there is no line.
     """
     step = STEPS[name]
     talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
     text = f"{step.starter}\n{step.solution[-1]}\n"
-    talk.put(text, "")
+    talk.put(text, note)
     has = {*map(bare_line, text.splitlines())}
     lacks = [line for line in dict.fromkeys(step.solution) if line not in has]
     for number, line in enumerate(lacks):
