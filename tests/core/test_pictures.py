@@ -54,6 +54,7 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
         *recorded("sgemm_tn", *whole_numbers(4, (8, 16), (8, 24)), (2, 1), (0, 0))
     ),
     "texture_fetch": lambda: draw.texture_fetch("dgemm_nn"),
+    "texture_fetch of rows of four": lambda: draw.texture_fetch("sgemm_tn_compute"),
     "lds_transpose": ck.teach.lds.lds_transpose,
     "lds_transpose, rows": lambda: ck.teach.lds.lds_transpose(LDS, f"{LDS}_rows"),
     "split_k": ck.teach.small.split_k,
@@ -73,7 +74,17 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     "climb": draw.climb,
     "product": lambda: draw.product("sgemm_tn", 64),
     "line_chart": lambda: draw.line_chart(
-        {"a": {0: 3.25, 1: 5.5, 2: 9.125}}, "x", "y", kind="counted"
+        {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
+        *"xy",
+        kind="counted",
+        notes={1: "beside a"},
+    ),
+    "growing": lambda: ck.teach.build_the_clock.growing(
+        {
+            "units": {"sgemm_tn": 2300, "dgemm_tn": 525},
+            "pauses": {"sgemm_tn": 2100, "dgemm_tn": 500},
+            "memory": {"sgemm_tn": 2000, "dgemm_tn": 495},
+        }
     ),
 } | {f"published, {name}": lambda name=name: draw.published(name) for name in CHARTS}
 
