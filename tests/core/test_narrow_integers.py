@@ -112,7 +112,7 @@ def test_a_launch_is_traced_alike_where_numpy_counts_in_32_bits(write, seed, mon
 
 @pytest.mark.parametrize("seed", seeds(5))
 def test_a_loop_is_traced_alike_where_numpy_counts_in_32_bits(seed, monkeypatch):
-    check(counting(seed), monkeypatch)
+    check(shapes(counting(seed), (16, 8), width=512), monkeypatch)
 
 
 def test_a_place_far_on_is_traced_alike_where_numpy_counts_in_32_bits(monkeypatch):

@@ -3,14 +3,12 @@ loop.
 """
 
 import random
-import re
-import tomllib
 from dataclasses import replace
 from itertools import combinations, groupby, product
 
 import numpy as np
 import pytest
-from conftest import ROOT, by_day, from_rows, seeds
+from conftest import by_day, from_rows, seeds
 
 from cypresskit.chip.work import ALU, BARRIER, KINDS
 from cypresskit.compiler import compile
@@ -221,23 +219,75 @@ def test_iterations_that_take_turns_are_joined_together(places, bits, count, mon
         assert max(times for path in paths(of) for _, times in path.segments) > count // places // 2
 
 
-GRAMMARS = tomllib.loads((ROOT / "tests/cases/grammars.toml").read_text(encoding="utf-8"))
-
-
-def written(rng, grammar, name="program"):
-    """A random program, or a part of one."""
-    text = rng.choice(GRAMMARS[grammar][name])
-    return re.sub(r"\{(\w+)\}", lambda field: written(rng, grammar, field[1]), text)
-
-
 def counting(seed):
-    program = written(random.Random(seed), "counting")
-    return shapes(program, (16, 8), width=512)
+    """A random program of loops: what r0.x counts, on what they branch, where they leave, and what
+    they fetch.
+    """
+    rng = random.Random(seed)
+    even = "mov {}, r0.x", "mov {}, l2.x", "ishl {}, r0.x, l1.x", "imad {}, r0.x, l2.z, l1.y"
+    bent = (
+        "iand {}, r0.x, l2.x",
+        "ishr {}, r0.x, l1.z",
+        "imin {}, r0.x, l2.y",
+        "ixor {}, r0.x, l2.z",
+    )
+    tests = (
+        *("ige r1.x, r0.x, l2.y", "ilt r1.x, r0.x, l1.w", "iand r1.x, r0.x, l2.x"),
+        *("iand r1.x, r0.x, l2.x\nieq r1.x, r1.x, l2.z", "ishr r1.x, r0.x, l2.w"),
+        *(
+            "imul r1.x, r0.x, r0.x\nige r1.x, r1.x, l2.y",
+            "umod r1.x, r0.x, l2.y\nieq r1.x, r1.x, l1.w",
+        ),
+    )
+
+    def fetch():
+        place = rng.choice(even if rng.random() < 0.9 else bent).format(
+            to := rng.choice(("r6.x", "r7.x"))
+        )
+        add = f"add r4.x, r4.x, {rng.choice(('r9.x', 'l0.w'))}"
+        return [place, f"itof r4.x, {to}", add, f"{FETCH} r2, r4.xx00", "add r3, r3, r2"]
+
+    def loop(depth):
+        body = [*fetch(), f"iadd r0.x, r0.x, {rng.choice(('l3.x', 'l3.x', 'l1.x'))}"]
+        if rng.random() < 0.4:
+            body += [
+                rng.choice(tests),
+                f"if_logical{rng.choice(('z', 'nz'))} r1.x",
+                *fetch(),
+                "endif",
+            ]
+        if depth == 0 and rng.random() < 0.2:
+            body += loop(1)
+        at = f"r{20 + depth}.x"
+        guard = [
+            f"iadd {at}, {at}, l1.x",
+            f"ige r1.x, {at}, l3.{'yz'[depth]}",
+            "break_logicalnz r1.x",
+        ]
+        for leave in guard, [rng.choice(tests), "break_logicalnz r1.x"]:
+            body = body + leave if rng.random() < 0.5 else leave + body
+        return [f"mov {at}, l0.w", "whileloop", *body, "endloop"]
+
+    literals = [
+        [
+            rng.choice((64, 128)),
+            rng.choice((77, 900)),
+            rng.choice((3, 6)),
+            rng.choice((7, 23, 1000)),
+        ],
+        [rng.choice((1, 3, 1 << 24)), rng.choice((90, 400)), 9, 0],
+        [rng.choice((1, 2, -40)), 0, 0, 0],
+    ]
+    lines = [f"dcl_literal l{n}, {', '.join(map(str, row))}" for n, row in enumerate(literals, 2)]
+    start = ["mov r0, l4.xyyy", "flr r9, vWinCoord0.xy00", "mov r3, l0.wwww", "mov r7, l0.wwww"]
+    return "\n".join([*lines, *start, *loop(0), *fetch(), "mov g[0], r3"])
 
 
-@pytest.mark.parametrize("seed", seeds(16))
+@pytest.mark.parametrize("seed", [*range(14), 18, 44])
 def test_random_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
-    check_that_joined_iterations_are_those_run_one_by_one(counting(seed), monkeypatch)
+    check_that_joined_iterations_are_those_run_one_by_one(
+        shapes(counting(seed), (16, 8), width=512), monkeypatch
+    )
 
 
 def test_data_of_some_lanes_are_no_address_of_others():
@@ -277,9 +327,61 @@ def test_fetches_outside_a_texture_touch_no_line():
     assert int(fetch.ptr[-1]) == 8  # half the tile: a line for each row
 
 
-def divergent(seed):
-    program = written(random.Random(seed), "divergent")
-    return shapes(f"dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n{program}", (24, 16))
+class Divergent:
+    """A random program whose branches and loops depend on the work-item's place."""
+
+    def __init__(self, seed):
+        self.rng, self.registers = random.Random(seed), 20
+        start = ["flr r0.xy, vWinCoord0.xy", "mov r1, l0.wwww", "mov r9, l0.wwww"]
+        self.body = "\n".join([*start, *self.block(0), "mov g[0], r9"])
+
+    def compared(self):
+        """A comparison, and where its result is."""
+        self.registers += 1
+        left = self.rng.choice(("r0.x", "r0.y", "r1.x", "r1.y"))
+        right = self.rng.choice(("l0.y", "l0.z", "l2.x", "r0.y", "r0.x"))
+        relation = self.rng.choice(("ge", "lt", "eq", "ne"))
+        return [f"{relation} r{self.registers}.x, {left}, {right}"], f"r{self.registers}.x"
+
+    def block(self, depth):
+        lines = []
+        for _ in range(self.rng.randrange(2, 5)):
+            kind = self.rng.random()
+            if depth < 3 and kind < 0.3:
+                lines += self.branch(depth)
+            elif depth < 2 and kind < 0.6:
+                lines += self.loop(depth)
+            else:
+                lines += self.rng.choice(
+                    (
+                        [f"{FETCH} r8, r{self.rng.randrange(2)}.xy00", "add r9, r9, r8"],
+                        ["add r1.x, r1.x, l0.x"],
+                        ["mad r1.y, r0.x, l0.y, r1.x"],
+                        ["mul r9, r9, r9"],
+                    )
+                )
+        return lines
+
+    def branch(self, depth):
+        test, result = self.compared()
+        other = ["else", *self.block(depth + 1)] if self.rng.random() < 0.4 else []
+        return [*test, f"if_logicalnz {result}", *self.block(depth + 1), *other, "endif"]
+
+    def loop(self, depth):
+        counter, most = f"r{10 + depth}.x", self.rng.choice(("r0.x", "r0.y", "l2.x", "r1.x"))
+        leave, result = self.compared() if self.rng.random() < 0.3 else ([], "")
+        test = f"r{15 + depth}.x"
+        return [
+            f"mov {counter}, l0.w",
+            "whileloop",
+            *(f"ge {test}, {counter}, {most}", f"break_logicalnz {test}"),
+            *(f"ge {test}, {counter}, l2.y", f"break_logicalnz {test}"),
+            f"add {counter}, {counter}, {self.rng.choice(('l0.x', 'l0.y'))}",
+            *leave,
+            *([f"break_logicalnz {result}"] if leave else []),
+            *self.block(depth + 1),
+            "endloop",
+        ]
 
 
 def test_rejects_a_trace_that_needs_too_much_memory(monkeypatch):
@@ -312,7 +414,7 @@ def by_wavefront(found):
 
 @pytest.mark.parametrize("seed", seeds(3))
 def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
-    of = divergent(seed)
+    of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     code, memory_layout = compile(of.program), MemoryLayout(of, HD5870)
 
     def run_by(numbers):
@@ -372,15 +474,15 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier():
 
 @pytest.mark.parametrize("seed", seeds(6))
 def test_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
-    of = divergent(seed)
+    of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
 
 
 def broken(seed):
     """A program of loops, of which a break or a step is broken at random."""
     rng = random.Random(seed)
-    lines = written(rng, "divergent").splitlines()
-    lines[3:3] = written(rng, "divergent", "loop0").splitlines()
+    lines = Divergent(seed).body.splitlines()
+    lines = [*lines[:3], *Divergent(seed).loop(0), *lines[3:]]
     breaks = [n for n, line in enumerate(lines) if "break" in line]
     for n in rng.sample(breaks, max(1, len(breaks) // 2)):
         lines[n] = rng.choice(("break_logicalnz l0.w", "break_logicalnz r0.w"))
