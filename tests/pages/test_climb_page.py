@@ -608,7 +608,7 @@ PLACE = (
 )
 
 
-@pytest.mark.parametrize("by", ["tap", "keys"])
+@pytest.mark.parametrize("by", ["tap", pytest.param("keys", marks=pytest.mark.nightly)])
 def test_the_first_touch_answers(by, site, browser):
     """At once, on a phone, from a folder; nothing else is loaded for it."""
     context = browser.new_context(
