@@ -32,7 +32,8 @@ BOTH = """<svg xmlns="http://www.w3.org/2000/svg" width="{0.width}" height="{0.h
 IMAGE = '<image class="{}" width="100%" height="100%" href="data:image/webp;base64,{}"/>'
 #: As a stage on a phone, it shrinks only as far as it is legible, and then it scrolls.
 TAG = (
-    r'<div style="overflow-x: auto" tabindex="0"><img alt="\1" src="data:image/svg+xml,{}" width="{}"'
+    r'<div style="overflow-x: auto" tabindex="0">'
+    r'<img alt="\1" src="data:image/svg+xml,{}" width="{}"'
     r' style="max-width: 100%; min-width: {:.0f}px"></div>'
 )
 WIDTH = 1100  # pixels, of a page with one picture
