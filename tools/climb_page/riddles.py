@@ -65,11 +65,11 @@ class Frame(NamedTuple):
 
 
 @cache
-def film() -> list[Frame]:
+def film() -> tuple[Frame, ...]:
     """Return what the chip answers to the kernel without its line, and with each candidate."""
     rows = STEP.starter.splitlines()
     at = next(number for number, row in enumerate(rows) if MARK in row)
-    return [_typed(rows, at, line) for line in ("", *CANDIDATES)]
+    return tuple(_typed(rows, at, line) for line in ("", *CANDIDATES))
 
 
 def film_loop() -> tuple[int, list[str]]:
@@ -111,7 +111,7 @@ def _typed(rows: list[str], at: int, line: str) -> Frame:
 
 
 @cache
-def orders() -> list[Frame]:
+def orders() -> tuple[Frame, ...]:
     """Return the bundles of the loop of 8 x 8 with its products in each of ``ORDERS``."""
     given = kernel("02")
     head, _, rest = given.text.partition("whileloop")
@@ -137,7 +137,7 @@ def orders() -> list[Frame]:
 
 
 @cache
-def layouts() -> list[Frame]:
+def layouts() -> tuple[Frame, ...]:
     """Return the clocks in which four work-items get their texels, in each of ``LAYOUTS``: of A,
     and of B.
     """
@@ -174,7 +174,7 @@ def _frame(name: str, shown: Any, says: str, made: Kernel) -> Frame:
     return Frame(name, shown, f"{says}. {gflops:,} Gflop/s.", gflops)
 
 
-def _asked(step: str, empty: Any, frames: list[Frame]) -> list[Frame]:
+def _asked(step: str, empty: Any, frames: list[Frame]) -> tuple[Frame, ...]:
     """Return what is there before the first touch, with the speed of the kernel before a step, and
     the candidates: the fastest is right.
     """
@@ -183,7 +183,7 @@ def _asked(step: str, empty: Any, frames: list[Frame]) -> list[Frame]:
     for frame in frames:
         kind, word = ("right", "Right") if frame.gflops == most else ("wrong", "No")
         made.append(frame._replace(kind=kind, says=f"{word}: {frame.says}"))
-    return made
+    return tuple(made)
 
 
 RIDDLES = {made.__name__: made for made in (film, orders, layouts)}
