@@ -217,8 +217,9 @@ class TracedRun:
 
     def _alike(self, at: ReadWord) -> list[ReadWord]:
         """Return the coordinates that the same step set in the same register."""
+        setter = self.writer(at)
         each = (other for step in range(len(self.steps)) for other in self.coordinates(step))
-        return [other for other in each if self.writer(other) == self.writer(at)]
+        return [other for other in each if self.writer(other) == setter]
 
     def _texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
