@@ -2,8 +2,8 @@
 
 The branches of a kernel that can be timed depend on ids, constants and counters alone. The program
 is therefore launched without its accesses to memory and its barriers, on the compiled engine, for
-the work-items in question. Each finds its ids in global memory. ``MAX_INSTRUCTIONS`` of a work-item
-take less than a millisecond.
+the work-items that are still in the loop. Each finds its ids in global memory.
+``MAX_INSTRUCTIONS`` of a work-item take less than a millisecond.
 
 An instruction that is left out leaves its destination unchanged. If a branch depends on that, the
 result is useless; but then, the trace rejects that branch in the first iteration that reaches it.
@@ -23,17 +23,19 @@ from cypresskit.machine.shape import LaunchShape, input_registers, lanes
 COPIED = "dcl_literal", "dcl_cb"
 
 
-def infinite_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | None:
-    """Return the error for a loop that one of these wavefronts (numbers in dispatch order) never
-    leaves; None if there is no such loop.
+def infinite_loop(
+    shape: LaunchShape, wavefronts: np.ndarray, active: np.ndarray
+) -> KernelError | None:
+    """Return the error for a loop that one of the ``active`` lanes of these wavefronts (numbers in
+    dispatch order) never leaves; None if there is no such loop.
     """
     program = shape.program
-    x, y, exist = lanes(shape, wavefronts)
-    ids = input_registers(shape, x[exist], y[exist])
+    x, y, _ = lanes(shape, wavefronts)
+    ids = input_registers(shape, x[active], y[active])
     deciding = [at for at, i in enumerate(program.body) if _decides(program, at)]
     branches = _reading_ids(program, deciding, tuple(ids))
 
-    count = -(-int(np.count_nonzero(exist)) // WAVEFRONT) * WAVEFRONT
+    count = -(-int(np.count_nonzero(active)) // WAVEFRONT) * WAVEFRONT
     records = np.stack([row.T for row in ids.values()], axis=1).reshape(-1, 4 * len(ids))
     memory = np.resize(records, (count, 4 * len(ids)))  # whole workgroups: the first ids again
     launch = prepare(branches, count, constants=shape.constants, global_memory=memory)

@@ -14,8 +14,8 @@ How it works
    (``forecast``). What can't be known of the registers is marked. If that is used later,
    ``NotExtrapolable`` is raised, and the trace is repeated one iteration at a time.
 4. An infinite loop has to be found before its iterations fill the memory. After
-   ``CHECKED_ITERATIONS``, only what decides branches is run, on the compiled engine
-   (``infinite_loops``).
+   ``CHECKED_ITERATIONS``, and whenever their number has doubled since, only what decides branches
+   is run for the lanes that are left, on the compiled engine (``infinite_loops``).
 
 Between two control-flow instructions,
 
@@ -51,7 +51,7 @@ from cypresskit.trace.symbolic import NotExtrapolable, SymbolicWords
 from cypresskit.trace.vliw import Processor
 
 MAX_WAVEFRONTS = 1 << 18  # of a trace: they take 4 GB
-CHECKED_ITERATIONS = 64  # of a loop, before it is checked for being infinite
+CHECKED_ITERATIONS = 64  # of a loop, before it is checked for being infinite: a power of two
 
 
 def members_of(lanes: np.ndarray) -> np.ndarray:
@@ -120,7 +120,7 @@ class _Tracer:
         self.wavefronts = wavefronts
         self.joins = joins
 
-        x, y, exist = shape.lanes(memory_layout.shape, wavefronts)
+        x, y, self.exist = shape.lanes(memory_layout.shape, wavefronts)
         words = SymbolicWords(code.program)
         self.memory = RequestRecorder(words)
         self.processor = Processor(
@@ -129,7 +129,7 @@ class _Tracer:
             memory_layout.shape.constants,
             words,
             self.memory,
-            exist,
+            self.exist,
         )
         self.history = History(len(wavefronts))
         self.clause_maker = ClauseMaker(code, memory_layout, x, y)
@@ -207,7 +207,7 @@ class _Tracer:
             return following
 
         loop.run += 1
-        if loop.run == CHECKED_ITERATIONS:
+        if loop.run >= CHECKED_ITERATIONS and loop.run.bit_count() == 1:
             self._check_that_it_ends()
         if is_whole:
             loop.end_iteration(self.processor)
@@ -226,11 +226,16 @@ class _Tracer:
         """Raise the ``KernelError`` of an infinite loop once it has completed an iteration. Before,
         its branch may still turn out to depend on data.
         """
-        error = self._infinite_loop
+        if not self._is_endless:
+            return
         begun = {self.code.controls[loop.start].at for loop in self.loops if loop.run}
+        error = self._infinite_loop(self.processor.masks.active)
         if error is not None and error.at in begun:
             raise error
 
     @cached_property
-    def _infinite_loop(self) -> KernelError | None:
-        return infinite_loop(self.memory_layout.shape, self.wavefronts)
+    def _is_endless(self) -> bool:
+        return self._infinite_loop(self.exist) is not None
+
+    def _infinite_loop(self, active: np.ndarray) -> KernelError | None:
+        return infinite_loop(self.memory_layout.shape, self.wavefronts, active)
