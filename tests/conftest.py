@@ -204,8 +204,17 @@ def is_random(item) -> bool:
     return seeded or getattr(item.obj, "is_hypothesis_test", False)
 
 
+#: Fixtures that take long to make: JupyterLab, and the site's two parts with their Python.
+DEAR = "lab", "running", "opened"
+
+
 def pytest_collection_modifyitems(items, config):
-    """With ``--new``, only what is random."""
+    """With ``--new``, only what is random. Tests that ask for a dear fixture run in one process,
+    which makes it once.
+    """
+    for item in items:
+        for name in {*DEAR} & {*item.fixturenames}:
+            item.add_marker(pytest.mark.xdist_group(name))
     if config.getoption("new") is not None:
         config.hook.pytest_deselected(items=[item for item in items if not is_random(item)])
         items[:] = filter(is_random, items)
@@ -291,7 +300,7 @@ def leaves_no_trace():
         f"{name}: {before[name]} -> {now}" for name, now in after.items() if now != before[name]
     ]
     assert not changed, f"the test changes the process for all that follow: {'; '.join(changed)}"
-    late = time.monotonic() + 5  # an executor's threads, on a busy machine
+    late = time.monotonic() + 60  # an executor's threads, on a busy machine
     while (left := own_threads() - threads) and time.monotonic() < late:
         time.sleep(0.01)
     assert not left, f"the test leaves threads running: {left}"
@@ -321,7 +330,9 @@ def draw_the_same(monkeypatch, seed: str) -> None:
 @pytest.fixture(autouse=True)
 def same_numbers(leaves_no_trace, monkeypatch, request):
     """A test draws the same numbers in every run, whatever ran before it; others with ``--new``."""
-    draw_the_same(monkeypatch, f"{request.config.getoption('new')} {request.node.nodeid}")
+    name, _, group = request.node.nodeid.rpartition("@")  # which xdist adds
+    own = name if group in DEAR else request.node.nodeid
+    draw_the_same(monkeypatch, f"{request.config.getoption('new')} {own}")
 
 
 @pytest.fixture
@@ -374,38 +385,32 @@ def python_site(tmp_path_factory, once):
     return once("python-site", lambda: make_python_site(folder))
 
 
+def demanded(found, what: str):
+    """What was found. Without it a test is skipped, saying how to get it; in CI it fails."""
+    if found is None:
+        reason = f"{what} is missing or doesn't work here, and this test needs it:"
+        (pytest.fail if IN_CI else pytest.skip)(f"{reason} `{LACKING[what]}`")
+    return found
+
+
 @pytest.fixture(scope="session")
 def sandbox():
-    """The walls in which answers are marked. Without bubblewrap a test is skipped, saying so; in CI
-    it fails.
-    """
-    made = find_sandbox()
-    if made is None:
-        reason = (
-            "bubblewrap is missing or doesn't work here, and this test judges answers in it:"
-            f" `{LACKING['bubblewrap']}`"
-        )
-        (pytest.fail if IN_CI else pytest.skip)(reason)
-    return made
+    """The walls in which answers are marked."""
+    return demanded(find_sandbox(), "bubblewrap")
 
 
 @pytest.fixture(scope="session")
 def chromium():
-    """The path of Chromium. Without it a test is skipped, saying so; in CI it fails."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        reason = (
-            f"Chromium is missing, and this test looks at a page in it: `{LACKING['Chromium']}`"
-        )
-        (pytest.fail if IN_CI else pytest.skip)(reason)
-    return path
+    """The path of Chromium."""
+    return demanded(shutil.which("chromium") or shutil.which("chromium-browser"), "Chromium")
 
 
 @pytest.fixture(scope="session")
 def browser(chromium):
     """One Chromium for the session, which can reach this computer only."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=120_000)  # as in every page
     quiet = [
         "no-first-run",
         "disable-background-networking",
@@ -492,6 +497,14 @@ def show(page, saved):
     assert not faults
 
 
+def wait_for(what, pause=lambda: time.sleep(0.05)) -> None:
+    """Wait until it is so. What never comes, ends."""
+    late = time.monotonic() + 120
+    while not what():
+        assert time.monotonic() < late
+        pause()
+
+
 class Lab:
     """A running JupyterLab: `url` with no slash at its end, the path that it `opens`, the directory
     `root` served.
@@ -536,6 +549,12 @@ class Lab:
         the word replaced.
         """
         page.evaluate(JS.run, texts)
+
+    def run_until(self, page, cell: str, said: str) -> None:
+        """Run the last code cell, whose text is given, until its output has some words: what the
+        page has sent before may still be on its way.
+        """
+        wait_for(lambda: said in str(self.outputs(page)[-1]), lambda: self.run(page, cell))
 
     def outputs(self, page) -> list[list[dict]]:
         """What each code cell of the notebook shown has put out, as a notebook file would hold

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import nbformat
 import psutil
 import pytest
-from conftest import from_rows
+from conftest import from_rows, wait_for
 
 import cypresskit as ck
 from cypresskit.cli import ahead
@@ -118,16 +118,13 @@ def test_the_process_begins_with_a_kernel_and_ends_with_what_started_it(tmp_path
         [sys.executable, "-c", start], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     child = int(parent.stdout.readline())
-    while not began.exists() and not _has_ended(child):
-        (tmp_path / "kernel-of-the-reader.json").touch()
-        time.sleep(0.05)
+    kernel = tmp_path / "kernel-of-the-reader.json"
+    wait_for(lambda: kernel.touch() or began.exists() or _has_ended(child))
 
     print(file=parent.stdin, flush=True)
     parent.wait()  # not for the end of what it prints: its child holds that pipe
     began.unlink()  # the second cell ends
-    while not _has_ended(child):
-        time.sleep(0.05)
-
+    wait_for(lambda: _has_ended(child))
     assert not ended.exists()
 
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answers import planted
-from conftest import by_day, find_function, from_rows
+from conftest import by_day, find_function, from_rows, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -193,13 +192,6 @@ def test_no_process_of_a_call_outlives_it(how, tmp_path):
         if how == "by a signal to its parent":
             asking.kill()
     wait_for(lambda: not any(map(alive, started)))
-
-
-def wait_for(what, seconds: float = 60) -> None:
-    late = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < late
-        time.sleep(0.05)
 
 
 @pytest.mark.skipif(platform.machine() not in seccomp.CALLS, reason="no filter for this processor")

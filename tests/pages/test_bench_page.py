@@ -481,7 +481,7 @@ def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench,
     assert text_of(opened) == STEPS[bench_page.NEWCOMER].starter
     status = opened.locator("#status").inner_text()
     assert "no kernel that can be read" in status and "no such step" in status
-    assert opened.evaluate("location.hash") == ""
+    opened.wait_for_function("!location.hash")
 
 
 def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
@@ -498,7 +498,7 @@ def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     open_bench(page, f"{bench}?step=07#text={packed}&speed=271.4&by=<b>Ann", "clocks")
     status = "This kernel came with the link, from <b>Ann, at 271 Gflop/s. Yours is in History."
     assert page.locator("#status").inner_text() == status
-    assert page.evaluate("location.hash") == ""
+    page.wait_for_function("!location.hash")
     assert "Saved as" not in page.locator(".ckw-targets").inner_text()
     assert page.locator("#next").is_hidden()
     type_at_end(page, "\n; newer")

@@ -148,48 +148,34 @@ def test_a_text_from_elsewhere_is_shown_and_undo_goes_back_beyond_it_word_by_wor
     page.wait_for_selector("#bench[data-stale='']")
 
 
-def test_tab_indents_and_escape_then_tab_leaves(begin, page):
+@pytest.mark.parametrize("back", [False, True])
+def test_tab_indents_and_escape_then_tab_leaves(begin, page, back):
     """Wherever the caret is, whatever is selected; one undo takes it back, and no letter that is
     typed next goes elsewhere.
     """
-    rng = random.Random(1)
-    lines = [rng.choice(["", "  ", "    ", "\t"]) + f"mov r{n}, r1" for n in range(9)]
-    text = "\n".join(lines)
-    begin(text)
-    for _ in range(12):
-        start, end = sorted(rng.randint(0, len(text)) for _ in range(2))
-        end = rng.choice([start, end])
+    text = "mov r1, r2\n  mov r3, r1\n\tmov r4, r1"
+    indented = "    mov r1, r2\n      mov r3, r1\n\tmov r4, r1"
+    begin(indented if back else text)
+    key = "Shift+Tab" if back else "Tab"
+    made = [((1, 20), text if back else indented)]
+    if not back:
+        made += [((0, 0), f"    {text}"), ((1, 1), f"m   {text[1:]}"), ((1, 5), f"m   {text[5:]}")]
+    for at, changed in made:
         page.focus(AREA)
-        page.locator(AREA).evaluate("(area, at) => area.setSelectionRange(...at)", [start, end])
-        back = rng.random() < 0.3
-        page.keyboard.press("Shift+Tab" if back else "Tab")
+        page.locator(AREA).evaluate("(area, at) => area.setSelectionRange(...at)", at)
+        page.keyboard.press(key)
         assert "Escape, then Tab, leaves" in page.text_content(".ckw-note")
-        changed = page.input_value(AREA)
+        assert page.input_value(AREA) == changed
         assert page.evaluate(FOCUS) == "ckw-area"
-        if back:
-            assert changed.split() == text.split()
-            assert len(changed) <= len(text)
-        elif "\n" in text[start:end]:
-            first = text.rfind("\n", 0, start) + 1
-            last = text.find("\n", end) % (len(text) + 1)
-            block = text[first:last].split("\n")
-            wanted = text[:first] + "\n".join(f"    {line}" for line in block) + text[last:]
-            assert changed == wanted
-        else:
-            column = start - text.rfind("\n", 0, start) - 1
-            assert changed == text[:start] + " " * (4 - column % 4) + text[end:]
-        if changed != text:
-            page.keyboard.press("Control+z")
-            assert page.input_value(AREA) == text
-    for key in ("Tab", "Shift+Tab"):
-        page.focus(AREA)
-        page.keyboard.press("Escape")
-        assert page.evaluate(FOCUS) == "ckw-area"
-        page.keyboard.press(key)
-        assert page.evaluate(FOCUS) != "ckw-area"
+        page.keyboard.press("Control+z")
+        assert page.input_value(AREA) == (indented if back else text)
+    page.keyboard.press("Escape")
+    assert page.evaluate(FOCUS) == "ckw-area"
+    page.keyboard.press(key)
+    assert page.evaluate(FOCUS) != "ckw-area"
     page.focus(AREA)
-    for key in ("Escape", "x", "Tab"):  # a letter in between: it indents again
-        page.keyboard.press(key)
+    for each in ("Escape", "x", "Tab"):  # a letter in between: it indents again
+        page.keyboard.press(each)
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
@@ -238,6 +224,8 @@ STEP |= {"targets": {"minimum": 0, "reference": 0, "published": 0}}
 OPENED = f"""(step) => {{
     end()
     host.replaceChildren()
+    delete host.dataset.stale
+    window.channel = new Answerer(channel.wait, channel.text) // what the other says comes late
     channel.step = {{...{json.dumps(STEP)}, ...step}}
     const bench = new Workbench(host, channel)
     window.end = () => bench.end()
@@ -295,7 +283,7 @@ def test_from_a_fault_of_the_text_a_button_leads_to_what_il_is(begin, page):
 CARET = "() => host.querySelector('.ckw-area').selectionStart"
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", by_day(STEPS, 4))
 def test_the_caret_begins_where_the_readers_line_belongs(begin, page, step):
     """In the line that says so, if the step has one."""
     text = STEPS[step].starter
@@ -632,8 +620,7 @@ def test_a_word_that_only_javascript_knows_has_no_meaning(begin, page):
     page.focus(AREA)
     page.keyboard.press("Control+Home")
     page.wait_for_function(
-        "() => host.querySelector('.ckw-help').textContent.includes('Put the caret on a word')",
-        timeout=10_000,
+        "() => host.querySelector('.ckw-help').textContent.includes('Put the caret on a word')"
     )
 
 
@@ -653,8 +640,7 @@ def test_a_long_remark_is_shown_whole_below_the_editor_and_hides_no_line_of_it(b
             const area = host.querySelector(".ckw-area")
             const line = host.querySelector(".ckw-paint > .ckw-here").getBoundingClientRect()
             return line.bottom <= area.getBoundingClientRect().top + area.clientHeight + 1
-        }""",
-        timeout=9000,
+        }"""
     )
 
 
@@ -688,7 +674,7 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     begin()
     page.focus(AREA)
     page.keyboard.type("wrong")
-    page.wait_for_selector(".ckw-term")
+    page.wait_for_selector("#bench[data-stale='']")
     page.locator(".ckw-matrices .ckw-wrong").click()
     assert page.evaluate("() => channel.heard.at(-1).part") == "replay"
     page.hover(".ckw-term")
@@ -837,52 +823,6 @@ def test_it_works_in_a_frame_without_jupyter_or_network(page, shadow, body):
 
 
 # -- over many edits
-
-
-def test_60_edits_leave_as_much_as_20(begin, page):
-    """Nodes, listeners and coloured ranges are counted; those of 60 are those of 20."""
-    edit = """async (count) => {
-        const area = host.querySelector(".ckw-area")
-        area.focus()
-        for (let n = 0; n < count; n++) {
-            area.select()
-            const lines = Array.from({length: 10}, (_, m) => `mad r${m}, r${n}, r2, r3`)
-            const word = ["wrong", "", "fault", "wrong"][n % 4]
-            document.execCommand("insertText", false, [...lines, word].join("\\n"))
-            await new Promise((go) => setTimeout(go, n % 10 ? 5 : 250))
-        }
-        area.select()
-        document.execCommand("insertText", false, ["wrong", "mad r1, r2, r3, r4"].join("\\n"))
-    }"""
-    counts = """() => ({
-        nodes: host.querySelectorAll("*").length,
-        ranges: [...CSS.highlights.values()].reduce((sum, all) => sum + all.size, 0),
-    })"""
-    client = page.context.new_cdp_session(page)
-
-    def measured(edits):
-        page.goto("about:blank")
-        begin()
-        page.evaluate(edit, edits)
-        page.wait_for_selector("#bench[data-stale='']")
-        page.wait_for_selector("#bench:not([aria-busy])")
-        alive = {}
-        while alive != (now := page.evaluate(counts)):  # a busy computer paints later
-            alive = now
-            page.wait_for_timeout(300)
-        page.evaluate("() => window.end()")
-        assert page.evaluate("() => [...CSS.highlights.values()].every((all) => !all.size)")
-        # The browser's own list of edits, for undo, has nodes of each: it goes with the text area.
-        page.evaluate("() => host.querySelector('.ckw-area').remove()")
-        client.send("HeapProfiler.collectGarbage")
-        kept = client.send("Memory.getDOMCounters")
-        return alive, kept["nodes"], kept["jsEventListeners"]
-
-    first, nodes_20, listeners_20 = measured(20)
-    second, nodes_60, listeners_60 = measured(60)
-    assert first == second
-    assert nodes_60 <= nodes_20 + 50
-    assert listeners_60 <= listeners_20 + 2
 
 
 MATRICES = """([code, texts]) => import("data:text/javascript," + encodeURIComponent(code)).then(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from conftest import JS
 from pages import at, recorded, view
+from playwright.sync_api import expect
 
 import cypresskit as ck
 from cypresskit.draw.display import ADVICE
@@ -77,6 +78,7 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
     for level, (name, cell) in enumerate(
         (("engines", 0), ("computes sgemm_tn to come", len(bars) // 2), ("slots", 10))
     ):
+        page.evaluate(JS.settled)
         assert page.evaluate(JS.level)[0] == level and page.evaluate(JS.level)[3] <= 660
         page.mouse.click(*page.evaluate(JS.place, [name, cell]))
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level + 1}")
@@ -86,11 +88,11 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
         for line, way in journey.levels[2].links.items()
         if way.frame == page.evaluate(JS.level)[2]
     )
-    assert page.get_by_text(f"line {line}:").first.is_visible(), "where the line runs first"
+    expect(page.get_by_text(f"line {line}:").first).to_be_visible()  # where it runs first
     page.mouse.click(*page.evaluate(JS.place, ["cells C", 9]))
     page.wait_for_function(f"() => ({JS.level})()[1] === '9'")
     element = wide[3].about[9][0][1].split("**")[1]
-    assert any(found.is_visible() for found in page.get_by_text(element).all()), "its sum is told"
+    page.get_by_text(element).locator("visible=true").first.wait_for()  # its sum is told
     for level in (2, 1, 0):
         page.keyboard.press("Escape")
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level}")
@@ -204,7 +206,9 @@ def test_the_lesson_takes_a_guess_runs_and_plays_in_jupyterlab(lab, page):
     entry.scroll_into_view_if_needed()
     entry.fill("8")
     entry.press("Tab")
+    page.get_by_text("Noted: 8.").wait_for()
     page.get_by_role("button", name="double", exact=True).click()
+    page.get_by_text("Noted: double.").wait_for()
     lab.run(page, "times.reveal(")
     said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
     assert (
@@ -240,15 +244,17 @@ def test_the_lesson_takes_a_guess_runs_and_plays_in_jupyterlab(lab, page):
         "() => { document.activeElement.blur();"
         " window.jupyterapp.shell.currentWidget.content.activate() }"
     )
+    page.wait_for_function("() => document.activeElement.closest('.jp-Notebook')")
     page.keyboard.press("ArrowDown")
-    assert (page.evaluate(active), press(page)) == (cell + 1, frame)
+    page.wait_for_function(f"next => ({active})() === next", arg=cell + 1)
+    assert press(page) == frame
 
     # It follows JupyterLab's theme, and its letters stand out.
     for theme, look in (("Dark", "dark"), ("Light", "light")):
         change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
         page.evaluate(change, f"JupyterLab {theme}")
         page.wait_for_selector(f".cypresskit-player[data-look={look}] [data-ready]")
-        assert (page.evaluate(INK) > 200) == (look == "dark")
+        page.wait_for_function(f"isDark => ({INK})() > 200 === isDark", arg=look == "dark")
 
 
 LOAD = "import cypresskit as ck\nck.draw.load()"
@@ -289,9 +295,8 @@ def test_a_curve_that_is_drawn_reaches_python(lab, cells):
     points = cells.get_by_role("slider", name="how fast at")
     points.nth(2).press("End")
     points.nth(0).press("PageUp")
-    lab.run(cells, chart, value)
-    last = lab.outputs(cells)[-1][0]["data"]["text/plain"]
-    assert "".join(last) == "{1: 20.0, 2: 0.0, 4: 200.0}"
+    lab.run(cells, chart)
+    lab.run_until(cells, value, "{1: 20.0, 2: 0.0, 4: 200.0}")
     assert points.nth(2).get_attribute("aria-valuenow") == "200", "it is still there"
 
 
@@ -307,7 +312,7 @@ def test_controls_in_jupyterlab_answer(lab, cells):
         cells.keyboard.press("ArrowRight")
         cells.get_by_text(f"item = {item}").wait_for()  # progress, and then the answer
         title.get_by_text(f"Item {item}").wait_for()
-    assert title.count() == 1, "the old chart has gone"
+    expect(title).to_have_count(1)  # the old chart goes
 
 
 def test_il_in_a_cell_has_colours_and_line_numbers(lab, cells):

@@ -19,20 +19,6 @@ def test_each_question_has_one_right_answer_and_reasons_against_the_others():
         assert all(answer.why or answer.is_right for answer in question.answers), question.key
 
 
-def test_two_hours_have_their_questions():
-    """The plan's minutes add up with those that the page names."""
-    guide = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")
-    plan = guide.partition("**Two hours.**")[2].partition("**A day.**")[0]
-    rows = re.findall(r"^\| (\d+) \| (\d\d) (.*)", plan, re.M)
-    assert sum(int(minutes) for minutes, _, _ in rows) == 120
-    text = questions_page.QUESTIONS.read_text(encoding="utf-8").partition("\n## ")[0]
-    named = questions_page.KEY.findall(text)
-    asked = [
-        key for _, lesson, rest in rows for key in re.findall(rf"question ({lesson}\.\d)", rest)
-    ]
-    assert asked == named and len(named) == 4
-
-
 def test_an_answer_comes_after_a_key(browser, tmp_path):
     questions_page.write(tmp_path / "slides.html")
     page = browser.new_page(viewport={"width": 1366, "height": 768})

@@ -57,6 +57,7 @@ def tab(browser, tmp_path):
         errors.append(close_at_script_errors(page))
         page.goto((tmp_path / "review.html").as_uri() + hash)
         page.wait_for_selector("article:focus")
+        page.evaluate("new Promise((go) => setTimeout(go))")  # it shows its card anew once loaded
         return page
 
     yield opened
@@ -250,7 +251,7 @@ def test_everybody_can_read_it(tab, tmp_path):
     page = tab()
     ids = [section.get_attribute("id") for section in page.locator("section").all()]
     for id in ids:
-        assert page.get_attribute("section:not([hidden])", "id") == id
+        expect(page.locator("section:not([hidden])")).to_have_attribute("id", id)
         assert not pages.unreadable(page)
         press(page, "ArrowRight")
     page.emulate_media(media="print")

@@ -10,6 +10,7 @@ import sys
 import pytest
 from conftest import JS, ROOT, by_day
 from pages import play_all, unreadable
+from playwright.sync_api import expect
 
 from tools.gallery import VIEWS, read_lesson
 from tools.site import faults
@@ -129,7 +130,7 @@ def test_an_address_says_what_a_picture_shows(site, page):
     page.wait_for_selector("[data-frame='40'][data-pick='2']")
     page.keyboard.press("ArrowRight")
     page.get_by_role("link", name="Link to this view").click()
-    assert page.url == f"{address}#frame=41&at=2"
+    expect(page).to_have_url(f"{address}#frame=41&at=2")
     for (
         hostile
     ) in "frame=-1 frame=1e1 level=7&frame=3 at=3 frame=%3Cimg%20onerror%3D1%3E %".split():

@@ -190,8 +190,9 @@ def test_an_untrusted_lesson_shows_images(lab, page):
     outputs = [output for cell in lesson.cells for output in cell.get("outputs", ())]
     shown = [output for output in outputs if "<cypresskit-picture" in str(output.get("data"))]
     lab.write(page, "untrusted.ipynb", "x", outputs=shown[:1])
-    page.locator(".jp-RenderedHTML img").wait_for()
-    assert page.evaluate("() => document.querySelector('.jp-RenderedHTML img').naturalWidth > 600")
+    page.wait_for_function(
+        "() => document.querySelector('.jp-RenderedHTML img')?.naturalWidth > 600"
+    )
 
 
 # -- one type scale, and one kind of button
@@ -208,6 +209,7 @@ def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
     """The engine that explore asks to click, and the error that digits end with."""
     page.set_viewport_size({"width": 390, "height": 844})
     show(gallery.VIEWS[name][1]())
+    page.evaluate(JS.settled)
     x, _ = page.evaluate(JS.place, [source, 0])
     half = draw.chip_scene.ChipLayout.engine_size[0] / 2 if source == "engines" else 0
     assert half < x < 390 - half

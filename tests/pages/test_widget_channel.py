@@ -1,6 +1,7 @@
 """Widgets hear Python, and are heard, on a busy page and while a cell runs."""
 
 from pages import hold_clock
+from playwright.sync_api import expect
 
 from cypresskit.editing import page_files
 
@@ -89,8 +90,7 @@ def test_an_anywidget_works_on_a_page_that_was_busy_for_too_long(lab, page):
     page.wait_for_selector(".ckw-verdict[data-kind=right]")
     assert any("Failed to initialize model" in message for message in failed)
     page.locator(".cypresskit-guess-chart circle").nth(1).press("End")
-    lab.run(page, "guess.value")
-    assert "2: 10" in str(lab.outputs(page)[-1])
+    lab.run_until(page, "guess.value", "2: 10")
 
 
 def test_a_page_is_answered_while_a_cell_runs(lab, page):
@@ -108,7 +108,7 @@ def test_a_page_is_answered_while_a_cell_runs(lab, page):
     for words in ("Climb", "Share your climb"):
         page.locator(f".ckw button:text-is('{words}')").click()
     page.wait_for_selector(".ckw-climb > *", state="attached")
-    assert page.locator(".jp-InputPrompt", has_text="*").count() == 1
+    expect(page.locator(".jp-InputPrompt", has_text="*")).to_have_count(1)
     (lab.root / "enough").touch()
     page.wait_for_function(
         "() => !document.querySelector('.jp-Notebook').textContent.includes('[*]')"

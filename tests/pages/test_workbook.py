@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from conftest import wait_for
 from pages import LAUNCH, axe_finds, make_python_site, require
 from playwright.sync_api import Page
 from test_notebooks import code_cells, exempt, told
@@ -198,7 +199,7 @@ def test_what_a_full_store_refuses_stays_and_is_stored_later(running):
     try:
         stop(running, "open('late.txt', 'w').write('kept')")
         assert evaluate(running, RUN, "print(open('late.txt').read())") == ["kept\n", "ok"]
-        assert "can't save your files" in line.inner_text()
+        line.filter(has_text="can't save your files").wait_for()
     finally:
         evaluate(running, f"() => {{ delete {contents}.save }}")
     assert evaluate(running, RUN, "open('mine.txt', 'w').write('now')")[1] == "ok"
@@ -232,8 +233,7 @@ def test_a_python_that_ends_between_two_cells_says_so(running):
     assert evaluate(running, RUN, "x = 1")[1] == "ok"
     running.workers[-1].evaluate("() => setTimeout(() => { throw new Error('killed') })")
     line = running.locator("#cypresskit-kernel")
-    line.wait_for()
-    assert "killed" in line.inner_text() and "Run the first cell again" in line.inner_text()
+    line.filter(has_text="killed").filter(has_text="Run the first cell again").wait_for()
     assert evaluate(running, RUN, "print('x' in globals())") == ["False\n", "ok"]
 
 
@@ -242,8 +242,7 @@ def test_without_a_network_a_stopped_python_says_what_it_needs(running):
     try:
         stop(running, "open('mine.txt', 'w').write('kept')")
         line = running.locator("#cypresskit-kernel")
-        line.wait_for()
-        assert PROBLEMS["network"] in line.inner_text()
+        line.filter(has_text=PROBLEMS["network"]).wait_for()
         assert "Your files are kept" in evaluate(running, RUN, "x = 1")[0]
     finally:
         running.context.set_offline(False)
@@ -267,8 +266,8 @@ def test_a_file_that_is_changed_elsewhere_reaches_python(running):
     model = {"type": "file", "format": "text", "content": "from the editor"}
     save = f"(model) => {APP}.serviceManager.contents.save('other.txt', model)"
     evaluate(running, save, model)
-    running.wait_for_timeout(500)
-    assert evaluate(running, RUN, "print(open('other.txt').read())")[0] == "from the editor\n"
+    read = "print(open('other.txt').read())"
+    wait_for(lambda: evaluate(running, RUN, read)[0] == "from the editor\n")
 
 
 def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, running):
