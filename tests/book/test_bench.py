@@ -7,7 +7,6 @@ import sys
 import pytest
 from conftest import by_day
 
-from cypresskit.files import result_cache
 from tools import bench
 
 #: Those that start no browser.
@@ -35,19 +34,3 @@ def test_a_row_is_printed_with_its_time_and_an_unknown_one_is_refused(capfd):
     assert "loop of ten million iterations" in capfd.readouterr().out
     assert bench.main(["clocks"]) == 1
     assert "No row begins with clocks" in capfd.readouterr().out
-
-
-def test_a_lesson_is_timed_with_and_without_results(monkeypatch, capfd):
-    states = []
-
-    def seconds(lesson, caches):
-        states.append(len(result_cache.saved_files(caches)))
-        (caches / "cypresskit/result-of-the-lesson.bin").write_bytes(b"")
-        return [(2.0, 1.0), (3.0, 1.5)]
-
-    monkeypatch.setattr(bench, "seconds", seconds)
-    assert bench.main(["lesson 00", "lesson 01"]) == 0
-    assert states == [0, 1, 0, 1]
-    printed = capfd.readouterr().out
-    times = "2.0 s, a cell 1.0 s (processor: 3.0, 1.5)"
-    assert printed.count(f"caches empty: {times}; results at hand: {times}") == 2

@@ -236,18 +236,18 @@ def test_the_score_in_the_model_is_current(capsys, scored, monkeypatch):
 
 
 def test_published_figures_are_met_as_nearly_as_is_said():
-    rows = [line.strip("| ").split(" | ") for line in SCORE.splitlines()[2:] if "|" in line]
+    """In the table, whose numbers are the model's; see also the chart of each curve."""
+    bounds = {getattr(score, name, name): bounds for name, *bounds in ROWS["figures_met"]}
     names = {words: name for name, words in score.WORDS.items()}
-    figures = {
-        (names.get(subject, subject), names[words]): numbers for subject, words, _, *numbers in rows
-    }
-    met = {getattr(score, name, name): within for name, within in ROWS["figures_met"]}
-    for (name, quantity), (_, _, ratio, *_) in figures.items():
-        for one in map(float, ratio.split(" to ")) if quantity in met else ():
-            assert one == pytest.approx(1, abs=met[quantity]), (name, quantity)
-    assert met.keys() <= {quantity for _, quantity in figures}
-    for what, holds in ROWS["figures"]:
-        assert eval(holds, {"figures": figures}), what
+    found = set()
+    for line in SCORE.splitlines()[2:]:
+        _, words, _, _, simulated, ratio, *_ = [*line.strip("| ").split(" | "), *[""] * 6]
+        if (quantity := names.get(words)) in bounds:
+            found.add(quantity)
+            least, most = bounds[quantity]
+            for one in (simulated if ratio == "-" else ratio).split(" to "):
+                assert least <= float(one) <= most, line
+    assert found == bounds.keys()
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 6, 15), (3, 10, 13)])
@@ -375,6 +375,7 @@ def test_what_needs_bokeh_says_so_where_it_is_missing():
     assert all(re.fullmatch(r"ck\.[\w.]+ needs \w+: pip install .+", line) for line in said)
 
 
+@pytest.mark.nightly
 def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
     files = run("git", "ls-files", "-z").stdout.split("\0")[:-1] or pytest.skip(
         "not a git checkout"
@@ -413,16 +414,7 @@ def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
 # --------------------------------------------------------------------------------------------------
 
 
-def test_files_end_in_one_newline_and_have_no_trailing_blanks():
-    """Those that `ruff format` doesn't see to."""
-    kinds = (".cff", ".cfg", ".il", ".js", ".md", ".toml", ".txt", ".yml", "")
-    texts = {file: file.read_text() for file in tracked() if file.suffix in kinds}
-    untidy = [
-        str(file) for file, text in texts.items() if re.search(r"[ \t]$|\n\n\Z|[^\n]\Z", text, re.M)
-    ]
-    assert not untidy
-
-
+@pytest.mark.nightly
 def test_mypy_knows_the_package_in_a_users_script(tmp_path):
     """Names that are imported when first used; a name that isn't there is refused."""
     script = tmp_path / "script.py"

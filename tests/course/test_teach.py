@@ -21,15 +21,10 @@ from cypresskit.lesson_table import Table
 from cypresskit.teach import formula
 from cypresskit.teach.answer_source import AnswerSource, find_parameters
 from cypresskit.teach.l00_start_here import checks as start
-from cypresskit.teach.l01_register_block import checks as block
 from cypresskit.teach.l03_bundles import checks as bundles
 from cypresskit.teach.l03_bundles.order_table import order_table
-from cypresskit.teach.l05_texture_cache import checks as textures
 from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sums import two_sums
-from cypresskit.teach.l07_lds import checks as lds
-from cypresskit.teach.l09_bus import checks as bus
-from cypresskit.teach.l12_contest import checks as contest
 
 CHECKS = planted()
 
@@ -58,45 +53,23 @@ def said_otherwise(check, answer, right: bool, *words: str) -> str:
     )
 
 
-#: Checks that simulate or record launches for each answer.
-SIMULATES = (
-    contest.check_entry,
-    contest.check_two_steps,
-    contest.check_chip,
-    block.check_texels,
-    bus.check_size_for,
-    lds.check_place,
-    textures.check_bank,
-)
-
-
 def launches(check) -> bool:
     """Whether a check launches what it is given."""
     right, _ = CHECKS[check]
     return not callable(right[0]) or check.__name__ == "check_product"
 
 
-#: Of answers that are launched, `make rest` judges an eighth, and all are judged at night.
-EACH = [
-    pytest.param(
-        check,
-        step,
-        marks=[pytest.mark.nightly] * (launches(check) and step == 1),
-        id=f"{check.__module__.split('.')[-2]}-{check.__name__}-{step}",
-    )
-    for check in CHECKS
-    for step in ((1, 8) if launches(check) else (1,))
-]
+LAUNCHED, CALLED = ([each for each in CHECKS if launches(each) == is_so] for is_so in (True, False))
 
 
-@pytest.mark.parametrize(("check", "step"), EACH)
-def test_planted_answers_get_their_verdicts(check, step):
+@pytest.mark.parametrize("check", [*by_day(LAUNCHED, 1), *by_day(CALLED, 10)])
+def test_planted_answers_get_their_verdicts(check):
     """Right ones are accepted; wrong ones aren't, and it is said why."""
     right, wrong = CHECKS[check]
     planted = [(answer, True) for answer in right] + [
         (answer, False, *words) for answer, words in wrong
     ]
-    assert not "".join(said_otherwise(check, *answer) for answer in planted[::step])
+    assert not "".join(said_otherwise(check, *answer) for answer in planted)
 
 
 def test_the_table_of_an_order_says_what_the_check_says_of_it():
@@ -122,7 +95,7 @@ def frozen(*given):
 
 
 @pytest.mark.parametrize(
-    "check", [check for check in CHECKS if hasattr(CHECKS[check][0][0], "__code__")]
+    "check", by_day((check for check in CHECKS if hasattr(CHECKS[check][0][0], "__code__")), 8)
 )
 def test_an_answer_that_ignores_a_parameter_is_refused(check):
     """So every check of a function varies each parameter that the right one reads."""
@@ -193,9 +166,7 @@ def test_a_hint_says_only_what_is_true_where_other_calls_fail():
     assert "(1 of 3 calls is right: f(2).)" in judged(lambda x: 7 + 0 // x).hint
 
 
-@pytest.mark.parametrize(
-    ("check", "mode"), by_day(product(filter(launches, CHECKS), ["ps", "cs"]), 4)
-)
+@pytest.mark.parametrize(("check", "mode"), by_day(product(LAUNCHED, ["ps", "cs"]), 4))
 def test_a_kernel_of_the_other_mode_gets_a_verdict(check, mode):
     verdict = check(f"il_{mode}_2_0\nend\n")
     assert not verdict.right and not verdict.is_broken, verdict
@@ -214,27 +185,27 @@ def by_heart(*case):
 """
 
 
-def test_who_knows_the_shown_results_by_heart_is_found_out():
+FORMULAS = {
+    check: right
+    for check, ((right, *_), _) in CHECKS.items()
+    if check.__wrapped__.__code__.co_filename == formula.__file__
+}
+
+
+@pytest.mark.parametrize("check", by_day(FORMULAS, 4))
+def test_who_knows_the_shown_results_by_heart_is_found_out(check):
     """A function that is right as often as it was called before it was found to be right for what
     is shown.
     """
-    formulas = {
-        check: right
-        for check, ((right, *_), _) in CHECKS.items()
-        if check.__wrapped__.__code__.co_filename == formula.__file__
-    }
-    missed = []
-    for check, right in formulas.items():
-        count, counts, _ = (
-            check(right).message.removeprefix("All ").partition(" calls return the expected number")
-        )
-        source = right if isinstance(right, AnswerSource) else find_function(right, "")
-        cell = BY_HEART.format(source.name, count if counts else 0)
-        verdict = check(AnswerSource([*source.cells, cell], "by_heart"))
-        fine = "is wrong for other numbers." in verdict.message and "should be" not in str(verdict)
-        if verdict.right or not fine:
-            missed.append(f"{check}: {verdict}")
-    assert len(formulas) > 15 and not missed
+    right = FORMULAS[check]
+    count, counts, _ = (
+        check(right).message.removeprefix("All ").partition(" calls return the expected number")
+    )
+    source = right if isinstance(right, AnswerSource) else find_function(right, "")
+    cell = BY_HEART.format(source.name, count if counts else 0)
+    verdict = check(AnswerSource([*source.cells, cell], "by_heart"))
+    assert not verdict.right and "is wrong for other numbers." in verdict.message
+    assert "should be" not in str(verdict)
 
 
 def test_what_is_nearly_a_number_gets_its_cure():
