@@ -64,8 +64,9 @@ function answersTo(text) {
   verdict.small = {sums, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
   if (!right) verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
   const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
-  const notes = [`Red ${stamp}. And ${stamp} more.`, `other ${stamp}`]
-  const replay = {part: "replay", message: `replay ${stamp}`, notes, terms: [term], more: 0}
+  const first = {message: `Red ${stamp}.`, advice: `And ${stamp} more.`}
+  const said = {fault: first, notes: [`other ${stamp}`]}
+  const replay = {part: "replay", message: `replay ${stamp}`, ...said, terms: [term], more: 0}
   return [
     ...answers,
     {part: "code", rows, card},

@@ -16,8 +16,9 @@ from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.diagnosis.recorded import StoreRecorder
 from cypresskit.diagnosis.slices import Slice
+from cypresskit.diagnosis.source_facts import factors, stored_elements
 from cypresskit.diagnosis.terms import Term, judge_terms
-from cypresskit.diagnosis.verification import factors, stored_elements, verify
+from cypresskit.diagnosis.verification import verify
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -176,7 +177,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         sliced = Slice(run)
         leads = run.leads
         place = stores.launch.shape.place(item)
-        faults = [_untraced(sliced)] if got != expected else []
+        faults = [find_late_read(run) or note("unknown")] if got != expected else []
         if sliced.is_known:
             terms, judged = judge_terms(sliced)
             faults = judged or faults
@@ -195,17 +196,6 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         given.beta,
         leads,
     )
-
-
-def _untraced(sliced: Slice) -> Note:
-    """Return why the terms of a sum aren't known: it may multiply what is no element."""
-    run = sliced.run
-    if not sliced.opaque:
-        return find_late_read(run) or note("unknown")
-    at = sliced.opaque[-1]
-    writer = run.writer(at)
-    made = [run.line(writer[0])] if writer else []
-    return note("no number", run.line(at.step), *made, name=run.name(at))
 
 
 def _nowhere(traced: TracedElement) -> Note:

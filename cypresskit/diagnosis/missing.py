@@ -8,22 +8,20 @@ from itertools import chain
 from cypresskit.diagnosis.elements import Elements, MatrixElement
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading, TracedRun
-from cypresskit.diagnosis.slices import Slice
-from cypresskit.diagnosis.verification import reads_old_c
+from cypresskit.diagnosis.source_facts import reads_old_c
 from cypresskit.il.dataflow import defines, keys, uses
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.convention import MATRICES
 
 
-def explain_missing(sliced: Slice, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
+def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
     """Return why a correct term is missing, and its factors with the lines that read them."""
-    run = sliced.run
     steps = (run.reads.get(element) for element in elements)
     readings = tuple(
         Reading(element, run.line(read[0]) if read else 0) for element, read in zip(elements, steps)
     )
     if made := run.products.get(elements):
-        return _lost(sliced, *made[-1]), readings
+        return _lost(run, *made[-1]), readings
     if elements == run.traced.old:
         return _old_c(run), readings
     if all(reading.line for reading in readings):
@@ -31,9 +29,8 @@ def explain_missing(sliced: Slice, elements: Elements) -> tuple[Note, tuple[Read
     return _unread(run, readings), readings
 
 
-def _lost(sliced: Slice, step: int, register: int, component: int) -> Note:
+def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
     """Return where a product that was made at a step was lost."""
-    run = sliced.run
     line, key = run.line(step), (register, component)
     names: Values = {"register": f"r{register}.{LETTERS[component]}"}
     for later in range(step + 1, len(run.steps)):
@@ -41,47 +38,12 @@ def _lost(sliced: Slice, step: int, register: int, component: int) -> Note:
         if key in defines(i) and key not in keys(uses(run.program, i)):
             if i.line != line:
                 return note("overwritten", line, i.line, at=1, what="it", **names)
-            multiplies = i.op.name in ("mul", "dmul")
-            return note("only multiplied" if multiplies else "overwritten next", line, **names)
-
-    store = run.line(run.store)
-    if step > run.store:
-        return note("after the store", line, store, at=1)
-    for total, zero in sliced.zeroed:
-        if zero.step > step and key == run.key(total):
-            return note("zeroed", line, run.line(zero.step), at=1, name=run.name(zero), **names)
+            adds = len(i.sources) > 2
+            return note("overwritten next" if adds else "only multiplied", line, **names)
 
     (stored, *_) = run.operands(run.store, run.traced.place.word)
-    if run.key(stored) == key:
-        return note("not shown", line, **names)
-    writer = run.writer(stored)
-    made = [at for at in ([run.line(writer[0])] if writer else []) if at != line]
-    names |= {"name": run.name(stored), "made": [*made, ""][0], "store": store}
-    return note("elsewhere", line, *made, store, at=-1, **names)
-
-
-def find_unused(run: TracedRun, element: MatrixElement) -> Note | None:
-    """Return the note on an element that is overwritten, wherever it was read, before anything of
-    what was read with it is used; or None.
-    """
-    found = None
-    for step in run.reads.get(element, ()):
-        read, words = defines(run.instruction(step)), run.steps[step].words
-        held = {key for key in read if run.elements.get(words[key[1]]) == element}
-        for later in range(step + 1, len(run.steps)):
-            i = run.instruction(later)
-            if keys(uses(run.program, i)).intersection(read):
-                return None
-            if lost := held.intersection(defines(i)):
-                break
-        else:
-            return None
-        if i.line == run.line(step):
-            return None
-        register, c = min(lost)
-        names: Values = {"what": element, "register": f"r{register}.{LETTERS[c]}"}
-        found = note("overwritten", run.line(step), i.line, at=1, **names)
-    return found
+    names["name"] = "" if run.key(stored) == key else run.name(stored)
+    return note("elsewhere", line, run.line(run.store), at=1, **names)
 
 
 def _old_c(run: TracedRun) -> Note:
@@ -89,8 +51,6 @@ def _old_c(run: TracedRun) -> Note:
     if late := find_late_read(run):
         return late
     (element,) = run.traced.old
-    if unused := find_unused(run, element):
-        return unused
     own = run.reads.get(element, ())
     if not own and (outside := _outside(run, element)):
         return outside
@@ -120,14 +80,16 @@ def _reads(run: TracedRun, step: int, matrix: str) -> bool:
 
 def _outside(run: TracedRun, element: MatrixElement) -> Note | None:
     """Return the note on the lines that, for want of an element, read outside of its matrix and get
-    zeros: no element is 0 here. It names what set their only wrong coordinate.
+    zeros: no element is 0 here. It names what set their only wrong coordinate, unless that is right
+    for another term: which term a read was for isn't known.
     """
     steps = (step for step in range(len(run.steps)) if _reads(run, step, element.matrix))
     outside = [step for step in steps if not any(run.read_words(step))]
     if not outside:
         return None
     lines = sorted({*map(run.line, outside)})
-    why = run.set_by(run.wrong_coordinate(outside, element))
+    others = (e for terms in run.traced.correct for e in terms if e.matrix == element.matrix)
+    why = run.set_by(run.wrong_coordinate(outside, element, others))
     names: Values = {"read": Lines(lines), "matrix": element.matrix, "why": why}
     return note("outside", *lines, *why.lines, **names)
 
@@ -144,9 +106,6 @@ def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
                 number = next(filter(lambda it: it is not None, map(run.number, factors)))
                 names: Values = {"element": element, "number": number, "other": other}
                 return note("by number", run.line(step), **names)
-    for element in elements:
-        if unused := find_unused(run, element):
-            return unused
     lines = dict.fromkeys(run.line(run.reads[element][0]) for element in elements)
     return Note("not multiplied", 0, (*lines,))
 

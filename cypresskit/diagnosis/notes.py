@@ -19,8 +19,6 @@ SENTENCES: dict[str, dict[str, str]] = {
         "multiplies": "line {0} multiplies {element}[ of {source}] in place of {wanted}[, which"
         " {reader:read}]",
         "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
-        "no number": "line {0} multiplies by {name}, which is no number of A or B[: line {1}"
-        " computes it]",
     },
     "coordinate": {
         "set": "line {0} sets {register} to {value:g}",
@@ -35,11 +33,10 @@ SENTENCES: dict[str, dict[str, str]] = {
     # The sum of another element is stored.
     "store": {
         "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
-        "places": "line {0} stores {element} as {wanted}: check its address, and the coordinates of"
+        "places": "line {0} stores {element} as {wanted}: check where, and the coordinates of"
         " the fetches",
         "one place": "work-items {item} and {other} store to one place in line {0}: its address"
         " doesn't depend on {bits} of their number[; {repair}]",
-        "streamed": "line {0} stores {element} as {wanted}[: {why}]",
     },
     "no store": {
         "no store": "no line stores C",
@@ -48,12 +45,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
     },
     "repeated": {
-        "repeated": "{name} is added {times} times, in {places}[: {why}][; {read:read} its"
-        " factors]",
-    },
-    # Another sum is added.
-    "sum": {
-        "sum": "line {0} takes a sum that doesn't belong here: line {1} adds {product}",
+        "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors]",
     },
     "missing": {
         "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
@@ -71,12 +63,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         " product",
         "overwritten": "line {0} puts {what} into {register}, which line {1} overwrites",
         "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
-        "after the store": "line {0} adds it after line {1}, which stores this element",
-        "zeroed": "line {0} puts it into {register}, which line {1} multiplies by {name} = 0",
-        "not shown": "line {0} puts it into {register}, which is stored, but it doesn't show in the"
-        " sum",
-        "elsewhere": "line {0} puts it into {register}, but line {store} stores {name}[, of line"
-        " {made}]",
+        "elsewhere": "line {0} puts it into {register}, which isn't in what line {1} stores[:"
+        " {name}]",
     },
     # A term has another form than a correct one.
     "term": {
@@ -88,22 +76,11 @@ SENTENCES: dict[str, dict[str, str]] = {
         " and a number times a sum; not what passes through the LDS or memory, or depends on a"
         " branch",
     },
-    # What an incomplete kernel doesn't do yet.
-    "incomplete": {
-        "unset": "line {0} fetches at {place}, which was never set",
-        "nothing stored": "no work-item stores C yet",
-        "rows": "{stored} stored, {left} not",
-        "nothing fetched": "no number of {matrix} is fetched yet: {matrix} is texture {texture}",
-        "nothing multiplied": "numbers of A and B are fetched, but not multiplied",
-        "no place": "all work-items fetch the same texels: none reads its place, vWinCoord0",
-        "no loop": "each sum has one product: no loop goes over the values of k",
-    },
     # A change of the text that makes the kernel correct.
     "change": {
         "without": "without line {0} the kernel is correct",
         "undone": "without the change in line {0} the kernel is correct",
         "line missing": "a line is missing before line {0}: `{text}`",
-        "lines missing": "{count} lines are missing before line {0}, the first of them `{text}`",
         "place": "line {0} is in the wrong place: it belongs right before line {before}",
         "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}: write"
         " `k {k}` there",
@@ -114,10 +91,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "else": "in line {0}, `{wrong}` is incorrect",
     },
 }
-WHOLE = (
-    "[{term} is missing: ]{clause}[: look at your line {yours}, which leads there]."
-    "[ The same fault affects {more}.][ The same mistake is in {alike}.]"
-)
+WHOLE = "[{term} is missing: ]{clause}[: look at your line {yours}, which leads there]."
+ASIDE = "[The same fault affects {more}.]"
 Values = dict[str, Any]  # what the names in a sentence stand for
 ABOUT = {kind: about for about, kinds in SENTENCES.items() for kind in kinds}
 
@@ -151,8 +126,6 @@ class Note:
         The number of other terms with the same fault.
     yours
         The only changed line that leads to it, or 0.
-    alike
-        Other lines with the same mistake.
     """
 
     kind: str = ""
@@ -162,7 +135,6 @@ class Note:
     term: str = ""
     more: int = 0
     yours: int = 0
-    alike: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind and self.kind not in ABOUT:
@@ -174,19 +146,23 @@ class Note:
         return ABOUT[self.kind] if self.kind else ""
 
     @property
-    def text(self) -> str:
-        """The whole sentence, or ""."""
+    def sentence(self) -> str:
+        """What was found, as a sentence, or ""."""
         if not self.kind:
             return ""
-        said = _filled(
-            WHOLE,
-            term=self.term,
-            clause=str(self),
-            yours=self.yours or "",
-            more=quantity(self.more, "more term") if self.more else "",
-            alike=Lines(self.alike),
-        )
+        said = _filled(WHOLE, term=self.term, clause=str(self), yours=self.yours or "")
         return said[0].upper() + said[1:]
+
+    @property
+    def aside(self) -> str:
+        """What has the same fault, as a sentence, or ""."""
+        more = quantity(self.more, "more term") if self.more else ""
+        return _filled(ASIDE, more=more)
+
+    @property
+    def text(self) -> str:
+        """All that is said of it."""
+        return f"{self.sentence} {self.aside}".strip()
 
     def __str__(self) -> str:
         """Return it as a clause, to be part of a sentence."""

@@ -6,7 +6,7 @@ comes from no matrix: it is a number, such as alpha, or a rounding error, which 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +29,6 @@ from cypresskit.il.program import LETTERS
 from cypresskit.kernels.convention import BYTES
 from cypresskit.machine import KernelError
 
-PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp4"}
 Node = tuple[int, int]  # a step, and a component of its result
 
 
@@ -197,10 +196,12 @@ class TracedRun:
         """Return the operands x and y of a fetch; of another step, none."""
         return [ReadWord(step, 0, axis) for axis in (0, 1) if self.steps[step].texel]
 
-    def wrong_coordinate(self, steps: Sequence[int], wanted: MatrixElement) -> ReadWord | None:
+    def wrong_coordinate(
+        self, steps: Sequence[int], wanted: MatrixElement, others: Iterable[MatrixElement] = ()
+    ) -> ReadWord | None:
         """Return the only coordinate that is in none of these fetches as an element needs it; None
-        if both are. None, too, if the offset is wrong: the register has what is needed, or another
-        fetch reads the block's first texel with it.
+        if both are. None, too, if the offset is wrong: the register has what this element or one of
+        the ``others`` needs, or another fetch reads the block's first texel with it.
         """
         needed = self._texel(wanted)
         wrong = [
@@ -208,9 +209,11 @@ class TracedRun:
             for at, need in zip(self.coordinates(steps[0]), needed)
             if all(self.steps[step].texel[at.position] != need for step in steps)
         ]
-        if len(wrong) != 1 or self._held(wrong[0]) == needed[wrong[0].position]:
+        if len(wrong) != 1:
             return None
         (at,) = wrong
+        if self._held(at) in {self._texel(each)[at.position] for each in (wanted, *others)}:
+            return None
         first = self._texel(self.traced.first(wanted))[at.position]
         texels = [self.steps[each.step].texel[each.position] for each in self._alike(at)]
         return None if first != needed[at.position] and first in texels else at
@@ -246,7 +249,7 @@ class TracedRun:
         found: dict[Elements, list[tuple[int, int, int]]] = defaultdict(list)
         for step in range(len(self.steps)):
             i = self.instruction(step)
-            if i.opcode not in PRODUCTS or i.op.across:
+            if not i.op.multiplies or i.op.across:
                 continue
             for register, c in defines(i):
                 factors = self.operands(step, c)[:2]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cypresskit.diagnosis.elements import NO_ELEMENT, Elements, MatrixElement
-from cypresskit.diagnosis.operands import PRODUCTS, Node, Reading, ReadWord, TracedRun
+from cypresskit.diagnosis.operands import Node, Reading, ReadWord, TracedRun
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
 UNKNOWN = MatrixElement("?", 0, 0)
@@ -25,14 +25,13 @@ class Addend:
     """A term of a sum: the product of ``factors`` and a number.
 
     ``made`` is the step that multiplied two factors, or took a single one; ``scaled`` has the steps
-    that multiplied by a number, and ``crossed`` those that took the sum from another register.
+    that multiplied by a number.
     """
 
     factors: tuple[Reading, ...]
     times: float
     made: int = -1
     scaled: tuple[int, ...] = ()
-    crossed: tuple[int, ...] = ()
 
     @property
     def elements(self) -> Elements:
@@ -44,7 +43,6 @@ class Way(NamedTuple):
 
     times: float = 1.0
     scaled: tuple[int, ...] = ()
-    crossed: tuple[int, ...] = ()
 
 
 OPAQUE = Addend((Reading(UNKNOWN),), 1.0)
@@ -61,18 +59,12 @@ class Slice:
         The part of the sum that is from no matrix.
     numbers
         The steps that wrote or added such a number, but 0.
-    zeroed
-        Operands that are multiplied by 0, each with that operand.
-    opaque
-        Operands of products that are no elements of a matrix, nor numbers times one.
     """
 
     def __init__(self, run: TracedRun) -> None:
         self.run = run
         self.number = 0.0
         self.numbers: list[int] = []
-        self.zeroed: list[tuple[ReadWord, ReadWord]] = []
-        self.opaque: list[ReadWord] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         if run.is_decided:
             self._follow((run.store, run.traced.place.word + (run.traced.words > 1)))
@@ -102,7 +94,7 @@ class Slice:
             elif i.opcode in SUMS:
                 left += self._summand(operands[0], way)
                 left += self._summand(operands[1], way, SUMS[i.opcode])
-            elif i.opcode in PRODUCTS:
+            elif i.op.multiplies:
                 for p in range(max(i.op.across, 1)):
                     a, b = (at._replace(position=p) if i.op.across else at for at in operands[:2])
                     left += self._product(a, b, way)
@@ -126,22 +118,18 @@ class Slice:
         if number is not None:
             self.number += way.times * number * run.sign(at)
             self.numbers += [writer[0] if writer else at.step] * bool(number)
-            if number or not writer or run.instruction(writer[0]).opcode not in {"mov", *PRODUCTS}:
+            made = run.instruction(writer[0]) if writer and not number else None
+            if made is None or not (made.opcode == "mov" or made.op.multiplies):
                 return
         if run.element(at) != NO_ELEMENT:
-            self._add_term(Addend((run.reading(at),), way.times, at.step, *way[1:]))
+            self._add_term(Addend((run.reading(at),), way.times, at.step, way.scaled))
             return
-        i = run.instruction(at.step)
-        is_copy = i.opcode == "mov" and at.step == run.store
-        if i.dest and i.dest.register != run.source(at).register and not is_copy:
-            way = way._replace(crossed=(at.step, *way.crossed))
         yield writer, way
 
     def _product(self, a: ReadWord, b: ReadWord, way: Way) -> Iterator[tuple[Node | None, Way]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self.run.number(a), self.run.number(b)
         if 0 in (first, second):
-            self.zeroed.append((b, a) if first == 0 else (a, b))
             return
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
@@ -149,36 +137,12 @@ class Slice:
                 other, way._replace(scaled=(a.step, *way.scaled)), number or 0.0
             )
             return
-        factors = []
-        times, scaled = way.times, way.scaled
-        for factor in (a, b):
-            at, number, by = self._unscaled(factor)
-            if self.run.element(at) == NO_ELEMENT:
-                self.opaque.append(factor)
-                self._add_term(OPAQUE)
-                return
-            times, scaled = times * number * self.run.sign(at), (*by, *scaled)
-            factors.append(self.run.reading(at))
-        factors.sort(key=lambda read: read.element)
-        self._add_term(Addend(tuple(factors), times, a.step, scaled, way.crossed))
-
-    def _unscaled(self, at: ReadWord) -> tuple[ReadWord, float, tuple[int, ...]]:
-        """Return an operand that is a number times an element as the operand that reads the
-        element, the number, and the steps that multiply by it.
-        """
-        run = self.run
-        times, scaled = 1.0, tuple[int, ...]()
-        while run.element(at) == NO_ELEMENT and (node := run.writer(at)):
-            operands = run.operands(*node)
-            others = [each for each in operands if run.number(each) is None]
-            if run.instruction(node[0]).opcode not in ("mov", "mul", "dmul") or len(others) != 1:
-                break
-            for each in operands:
-                times *= run.number(each) or 1.0
-            times *= run.sign(at)
-            scaled = (node[0], *scaled) if operands[1:] else scaled
-            (at,) = others
-        return at, times, scaled
+        if NO_ELEMENT in map(self.run.element, (a, b)):
+            self._add_term(OPAQUE)
+            return
+        factors = sorted(map(self.run.reading, (a, b)), key=lambda read: read.element)
+        times = way.times * self.run.sign(a) * self.run.sign(b)
+        self._add_term(Addend(tuple(factors), times, a.step, way.scaled))
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum. Terms that cancel are left out."""

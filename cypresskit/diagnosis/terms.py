@@ -15,7 +15,7 @@ from cypresskit.diagnosis.elements import (
     MatrixElement,
     correct_products,
 )
-from cypresskit.diagnosis.missing import explain_missing, find_unused
+from cypresskit.diagnosis.missing import explain_missing
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
@@ -148,8 +148,8 @@ class _Judge:
     def another_element(self) -> Note | None:
         """Return a note if the whole sum belongs to another element.
 
-        An element of the same block counts only if the correct sum was computed, too, or if another
-        line stores the same number; of output streams, another block's only if it was.
+        An element of the same block, and any of output streams, counts only if a product of the
+        correct sum was made, too.
         """
         products = {elements for elements in self.extra if len(elements) == 2}
         first: Elements = min(products, default=())
@@ -167,28 +167,14 @@ class _Judge:
         places = zip(element[1:], wanted[1:], self.kernel.block)
         is_near = all(one // side == other // side for one, other, side in places)
         streams = self.kernel.convention.streams
-        if not (self._is_stored_twice() if is_near else not streams):
+        if is_near or streams:
             if not any(elements in self.run.products for elements in self.correct):
                 return None
         names: Values = {"element": element, "wanted": wanted}
         if is_near:
             line = self._line(self.slice.terms[first][0])
             return note("stores", line, self.store, at=1, **names)
-        if not streams:
-            return note("places", self.store, **names)
-        belongs = [*self.correct][a.row if self.kernel.trans_a else a.column]
-        factors, why = self.slice.terms[first][0].factors, Note()
-        pairs = [pair for pair in zip(factors, belongs) if pair[0].element != pair[1]]
-        if len(pairs) == 1:
-            ((read, wanted),) = pairs
-            names["why"] = why = self._set_by(read, wanted)
-        return note("streamed", self.store, *why.lines, **names)
-
-    def _is_stored_twice(self) -> bool:
-        """Return whether another line, too, stores the register that is stored here."""
-        stored = self.run.instruction(self.run.store).sources[:1]
-        stores = (i for i in self.kernel.program.body if i.dest and i.dest.register.kind in "go")
-        return any(i.line != self.store and i.sources[:1] == stored for i in stores)
+        return note("places", self.store, **names)
 
     # Terms of the correct sum
 
@@ -213,25 +199,16 @@ class _Judge:
             terms = [self._term("scaled", first, k, found)]
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
-            why = self._set_between(first, addend)
             read = {reading.line for each in (first, addend) for reading in each.factors}
-            names |= {"places": Lines(lines), "why": why}
-            names["read"] = Lines(() if lines[1:] or why.lines else sorted(read - {0}))
-            found = note("repeated", *why.lines, *lines, at=-1, **names)
+            names["places"] = Lines(lines)
+            names["read"] = Lines(() if lines[1:] else sorted(read - {0}))
+            found = note("repeated", *lines, at=-1, **names)
             terms.append(self._term("repeated", addend, k, found))
         return terms
 
-    def _set_between(self, first: Addend, addend: Addend) -> Note:
-        """Return the note on what set a coordinate after a repeated factor was first read."""
-        for one, other in zip(first.factors, addend.factors):
-            for at in self.run.coordinates(other.step):
-                if (writer := self.run.writer(at)) and writer[0] > one.step:
-                    return self.run.set_by(at)
-        return Note()
-
     def _missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
-        reason, readings = explain_missing(self.slice, elements)
+        reason, readings = explain_missing(self.run, elements)
         product = "" if elements == self.traced.old else f", {_product(elements)},"
         found = replace(reason, term=f"{self.traced.name(elements)}{product}")
         read = (reading.line for reading in readings)
@@ -246,16 +223,9 @@ class _Judge:
         elements, line, product = addend.elements, self._line(addend), _product(addend.elements)
         if len(elements) == 1 and elements[0].matrix != "C":
             found = note("single", line, product=product)
-        elif addend.crossed and self._accumulates(addend.made):
-            found = note("sum", self.run.line(addend.crossed[0]), line, product=product)
         else:
             found = note("extra", line, product=product)
         return self._term("wrong", addend, None, found)
-
-    def _accumulates(self, step: int) -> bool:
-        """Return whether a step adds a product to the register that it writes."""
-        i = self.run.instruction(step)
-        return i.dest is not None and i.dest.register in (s.register for s in i.sources[2:])
 
     def _replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
         """Return the missing term in whose place a term was added, or (): one that was made nowhere
@@ -283,7 +253,7 @@ class _Judge:
             products: Values = {"product": _product(addend.elements), "wanted": _product(wanted)}
             found = note("product", line, *lines, read=Lines(lines), **products)
         else:
-            found = find_unused(self.run, belongs) or self._factor(addend, read, belongs)
+            found = self._factor(addend, read, belongs)
         return self._term("wrong", addend, self.correct[wanted], found)
 
     def _factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:

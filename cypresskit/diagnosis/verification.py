@@ -5,23 +5,22 @@ exact. Then it runs without checks at larger sizes, with other numbers of iterat
 the size at which it is timed (``at_size``). A limit on instructions ends infinite loops.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.devices import Range, is_whole
+from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
 from cypresskit.diagnosis.notes import Note, Values, note
-from cypresskit.il import Instruction, Program
-from cypresskit.il.dataflow import components, uses
-from cypresskit.il.errors import ArgumentError, shorten
+from cypresskit.diagnosis.outside_reads import OutsideReads, outside_reads
+from cypresskit.diagnosis.source_facts import OLD_C, factors, factors_read, stored_elements
+from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
 from cypresskit.kernels.compiled import values_taken
-from cypresskit.kernels.convention import BYTES, MATRICES
+from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import (
     Product,
@@ -34,16 +33,13 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.machine.checks.findings import column
-from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
-from cypresskit.tables import named_lines, ranged
+from cypresskit.tables import ranged
 from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
-BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
-OLD_C = 2  # its resource, if C is written to output streams
 ARRAYS = {"o": "output", "resource": "texture"}  # by their kind
 LAUNCHED = "How it is launched follows from line 1, or from the kernel that it is launched like."
 NONE = Findings()
@@ -79,18 +75,12 @@ class Verification:
     wrong, wrong_count
         The first incorrect element there, and the number of incorrect elements.
     findings
-        The findings of ``ck.check``.
+        The findings of ``ck.check``; none of a correct kernel.
     remarks
-        Those that leave C as it is: reads outside of an array, which give 0.
+        Of a correct kernel, its reads outside of an array, or None.
     misstated
         If C is correct, but an iteration takes fewer values of k than it is launched for, a note
         that says so; or None.
-    iterates
-        If they come from an iteration that takes more values of k than it is launched for, a note
-        that says so; or None.
-    runs
-        Of the line that reads outside the most often, in the product with the most iterations: its
-        number, how often it runs, and how often it reads inside; None if every run reads inside.
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result, expected
@@ -110,10 +100,8 @@ class Verification:
     wrong: WrongElement | None = None
     wrong_count: int = 0
     findings: Findings = NONE
-    remarks: Findings = NONE
+    remarks: OutsideReads | None = None
     misstated: Note | None = None
-    iterates: Note | None = None
-    runs: tuple[int, int, int] | None = None
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
@@ -159,42 +147,14 @@ class Verification:
     @property
     def unread(self) -> str:
         """Which of alpha and beta a correct kernel doesn't read; "" if it reads both."""
-        read = zip(("alpha", "beta"), _factors_read(self.kernel.program), strict=True)
+        read = zip(("alpha", "beta"), factors_read(self.kernel), strict=True)
         return " and ".join(name for name, is_read in read if self.right and not is_read)
 
     @property
     def asides(self) -> list[str]:
         """What a verdict on a correct C adds: the scalars that have no effect, and remarks."""
         said = [f"It doesn't read {self.unread}."] if self.unread else []
-        return said + [self.remark] * bool(self.remarks)
-
-    @property
-    def remark(self) -> str:
-        """What is said of reads outside of an array that leave C correct, or ""."""
-        if not self.remarks:
-            return ""
-        lines = sorted({line for found in self.remarks for line in (found.line, *found.also)})
-        reads = named_lines(lines, "read").capitalize()
-        gets = "gets" if len(lines) == 1 else "get"
-        why = self.iterates.text if self.iterates else self.outside_runs
-        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {why}".rstrip()
-
-    @property
-    def outside_runs(self) -> str:
-        """What the runs of a line that only read outside say of its loop, or ""."""
-        if not self.runs:
-            return ""
-        line, runs, inside = self.runs
-        side = "begins{} too early" if self.remarks[0].before else "ends{} too late"
-        if runs - inside == 1:
-            return f"Perhaps the loop {side.format(' an iteration')}."
-        return f"Line {line} reads inside in {inside} of {runs} runs: the loop {side.format('')}."
-
-    @property
-    def is_overlong(self) -> bool:
-        """Whether most of what a loop reads is outside: to time it would take as many times."""
-        _, runs, inside = self.runs or (0, 0, 0)
-        return runs - inside > max(1, inside // 2)
+        return said + [str(self.remarks)] * bool(self.remarks)
 
     def __str__(self) -> str:
         if self.right:
@@ -275,7 +235,7 @@ equal numpy's, to the last bit.
     last_beta = 0.0 if beta is None else beta
     alpha, beta = factors(known, alpha, beta)
     passed: list[Size] = []
-    remarks = NONE
+    outside = NONE
     compared = NOTHING
     *sizes, last = _sizes(known)
     scalars = [(small, beta) for small in sizes] + [(last, last_beta)]
@@ -290,16 +250,18 @@ equal numpy's, to the last bit.
             if not outcome:
                 return outcome
             comparison = outcome.comparison
-            remarks = remarks or outcome.remarks
+            outside = outside or outcome.findings
         compared += comparison
         passed.append(small)
+    remarks = None
+    if outside:
+        given = make_product(known, last, alpha, beta)
+        remarks = outside_reads(given, outside, _iterates(given))
     found = Verification(
         known,
         True,
         tuple(passed),
         remarks=remarks,
-        iterates=_iterates(known, alpha, beta) if remarks else None,
-        runs=_runs_outside(make_product(known, last, alpha, beta)) if remarks else None,
         comparison=compared,
         alpha=alpha,
         beta=beta,
@@ -328,44 +290,17 @@ def _note_of_values(kernel: Kernel, taken: int) -> Note:
     return note("states k" if line else "launched for k", line or 1, **names)
 
 
-def _iterates(kernel: Kernel, alpha: float, beta: float) -> Note | None:
+def _iterates(given: Product) -> Note | None:
     """Return the note on a correct kernel that reads outside of A or B, but not if it is launched
     for twice as many values of k per iteration; or None.
     """
+    kernel = given.kernel
     how = replace(kernel.convention, k_step=2 * kernel.k_step)
     for small in _sizes(double := replace(kernel, convention=how))[:SMALL]:
-        outcome = _verified(make_product(double, small, alpha, beta), ())
-        if not outcome or outcome.remarks:
+        outcome = _verified(make_product(double, small, given.alpha, given.beta), ())
+        if not outcome or outcome.findings:
             return None
     return _note_of_values(kernel, how.k_step)
-
-
-class _Reads(Observer):
-    """Counts how often each line's reads of an array ran, and how often one was inside."""
-
-    def __init__(self) -> None:
-        self.runs: Counter[int] = Counter()
-        self.inside: Counter[int] = Counter()
-
-    def fetch(self, event: FetchEvent) -> None:
-        self._count(event)
-
-    def memory(self, event: MemoryEvent) -> None:
-        if event.space == "global" and not event.store:
-            self._count(event)
-
-    def _count(self, event: FetchEvent | MemoryEvent) -> None:
-        self.runs[event.at] += 1
-        self.inside[event.at] += bool((event.inside & event.active).any())
-
-
-def _runs_outside(given: Product) -> tuple[int, int, int] | None:
-    """Return ``Verification.runs`` of a correct kernel's product."""
-    reads = _Reads()
-    given.run(engine="interpreter", observers=[reads])
-    at = max(reads.runs, key=lambda at: reads.runs[at] - reads.inside[at])
-    line, runs, inside = given.kernel.program.body[at].line, reads.runs[at], reads.inside[at]
-    return (line, runs, inside) if runs > inside else None
 
 
 def _whole_size(kernel: Kernel, size: Side) -> Size:
@@ -387,20 +322,6 @@ def _compared(given: Product) -> ProductComparison | None:
     return given.compare(result)
 
 
-def stored_elements(kernel: Kernel) -> int:
-    """Return how many elements of C a work-item stores, by its source; 0 if in a loop or branch."""
-    depth = 0
-    words: set[tuple[object, object]] = set()
-    for at, i in enumerate(kernel.program.body):
-        depth += {"loop": 1, "if": 1, "endloop": -1, "endif": -1}.get(i.op.flow, 0)
-        if i.dest and i.dest.register.kind in ("g", "o"):
-            if depth:
-                return 0
-            place = i.dest.register if i.dest.register.kind == "o" else at
-            words |= {(place, component) for component in i.dest.written}
-    return len(words) * 4 // BYTES[kernel.precision]
-
-
 def _sizes(kernel: Kernel) -> list[Size]:
     """Return the sizes (m, n, k) at which a kernel is verified, small ones first."""
     sizes = [(1, 2, ITERATIONS), (2, 1, ODD_ITERATIONS), (2, 3, 3), (3, 2, 5)]
@@ -409,55 +330,8 @@ def _sizes(kernel: Kernel) -> list[Size]:
     return [blocks(kernel, *size) for size in sizes]
 
 
-def factors(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
-    """Return alpha and beta to verify a kernel with.
-
-    They are as given. Otherwise alpha is 2 if the kernel reads it, and 1 if it doesn't; beta is -1
-    if the kernel reads beta or the old C, and 0 if it reads neither.
-    """
-    reads_alpha, reads_beta = _factors_read(kernel.program)
-    reads_c = any(reads_old_c(kernel, i) for i in kernel.program.body)
-    if alpha is None:
-        alpha = 2.0 if reads_alpha else 1.0
-    if beta is None:
-        beta = -1.0 if reads_beta or reads_c else 0.0
-    most = float(np.finfo(kernel.dtype).max)
-    for name, factor in (("alpha", alpha), ("beta", beta)):
-        if not Range(least=-most, most=most).has(factor, whole=False):
-            raise ArgumentError(
-                f"{name} = {shorten(factor)} has to be a finite number of {kernel.dtype}"
-            )
-    return alpha, beta
-
-
-def reads_old_c(kernel: Kernel, i: Instruction) -> bool:
-    """Return whether an instruction of a kernel reads C."""
-    how = kernel.convention
-    if how.streams:
-        return i.op.kind == "fetch" and i.controls.resource == OLD_C
-    # in one buffer A and B are there, too
-    return not how.buffer and any(source.register.kind == "g" for source in i.sources)
-
-
-def _factors_read(program: Program) -> tuple[bool, bool]:
-    """Return whether a program computes with alpha and beta from cb0, in any precision; or asks
-    whether beta is 0. A comparison isn't a use: a loop's bound may be another number of cb0.
-    """
-    read = {
-        (source.register.element, component)
-        for i in program.body
-        for _, source, positions in uses(program, i)
-        if not i.op.relation or source.register.element == BETA_FLAG
-        if (source.register.kind, source.register.index) == ("cb", 0)
-        for component in components(source, positions)
-    }
-    alpha = {(0, 0), (1, 0), (1, 1), *((2, component) for component in range(4))}
-    beta = {(0, 1), (1, 2), (1, 3), (BETA_FLAG, 0), *((3, component) for component in range(4))}
-    return bool(read & alpha), bool(read & beta)
-
-
 def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
-    """Run a product under all checks."""
+    """Run a product under all checks. Of a correct C, the findings are reads outside."""
     kernel = given.kernel
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
@@ -484,7 +358,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     bad = given.wrong(result)
     verification = replace(verification, result=result, comparison=given.compare(result))
     if not bad.any() and all(finding.kind in REMARKED for finding in findings):
-        return replace(verification, right=True, findings=NONE, remarks=findings)
+        return replace(verification, right=True)
     if not bad.any():
         return verification
     place = tuple(int(n) for n in np.argwhere(bad)[0])

@@ -14,7 +14,6 @@ from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
-from cypresskit.editing.leading import next_note
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
@@ -60,11 +59,6 @@ class Case:
         return find_changed_fault(self.seen, self.known, trace_wrong(self.seen))
 
     @cached_property
-    def leads(self) -> Note | None:
-        """What an incomplete kernel doesn't do yet, if the step leads its reader; or None."""
-        return next_note(self.seen) if self.step is not None and self.step.leads else None
-
-    @cached_property
     def small(self) -> SmallProduct | None:
         return small_product(self.seen.kernel)
 
@@ -86,11 +80,9 @@ class Case:
             self.parts.clear()
             return unknown_launch(error)
         if self.seen.findings and self.fault:
-            named = {"kind": "changed", "line": self.fault.line, "message": self.fault.text}
-            shown = [named] * (self.seen.wrong is None)  # or else it is an element's first note
-            answer |= {"message": self.fault.text, "findings": shown + answer["findings"]}
-        if self.leads:
-            answer |= {"message": self.leads.text}
+            row = dynamic_answers.fault_row(self.fault)
+            shown = [row] * (self.seen.wrong is None)  # or else it is an element's first note
+            answer |= {"message": row["message"], "findings": shown + answer["findings"]}
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> Part:
@@ -114,13 +106,8 @@ class Case:
         return dynamic_answers.replay_answer(self.seen, self.small, place, self.explain)
 
     def explain(self, trace: ElementTrace) -> list[Note]:
-        """Return what is wrong with an element: first what an incomplete kernel doesn't do yet;
-        then the fault among the changed lines.
-        """
-        if trace.right:
-            return []
-        notes = lead_to_fault(self.fault, trace, self.known)
-        return [self.leads, *notes] if self.leads else notes
+        """Return what is wrong with an element: first the fault among the changed lines."""
+        return [] if trace.right else lead_to_fault(self.fault, trace, self.known)
 
     def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only, after a pause."""

@@ -7,7 +7,7 @@ the values of k for which the kernel is launched. So a line is never called wron
 shows it. Where no repair counts, the notes on an incorrect element say what is certain.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -27,20 +27,13 @@ from cypresskit.machine.observer import Observer, StepEvent
 
 FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
 MAX_STEPS = 20_000  # of all repairs that are run: at most some two seconds
-MAX_MISSING = 4  # deleted lines that may be a mistake: more are being written anew
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 SCALE = 7.0  # of the shown alpha and beta, so that no literal of the kernel equals them
 #: What notes are about where no line that is there is wrong.
 MISSING_KINDS = "missing", "unread", "no store"
 #: Opcodes that are taken for each other.
-CONFUSED = (
-    ("ge", "lt"),
-    ("break_logicalz", "break_logicalnz"),
-    ("add", "iadd", "sub", "mul", "ior"),
-    ("ishl", "ushr"),
-    ("iand", "ior"),
-    ("mad", "dmad"),
-)
+COMPARISONS = "ge", "lt"
+CONFUSED = COMPARISONS, ("add", "iadd", "sub", "mul", "ior")
 
 
 class Changes(NamedTuple):
@@ -188,10 +181,9 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
 
 
 def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
-    """Yield the repairs that put a moved line back, or undo a change."""
+    """Yield the repairs that put a line back, or undo a change."""
     for at, place in changes.moved.items():
         yield _moved(lines, at, place)
-        yield _inserted(lines, place, [lines[at]])
     for at, old in sorted(changes.replaced.items(), reverse=True):
         if old:
             words, right = _words(lines[at]), _words(old)
@@ -200,33 +192,18 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
             fault = note("else", at + 1, wrong=wrong[0]) if is_word else note("undone", at + 1)
             yield Repair(fault, _with(lines, {at: old}))
     for at, gone in sorted(changes.deleted.items(), reverse=True):
-        if not gone[MAX_MISSING:]:
-            yield _inserted(lines, at, gone)
-
-
-def _inserted(lines: list[str], at: int, gone: list[str]) -> Repair:
-    """Return the repair that puts lines back before another."""
-    kind = "lines missing" if gone[1:] else "line missing"
-    fault = note(kind, at + 1, text=bare_line(gone[0]), count=len(gone))
-    return Repair(fault, [*lines[:at], *gone, *lines[at:]])
+        if not gone[1:]:  # more are being written anew
+            fault = note("line missing", at + 1, text=bare_line(*gone))
+            yield Repair(fault, [*lines[:at], *gone, *lines[at:]])
 
 
 def _moved_or_deleted(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
-    """Yield the repairs that delete a line, or move it to a loop's end; or delete another line that
-    adds to what such a line adds to, as an old one that counts beside a new one.
-    """
+    """Yield the repairs that delete a line, or move it to a loop's end."""
     ends = [at for at, line in enumerate(lines) if bare_line(line) == "endloop"]
     for at in near:
         yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
         for end in () if bare_line(lines[at]).startswith("break") else ends:
             yield _moved(lines, at, end)
-    sums = {
-        at: words[:3] for at, words in enumerate(map(_words, lines)) if words[1:2] == words[2:3]
-    }
-    counted = [sums[at] for at in near if at in sums and sums[at][0] in ("add", "iadd")]
-    for at in sums.keys() - {*near}:
-        if sums[at] in counted:
-            yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
 
 
 def _moved(lines: list[str], at: int, place: int) -> Repair:
@@ -242,50 +219,28 @@ def _with(lines: list[str], other: dict[int, str]) -> list[str]:
 
 
 def _replaced(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
-    """Yield the repairs that replace one word: of each line the likeliest one first; and those that
-    replace an opcode in all lines that have it.
-    """
-    opcodes = [_words(lines[at])[0] for at in near]
-    for op, count in Counter(opcodes).items():
-        alike = sorted(at for at, other in zip(near, opcodes) if other == op)
-        first, *others = (at + 1 for at in alike)
-        for other in _confused(op) if count > 1 else ():
-            fault = replace(note("else", first, wrong=op), alike=tuple(others))
-            text = {at: lines[at].lower().replace(op, other, 1) for at in alike}
-            yield Repair(fault, _with(lines, text))
-    same = {at: [n for n in near if _words(lines[n]) == _words(lines[at])] for at in near}
-    for turn in zip_longest(*(_other_words(lines, at, same[at]) for at in near)):
+    """Yield the repairs that replace one word: of each line the likeliest one first."""
+    for turn in zip_longest(*(_other_words(lines, at) for at in near)):
         yield from filter(None, turn)
 
 
-def _confused(op: str) -> list[str]:
-    """Return the opcodes that are taken for one."""
-    return [other for group in CONFUSED if op in group for other in group if other != op]
-
-
-def _other_words(lines: list[str], at: int, alike: list[int]) -> Iterator[Repair]:
-    """Yield the repairs of a line by another opcode, or by another operand: its components in
-    another order, another component, or the sum that the line writes; or without a mask. Then the
-    same in all lines that are ``alike``.
-    """
+def _other_words(lines: list[str], at: int) -> Iterator[Repair]:
+    """Yield the repairs of a line by another opcode, another component, or without a mask."""
     op, *operands = _words(lines[at])
-    texts = [(op, f"{other} {', '.join(operands)}") for other in _confused(op)]
-    if op in ("ge", "lt"):  # later, or earlier, by one iteration
+    opcodes = [other for group in CONFUSED if op in group for other in group if other != op]
+    texts = [(op, f"{other} {', '.join(operands)}") for other in opcodes]
+    if op in COMPARISONS:  # later, or earlier, by one iteration
         turned = [operands[0], *operands[:0:-1]]
-        texts.append((bare_line(lines[at]), f"{_confused(op)[0]} {', '.join(turned)}"))
+        texts.append((bare_line(lines[at]), f"{opcodes[0]} {', '.join(turned)}"))
     for n in (*range(1, len(operands)), 0):
         name, _, components = operands[n].rpartition(".")
-        letters = [components[1::-1] + components[2:]] if components[1:] else "xyzw"
-        others = [f"{name}.{some}" for some in letters if name] + operands[:1]
-        for other in others if n else [name] * bool(name):
-            if other != operands[n]:
+        letters = [] if components[1:] else "xyzw"
+        for other in [f"{name}.{letter}" for letter in letters] if n else [name]:
+            if name and other != operands[n]:
                 put = [*operands[:n], other, *operands[n + 1 :]]
                 texts.append((operands[n], f"{op} {', '.join(put)}"))
-    for places in [at], sorted(alike):
-        one, *more = (place + 1 for place in places)
-        for wrong, text in texts:
-            fault = replace(note("else", one, wrong=wrong), alike=tuple(more))
-            yield Repair(fault, _with(lines, dict.fromkeys(places, text)))
+    for wrong, text in texts:
+        yield Repair(note("else", at + 1, wrong=wrong), _with(lines, {at: text}))
 
 
 class _Trial(Observer):

@@ -87,8 +87,9 @@ def _judged(
 def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     """Return the part "verdict". ``wrong`` is an incorrect element of C, if all of C was computed.
 
-    It holds whether C is correct (``right``); a ``message``; and ``findings``, each with kind,
-    message, and perhaps line, column and advice. Of the kind "answer" is the element.
+    It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
+    ``findings``, each with kind, message, and perhaps line, column and advice. Of the kind "answer"
+    is the element.
     """
     findings = [_finding_row(finding) for finding in _shown(seen)[:FINDINGS]]
     if seen.error:
@@ -98,11 +99,17 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
         findings.append({"kind": "answer", "message": f"{wrong}."})
     if seen.launch_hint:
         findings.insert(0, {"kind": "launch", "message": seen.launch_hint})
-    return {
-        "right": seen.right,
-        "message": _sentence(seen, wrong),
-        "findings": findings,
-    }
+    answer = {"right": seen.right, "message": _sentence(seen, wrong), "findings": findings}
+    return answer | {"aside": " ".join([_tested_sizes(seen), *seen.asides]) if seen.right else ""}
+
+
+def _tested_sizes(seen: Verification) -> str:
+    """Return at which sizes a kernel is correct, as a sentence."""
+    sizes = seen.at
+    if seen.at_size:
+        m, n, k = seen.at_size.size
+        sizes += f"; {seen.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"
+    return f"Tested sizes: {sizes}."
 
 
 def _shown(seen: Verification) -> list[Finding]:
@@ -115,18 +122,14 @@ def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.is_vector else "C"
     if seen.right:
-        sizes = seen.at
-        if seen.at_size:
-            m, n, k = seen.at_size.size
-            sizes += f"; {seen.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"
-        return " ".join([f"{result} is correct. Tested sizes: {sizes}.", *seen.asides])
+        return f"{result} is correct."
     if seen.launch_hint:
         return seen.launch_hint
     if wrong is not None:
         return f"{result} is incorrect: {wrong}."
     if seen.findings:
         first = _shown(seen)[0]
-        said = first.message.partition(". ")[0]
+        said = first.message
         if first.kind == "endless loop":  # its advice says why
             said = first.advice[:1].lower() + first.advice[1:]
         return f"Line {first.line}, {first.kind}: {said.rstrip('.')}."
@@ -139,6 +142,11 @@ def _finding_row(finding: Finding) -> Part:
     return {field: getattr(finding, field) for field in fields}
 
 
+def fault_row(fault: Note) -> Part:
+    """Return a fault as a row of the list."""
+    return {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
+
+
 def replay_answer(
     seen: Verification,
     small: SmallProduct | None,
@@ -149,10 +157,10 @@ def replay_answer(
 
     It is an element of the ``small`` product, unless that doesn't show the fault.
 
-    The answer holds a ``message`` with the element's place and value; ``notes``, what is wrong as
-    ``explain`` says it, and the ``line`` to go to; ``terms``, each with ``text``, whether it is
-    ``right``, a ``note``, its ``line``, and the ``lines`` that changed it; or a ``problem``, why
-    there are no terms.
+    The answer holds a ``message`` with the element's place and value; of what ``explain`` returns,
+    the first as the ``fault``, a row like a finding's, or None, and the text of the other
+    ``notes``; ``terms``, each with ``text``, whether it is ``right``, a ``note``, its ``line``, and
+    the ``lines`` that changed it; or a ``problem``, why there are no terms.
     """
     if small is not None and not (seen.right or seen.at_size or small.wrong):
         small = None
@@ -175,11 +183,11 @@ def replay_answer(
         message = small.in_words(row, column)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
-    notes = explain(trace)
+    first, *notes = explain(trace) or [Note()]
     return {
         "message": message,
+        "fault": fault_row(first) if first.kind else None,
         "notes": [note.text for note in notes],
-        "line": notes[0].line if notes else 0,
         "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
         "more": max(0, len(trace.terms) - TERMS),
     }
@@ -207,8 +215,8 @@ def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
     """
     if not seen.right:
         return {}
-    if seen.is_overlong:
-        return {"problem": f"It isn't timed. {seen.outside_runs}"}
+    if seen.remarks and seen.remarks.is_overlong:
+        return {"problem": f"It isn't timed. {seen.remarks.on_loop}"}
     try:
         report = report_at(seen.kernel, n, whole)
     except UNTIMED as error:

@@ -9,7 +9,6 @@ processes: it is read again before each change.
 import json
 import math
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -21,13 +20,13 @@ from typing import Any
 from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
 from cypresskit.il.cursor import bare_line
+from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels.own import find_given_text
 from cypresskit.tables import elided, quantity
 
 LARGEST = 64 << 20  # bytes of a history
 BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
 COUNTED = "bundle", "register", "wavefront"
-PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 LETTERS = 48  # characters of a line that is quoted
 LINKED = "came with a link"  # note on the text of another reader
 SHOWN = "one more line was shown"  # note on a text at which the reader was stuck
@@ -174,8 +173,10 @@ def change_between(before: str, after: str) -> str:
             new.append((number, line))
     if not new:
         return "lines were moved or deleted"
-    (number, line), *others = sorted(new, key=lambda at: not PRODUCT.match(at[1]))
-    more = f", and {quantity(len(others), 'more line')}" if others else ""
+    ops = (OPCODES.get(line.split()[0].lower()) for _, line in new)
+    products = [at for at, op in zip(new, ops) if op and op.multiplies]
+    number, line = (products or new)[0]
+    more = f", and {quantity(len(new) - 1, 'more line')}" if new[1:] else ""
     return f"line {number} is now {elided(line, LETTERS)}{more}"
 
 

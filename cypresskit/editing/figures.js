@@ -76,7 +76,7 @@ export class Figures {
     this.terms.hidden = false
     this.terms.replaceChildren()
     make(this.terms, "h3", {}, problem ?? message)
-    for (const note of notes.slice(1)) make(this.terms, "p", {class: "ckw-fault"}, note)
+    for (const note of notes) make(this.terms, "p", {class: "ckw-fault"}, note)
     const list = make(this.terms, "div", {class: "ckw-termlist"})
     for (const {text, right, note, line, lines = [line]} of terms) {
       const light = () => this.owner.light(new Set(lines))

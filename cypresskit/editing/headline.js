@@ -22,16 +22,15 @@ export class Headline {
     this.timer = undefined
   }
 
-  /** Show a text of a kind, "right", "wrong" or "fault", of which the first sentence is the verdict,
-   * and the list of the faults. */
-  show(kind, text, faults, spoken = text) {
-    const [verdict, ...others] = text.split(/(?<=\.) /)
-    this.text = text
+  /** Show a verdict of a kind, "right", "wrong" or "fault", what is said aside, and the list of the
+   * faults. */
+  show(kind, verdict, aside, faults, spoken = `${verdict} ${aside}`) {
+    this.text = `${verdict} ${aside}`
     this.sentence.dataset.kind = kind
-    this.sentence.title = asHeard(text)
+    this.sentence.title = asHeard(this.text)
     this.sentence.replaceChildren()
     makeSentence(this.sentence, "b", {}, verdict)
-    if (others.length) makeSentence(this.sentence, "span", {}, ` ${others.join(" ")}`)
+    makeSentence(this.sentence, "span", {}, ` ${aside}`)
     this.owner.markFresh("headline")
     this.list(faults)
     this.speak(spoken)

@@ -16,7 +16,7 @@ from operator import not_
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.diagnosis.verification import factors
+from cypresskit.diagnosis.source_facts import factors
 from cypresskit.files.received import read_plain
 from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
 from cypresskit.il.parser import MAX_TEXT
@@ -69,7 +69,6 @@ class Step:
     whole: bool = False  # whether the whole launch is simulated, if its blocks are large
     solution: tuple[str, ...] = ()  # lines, one of which is shown to a reader who is stuck
     reorders: bool = False  # our solution: the step before's, its products by their texel of B
-    leads: bool = False  # whether a sentence says what an incomplete kernel doesn't do yet
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
     @property

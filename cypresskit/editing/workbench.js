@@ -318,7 +318,7 @@ class Bench {
     if (faults.length) {
       const [{line, column, message}] = faults
       const spoken = `Line ${line}, column ${column}: ${message}`
-      this.headline.show("fault", `Line ${line}: ${message}`, faults, spoken)
+      this.headline.show("fault", `Line ${line}:`, message, faults, spoken)
       const onclick = () => this.panels.open("il", true, true)
       make(make(this.headline.faults, "p"), "button", {onclick}, "IL in a minute")
     } else {
@@ -332,8 +332,7 @@ class Bench {
   show_code(answer) {
     if (answer.refusal) {
       const {line, message} = answer.refusal
-      const words = line ? `Line ${line}: ${message}` : message
-      this.headline.show("fault", words, [answer.refusal])
+      this.headline.show("fault", line ? `Line ${line}:` : "", message, [answer.refusal])
       return
     }
     this.headline.list([])
@@ -369,17 +368,17 @@ class Bench {
     this.editor.lines.toTop(Math.min(here, first) - 2)
   }
 
-  show_verdict({right, message, findings, small}) {
+  show_verdict({right, message, aside = "", findings, small}) {
     if (right) this.figures.correctCard = this.texts.answers.code?.card
     this.editor.paintFaults(findings.filter(({line}) => line))
-    this.headline.show(right ? "right" : "wrong", message, findings)
+    this.headline.show(right ? "right" : "wrong", message, aside, findings)
     this.figures.terms.hidden = true
     this.small.show(small)
   }
 
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
   show_clocks(answer) {
-    const {right, message} = this.texts.answers.verdict ?? {}
+    const {right} = this.texts.answers.verdict ?? {}
     const {gflops, size, bound, problem, notes = []} = answer
     this.speed.replaceChildren()
     this.figures.clocks(answer, right)
@@ -389,7 +388,7 @@ class Bench {
       this.panels.open("climb")
       this.ask({part: "climb"})
     }
-    if (problem && right) this.headline.show("wrong", problem, [{message: problem}])
+    if (problem && right) this.headline.show("wrong", problem, "", [])
     if (problem || !right) return
     const shown = inDigits(gflops)
     const isSquare = size.every((side) => side === size[0])
@@ -402,7 +401,8 @@ class Bench {
       make(this.speed, "span", {class: kind}, ` ${sign}${inDigits(Math.abs(change))}`)
     this.gflops = gflops
     this.guess.ask()
-    this.headline.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
+    const {text} = this.headline
+    this.headline.speak(`${text} ${shown} gigaflops at ${where}, limited by ${bound}.`)
   }
 
   show_costs(answer) {
@@ -413,23 +413,22 @@ class Bench {
     this.guess.know(answer)
   }
 
-  /** Show the terms of an element. A note on the first incorrect one becomes the headline. */
+  /** Show the terms of an element. What is wrong with an incorrect one becomes the headline. */
   show_replay(answer) {
     this.figures.replay(answer)
-    const {notes = [], terms = [], problem, message} = answer
+    const {fault, notes = [], terms = [], problem, message} = answer
     const lines = terms.flatMap(({right, line}) => (right || !line ? [] : [line]))
     if (lines.length) this.light(new Set(lines))
     if (lines.length && this.isClicked) this.editor.lines.show(Math.min(...lines))
     this.isClicked = false
-    const spoken = [problem ?? message, ...notes].join(" ")
+    const said = fault ? [fault.message, fault.advice] : []
+    const spoken = [problem ?? message, ...said, ...notes].join(" ")
     this.headline.speak(spoken)
     const findings = this.texts.answers.verdict?.findings ?? []
     const others = findings.filter(({kind}) => kind !== "answer")
-    if (!notes.length || others.length === findings.length) return
-    const sentence = notes[0].split(/(?<=\.) /)[0]
-    const fault = {line: answer.line, message: notes[0]}
+    if (!fault || others.length === findings.length) return
     if (fault.line) this.editor.paintFaults([fault])
-    this.headline.show("wrong", sentence, [fault, ...others], spoken)
+    this.headline.show("wrong", fault.message, "", [fault, ...others], spoken)
   }
 
   show_climb(answer) {

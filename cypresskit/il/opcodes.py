@@ -105,6 +105,12 @@ class Opcode:
         return self.sources[n] == "f" or n in self.passed
 
     @property
+    def multiplies(self) -> bool:
+        """Whether it multiplies floats or doubles; perhaps it adds the product, too."""
+        is_product = "MUL" in self.hardware or "FMA" in self.hardware or self.across > 0
+        return is_product and self.result in "fd"
+
+    @property
     def double(self) -> bool:
         """Whether a source or the result is a double."""
         return "d" in self.types

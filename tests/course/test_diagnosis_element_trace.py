@@ -186,6 +186,49 @@ def test_the_line_to_mend_is_the_planted_one():
     assert sum(outcomes) >= 0.9 * len(outcomes), "\n".join(missed)
 
 
+def moved_in_k(lines: list[str], rng: random.Random) -> set[int]:
+    """Change what moves the fetches in k: their offsets, the first k, the step to the next, or the
+    line that takes it. Return the changed lines.
+    """
+    begin, end = (next(n for n, line in enumerate(lines) if word in line) for word in LOOP)
+    step = next(n for n in range(begin, end) if "add r0.z" in lines[n])
+    fetches = [n for n in range(begin, end) if "sample" in lines[n]]
+    kind = rng.choice(["offset", "begin", "step", "place"])
+    if kind == "offset":
+        shift = rng.choice([-2, -1, 1, 2])
+        for n in fetches:
+            lines[n] = re.sub(
+                r",(\d+),0\)", lambda y: f",{int(y[1]) + shift},0)", lines[n], count=1
+            )
+        return {n + 1 for n in fetches}
+    if kind == "place":
+        at = rng.randrange(begin + 1, step)
+        lines.insert(at, lines.pop(step))
+        return {at + 1}
+    at = step if kind == "step" else next(n for n in range(begin) if "mov r0.z" in lines[n])
+    lines[at] = re.sub(r"l0\.\w", f"l0.{rng.choice('xyzw')}", lines[at])
+    return {at + 1}
+
+
+LOOP = "whileloop", "endloop"
+BLOCKS = "2x2", "4x4", "4x8", "8x4", "8x8x2"
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_what_is_said_to_set_a_coordinate_was_changed(seed):
+    """Also where a fetch of another iteration reads outside."""
+    rng = random.Random(seed)
+    like = reference_kernel(f"block_{rng.choice(BLOCKS)}")
+    lines = like.text.splitlines()
+    changed = moved_in_k(lines, rng)
+    kernel = ck.load_kernel("\n".join(lines), like=like)
+    checked = ck.verify(kernel)
+    if checked.wrong:
+        faults = ck.trace_element(kernel, *checked.wrong[:2], size=checked.size).faults
+        setters = {fault.values["why"].line for fault in faults if fault.values.get("why")}
+        assert setters - {0} <= changed, faults
+
+
 @pytest.mark.parametrize("rows", [12, 16])
 def test_an_element_that_no_work_item_stores_is_told_with_what_one_stores(rows):
     like = reference_kernel(f"block_{rows}x8")

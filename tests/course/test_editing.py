@@ -151,11 +151,13 @@ def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
     parts = ["verdict", "clocks", "replay"]
     heard = {"clocks": {}, "replay": {}}
     heard |= replayed(text, case["like"] or None, parts=parts, **case["job"])
-    said = [heard["verdict"]["message"]]
+    said = [" ".join(heard["verdict"].get(part, "") for part in ("message", "aside")).strip()]
     for row in heard["verdict"]["findings"][:1]:
         said += row["message"], row.get("advice")
     traced, clocks = heard["replay"], heard["clocks"]
-    said += traced.get("message"), traced.get("problem"), *traced.get("notes", [])[:1]
+    fault = traced.get("fault") or {}
+    said += traced.get("message"), traced.get("problem")
+    said += [" ".join(fault.get(part, "") for part in ("message", "advice")).strip()]
     said += [term["text"] for term in traced.get("terms", [])[:1]]
     said += clocks.get("problem"), "It is timed." * ("gflops" in clocks)
     assert simulated.called == ("gflops" in clocks)

@@ -51,7 +51,7 @@ def hint(right, wrong, *cases: tuple) -> str:
 
 
 @pytest.mark.parametrize("seed", seeds(5))
-def test_a_constant_factor_and_a_wrong_rounding_are_told(seed):
+def test_a_constant_factor_is_told(seed):
     """Whatever the formula."""
     rng = random.Random(seed)
     cases = [tuple(rng.randint(2, 50) for _ in range(3)) for _ in range(4)]
@@ -61,13 +61,8 @@ def test_a_constant_factor_and_a_wrong_rounding_are_told(seed):
     def right(*case):
         return math.prod(number ** float(power) for number, power in zip(case, powers))
 
-    def whole(a, b, c):
-        return -(-(a + b) // c)
-
     assert f"each result is {times:.6g} times" in hint(right, lambda *x: times * right(*x), *cases)
-    many = [(a, b, 3) for a, b, _ in cases] + [(1, 1, 3), (2, 2, 3), (1, 2, 3)]
-    assert "off by one" in hint(whole, lambda a, b, c: (a + b) // c, *many)
-    assert hint(whole, lambda a, b, c: a * b * c, *many).startswith("think.")
+    assert hint(right, lambda a, b, c: a + b - c, *cases).startswith("think.")
 
 
 @from_rows

@@ -659,7 +659,7 @@ def test_verdicts_and_faults_are_heard(begin, page):
     page.wait_for_function(heard, arg="verdict")
     page.evaluate(
         """() => channel.say({type: "answer", edit: channel.heard.at(-1).edit, part: "verdict",
-            right: true, message: "C. It has a `mad`.", findings: []})"""
+            right: true, message: "C.", aside: "It has a `mad`.", findings: []})"""
     )
     page.wait_for_function(heard, arg="It has a mad.")
     seen = "<b>C.</b><span> It has a <code>mad</code>.</span>"

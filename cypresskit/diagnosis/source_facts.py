@@ -1,0 +1,77 @@
+"""What a kernel's source says without a run: the scalars and the old C that it reads, and how much
+of C it stores.
+"""
+
+import numpy as np
+
+from cypresskit.devices import Range
+from cypresskit.il import Instruction
+from cypresskit.il.dataflow import components, uses
+from cypresskit.il.errors import ArgumentError, shorten
+from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.convention import BYTES
+
+BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
+OLD_C = 2  # its resource, if C is written to output streams
+#: The components of cb0 that hold alpha and beta, in any precision.
+ALPHA = {(0, 0), (1, 0), (1, 1), *((2, component) for component in range(4))}
+BETA = {(0, 1), (1, 2), (1, 3), (BETA_FLAG, 0), *((3, component) for component in range(4))}
+
+
+def factors(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
+    """Return alpha and beta to verify a kernel with.
+
+    They are as given. Otherwise alpha is 2 if the kernel reads it, and 1 if it doesn't; beta is -1
+    if the kernel reads beta or the old C, and 0 if it reads neither.
+    """
+    reads_alpha, reads_beta = factors_read(kernel)
+    reads_c = any(reads_old_c(kernel, i) for i in kernel.program.body)
+    if alpha is None:
+        alpha = 2.0 if reads_alpha else 1.0
+    if beta is None:
+        beta = -1.0 if reads_beta or reads_c else 0.0
+    most = float(np.finfo(kernel.dtype).max)
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if not Range(least=-most, most=most).has(factor, whole=False):
+            raise ArgumentError(
+                f"{name} = {shorten(factor)} has to be a finite number of {kernel.dtype}"
+            )
+    return alpha, beta
+
+
+def reads_old_c(kernel: Kernel, i: Instruction) -> bool:
+    """Return whether an instruction of a kernel reads C."""
+    how = kernel.convention
+    if how.streams:
+        return i.op.kind == "fetch" and i.controls.resource == OLD_C
+    # in one buffer A and B are there, too
+    return not how.buffer and any(source.register.kind == "g" for source in i.sources)
+
+
+def factors_read(kernel: Kernel) -> tuple[bool, bool]:
+    """Return whether a kernel computes with alpha and with beta, or asks whether beta is 0. A
+    comparison isn't a use: a loop's bound may be another number of cb0.
+    """
+    read = {
+        (source.register.element, component)
+        for i in kernel.program.body
+        for _, source, positions in uses(kernel.program, i)
+        if not i.op.relation or source.register.element == BETA_FLAG
+        if (source.register.kind, source.register.index) == ("cb", 0)
+        for component in components(source, positions)
+    }
+    return bool(read & ALPHA), bool(read & BETA)
+
+
+def stored_elements(kernel: Kernel) -> int:
+    """Return how many elements of C a work-item stores, by its source; 0 if in a loop or branch."""
+    depth = 0
+    words: set[tuple[object, object]] = set()
+    for at, i in enumerate(kernel.program.body):
+        depth += {"loop": 1, "if": 1, "endloop": -1, "endif": -1}.get(i.op.flow, 0)
+        if i.dest and i.dest.register.kind in ("g", "o"):
+            if depth:
+                return 0
+            place = i.dest.register if i.dest.register.kind == "o" else at
+            words |= {(place, component) for component in i.dest.written}
+    return len(words) * 4 // BYTES[kernel.precision]
