@@ -13,7 +13,7 @@ from cypresskit.diagnosis.element_trace import ElementTrace
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
@@ -56,7 +56,7 @@ class Case:
     @cached_property
     def fault(self) -> Note | None:
         """The fault among the lines that were changed since the known text."""
-        return find_changed_fault(self.seen, self.known, trace_wrong(self.seen))
+        return find_changed_fault(self.seen, self.known)
 
     @cached_property
     def small(self) -> SmallProduct | None:

@@ -1,7 +1,7 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
 The last correct text is known, or the given one that a step starts from. Each repair changes one
-thing: a moved line is put back, a change undone, a line deleted or moved, one word replaced. It is
+thing: a change is undone, a line deleted or moved to a loop's end, one word replaced. It is
 run, and counts only if ``verify`` then finds nothing: all of C is correct, and an iteration takes
 the values of k for which the kernel is launched. So a line is never called wrong without a run that
 shows it. Where no repair counts, the notes on an incorrect element say what is certain.
@@ -43,20 +43,17 @@ class Changes(NamedTuple):
     ----------
     replaced
         The changed lines, each with the known line in its place, or "".
-    moved
-        The lines that stood elsewhere, each with the line before which it stood.
     deleted
         The known lines that are gone, by the line before which they stood.
     """
 
     replaced: dict[int, str]
-    moved: dict[int, int]
     deleted: dict[int, list[str]]
 
     @property
     def own(self) -> list[int]:
         """The lines that aren't as they were."""
-        return sorted({*self.replaced, *self.moved})
+        return sorted(self.replaced)
 
 
 class Repair(NamedTuple):
@@ -66,14 +63,14 @@ class Repair(NamedTuple):
     lines: list[str]
 
 
-def find_changed_fault(seen: Verification, known: str, trace: ElementTrace | None) -> Note | None:
+def find_changed_fault(seen: Verification, known: str) -> Note | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text, or
-    None. ``trace``: as of ``trace_wrong``.
+    None.
 
     If work-items store to one place, the note names the missing bits of the address, because many
     unrelated changes would also repair it; and the line whose change does, if it is another one.
     """
-    found = _repaired_fault(seen, known, trace)
+    found = _repaired_fault(seen, known)
     for race in seen.findings:
         if race.lost_bits and not (found and found.line == race.line):
             lines = [found.line] if found else []
@@ -83,22 +80,18 @@ def find_changed_fault(seen: Verification, known: str, trace: ElementTrace | Non
     return found
 
 
-def _repaired_fault(seen: Verification, known: str, trace: ElementTrace | None) -> Note | None:
+def _repaired_fault(seen: Verification, known: str) -> Note | None:
     """Return the fault whose repair counts, or None."""
     kinds = {finding.kind for finding in seen.findings}
     if seen.right or seen.size is None or "endless loop" in kinds or not known:
         return None
     lines = seen.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
-    leads = trace.leads if trace and seen.wrong else ()
-    near = [at for at in reversed(changes.own) if not leads or at + 1 in leads]
-    parts = near, [at for at in changes.own if at not in near]
     # That a value was never set tells more than what it was before
-    repairs = [] if "uninitialised" in kinds else [_undone(lines, changes)]
+    undone = () if "uninitialised" in kinds else _undone(lines, changes)
     counts = _Trial(seen)
-    for some in parts:
-        repairs += [_moved_or_deleted(lines, some), _replaced(lines, some)]
-    for fault, text in chain(*repairs):
+    own = changes.own[::-1]
+    for fault, text in chain(undone, _moved_or_deleted(lines, own), _replaced(lines, own)):
         if counts.steps_left < 0:
             break
         if counts("\n".join(text)):
@@ -122,8 +115,8 @@ def trace_wrong(seen: Verification) -> ElementTrace | None:
 
 def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) -> list[Note]:
     """Return the notes of an element's trace, first of them the fault. It leaves only the notes
-    that name its line. Without one, the line to look at is a changed one: of those that the first
-    note names, or the only one that leads to the element.
+    that name its line. Without one, and if the first note names no changed line, the line to look
+    at is the only one that leads to the element.
     """
     faults = trace.faults if trace else ()
     if fault:
@@ -133,11 +126,8 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     first, *others = faults
     lines = trace.kernel.text.splitlines()
     own = {at + 1 for at in _changes(known.splitlines(), lines).own} if known else {*()}
-    named = own.intersection(first.lines)
-    if named and first.line not in (0, *named):
-        first = replace(first, line=max(named))
     mine = own & trace.leads
-    if len(mine) == 1 and not named and first.about not in MISSING_KINDS:
+    if len(mine) == 1 and not own.intersection(first.lines) and first.about not in MISSING_KINDS:
         (line,) = mine
         first = replace(first, line=line, yours=line)
     return [first, *others]
@@ -162,28 +152,14 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
             replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else [""] * (j2 - j1))
             gone += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
 
-    moved: dict[int, int] = {}
-    for at in [at for at, line in replaced.items() if not line]:
-        words = _words(new[at])
-        alike = [each for each in gone if _words(each[1])[:2] == words[:2]]  # opcode and result
-        if len(alike) == 1:
-            gone.remove(*alike)
-            ((place, line),) = alike
-            if _words(line) == words:
-                moved[at] = place
-                del replaced[at]
-            else:
-                replaced[at] = line
     deleted: dict[int, list[str]] = defaultdict(list)
     for place, line in gone:
         deleted[place].append(line)
-    return Changes(replaced, moved, deleted)
+    return Changes(replaced, deleted)
 
 
 def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
     """Yield the repairs that put a line back, or undo a change."""
-    for at, place in changes.moved.items():
-        yield _moved(lines, at, place)
     for at, old in sorted(changes.replaced.items(), reverse=True):
         if old:
             words, right = _words(lines[at]), _words(old)

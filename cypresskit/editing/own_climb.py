@@ -3,14 +3,18 @@ the one before; and the line that made the difference. A step that reorders line
 those of the step before may have been in order. Side steps are left out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from cypresskit.devices import CHIP_ALONE
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits, change_between
-from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
-from cypresskit.tables import listed, plural, quantity
+from cypresskit.tables import quantity
+
+NOTHING = (
+    f"No step of the climb is saved yet: it begins with {FIRST}. A correct kernel is saved when it"
+    " reaches the first target."
+)
 
 
 def own_climb(histories: Mapping[str, Edits]) -> Climb:
@@ -32,25 +36,13 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
         before = kept
     sides = [step for step in STEPS.values() if not step.climbs]
     if not bars:
-        return Climb(_nothing(histories, sides), ())
+        return Climb(NOTHING, ())
     speeds = f"{before.gflops:,.0f} Gflop/s"
     if len(bars) > 1:
         speeds = f"{bars[0].gflops:,.0f} to {speeds} in {quantity(judged, 'edit')}"
     sentence = f"{speeds}, {CHIP_ALONE.name}. The record of 2010, as published: {PAPER:,}"
     side = ", ".join(step.name for step in sides)
     return Climb(sentence, bars, note=f"Side steps ({side}) aren't part of it.")
-
-
-def _nothing(histories: Mapping[str, Edits], sides: Sequence[Step]) -> str:
-    """Return the sentence on a climb without bars, of a reader who may have saved side steps."""
-    saved = [s.name for s in sides if s.name in histories and saved_edit(histories[s.name], s)]
-    if not saved:
-        return "No step is saved yet. A correct kernel is saved when it reaches the first target."
-    many = len(saved) > 1
-    return (
-        f"{plural('Step', len(saved))} {listed(saved)} {'are' if many else 'is'} saved."
-        f" {'They are side steps' if many else 'It is a side step'}: the climb begins with {FIRST}."
-    )
 
 
 def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:

@@ -122,7 +122,7 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
             False, seen.error, "what depends on the size, on k, or on the row or column of C?"
         )
     trace = trace_wrong(seen)
-    fault = find_changed_fault(seen, known, trace)
+    fault = find_changed_fault(seen, known)
     notes = lead_to_fault(fault, trace, known)
     if found:
         return replace(found, hint=notes[0].text) if fault or (notes and notes[0].line) else found

@@ -11,7 +11,7 @@ from cypresskit.draw.climb_picture import Climb
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.steps import FIRST, STEPS, reference_kernel, starter_text
+from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.gains import FIGURES, IDEAS, LAUNCHES, REFERENCE, Timed, idea_of
 from cypresskit.timing import simulate
 from tools import stored_figures
@@ -147,20 +147,9 @@ def test_the_line_of_a_step_is_the_readers(make, edits):
 
 
 def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):
-    assert "No step is saved yet" in repr(own_climb({}))
+    assert "No step of the climb is saved yet" in repr(own_climb({}))
     assert "<svg" in own_climb({}).to_svg()
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     assert isinstance(bench.climb, Climb)
     saved = own_climb(edits).to_paper()
     assert "var(" not in saved and "1,988" in saved and REFERENCE == STEPS["12"].n
-
-
-@pytest.mark.parametrize(
-    "step", [step for step in STEPS.values() if not step.climbs], ids=lambda step: step.name
-)
-def test_a_climb_of_side_steps_alone_says_which_are_saved(make, step):
-    """None that is saved is said to be lost."""
-    histories: dict = {}
-    make(histories, step.name, f"{step.starter}; mine\n", step.targets.minimum)
-    said = own_climb(histories).title
-    assert said == (f"Step {step.name} is saved. It is a side step: the climb begins with {FIRST}.")

@@ -35,8 +35,7 @@ def judged(step: str, text: str) -> Verification:
 
 
 def first_note(seen: Verification, known: str) -> Note:
-    trace = trace_wrong(seen)
-    return lead_to_fault(find_changed_fault(seen, known, trace), trace, known)[0]
+    return lead_to_fault(find_changed_fault(seen, known), trace_wrong(seen), known)[0]
 
 
 def planted(name: str) -> tuple[Verification, str]:
@@ -119,4 +118,4 @@ def test_right_lines_are_never_blamed(step):
     """A kernel that is only incomplete."""
     for some in {0, len(LACKS[step]) // 2}:
         seen = judged(step, written(step, LACKS[step][:some]))
-        assert find_changed_fault(seen, STEPS[step].starter, trace_wrong(seen)) is None
+        assert find_changed_fault(seen, STEPS[step].starter) is None

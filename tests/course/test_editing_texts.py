@@ -253,15 +253,6 @@ def test_a_draft_is_restored_whichever_of_its_texts_python_has(seed, texts):
     assert [message["type"] for message in after.messages] == ["text"]
 
 
-def test_a_draft_after_two_texts_in_flight_is_restored(texts):
-    view = View(texts, "a", "T0")
-    for text in ("X1", "X2"):
-        view.type(text)
-        view.send()
-    view.type("X3")
-    assert View(texts, "a", "X1", view.told[0][0]).draft == "X3"
-
-
 def test_a_draft_is_restored_that_is_made_of_what_was_heard_of_an_earlier_text(texts):
     """And one that isn't made of the file's any more is not."""
     for text, expected in (("X1", "X3"), ("T0", "T0")):
