@@ -40,9 +40,6 @@ class ElementTrace:
         The terms in the order in which they were added, missing ones last.
     faults
         What is wrong with the sum.
-    leads
-        The lines that lead to the stored number, with tests of loops and branches, and all that is
-        stored in the LDS; none if no work-item stored the element.
     work_item, line
         The work-item that stored the element, at ``line``; None if none did.
     got, expected
@@ -63,7 +60,6 @@ class ElementTrace:
     expected: float
     alpha: float
     beta: float
-    leads: frozenset[int] = frozenset()
 
     @property
     def right(self) -> bool:
@@ -167,7 +163,6 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     terms: list[Term] = []
     place, line = None, 0
-    leads: frozenset[int] = frozenset()
     if stores.writer is None:
         faults = [_nowhere(traced)]
     else:
@@ -175,7 +170,6 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         line = kernel.program.body[at].line
         run = TracedRun(traced, item)
         sliced = Slice(run)
-        leads = run.leads
         place = stores.launch.shape.place(item)
         faults = [find_late_read(run) or note("unknown")] if got != expected else []
         if sliced.is_known:
@@ -194,7 +188,6 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         expected,
         given.alpha,
         given.beta,
-        leads,
     )
 
 

@@ -91,7 +91,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "else": "in line {0}, `{wrong}` is incorrect",
     },
 }
-WHOLE = "[{term} is missing: ]{clause}[: look at your line {yours}, which leads there]."
+WHOLE = "[{term} is missing: ]{clause}[: look at line {yours}, the only one that you changed]."
 ASIDE = "[The same fault affects {more}.]"
 Values = dict[str, Any]  # what the names in a sentence stand for
 ABOUT = {kind: about for about, kinds in SENTENCES.items() for kind in kinds}
@@ -125,7 +125,7 @@ class Note:
     more
         The number of other terms with the same fault.
     yours
-        The only changed line that leads to it, or 0.
+        The only changed line, or 0.
     """
 
     kind: str = ""

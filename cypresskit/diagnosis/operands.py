@@ -200,8 +200,8 @@ class TracedRun:
         self, steps: Sequence[int], wanted: MatrixElement, others: Iterable[MatrixElement] = ()
     ) -> ReadWord | None:
         """Return the only coordinate that is in none of these fetches as an element needs it; None
-        if both are. None, too, if the offset is wrong: the register has what this element or one of
-        the ``others`` needs, or another fetch reads the block's first texel with it.
+        if both are. None, too, if the offset may be wrong: the register has what this element, one
+        of the ``others`` or the first of the block needs.
         """
         needed = self._texel(wanted)
         wrong = [
@@ -212,17 +212,8 @@ class TracedRun:
         if len(wrong) != 1:
             return None
         (at,) = wrong
-        if self._held(at) in {self._texel(each)[at.position] for each in (wanted, *others)}:
-            return None
-        first = self._texel(self.traced.first(wanted))[at.position]
-        texels = [self.steps[each.step].texel[each.position] for each in self._alike(at)]
-        return None if first != needed[at.position] and first in texels else at
-
-    def _alike(self, at: ReadWord) -> list[ReadWord]:
-        """Return the coordinates that the same step set in the same register."""
-        setter = self.writer(at)
-        each = (other for step in range(len(self.steps)) for other in self.coordinates(step))
-        return [other for other in each if self.writer(other) == setter]
+        right = wanted, *others, self.traced.first(wanted)
+        return None if self._held(at) in {self._texel(each)[at.position] for each in right} else at
 
     def _texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
@@ -257,14 +248,3 @@ class TracedRun:
                 if NO_ELEMENT not in elements:
                     found[tuple(sorted(elements))].append((step, register, c))
         return found
-
-    @cached_property
-    def leads(self) -> frozenset[int]:
-        """The lines that lead to the stored number, with the tests of loops and branches, and all
-        that is stored in the LDS.
-        """
-        ops = [self.instruction(step).op for step in range(len(self.steps))]
-        begun = [self.store, *(n for n, op in enumerate(ops) if op.flow or op.kind == "lds")]
-        ran = {*map(self.line, range(len(self.steps)))}
-        others = {i.line for i in self.program.body} - ran if self.program.lds else set()
-        return frozenset(map(self.line, self.recorded.origins(begun))) | others

@@ -2,18 +2,15 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.diagnosis.elements import StoredAt
 from cypresskit.il import Instruction
-from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
+from cypresskit.il.dataflow import Key, defines, is_address
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
-
-LDS: Key = (-1, 0)  # stands for all of it among the components of registers
 
 
 class StoreRecorder(Observer):
@@ -72,7 +69,7 @@ class StepRecorder(Observer):
     def step(self, event: StepEvent) -> None:
         if event.active[self.item]:
             i = event.instruction
-            for key in (*defines(i), *[LDS] * i.op.store):
+            for key in defines(i):
                 self.writers[key].append(len(self.steps))
             sources = {
                 n: self._words(event.rows(source, source.swizzle), 4, event.active)
@@ -104,17 +101,3 @@ class StepRecorder(Observer):
         """Return the step that wrote a component of a register last before a step, or None."""
         before = bisect_left(self.writers[key], step)
         return self.writers[key][before - 1] if before else None
-
-    def origins(self, steps: Iterable[int]) -> set[int]:
-        """Return these steps, and all whose results lead to what they use."""
-        found = {*steps}
-        left = [*found]
-        while left:
-            at = left.pop()
-            i = self.instruction(at)
-            loaded = [LDS] * (i.op.kind == "lds" and not i.op.store)
-            written = {self.last_writer(key, at) for key in (*keys(uses(self.program, i)), *loaded)}
-            new = {step for step in written if step is not None} - found
-            found |= new
-            left += new
-        return found

@@ -15,7 +15,7 @@ from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
 from cypresskit.diagnosis.notes import Note, Values, note
 from cypresskit.diagnosis.outside_reads import OutsideReads, outside_reads
-from cypresskit.diagnosis.source_facts import OLD_C, factors, factors_read, stored_elements
+from cypresskit.diagnosis.source_facts import factors, factors_read, stored_elements
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
@@ -31,17 +31,13 @@ from cypresskit.kernels.products import (
 from cypresskit.kernels.statement import EXAMPLE, find_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
-from cypresskit.machine.checks import Finding, Findings, check
-from cypresskit.machine.checks.findings import column
-from cypresskit.tables import ranged
+from cypresskit.machine.checks import Findings, check
 from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
-ARRAYS = {"o": "output", "resource": "texture"}  # by their kind
-LAUNCHED = "How it is launched follows from line 1, or from the kernel that it is launched like."
 NONE = Findings()
 REMARKED = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
 Side = int | Size
@@ -336,8 +332,6 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
     )
-    if lacking := _lacking(kernel):
-        return replace(verification, findings=lacking)
     try:
         arguments = given.arguments()
         findings = check(
@@ -365,21 +359,6 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     got, expected = (float(c[place]) for c in (result, given.expected))
     wrong = WrongElement(place[-2], place[-1], got, expected)
     return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
-
-
-def _lacking(kernel: Kernel) -> Findings:
-    """Return findings on outputs and textures that a kernel uses and its launch doesn't have."""
-    how, program = kernel.convention, kernel.program
-    has = {"o": how.streams, "resource": 0 if how.buffer else OLD_C + bool(how.streams)}
-    found = []
-    for kind, number, line in program.needs:
-        if kind in has and number >= has[kind]:
-            only = f"only {ranged(range(has[kind]))}" if has[kind] else "none"
-            message = f"there is no {ARRAYS[kind]} {number}: this kernel's launch has {only}"
-            text = program.text_of(line)
-            place = program.name, line, column(text, f"o{number}" if kind == "o" else ""), text
-            found.append(Finding("launch", *place, message, LAUNCHED))
-    return Findings.of(found)
 
 
 def _names(given: Product) -> dict[Any, str]:

@@ -115,8 +115,8 @@ def trace_wrong(seen: Verification) -> ElementTrace | None:
 
 def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) -> list[Note]:
     """Return the notes of an element's trace, first of them the fault. It leaves only the notes
-    that name its line. Without one, and if the first note names no changed line, the line to look
-    at is the only one that leads to the element.
+    that name its line. Without one, and if the first note doesn't name it, the line to look at is
+    the only changed one.
     """
     faults = trace.faults if trace else ()
     if fault:
@@ -125,11 +125,10 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
         return []
     first, *others = faults
     lines = trace.kernel.text.splitlines()
-    own = {at + 1 for at in _changes(known.splitlines(), lines).own} if known else {*()}
-    mine = own & trace.leads
-    if len(mine) == 1 and not own.intersection(first.lines) and first.about not in MISSING_KINDS:
-        (line,) = mine
-        first = replace(first, line=line, yours=line)
+    changes = _changes(known.splitlines(), lines)
+    own = [at + 1 for at in changes.own if known and not changes.deleted]
+    if not own[1:] and not {*own} & {*first.lines} and first.about not in MISSING_KINDS:
+        first = replace(first, line=[first.line, *own][-1], yours=[0, *own][-1])
     return [first, *others]
 
 

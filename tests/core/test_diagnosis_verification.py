@@ -32,6 +32,7 @@ def mine(name: str, text: str) -> ck.Kernel:
     [
         ("", "mov g[r0.x], r10"),
         ("dcl_cb cb7[1]", "mov r10, cb7[0]"),
+        ("", "mov o5, r10"),
     ],
 )
 def test_what_a_launch_does_not_give_is_said_to_a_kernel_s_author(declared, used):

@@ -51,6 +51,6 @@ def test_other_terms_lines_and_a_missing_term_are_said_beside_it():
     assert reads.text == "Line 3 reads A[0, 1] in place of A[0, 0]."
     told = Note(**vars(reads) | {"more": 1, "yours": 9, "term": "term k = 2"})
     assert told.text == (
-        "Term k = 2 is missing: line 3 reads A[0, 1] in place of A[0, 0]: look at your line 9,"
-        " which leads there. The same fault affects 1 more term."
+        "Term k = 2 is missing: line 3 reads A[0, 1] in place of A[0, 0]: look at line 9, the"
+        " only one that you changed. The same fault affects 1 more term."
     )
