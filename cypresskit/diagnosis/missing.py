@@ -37,7 +37,7 @@ def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
         i = run.instruction(later)
         if key in defines(i) and key not in keys(uses(run.program, i)):
             if i.line != line:
-                return note("overwritten", line, i.line, at=1, what="it", **names)
+                return note("overwritten", line, i.line, at=1, **names)
             adds = len(i.sources) > 2
             return note("overwritten next" if adds else "only multiplied", line, **names)
 

@@ -11,90 +11,61 @@ from typing import Any
 
 from cypresskit.tables import named_lines, quantity
 
-#: What is said of each kind of note. The kinds are grouped by what they are about.
-SENTENCES: dict[str, dict[str, str]] = {
+#: What is said of each kind of note.
+SENTENCES = {
     # A line has an element in place of another.
-    "factor": {
-        "reads": "line {0} reads {element} in place of {wanted}[: {why}]",
-        "multiplies": "line {0} multiplies {element}[ of {source}] in place of {wanted}[, which"
-        " {reader:read}]",
-        "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
-    },
-    "coordinate": {
-        "set": "line {0} sets {register} to {value:g}",
-    },
+    "reads": "line {0} reads {element} in place of {wanted}[: {why}]",
+    "multiplies": "line {0} multiplies {element}[ of {source}] in place of {wanted}[, which"
+    " {reader:read}]",
+    "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
+    "set": "line {0} sets {register} to {value:g}",
     # No line reads an element.
-    "unread": {
-        "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
-        "outside": "{read:read} outside of {matrix}[: {why}]",
-        "skipped": "this work-item doesn't read {element}: line {0} skips {skipped}[, and tests"
-        " what line {1} sets]",
-    },
+    "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
+    "outside": "{read:read} outside of {matrix}[: {why}]",
+    "skipped": "this work-item doesn't read {element}: line {0} skips {skipped}[, and tests"
+    " what line {1} sets]",
     # The sum of another element is stored.
-    "store": {
-        "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
-        "places": "line {0} stores {element} as {wanted}: check where, and the coordinates of"
-        " the fetches",
-        "one place": "work-items {item} and {other} store to one place in line {0}: its address"
-        " doesn't depend on {bits} of their number[; {repair}]",
-    },
-    "no store": {
-        "no store": "no line stores C",
-        "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
-        " launched for {rows} x {columns}",
-        "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
-    },
-    "repeated": {
-        "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors]",
-    },
-    "missing": {
-        "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
-    },
-    "scalar": {
-        "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
-    },
-    "old": {
-        "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
-        "late read": "line {0} reads C after line {1} has stored there",
-    },
+    "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
+    "places": "line {0} stores {element} as {wanted}: check where, and the coordinates of"
+    " the fetches",
+    "one place": "work-items {item} and {other} store to one place in line {0}: its address"
+    " doesn't depend on {bits} of their number[; {repair}]",
+    "no store": "no line stores C",
+    "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
+    " launched for {rows} x {columns}",
+    "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
+    "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors]",
+    "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
+    "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
+    "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
+    "late read": "line {0} reads C after line {1} has stored there",
     # Where a product was lost.
-    "lost": {
-        "only multiplied": "line {0} only multiplies, and the next iteration overwrites its"
-        " product",
-        "overwritten": "line {0} puts {what} into {register}, which line {1} overwrites",
-        "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
-        "elsewhere": "line {0} puts it into {register}, which isn't in what line {1} stores[:"
-        " {name}]",
-    },
+    "only multiplied": "line {0} only multiplies, and the next iteration overwrites its product",
+    "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
+    "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
+    "elsewhere": "line {0} puts it into {register}, which isn't in what line {1} stores[: {name}]",
     # A term has another form than a correct one.
-    "term": {
-        "extra": "line {0} adds {product}, which doesn't belong in this sum",
-        "single": "line {0} adds {product} without a second factor",
-        "by number": "line {0} multiplies {element} by {number:g}, not by {other}",
-        "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
-        "unknown": "the terms aren't known: only products of two elements are followed, their sums,"
-        " and a number times a sum; not what passes through the LDS or memory, or depends on a"
-        " branch",
-    },
+    "extra": "line {0} adds {product}, which doesn't belong in this sum",
+    "single": "line {0} adds {product} without a second factor",
+    "by number": "line {0} multiplies {element} by {number:g}, not by {other}",
+    "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
+    "unknown": "the terms aren't known: only products of two elements are followed, their sums,"
+    " and a number times a sum; not what passes through the LDS or memory, or depends on a"
+    " branch",
     # A change of the text that makes the kernel correct.
-    "change": {
-        "without": "without line {0} the kernel is correct",
-        "undone": "without the change in line {0} the kernel is correct",
-        "line missing": "a line is missing before line {0}: `{text}`",
-        "place": "line {0} is in the wrong place: it belongs right before line {before}",
-        "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}: write"
-        " `k {k}` there",
-        "launched for k": "an iteration takes {k} values of k, but it is launched for k = {stated}:"
-        " end line 1 with `{state}`",
-    },
-    "mistake": {
-        "else": "in line {0}, `{wrong}` is incorrect",
-    },
+    "without": "without line {0} the kernel is correct",
+    "undone": "without the change in line {0} the kernel is correct",
+    "line missing": "a line is missing before line {0}: `{text}`",
+    "place": "line {0} is in the wrong place: it belongs right before line {before}",
+    "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}: write"
+    " `k {k}` there",
+    "launched for k": "an iteration takes {k} values of k, but it is launched for k = {stated}:"
+    " end line 1 with `{state}`",
+    "else": "in line {0}, `{wrong}` is incorrect",
 }
 WHOLE = "[{term} is missing: ]{clause}[: look at line {yours}, the only one that you changed]."
 ASIDE = "[The same fault affects {more}.]"
 Values = dict[str, Any]  # what the names in a sentence stand for
-ABOUT = {kind: about for about, kinds in SENTENCES.items() for kind in kinds}
 
 
 class Lines(tuple[int, ...]):
@@ -113,7 +84,7 @@ class Note:
     Attributes
     ----------
     kind
-        A key of ``ABOUT``; "" only if there is nothing to say.
+        A key of ``SENTENCES``; "" only if there is nothing to say.
     line
         The line to look at first, or 0.
     lines
@@ -137,13 +108,8 @@ class Note:
     yours: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind and self.kind not in ABOUT:
+        if self.kind and self.kind not in SENTENCES:
             raise ValueError(f"SENTENCES has no kind {self.kind!r}")
-
-    @property
-    def about(self) -> str:
-        """The group of its kind, or ""."""
-        return ABOUT[self.kind] if self.kind else ""
 
     @property
     def sentence(self) -> str:
@@ -166,7 +132,7 @@ class Note:
 
     def __str__(self) -> str:
         """Return it as a clause, to be part of a sentence."""
-        sentence = SENTENCES[self.about][self.kind] if self.kind else ""
+        sentence = SENTENCES.get(self.kind, "")
         return _filled(sentence, *self.lines, lines=Lines(self.lines), **self.values)
 
 

@@ -7,7 +7,6 @@ the values of k for which the kernel is launched. So a line is never called wron
 shows it. Where no repair counts, the notes on an incorrect element say what is certain.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -29,8 +28,6 @@ FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't b
 MAX_STEPS = 20_000  # of all repairs that are run: at most some two seconds
 SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
 SCALE = 7.0  # of the shown alpha and beta, so that no literal of the kernel equals them
-#: What notes are about where no line that is there is wrong.
-MISSING_KINDS = "missing", "unread", "no store"
 #: Opcodes that are taken for each other.
 COMPARISONS = "ge", "lt"
 CONFUSED = COMPARISONS, ("add", "iadd", "sub", "mul", "ior")
@@ -43,12 +40,12 @@ class Changes(NamedTuple):
     ----------
     replaced
         The changed lines, each with the known line in its place, or "".
-    deleted
-        The known lines that are gone, by the line before which they stood.
+    gone
+        The known lines that are gone, each with the line before which it stood.
     """
 
     replaced: dict[int, str]
-    deleted: dict[int, list[str]]
+    gone: list[tuple[int, str]]
 
     @property
     def own(self) -> list[int]:
@@ -115,8 +112,8 @@ def trace_wrong(seen: Verification) -> ElementTrace | None:
 
 def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) -> list[Note]:
     """Return the notes of an element's trace, first of them the fault. It leaves only the notes
-    that name its line. Without one, and if the first note doesn't name it, the line to look at is
-    the only changed one.
+    that name its line. Without one, and if no term is missing, the line to look at is the only
+    changed one.
     """
     faults = trace.faults if trace else ()
     if fault:
@@ -126,9 +123,9 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     first, *others = faults
     lines = trace.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
-    own = [at + 1 for at in changes.own if known and not changes.deleted]
-    if not own[1:] and not {*own} & {*first.lines} and first.about not in MISSING_KINDS:
-        first = replace(first, line=[first.line, *own][-1], yours=[0, *own][-1])
+    own = [at + 1 for at in changes.own if known and not changes.gone]
+    if len(own) == 1 and own[0] not in first.lines and not first.term:
+        first = replace(first, line=own[0], yours=own[0])
     return [first, *others]
 
 
@@ -151,10 +148,7 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
             replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else [""] * (j2 - j1))
             gone += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
 
-    deleted: dict[int, list[str]] = defaultdict(list)
-    for place, line in gone:
-        deleted[place].append(line)
-    return Changes(replaced, deleted)
+    return Changes(replaced, gone)
 
 
 def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
@@ -165,11 +159,9 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
             wrong = [one for one, other in zip(words, right) if one != other]
             is_word = len(words) == len(right) and not wrong[1:]
             fault = note("else", at + 1, wrong=wrong[0]) if is_word else note("undone", at + 1)
-            yield Repair(fault, _with(lines, {at: old}))
-    for at, gone in sorted(changes.deleted.items(), reverse=True):
-        if not gone[1:]:  # more are being written anew
-            fault = note("line missing", at + 1, text=bare_line(*gone))
-            yield Repair(fault, [*lines[:at], *gone, *lines[at:]])
+            yield Repair(fault, [*lines[:at], old, *lines[at + 1 :]])
+    for at, line in reversed(changes.gone):
+        yield Repair(note("line missing", at + 1, text=line), [*lines[:at], line, *lines[at:]])
 
 
 def _moved_or_deleted(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
@@ -186,11 +178,6 @@ def _moved(lines: list[str], at: int, place: int) -> Repair:
     left = [line for n, line in enumerate(lines) if n != at]
     left.insert(place - (at < place), lines[at])
     return Repair(note("place", at + 1, before=place + 1), left)
-
-
-def _with(lines: list[str], other: dict[int, str]) -> list[str]:
-    """Return lines with others in the place of some."""
-    return [other.get(at, line) for at, line in enumerate(lines)]
 
 
 def _replaced(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
@@ -215,7 +202,8 @@ def _other_words(lines: list[str], at: int) -> Iterator[Repair]:
                 put = [*operands[:n], other, *operands[n + 1 :]]
                 texts.append((operands[n], f"{op} {', '.join(put)}"))
     for wrong, text in texts:
-        yield Repair(note("else", at + 1, wrong=wrong), _with(lines, {at: text}))
+        fault = note("else", at + 1, wrong=wrong)
+        yield Repair(fault, [*lines[:at], text, *lines[at + 1 :]])
 
 
 class _Trial(Observer):

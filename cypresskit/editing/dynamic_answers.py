@@ -32,8 +32,6 @@ from cypresskit.timing.simulate import report_on, simulate
 
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 FINDINGS = 8  # that are shown
-COORDINATES = "fetch outside", "whole coordinate"  # kinds of findings
-EFFECTS = "load outside", "store outside", "race"  # kinds that aren't shown beside those
 TERMS = 40  # of an element of C, that are shown
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
@@ -91,7 +89,7 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     ``findings``, each with kind, message, and perhaps line, column and advice. Of the kind "answer"
     is the element.
     """
-    findings = [_finding_row(finding) for finding in _shown(seen)[:FINDINGS]]
+    findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
         kind = "answer" if seen.at_size else "launch"
         findings.append({"kind": kind, "line": seen.error_line, "message": seen.error})
@@ -112,12 +110,6 @@ def _tested_sizes(seen: Verification) -> str:
     return f"Tested sizes: {sizes}."
 
 
-def _shown(seen: Verification) -> list[Finding]:
-    """Return the findings, without places in C if coordinates are wrong, which are there, too."""
-    hidden = EFFECTS if any(finding.kind in COORDINATES for finding in seen.findings) else ()
-    return [finding for finding in seen.findings if finding.kind not in hidden]
-
-
 def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.is_vector else "C"
@@ -128,7 +120,7 @@ def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
     if wrong is not None:
         return f"{result} is incorrect: {wrong}."
     if seen.findings:
-        first = _shown(seen)[0]
+        first = seen.findings[0]
         said = first.message
         if first.kind == "endless loop":  # its advice says why
             said = first.advice[:1].lower() + first.advice[1:]
