@@ -43,6 +43,7 @@ def with_operations(code, of=lambda _: {}, **fields):
 CHANGES = {
     "of 1 registers": lambda code: replace(code, gprs=1),
     "125 registers, 124 exist": lambda code: replace(code, gprs=125),
+    "5 temporaries": lambda code: replace(code, temporaries=5),
     " slots": lambda code: on_board(code, alu_clause_slots=1),
     " fetches": lambda code: on_board(code, tex_clause_fetches=1),
     "offset (0, -9)": lambda code: with_fetches(code, offset=(0, -9)),

@@ -42,6 +42,10 @@ def test_a_value_is_a_few_lines_of_text_and_a_table_or_a_fold(value, start, whol
     assert re.findall(r"^<(table|details)>.*</\1>$", html, re.DOTALL) == [whole]
 
 
+def test_a_report_is_the_same_in_text_and_in_html():
+    assert re.sub("<[^>]+>", " ", REPORT._repr_html_()).split() == str(REPORT).split()
+
+
 def test_names_are_no_html():
     shown = [replace(ck.HD5870, name=EVIL)._repr_html_()]
     shown.append(replace(REPORT, kernel=EVIL)._repr_html_())
