@@ -86,7 +86,6 @@ class Player {
     el.setAttribute("role", "group")
     el.setAttribute("aria-label", spec.label)
     el.tabIndex = 0
-    this.stretch()
     this.addControls()
     this.addClicks()
     this.addKeys()
@@ -404,12 +403,6 @@ class Player {
       model[property] = isPlain ? color : {value: color}
     }
     probe.remove()
-  }
-
-  /** Make figures taller, where the page wants that: on a phone, wide ones would be low. */
-  stretch() {
-    const tall = Number(getComputedStyle(this.el).getPropertyValue("--ck-tall")) || 1
-    for (const figure of this.spec.figures) if (tall > 1) figure.aspect_ratio /= tall
   }
 
   /** Let texts have the page's typeface, and scale with their figures, in steps. */

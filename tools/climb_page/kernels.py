@@ -14,7 +14,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from cypresskit.editing.steps import reference_kernel
-from cypresskit.gains import LARGER, Timed
+from cypresskit.gains import LARGER
 from cypresskit.kernels import Kernel
 from cypresskit.timing import Report, simulate
 
@@ -31,27 +31,27 @@ LITERAL = re.compile(r"dcl_literal (l\d+), ([^;\n]*)")
 class Shown(NamedTuple):
     """A kernel that the page shows."""
 
-    launch: Timed  #: of ``gains``
-    lesson: int  #: that tells its whole story
-    before: str = ""  #: the id of the kernel that it is compared with
-    part: str = "loop"  #: which lines are compared: a key of ``PARTS``
-    starter: str = ""  #: the workbench's step whose given kernel *Try it* opens
+    kernel: str  #: as in ``gains``
+    before: str = ""  #: the id of the kernel whose lines are compared
+    part: str = "loop"  #: which lines: a key of ``PARTS``
 
 
 #: By id: the steps up, then the decisions that are undone.
 KERNELS = {
-    "00": Shown(Timed("sgemm_naive", N), 0, starter="00"),
-    "01a": Shown(Timed("our_step_01a", N), 1, "00", starter="01a"),
-    "01b": Shown(Timed("our_step_01b", N), 1, "01a", starter="01b"),
-    "02": Shown(Timed("our_step_02", N), 2, "01b"),
-    "03": Shown(Timed("our_step_03", N), 3, "02"),
-    "12": Shown(LARGER, 12, "03"),
-    "37": Shown(Timed("sgemm_tn_37", N), 4, "12", "old C"),
-    "nn": Shown(Timed("sgemm_nn", N), 5, "12", "fetches"),
-    "compute": Shown(Timed("sgemm_tn_compute", N), 5, "12", "before"),
-    "lds": Shown(Timed("sgemm_64x64_lds", N), 7, "nn", "sharing"),
+    "00": Shown("sgemm_naive"),
+    "01a": Shown("our_step_01a", "00"),
+    "01b": Shown("our_step_01b", "01a"),
+    "02": Shown("our_step_02", "01b"),
+    "03": Shown("our_step_03", "02"),
+    "12": Shown(LARGER.kernel, "03"),
+    "37": Shown("sgemm_tn_37", "12", "old C"),
+    "nn": Shown("sgemm_nn", "12", "fetches"),
+    "compute": Shown("sgemm_tn_compute", "12", "before"),
+    "lds": Shown("sgemm_64x64_lds", "nn", "sharing"),
 }
+STEPS = [*KERNELS]
 LAST = "12"  # the last step up, which the others undo
+UP = STEPS[: STEPS.index(LAST) + 1]
 #: Of each part: whether it is in the loop or before it, and the lines that belong to it.
 PARTS = {
     "loop": (True, r""),
@@ -65,19 +65,18 @@ PARTS = {
 @cache
 def kernel(name: str) -> Kernel:
     """Return the kernel of a step by its id."""
-    return reference_kernel(KERNELS[name].launch.kernel)
+    return reference_kernel(KERNELS[name].kernel)
 
 
 @cache
-def report(name: str, n: int = 0) -> Report:
-    """Return how long a kernel takes on the chip alone, at N or at the page's N."""
-    return simulate(kernel(name), n or KERNELS[name].launch.n)
+def report(name: str, n: int = N) -> Report:
+    """Return how long a kernel takes on the chip alone."""
+    return simulate(kernel(name), n)
 
 
-def before(name: str) -> Report:
-    """Return the report of the kernel that a step is compared with, at the step's N."""
-    shown = KERNELS[name]
-    return report(shown.before if shown.part == "loop" else LAST, shown.launch.n)
+def compared(name: str) -> str:
+    """Return the id of the kernel whose speed a step's is compared with."""
+    return KERNELS[name].before if name in UP else LAST
 
 
 def lines(text: str, part: str) -> list[str]:

@@ -10,7 +10,7 @@ from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
 from cypresskit.kernels.compiled import compile
 from cypresskit.timing import Report, simulate, simulate_published
-from tools.climb_page.kernels import KERNELS, LAST, before, report
+from tools.climb_page.kernels import LAST, STEPS, UP, N, compared, report
 
 PAPER = "sgemm_tn"  # the published kernel
 MODEL = Path(__file__).parents[2] / "docs/model.md"
@@ -30,8 +30,8 @@ TODAY = {
 }
 
 
-def speed(name: str, n: int = 0) -> float:
-    """Return the speed of a step's kernel in Gflop/s, at N or at the page's N."""
+def speed(name: str, n: int = N) -> float:
+    """Return the speed of a step's kernel in Gflop/s."""
     return report(name, n).gflops
 
 
@@ -55,9 +55,9 @@ def names() -> dict[str, Any]:
         "speed": speed,
         "report": report,
         "factor": factor,
-        "losses": lambda: [1 - factor(name) for name in list(KERNELS)[1:] if factor(name) < 1],
+        "losses": lambda: [1 - factor(name) for name in STEPS if name not in UP],
         "idea": idea_of,
-        "times": lambda: speed(LAST) / speed("00", KERNELS[LAST].launch.n),
+        "times": lambda: speed(LAST) / speed(UP[0]),
         "paper": lambda: paper["gflops_max"],
         "best_n": lambda: n,
         "as_measured": lambda: simulate_published(PAPER, n).gflops,
@@ -116,7 +116,7 @@ class Row(NamedTuple):
 def table() -> list[Row]:
     """Return the climb's kernels up to the last step up, with the gain of each change."""
     rows: list[Row] = []
-    for name in list(KERNELS)[: list(KERNELS).index(LAST) + 1]:
+    for name in UP:
         gain = growth(factor(name)) if rows else ""
         now = growth(_gain_today(*TODAY[name])) if rows else ""
         rows.append(Row(name, idea_of(name).name, report(name), gain, now))
@@ -125,7 +125,7 @@ def table() -> list[Row]:
 
 def factor(name: str) -> float:
     """Return a step's speed over that of the kernel that it is compared with, at the page's N."""
-    return speed(name) / before(name).gflops
+    return speed(name) / speed(compared(name))
 
 
 def growth(factor: float) -> str:
@@ -136,13 +136,16 @@ def growth(factor: float) -> str:
 
 
 def gain(name: str) -> tuple[str, str]:
-    """Return how a step compares with the one before it, and the kind: "up", "down" or ""."""
-    if not KERNELS[name].before:
+    """Return how a step's speed compares, with which step's, and the kind: "up", "down" or ""."""
+    if name == UP[0]:
         return f"{report(name).percent:.1f} % of the chip's peak", ""
-    grown = growth(factor(name))
-    if factor(name) > 1.5:
-        return f"{grown} step {list(KERNELS).index(name)}", "up"  # the step before, from 1
-    return (grown, "up") if factor(name) > 1 else (f"{grown} of {before(name).gflops:,.0f}", "down")
+    kind = "up" if name in UP else "down"
+    return f"{growth(factor(name))} vs step {number(compared(name))}", kind
+
+
+def number(name: str) -> int:
+    """Return a step's number on the page."""
+    return STEPS.index(name) + 1
 
 
 def gauges(name: str) -> dict[str, float]:

@@ -10,21 +10,20 @@ from jinja2 import Environment
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from cypresskit import draw
+from cypresskit import draw, gains
 from cypresskit.draw.display import scripts
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.tables import quantity
 from tools import bench_page
 from tools.climb_page import kernels, numbers, pictures, riddles
 from tools.climb_page.drawn import DRAWN
-from tools.climb_page.kernels import KERNELS, LAST
+from tools.climb_page.kernels import KERNELS, STEPS, N
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 HEADING = re.compile(r"(?m)^(#+) (?:(\w+): )?(.+?)(?: \{#(\w+)\})?$")
 PICTURE = re.compile(r"(?m)^!\[(.*)\]\((\w+)\)$")
 BUTTON = re.compile(r"(?m)^\[(.+)\]\((starter|bench/\S+)\)$")
-UP = list(KERNELS).index(LAST) + 1  # the steps that go up
 CHARTS = {
     "compilers": lambda: draw.compilers("sgemm_tn"),
     "published": lambda: draw.published("nakasato_4"),
@@ -76,14 +75,18 @@ def html(text: str) -> Markup:
 
 
 def bench_link(name: str) -> str:
-    """Return the address of the workbench with a step's kernel."""
-    shown = KERNELS[name]
-    return f"bench/index.html?step={shown.starter or shown.launch.kernel}"
+    """Return the address of the workbench with a step's kernel, or else the step's given one."""
+    kernel = KERNELS[name].kernel
+    is_shown = gains.Timed(kernel, N) in bench_page.KERNELS
+    return f"bench/index.html?step={kernel if is_shown else name}"
 
 
 def lesson_of(name: str) -> str:
     """Return the name of the lesson that tells a step's whole story."""
-    (lesson,) = (ROOT / "notebooks").glob(f"{KERNELS[name].lesson:02}_*.ipynb")
+    launch = gains.Timed(KERNELS[name].kernel)
+    ideas = gains.IDEAS
+    idea = next(one for one in ideas if name == one.step or launch in (one.launch, one.before))
+    (lesson,) = (ROOT / "notebooks").glob(f"{idea.lesson:02}_*.ipynb")
     return lesson.stem
 
 
@@ -94,10 +97,10 @@ def height(gflops: float) -> float:
 
 def rail() -> list[Dot]:
     """Return the dots of the climb at the side."""
-    gap = 122 / (len(KERNELS) - 1)
+    gap = 122 / (len(STEPS) - 1)
     return [
         Dot(name, round(14 + gap * n, 1), height(numbers.speed(name)))
-        for n, name in enumerate(KERNELS)
+        for n, name in enumerate(STEPS)
     ]
 
 
@@ -121,7 +124,6 @@ def template() -> Environment:
         "lesson_of": lesson_of,
         "paper": numbers.names()["paper"],
         "quantity": quantity,
-        "up": UP,
     }
     return filling
 

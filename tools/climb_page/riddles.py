@@ -22,8 +22,8 @@ from cypresskit.tables import quantity, ranged
 from cypresskit.teach.climb import explain_wrong_product
 from cypresskit.timing import simulate
 from tools.climb_page.drawn import bundles
-from tools.climb_page.kernels import KERNELS, NAMES, N, before, colored, kernel, roles
-from tools.climb_page.numbers import speed
+from tools.climb_page.kernels import NAMES, N, colored, compared, kernel, roles
+from tools.climb_page.numbers import number, speed
 
 STEP = STEPS["01a"]
 (SOLUTION,) = STEP.solution
@@ -35,11 +35,10 @@ CANDIDATES = (
     SOLUTION.replace("mad", "mul").removesuffix(", r11"),
 )
 HOLE = "@"  # the row of the loop that is missing
-SO_FAR = "Gflop/s so far"
 #: Orders of the products of 8 x 8, by the words of a line that they are sorted by: its sum, its
 #: number of A and its texel of B.
 ORDERS: dict[str, Callable[[list[str]], Any]] = {
-    f"as in step {[*KERNELS].index('02') + 1}": lambda words: 0,
+    f"as in step {number('02')}": lambda words: 0,
     "by row of C": itemgetter(2, 3),
     "by component of A": lambda words: (words[2][-1], words[3]),
     "by texel of B": itemgetter(3),
@@ -93,7 +92,7 @@ def _typed(rows: list[str], at: int, line: str) -> Frame:
     small = product.answer()
     c, right = np.array(small["c"], int), np.array(small["right"], int)
     cells = [*zip(c.ravel().tolist(), (c != right).ravel().tolist())]
-    before = round(speed("00"))
+    before, of = _slower("01a")
     choice = colored(line, roles("01a"))
     if seen.right:
         now = round(simulate(seen.kernel, N).gflops)
@@ -107,7 +106,7 @@ def _typed(rows: list[str], at: int, line: str) -> Frame:
     words = ". ".join(said).rstrip(".")
     says = f"{(c != right).sum()} of {c.size} are wrong. {words}."
     shown = cells, f"rows {ranged([*np.flatnonzero((c != right).any(axis=1))])} are wrong"
-    return Frame(choice, shown, says, before, "wrong" if line else "", SO_FAR)
+    return Frame(choice, shown, says, before, "wrong" if line else "", of)
 
 
 @cache
@@ -175,15 +174,22 @@ def _frame(name: str, shown: Any, says: str, made: Kernel) -> Frame:
 
 
 def _asked(step: str, empty: Any, frames: list[Frame]) -> tuple[Frame, ...]:
-    """Return what is there before the first touch, with the speed of the kernel before a step, and
-    the candidates: the fastest is right.
-    """
+    """Return what is there before the first touch, and the candidates: the fastest is right."""
     most = max(frame.gflops for frame in frames)
-    made = [Frame("", empty, "", round(before(step).gflops), "", SO_FAR)]
+    gflops, of = _slower(step)
+    made = [Frame("", empty, "", gflops, "", of)]
     for frame in frames:
         kind, word = ("right", "Right") if frame.gflops == most else ("wrong", "No")
         made.append(frame._replace(kind=kind, says=f"{word}: {frame.says}"))
     return tuple(made)
+
+
+def _slower(step: str) -> tuple[int, str]:
+    """Return the speed of the slower kernel of a step's two, and its unit with the step's number:
+    the reader looks for the faster one.
+    """
+    slower = min(step, compared(step), key=speed)
+    return round(speed(slower)), f"Gflop/s in step {number(slower)}"
 
 
 RIDDLES = {made.__name__: made for made in (film, orders, layouts)}
