@@ -94,13 +94,13 @@ def test_the_text_states_no_speed_of_its_own():
     """Each is an expression."""
     prose = re.sub(r"\{[^{}]*\}|\]\([^)]*\)", "", TEXT)
     assert set(re.findall(r"\b\d[\d,.]*\d\d\b", prose)) <= STATED
-    assert "{" in TEXT and numbers.filled("{paper():,}") == "2,014"
+    assert "{" in TEXT and numbers.filled("{RECORD:,}") == "2,014"
 
 
 def test_beside_the_record_stands_the_model_timed_as_its_authors_did(soup):
     text = soup.find(id="measured").get_text()
     paper = published.kernel("sgemm_tn")
-    said = numbers.names()["as_measured"]()
+    said = numbers.as_measured()
     assert f"{paper['gflops_max']:,}" in text and f"{said:,.0f}" in text
     assert said < numbers.speed("12", paper["n_at_max"]), "the launch is in it"
 
@@ -333,7 +333,6 @@ def test_it_plays_from_a_folder_and_is_light(site, page):
     loaded, problems = set(), []
     page.on("request", lambda request: loaded.add(request.url.partition("?")[0]))
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.goto((site / "index.html").as_uri())
     play_all(page)
     files = {site / url.removeprefix(f"{site.as_uri()}/") for url in loaded if url[:5] == "file:"}
@@ -343,7 +342,6 @@ def test_it_plays_from_a_folder_and_is_light(site, page):
 
 def test_from_a_folder_try_it_says_why_it_cant(site, page):
     """At the step, where the reader is."""
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.goto((site / "index.html").as_uri())
     for name in kernels.KERNELS:
         page.locator(f"[id='{name}'] .try").click()
@@ -354,7 +352,6 @@ def test_from_a_folder_try_it_says_why_it_cant(site, page):
 
 def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page):
     """With all its pictures; the workbench has its own files (see the tests of its page)."""
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.route("**/bench/index.html*", show_workbench)
     with served(site) as address:
         page.goto(f"{address}/")
@@ -370,7 +367,6 @@ def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page)
 def test_nothing_of_the_workbench_is_fetched_before_try_it_is_pressed(site, page):
     """Neither by scrolling, nor by pointing, nor by the keys."""
     asked = []
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.on("request", lambda request: asked.append(request.url))
     with served(site) as address:
         page.goto(f"{address}/")
@@ -407,7 +403,6 @@ def test_a_sent_riddle_is_the_first_of_its_step(site, soup, own_page):
 
 
 def test_a_link_leads_to_its_step(site, page):
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{(site / 'index.html').as_uri()}?step=37")
     near = "() => Math.abs(document.getElementById('37').getBoundingClientRect().top) < 80"
     page.wait_for_function(near)
@@ -417,7 +412,6 @@ def test_a_link_leads_to_its_step(site, page):
 
 def test_a_dot_leads_to_its_step(site, page):
     """Though pictures on the way change their height."""
-    page.set_viewport_size({"width": 1366, "height": 768})
     near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 24) < 8"
     for name in ("12", "compute"):
         page.goto((site / "index.html").as_uri())
@@ -427,7 +421,6 @@ def test_a_dot_leads_to_its_step(site, page):
 
 
 def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{(site / 'index.html').as_uri()}?step=lds")
     current = page.locator(".rail [aria-current]")
     current.wait_for(state="attached")
@@ -443,7 +436,6 @@ def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
 
 def test_without_a_network_try_it_says_so(site, page):
     """Until the workbench has come once. Once the network is back, pictures come."""
-    page.set_viewport_size({"width": 1366, "height": 768})
     with served(site) as address:
         page.goto(address)
         page.context.set_offline(True)
@@ -468,7 +460,6 @@ def test_a_workbench_that_did_not_arrive_comes_when_it_is_asked_for_again(
     """At the same step or another one; until then the step has its picture."""
     replies = [lambda route: route.abort(), lambda route: route.fulfill(status=404, body="none")]
     page = own_page
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.route("**/bench/index.html*", replies[fault == "no page"])
     with served(site) as address:
         page.goto(address)
@@ -541,7 +532,6 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
         loaded.append(route.request.url)
         show_workbench(route)
 
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.route("**/bench/index.html*", answer)
     with served(site) as address:
         page.goto(address)
@@ -571,7 +561,6 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
 def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(site, own_page):
     """Back, forward, and the page again; a link within the page closes nothing."""
     page = own_page
-    page.set_viewport_size({"width": 1366, "height": 768})
     page.route("**/bench/index.html*", show_workbench)
 
     where = "document.querySelector('.bench:not([hidden])')?.closest('.step').id"

@@ -1,9 +1,8 @@
 """The numbers that the page's text names, and each step's gain and gauges."""
 
 import re
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cypresskit import published, today
 from cypresskit.editing.steps import reference_kernel
@@ -13,6 +12,9 @@ from cypresskit.timing import Report, simulate, simulate_published
 from tools.climb_page.kernels import LAST, STEPS, UP, N, compared, report
 
 PAPER = "sgemm_tn"  # the published kernel
+_published = published.kernel(PAPER)
+RECORD, BEST_N = _published["gflops_max"], _published["n_at_max"]
+TODAY_N = today.record()["n"]
 MODEL = Path(__file__).parents[2] / "docs/model.md"
 UNITS = {"ALU": "arithmetic", "texture": "texture units", "LDS": "LDS", "L2": "L2 cache"}
 UNITS |= {"DRAM": "memory"}
@@ -44,37 +46,29 @@ def left_out() -> int:
     return int(row[1])
 
 
-@cache
-def names() -> dict[str, Any]:
-    """Return what the expressions of the text may use. Speeds of steps and of the generated kernel
-    are those of the chip alone, as the page says.
-    """
-    paper = published.kernel(PAPER)
-    n = paper["n_at_max"]
-    return {
-        "speed": speed,
-        "report": report,
-        "factor": factor,
-        "losses": lambda: [1 - factor(name) for name in STEPS if name not in UP],
-        "idea": idea_of,
-        "times": lambda: speed(LAST) / speed(UP[0]),
-        "paper": lambda: paper["gflops_max"],
-        "best_n": lambda: n,
-        "as_measured": lambda: simulate_published(PAPER, n).gflops,
-        "left_out": left_out,
-        "generated": lambda: FIGURES[Timed("block_12x8x3")].gflops,
-        "last_round": last_round,
-        "unrolled": lambda k: simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops,
-        "growth": growth,
-        "by_llvm": lambda: 100 * _llvm().gflops / speed(LAST, REFERENCE),
-        "today_n": today.record()["n"],
-        "h200": _gain_today,
-    }
+def losses() -> list[float]:
+    """Return what each of the steps down loses, as a share."""
+    return [1 - factor(name) for name in STEPS if name not in UP]
 
 
-def _llvm() -> Report:
-    """Return the report on LLVM's code of the published kernel."""
-    return simulate(compile(PAPER, by="llvm"), REFERENCE)
+def as_measured() -> float:
+    """Return the published kernel's simulated speed in Gflop/s, timed as its authors did."""
+    return simulate_published(PAPER, BEST_N).gflops
+
+
+def generated() -> float:
+    """Return the generated kernel's speed in Gflop/s."""
+    return FIGURES[Timed("block_12x8x3")].gflops
+
+
+def unrolled(k: int) -> float:
+    """Return the speed in Gflop/s of the generated block of 8 x 8 with k values per iteration."""
+    return simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops
+
+
+def by_llvm() -> float:
+    """Return the speed of LLVM's code of the published kernel, in percent of that of ours."""
+    return 100 * simulate(compile(PAPER, by="llvm"), REFERENCE).gflops / speed(LAST, REFERENCE)
 
 
 def last_round(name: str, n: int) -> int:
@@ -92,15 +86,17 @@ def limit(name: str) -> tuple[str, list[str]]:
     return " and ".join(LIMITS[unit] for unit in units or [bound]), units
 
 
-def _gain_today(experiment: str, slower: str, faster: str) -> float:
+def h200(experiment: str, slower: str, faster: str) -> float:
     """Return the second case's figure over the first's, as measured on the H200."""
     figures = today.figures(experiment)
     return figures[faster] / figures[slower]
 
 
 def filled(text: str) -> str:
-    """Return a text with the values of the expressions in its braces."""
-    return str(eval(f"f{text!r}", names()))
+    """Return a text with the values of the expressions in its braces. Speeds of steps and of the
+    generated kernel are those of the chip alone, as the page says.
+    """
+    return str(eval(f"f{text!r}", globals()))
 
 
 class Row(NamedTuple):
@@ -118,7 +114,7 @@ def table() -> list[Row]:
     rows: list[Row] = []
     for name in UP:
         gain = growth(factor(name)) if rows else ""
-        now = growth(_gain_today(*TODAY[name])) if rows else ""
+        now = growth(h200(*TODAY[name])) if rows else ""
         rows.append(Row(name, idea_of(name).name, report(name), gain, now))
     return rows
 

@@ -122,7 +122,6 @@ def template() -> Environment:
         "gain_of": numbers.gain,
         "height": height,
         "lesson_of": lesson_of,
-        "paper": numbers.names()["paper"],
         "quantity": quantity,
     }
     return filling

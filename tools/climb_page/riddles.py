@@ -22,7 +22,7 @@ from cypresskit.tables import quantity, ranged
 from cypresskit.teach.climb import explain_wrong_product
 from cypresskit.timing import simulate
 from tools.climb_page.drawn import bundles
-from tools.climb_page.kernels import NAMES, N, colored, compared, kernel, roles
+from tools.climb_page.kernels import N, colored, compared, kernel, lines, roles
 from tools.climb_page.numbers import number, speed
 
 STEP = STEPS["01a"]
@@ -74,11 +74,8 @@ def film() -> tuple[Frame, ...]:
 def film_loop() -> tuple[int, list[str]]:
     """Return the loop's lines with a ``HOLE``, and the number of the first one."""
     rows = STEP.starter.splitlines()
-    begin, end = rows.index("whileloop") + 1, rows.index("endloop")
-    lines = [HOLE if MARK in row else row.split(";")[0].strip() for row in rows[begin:end]]
-    for long, short in NAMES:
-        lines = [row.replace(long, short) for row in lines]
-    return begin + 1, lines
+    text = "\n".join(HOLE if MARK in row else row for row in rows)
+    return rows.index("whileloop") + 2, lines(text, "loop")
 
 
 def _typed(rows: list[str], at: int, line: str) -> Frame:
@@ -115,12 +112,12 @@ def orders() -> tuple[Frame, ...]:
     given = kernel("02")
     head, _, rest = given.text.partition("whileloop")
     loop, _, tail = rest.partition("endloop")
-    lines = loop.splitlines()
-    products = [line for line in lines if line.strip().startswith("mad")]
+    written = loop.splitlines()
+    products = [line for line in written if line.strip().startswith("mad")]
     made = {}
     for name, key in ORDERS.items():
         others = iter(sorted(products, key=lambda line: key(line.replace(",", "").split())))
-        ordered = [next(others) if line in products else line for line in lines]
+        ordered = [next(others) if line in products else line for line in written]
         text = f"{head}whileloop" + "\n".join(ordered) + f"\nendloop{tail}"
         made[name] = Kernel(name, text, given.convention)
     packed = {name: bundles(each, roles("02")) for name, each in made.items()}
