@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from conftest import from_rows, seeds
 
-from cypresskit.tables import as_csv, duration, markdown, quantity
+from cypresskit.tables import as_csv, duration, markdown, quantity, ranged
 
 RISKY = "=+-@\uff1d\uff0b\uff0d\uff20"  # and the wide ones, which some spreadsheets take as well
 
@@ -36,6 +36,11 @@ def test_a_quantity_has_its_plural(count, words):
 @from_rows
 def test_a_duration_has_the_unit_that_suits(seconds, words):
     assert duration(seconds) == words
+
+
+@from_rows
+def test_numbers_that_follow_each_other_are_a_range(numbers, words):
+    assert ranged(numbers) == words
 
 
 def test_a_table_in_markdown():
