@@ -45,6 +45,7 @@ SENTENCES = {
     "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
     "elsewhere": "line {0} puts it into {register}, which isn't in what line {1} stores[: {name}]",
     # A term has another form than a correct one.
+    "sum": "line {0} takes a sum that doesn't belong here: line {1} adds {product}",
     "extra": "line {0} adds {product}, which doesn't belong in this sum",
     "single": "line {0} adds {product} without a second factor",
     "by number": "line {0} multiplies {element} by {number:g}, not by {other}",

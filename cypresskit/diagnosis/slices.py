@@ -25,13 +25,14 @@ class Addend:
     """A term of a sum: the product of ``factors`` and a number.
 
     ``made`` is the step that multiplied two factors, or took a single one; ``scaled`` has the steps
-    that multiplied by a number.
+    that multiplied by a number, and ``crossed`` those that took the sum from another register.
     """
 
     factors: tuple[Reading, ...]
     times: float
     made: int = -1
     scaled: tuple[int, ...] = ()
+    crossed: tuple[int, ...] = ()
 
     @property
     def elements(self) -> Elements:
@@ -43,6 +44,7 @@ class Way(NamedTuple):
 
     times: float = 1.0
     scaled: tuple[int, ...] = ()
+    crossed: tuple[int, ...] = ()
 
 
 OPAQUE = Addend((Reading(UNKNOWN),), 1.0)
@@ -122,8 +124,12 @@ class Slice:
             if made is None or not (made.opcode == "mov" or made.op.multiplies):
                 return
         if run.element(at) != NO_ELEMENT:
-            self._add_term(Addend((run.reading(at),), way.times, at.step, way.scaled))
+            self._add_term(Addend((run.reading(at),), way.times, at.step, *way[1:]))
             return
+        i = run.instruction(at.step)
+        is_copy = i.opcode == "mov" and at.step == run.store
+        if i.dest and i.dest.register != run.source(at).register and not is_copy:
+            way = way._replace(crossed=(at.step, *way.crossed))
         yield writer, way
 
     def _product(self, a: ReadWord, b: ReadWord, way: Way) -> Iterator[tuple[Node | None, Way]]:
@@ -142,7 +148,7 @@ class Slice:
             return
         factors = sorted(map(self.run.reading, (a, b)), key=lambda read: read.element)
         times = way.times * self.run.sign(a) * self.run.sign(b)
-        self._add_term(Addend(tuple(factors), times, a.step, way.scaled))
+        self._add_term(Addend(tuple(factors), times, a.step, *way[1:]))
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum. Terms that cancel are left out."""

@@ -223,9 +223,16 @@ class _Judge:
         elements, line, product = addend.elements, self._line(addend), _product(addend.elements)
         if len(elements) == 1 and elements[0].matrix != "C":
             found = note("single", line, product=product)
+        elif addend.crossed and self._accumulates(addend.made):
+            found = note("sum", self.run.line(addend.crossed[0]), line, product=product)
         else:
             found = note("extra", line, product=product)
         return self._term("wrong", addend, None, found)
+
+    def _accumulates(self, step: int) -> bool:
+        """Return whether a step adds a product to the register that it writes."""
+        i = self.run.instruction(step)
+        return i.dest is not None and i.dest.register in (s.register for s in i.sources[2:])
 
     def _replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
         """Return the missing term in whose place a term was added, or (): one that was made nowhere
