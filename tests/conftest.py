@@ -204,16 +204,16 @@ def is_random(item) -> bool:
     return seeded or getattr(item.obj, "is_hypothesis_test", False)
 
 
-#: Fixtures that take long to make: JupyterLab, and the site's two parts with their Python.
-DEAR = "lab", "running", "opened"
+#: Fixtures that take long to make: JupyterLab, and the site's parts that run Python.
+EXPENSIVE = "lab", "python_site"
 
 
 def pytest_collection_modifyitems(items, config):
-    """With ``--new``, only what is random. Tests that ask for a dear fixture run in one process,
-    which makes it once.
+    """With ``--new``, only what is random. Tests that ask for an expensive fixture run in one
+    process, which makes it once: no other waits for it.
     """
     for item in items:
-        for name in {*DEAR} & {*item.fixturenames}:
+        for name in {*EXPENSIVE} & {*item.fixturenames}:
             item.add_marker(pytest.mark.xdist_group(name))
     if config.getoption("new") is not None:
         config.hook.pytest_deselected(items=[item for item in items if not is_random(item)])
@@ -331,7 +331,7 @@ def draw_the_same(monkeypatch, seed: str) -> None:
 def same_numbers(leaves_no_trace, monkeypatch, request):
     """A test draws the same numbers in every run, whatever ran before it; others with ``--new``."""
     name, _, group = request.node.nodeid.rpartition("@")  # which xdist adds
-    own = name if group in DEAR else request.node.nodeid
+    own = name if group in EXPENSIVE else request.node.nodeid
     draw_the_same(monkeypatch, f"{request.config.getoption('new')} {own}")
 
 
