@@ -197,8 +197,8 @@ def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, bette
         if step.reached is not None:
             lost[step.name] = before - step.reached
             before = step.reached
-    dear = sorted(lost, key=lost.__getitem__)[-2:]
-    assert change in dear or what_if[change].gain > 0.01
+    expensive = sorted(lost, key=lost.__getitem__)[-2:]
+    assert change in expensive or what_if[change].gain > 0.01
 
 
 def test_rows_of_memory_are_a_limit_where_lines_lie_apart():

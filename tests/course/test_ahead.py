@@ -119,7 +119,12 @@ def test_the_process_begins_with_a_kernel_and_ends_with_what_started_it(tmp_path
     )
     child = int(parent.stdout.readline())
     kernel = tmp_path / "kernel-of-the-reader.json"
-    wait_for(lambda: kernel.touch() or began.exists() or _has_ended(child))
+
+    def read():
+        kernel.touch()
+        time.sleep(0.05)
+
+    wait_for(lambda: began.exists() or _has_ended(child), read)
 
     print(file=parent.stdin, flush=True)
     parent.wait()  # not for the end of what it prints: its child holds that pipe

@@ -214,6 +214,27 @@ LOOP = "whileloop", "endloop"
 BLOCKS = "2x2", "4x4", "4x8", "8x4", "8x8x2"
 
 
+def moved_before_the_loop(lines: list[str], rng: random.Random) -> set[int]:
+    """Fetch A or B at r0.w, which a new line above the loop sets to a wrong coordinate. Return that
+    line.
+    """
+    at = next(n for n, line in enumerate(lines) if LOOP[0] in line)
+    own = rng.choice("xy")
+    lines[at:] = [line.replace(f"r0.{own}z00", "r0.wz00") for line in lines[at:]]
+    lines.insert(at, f"add r0.w, r0.{own}, l0.{rng.choice('yzw')}")
+    return {at + 1}
+
+
+def coordinate_setters(like: ck.Kernel, lines: list[str]) -> set[int]:
+    """The lines that are said to set a coordinate, at the first wrong element."""
+    kernel = ck.load_kernel("\n".join(lines), like=like)
+    checked = ck.verify(kernel)
+    if not checked.wrong:
+        return set()
+    faults = ck.trace_element(kernel, *checked.wrong[:2], size=checked.size).faults
+    return {fault.values["why"].line for fault in faults if fault.values.get("why")} - {0}
+
+
 @pytest.mark.parametrize("seed", seeds(10))
 def test_what_is_said_to_set_a_coordinate_was_changed(seed):
     """Also where a fetch of another iteration reads outside."""
@@ -221,12 +242,16 @@ def test_what_is_said_to_set_a_coordinate_was_changed(seed):
     like = reference_kernel(f"block_{rng.choice(BLOCKS)}")
     lines = like.text.splitlines()
     changed = moved_in_k(lines, rng)
-    kernel = ck.load_kernel("\n".join(lines), like=like)
-    checked = ck.verify(kernel)
-    if checked.wrong:
-        faults = ck.trace_element(kernel, *checked.wrong[:2], size=checked.size).faults
-        setters = {fault.values["why"].line for fault in faults if fault.values.get("why")}
-        assert setters - {0} <= changed, faults
+    assert coordinate_setters(like, lines) <= changed
+
+
+@pytest.mark.parametrize("seed", seeds(5))
+def test_the_line_that_sets_a_wrong_coordinate_before_the_loop_is_named(seed):
+    rng = random.Random(seed)
+    like = reference_kernel(f"block_{rng.choice(BLOCKS)}")
+    lines = like.text.splitlines()
+    changed = moved_before_the_loop(lines, rng)
+    assert coordinate_setters(like, lines) == changed
 
 
 @pytest.mark.parametrize("rows", [12, 16])

@@ -192,6 +192,11 @@ FORMULAS = {
 }
 
 
+def test_the_checks_of_formulas_are_found():
+    """Of them, the law below is drawn."""
+    assert len(FORMULAS) > 15
+
+
 @pytest.mark.parametrize("check", by_day(FORMULAS, 4))
 def test_who_knows_the_shown_results_by_heart_is_found_out(check):
     """A function that is right as often as it was called before it was found to be right for what
