@@ -58,7 +58,7 @@ def violations(code: Code) -> Violations:
     operations = [o for c in code.controls for b in c.bundles for o in b.operations]
     last = max((o.dest[0] for o in operations if o.dest is not None), default=0)
     if code.temporaries != max(0, last + 1 - FIRST_TEMPORARY):
-        yield f"{code.temporaries} temporaries, and T{last - FIRST_TEMPORARY} is the last one"
+        yield f"{code.temporaries} temporaries, and the last register is {last}"
 
     for n, control in enumerate(code.controls):
         where = f"{n:02d} {control.name}"

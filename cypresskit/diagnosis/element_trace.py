@@ -176,18 +176,18 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
             terms, judged = judge_terms(sliced)
             faults = judged or faults
     return ElementTrace(
-        kernel,
-        row,
-        column,
-        given.size,
-        tuple(terms),
-        tuple(faults),
-        place,
-        line,
-        got,
-        expected,
-        given.alpha,
-        given.beta,
+        kernel=kernel,
+        row=row,
+        column=column,
+        size=given.size,
+        terms=tuple(terms),
+        faults=tuple(faults),
+        work_item=place,
+        line=line,
+        got=got,
+        expected=expected,
+        alpha=given.alpha,
+        beta=given.beta,
     )
 
 

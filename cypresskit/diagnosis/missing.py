@@ -33,7 +33,7 @@ def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
     """Return where a product that was made at a step was lost."""
     line, key = run.line(step), (register, component)
     names: Values = {"register": f"r{register}.{LETTERS[component]}"}
-    for later in range(step + 1, len(run.steps)):
+    for later in range(step + 1, run.store):
         i = run.instruction(later)
         if key in defines(i) and key not in keys(uses(run.program, i)):
             if i.line != line:

@@ -24,16 +24,17 @@ SENTENCES = {
     "outside": "{read:read} outside of {matrix}[: {why}]",
     "skipped": "this work-item doesn't read {element}: line {0} skips {skipped}[, and tests"
     " what line {1} sets]",
-    # The sum of another element is stored.
+    # A sum is stored as another element, or no line stores it.
     "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
-    "places": "line {0} stores {element} as {wanted}: check where, and the coordinates of"
-    " the fetches",
+    "places": "line {0} stores {element} as {wanted}: check where it stores, and the"
+    " coordinates of the fetches",
     "one place": "work-items {item} and {other} store to one place in line {0}: its address"
     " doesn't depend on {bits} of their number[; {repair}]",
     "no store": "no line stores C",
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",
     "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
+    # A term is there, but not as it should be.
     "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
@@ -43,8 +44,8 @@ SENTENCES = {
     "only multiplied": "line {0} only multiplies, and the next iteration overwrites its product",
     "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
     "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
-    "elsewhere": "line {0} puts it into {register}, which isn't in what line {1} stores[: {name}]",
-    # A term has another form than a correct one.
+    "elsewhere": "line {0} puts it into {register}, but it isn't in what line {1} stores[: {name}]",
+    # What is added belongs to no correct sum.
     "sum": "line {0} takes a sum that doesn't belong here: line {1} adds {product}",
     "extra": "line {0} adds {product}, which doesn't belong in this sum",
     "single": "line {0} adds {product} without a second factor",

@@ -23,7 +23,7 @@ class OutsideReads:
     line, runs, inside
         The line that reads outside the most often in a product, how often it runs, and how often it
         reads inside.
-    iterates
+    longer_iteration
         If they come from an iteration that takes more values of k than it is launched for, a note
         that says so; or None.
     """
@@ -32,17 +32,17 @@ class OutsideReads:
     line: int
     runs: int
     inside: int
-    iterates: Note | None
+    longer_iteration: Note | None
 
     def __str__(self) -> str:
         lines = sorted({line for found in self.findings for line in (found.line, *found.also)})
         reads = named_lines(lines, "read").capitalize()
         gets = "gets" if len(lines) == 1 else "get"
-        why = self.iterates.text if self.iterates else self.on_loop
+        why = self.longer_iteration.text if self.longer_iteration else self.loop_advice
         return f"{reads} outside of an array and {gets} 0, which leaves C correct. {why}".rstrip()
 
     @property
-    def on_loop(self) -> str:
+    def loop_advice(self) -> str:
         """What the runs of a line that only read outside say of its loop, or ""."""
         side = "begins{} too early" if self.findings[0].before else "ends{} too late"
         if self.runs == self.inside:
@@ -60,13 +60,15 @@ class OutsideReads:
         return self.runs - self.inside > max(1, self.inside // 2)
 
 
-def outside_reads(given: Product, findings: Findings, iterates: Note | None) -> OutsideReads:
+def outside_reads(
+    given: Product, findings: Findings, longer_iteration: Note | None
+) -> OutsideReads:
     """Run a correct kernel's product, and return its reads outside."""
     reads = _Reads()
     given.run(engine="interpreter", observers=[reads])
     at = max(reads.runs, key=lambda at: reads.runs[at] - reads.inside[at])
     line = given.kernel.program.body[at].line
-    return OutsideReads(findings, line, reads.runs[at], reads.inside[at], iterates)
+    return OutsideReads(findings, line, reads.runs[at], reads.inside[at], longer_iteration)
 
 
 class _Reads(Observer):

@@ -40,7 +40,7 @@ class Addend:
 
 
 class Way(NamedTuple):
-    """What happens to a result on its way to the stored sum; the fields are those of `Addend`."""
+    """What happens to a result on its way to the stored sum; the fields are those of ``Addend``."""
 
     times: float = 1.0
     scaled: tuple[int, ...] = ()

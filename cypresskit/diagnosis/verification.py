@@ -252,7 +252,7 @@ equal numpy's, to the last bit.
     remarks = None
     if outside:
         given = make_product(known, last, alpha, beta)
-        remarks = outside_reads(given, outside, _iterates(given))
+        remarks = outside_reads(given, outside, _longer_iteration(given))
     found = Verification(
         known,
         True,
@@ -286,7 +286,7 @@ def _note_of_values(kernel: Kernel, taken: int) -> Note:
     return note("states k" if line else "launched for k", line or 1, **names)
 
 
-def _iterates(given: Product) -> Note | None:
+def _longer_iteration(given: Product) -> Note | None:
     """Return the note on a correct kernel that reads outside of A or B, but not if it is launched
     for twice as many values of k per iteration; or None.
     """

@@ -1,10 +1,11 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
 The last correct text is known, or the given one that a step starts from. Each repair changes one
-thing: a change is undone, a line deleted or moved to a loop's end, one word replaced. It is
-run, and counts only if ``verify`` then finds nothing: all of C is correct, and an iteration takes
-the values of k for which the kernel is launched. So a line is never called wrong without a run that
-shows it. Where no repair counts, the notes on an incorrect element say what is certain.
+thing: a change is undone (a line that is gone is put back), a line deleted or moved to a loop's
+end, one word replaced. It is run, and counts only if ``verify`` then finds nothing: all of C is
+correct, and an iteration takes the values of k for which the kernel is launched. So a line is never
+called wrong without a run that shows it. Where no repair counts, the notes on an incorrect element
+say what is certain.
 """
 
 from collections.abc import Iterator, Sequence
@@ -112,8 +113,8 @@ def trace_wrong(seen: Verification) -> ElementTrace | None:
 
 def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) -> list[Note]:
     """Return the notes of an element's trace, first of them the fault. It leaves only the notes
-    that name its line. Without one, and if no term is missing, the line to look at is the only
-    changed one.
+    that name its line. Without one, and if no term is missing and no known line is gone, the line
+    to look at is the only changed one.
     """
     faults = trace.faults if trace else ()
     if fault:
@@ -123,7 +124,7 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) ->
     first, *others = faults
     lines = trace.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
-    own = [at + 1 for at in changes.own if known and not changes.gone]
+    own = [at + 1 for at in changes.own] if known and not changes.gone else []
     if len(own) == 1 and own[0] not in first.lines and not first.term:
         first = replace(first, line=own[0], yours=own[0])
     return [first, *others]

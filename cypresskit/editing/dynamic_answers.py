@@ -86,8 +86,8 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
     """Return the part "verdict". ``wrong`` is an incorrect element of C, if all of C was computed.
 
     It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
-    ``findings``, each with kind, message, and perhaps line, column and advice. Of the kind "answer"
-    is the element.
+    ``findings``, each with a message, and perhaps kind, line, column and advice. Of the kind
+    "answer" is the element.
     """
     findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
@@ -208,7 +208,7 @@ def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
     if not seen.right:
         return {}
     if seen.remarks and seen.remarks.is_overlong:
-        return {"problem": f"It isn't timed. {seen.remarks.on_loop}"}
+        return {"problem": f"It isn't timed. {seen.remarks.loop_advice}"}
     try:
         report = report_at(seen.kernel, n, whole)
     except UNTIMED as error:

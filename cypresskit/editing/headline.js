@@ -8,6 +8,8 @@ const SEEN = 150 // characters of a sentence that are visible
 /** A text as it is heard, or shown where no code can be. */
 const asHeard = (text) => text.replaceAll("`", "")
 
+const joined = (...parts) => parts.filter(Boolean).join(" ")
+
 export class Headline {
   /**
    * @param {Record<"head" | "below" | "host", HTMLElement>} places
@@ -24,8 +26,8 @@ export class Headline {
 
   /** Show a verdict of a kind, "right", "wrong" or "fault", what is said aside, and the list of the
    * faults. */
-  show(kind, verdict, aside, faults, spoken = `${verdict} ${aside}`) {
-    this.text = `${verdict} ${aside}`
+  show(kind, verdict, aside, faults, spoken = joined(verdict, aside)) {
+    this.text = joined(verdict, aside)
     this.sentence.dataset.kind = kind
     this.sentence.title = asHeard(this.text)
     this.sentence.replaceChildren()

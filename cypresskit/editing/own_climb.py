@@ -12,8 +12,8 @@ from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
 from cypresskit.tables import quantity
 
 NOTHING = (
-    f"No step of the climb is saved yet: it begins with {FIRST}. A correct kernel is saved when it"
-    " reaches the first target."
+    f"No step of the climb is saved yet: the climb begins with step {FIRST}. A correct kernel is"
+    " saved when it reaches the first target."
 )
 
 
@@ -34,9 +34,9 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
         change = change_between(start, kept.text)
         bars.append(Bar(step.title, change, kept.gflops, before.gflops))
         before = kept
-    sides = [step for step in STEPS.values() if not step.climbs]
     if not bars:
         return Climb(NOTHING, ())
+    sides = [step for step in STEPS.values() if not step.climbs]
     speeds = f"{before.gflops:,.0f} Gflop/s"
     if len(bars) > 1:
         speeds = f"{bars[0].gflops:,.0f} to {speeds} in {quantity(judged, 'edit')}"

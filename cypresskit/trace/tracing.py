@@ -226,7 +226,7 @@ class _Tracer:
         """Raise the ``KernelError`` of an infinite loop once it has completed an iteration. Before,
         its branch may still turn out to depend on data.
         """
-        if not self._is_endless:
+        if not self._is_infinite:
             return
         begun = {self.code.controls[loop.start].at for loop in self.loops if loop.run}
         error = self._infinite_loop(self.processor.masks.active)
@@ -234,7 +234,8 @@ class _Tracer:
             raise error
 
     @cached_property
-    def _is_endless(self) -> bool:
+    def _is_infinite(self) -> bool:
+        """Whether any lane never ends: mostly none does, and nothing more has to be asked."""
         return self._infinite_loop(self.exist) is not None
 
     def _infinite_loop(self, active: np.ndarray) -> KernelError | None:

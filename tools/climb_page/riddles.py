@@ -182,8 +182,8 @@ def _asked(step: str, empty: Any, frames: list[Frame]) -> tuple[Frame, ...]:
 
 
 def _slower(step: str) -> tuple[int, str]:
-    """Return the speed of the slower kernel of a step's two, and its unit with the step's number:
-    the reader looks for the faster one.
+    """Return the speed of the slower of the two kernels that a step compares, and its unit with
+    the step's number: the reader looks for the faster one.
     """
     slower = min(step, compared(step), key=speed)
     return round(speed(slower)), f"Gflop/s in step {number(slower)}"
