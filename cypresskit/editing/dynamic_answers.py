@@ -102,12 +102,14 @@ def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
 
 
 def _tested_sizes(seen: Verification) -> str:
-    """Return at which sizes a kernel is correct, as a sentence."""
+    """Return at which sizes a kernel is correct, in a sentence, and what of it wasn't tested."""
     sizes = seen.at
     if seen.at_size:
         m, n, k = seen.at_size.size
         sizes += f"; {seen.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"
-    return f"Tested sizes: {sizes}."
+    is_pair = seen.kernel.precision == "double-double"
+    untested = " The low parts of double-doubles aren't tested." if is_pair else ""
+    return f"Tested sizes: {sizes}.{untested}"
 
 
 def _sentence(seen: Verification, wrong: WrongElement | None) -> str:

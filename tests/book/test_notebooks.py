@@ -26,7 +26,6 @@ from nbval.plugin import get_sanitize_patterns
 from cypresskit.cli import cmd_lab
 from cypresskit.editing.steps import MIME
 from cypresskit.grading.course import METADATA_KEY
-from cypresskit.kernels import KERNELS
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))  # those with solutions too
 
@@ -45,25 +44,28 @@ each_notebook = pytest.mark.parametrize(
 BEGIN = "get_ipython().reset(); import os; os.chdir({!r}); del os"
 #: Each line of a lesson that says what a comparison with numpy found. How near they are is masked.
 COMPARED = re.compile(r"[\d,]+ elements equal numpy's")
-#: Notes, cell by cell, which of the catalog's kernels are launched: at the engines' own doors.
+#: Counts, cell by cell, the launches of kernels that say that they multiply matrices by blocks of
+#: several elements: at the engines' own doors.
 COUNT = """
 def _count_launches():
     import builtins
-    from cypresskit.kernels import KERNELS
+    from cypresskit.kernels.statement import read_statement
     from cypresskit.machine import compiled, engines, interpreter
 
     builtins.launches_of_cells = []
-    names = {kernel.program: name for name, kernel in KERNELS.items()}
 
     def counted(run):
         def launched(launch, *args, **how):
-            builtins.launches_of_cells[-1].append(names.get(launch.program, "own"))
+            program = launch.program
+            how_launched = read_statement("\\n".join(program.lines), program.name)
+            is_matrix = how_launched is not None and not how_launched.is_vector
+            builtins.launches_of_cells[-1] += is_matrix and max(how_launched.block) > 1
             return run(launch, *args, **how)
         return launched
 
     for engine in (compiled, interpreter):
         engine.run = counted(engine.run)
-    begin = lambda info: builtins.launches_of_cells.append([])
+    begin = lambda info: builtins.launches_of_cells.append(0)
     get_ipython().events.register("pre_run_cell", begin)
 
 _count_launches()
@@ -96,7 +98,7 @@ def nbval(path: Path, environment: dict[str, str]) -> subprocess.CompletedProces
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A function that runs a notebook in a folder where no other lesson's star shines, and gives
-    its code cells. Their metadata say which kernels they ``launched``.
+    its code cells. Their metadata say how many blocked kernels they ``launched``.
     """
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel(env=READERS)
@@ -113,8 +115,8 @@ def run(tmp_path_factory):
         NotebookClient(notebook, km=manager, timeout=600).execute()
         ran = code_cells(notebook)[1:-1]
         launched = json.loads(code_cells(notebook)[-1].outputs[0].text)[:-1]
-        for cell, names in zip(ran, launched[-len(ran) :], strict=True):
-            cell.metadata["launched"] = names
+        for cell, count_of_cell in zip(ran, launched[-len(ran) :], strict=True):
+            cell.metadata["launched"] = count_of_cell
         return ran
 
     yield cells
@@ -210,12 +212,6 @@ def test_a_reader_compares_all_lessons_at_once_in_their_folder(tmp_path):
     assert [path.name for path in own.iterdir()] == ["01a.il"]
 
 
-def is_blocked(name: str) -> bool:
-    """Whether a kernel of the catalog multiplies matrices by blocks of several elements."""
-    kernel = KERNELS.get(name)
-    return kernel is not None and not kernel.is_vector and max(kernel.block) > 1
-
-
 def said_by(cell) -> str:
     """What a cell shows as text."""
     return "\n".join(text for kind, text in told(cell.outputs) if kind in ("stdout", "text/plain"))
@@ -234,10 +230,9 @@ def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
         if is_check(cell):
             verdict = ran.outputs[-1]["data"]["text/plain"]
             assert verdict.startswith("Not yet.") and "Where to look:" in verdict, cell.source
-        blocked = [name for name in ran.metadata["launched"] if is_blocked(name)]
-        lines = COMPARED.findall(said_by(ran))
-        if blocked and lines and METADATA_KEY not in ran.metadata:
-            counts[number] = len(blocked), len(lines)
+        launched, lines = ran.metadata["launched"], COMPARED.findall(said_by(ran))
+        if launched and lines and METADATA_KEY not in ran.metadata:
+            counts[number] = launched, len(lines)
     assert counts, "no cell launches a blocked kernel and prints ck.compare or ck.verify of it"
 
 
