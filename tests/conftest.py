@@ -208,6 +208,7 @@ def is_random(item) -> bool:
 EXPENSIVE = "lab", "python_site"
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
 def pytest_collection_modifyitems(items, config):
     """With ``--new``, only what is random. Tests that ask for an expensive fixture run in one
     process, which makes it once: no other waits for it.
