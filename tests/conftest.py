@@ -204,8 +204,8 @@ def is_random(item) -> bool:
     return seeded or getattr(item.obj, "is_hypothesis_test", False)
 
 
-#: Fixtures that take long to make: JupyterLab, and the site's parts that run Python.
-EXPENSIVE = "lab", "python_site"
+#: Fixtures that take long to make: the site's parts that run Python, other parts of it, JupyterLab.
+EXPENSIVE = "python_site", "site", "lab"
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
@@ -214,7 +214,7 @@ def pytest_collection_modifyitems(items, config):
     process, which makes it once: no other waits for it.
     """
     for item in items:
-        for name in {*EXPENSIVE} & {*item.fixturenames}:
+        for name in [name for name in EXPENSIVE if name in item.fixturenames][:1]:
             item.add_marker(pytest.mark.xdist_group(name))
     if config.getoption("new") is not None:
         config.hook.pytest_deselected(items=[item for item in items if not is_random(item)])
