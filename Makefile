@@ -12,7 +12,7 @@ bin     := $(VENV)/bin
 tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to load
 by_day  := -m "not nightly"
 two     := -n 2 --dist worksteal
-three   := -n 3 --dist loadgroup # while tests wait for a browser, others compute
+three   := -n 3 --dist worksteal # while tests wait for a browser, others compute
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew

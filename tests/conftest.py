@@ -204,18 +204,8 @@ def is_random(item) -> bool:
     return seeded or getattr(item.obj, "is_hypothesis_test", False)
 
 
-#: Fixtures that take long to make: the site's parts that run Python, other parts of it, JupyterLab.
-EXPENSIVE = "python_site", "site", "lab"
-
-
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
 def pytest_collection_modifyitems(items, config):
-    """With ``--new``, only what is random. Tests that ask for an expensive fixture run in one
-    process, which makes it once: no other waits for it.
-    """
-    for item in items:
-        for name in [name for name in EXPENSIVE if name in item.fixturenames][:1]:
-            item.add_marker(pytest.mark.xdist_group(name))
+    """With ``--new``, only what is random."""
     if config.getoption("new") is not None:
         config.hook.pytest_deselected(items=[item for item in items if not is_random(item)])
         items[:] = filter(is_random, items)
@@ -331,9 +321,7 @@ def draw_the_same(monkeypatch, seed: str) -> None:
 @pytest.fixture(autouse=True)
 def same_numbers(leaves_no_trace, monkeypatch, request):
     """A test draws the same numbers in every run, whatever ran before it; others with ``--new``."""
-    name, _, group = request.node.nodeid.rpartition("@")  # which xdist adds
-    own = name if group in EXPENSIVE else request.node.nodeid
-    draw_the_same(monkeypatch, f"{request.config.getoption('new')} {own}")
+    draw_the_same(monkeypatch, f"{request.config.getoption('new')} {request.node.nodeid}")
 
 
 @pytest.fixture
