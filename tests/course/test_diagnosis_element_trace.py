@@ -4,6 +4,7 @@ import random
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -225,33 +226,33 @@ def moved_before_the_loop(lines: list[str], rng: random.Random) -> set[int]:
     return {at + 1}
 
 
-def coordinate_setters(like: ck.Kernel, lines: list[str]) -> set[int]:
-    """The lines that are said to set a coordinate, at the first wrong element."""
+def coordinate_setters(seed: int, change: Callable) -> tuple[set[int], set[int]]:
+    """The lines of a changed block that are said to set a coordinate, at the first wrong element,
+    and the lines that the change touched.
+    """
+    rng = random.Random(seed)
+    like = reference_kernel(f"block_{rng.choice(BLOCKS)}")
+    lines = like.text.splitlines()
+    touched = change(lines, rng)
     kernel = ck.load_kernel("\n".join(lines), like=like)
     checked = ck.verify(kernel)
     if not checked.wrong:
-        return set()
+        return set(), touched
     faults = ck.trace_element(kernel, *checked.wrong[:2], size=checked.size).faults
-    return {fault.values["why"].line for fault in faults if fault.values.get("why")} - {0}
+    return {fault.values["why"].line for fault in faults if fault.values.get("why")} - {0}, touched
 
 
 @pytest.mark.parametrize("seed", seeds(10))
 def test_what_is_said_to_set_a_coordinate_was_changed(seed):
     """Also where a fetch of another iteration reads outside."""
-    rng = random.Random(seed)
-    like = reference_kernel(f"block_{rng.choice(BLOCKS)}")
-    lines = like.text.splitlines()
-    changed = moved_in_k(lines, rng)
-    assert coordinate_setters(like, lines) <= changed
+    said, touched = coordinate_setters(seed, moved_in_k)
+    assert said <= touched
 
 
 @pytest.mark.parametrize("seed", seeds(5))
 def test_the_line_that_sets_a_wrong_coordinate_before_the_loop_is_named(seed):
-    rng = random.Random(seed)
-    like = reference_kernel(f"block_{rng.choice(BLOCKS)}")
-    lines = like.text.splitlines()
-    changed = moved_before_the_loop(lines, rng)
-    assert coordinate_setters(like, lines) == changed
+    said, touched = coordinate_setters(seed, moved_before_the_loop)
+    assert said == touched
 
 
 @pytest.mark.parametrize("rows", [12, 16])
