@@ -16,7 +16,7 @@ from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.diagnosis.recorded import StoreRecorder
 from cypresskit.diagnosis.slices import Slice
-from cypresskit.diagnosis.source_facts import factors, stored_elements
+from cypresskit.diagnosis.source_facts import choose_scalars, stored_elements
 from cypresskit.diagnosis.terms import Term, judge_terms
 from cypresskit.diagnosis.verification import verify
 from cypresskit.il.errors import shorten
@@ -132,7 +132,7 @@ def trace_element(
     """
     known = resolve(kernel)
     _check_place(row, column)
-    alpha, beta = factors(known, alpha, beta)
+    alpha, beta = choose_scalars(known, alpha, beta)
     if size is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta)
         if size is None:

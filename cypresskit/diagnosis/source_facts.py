@@ -18,23 +18,23 @@ ALPHA = {(0, 0), (1, 0), (1, 1), *((2, component) for component in range(4))}
 BETA = {(0, 1), (1, 2), (1, 3), (BETA_FLAG, 0), *((3, component) for component in range(4))}
 
 
-def factors(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
+def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
     """Return alpha and beta to verify a kernel with.
 
     They are as given. Otherwise alpha is 2 if the kernel reads it, and 1 if it doesn't; beta is -1
     if the kernel reads beta or the old C, and 0 if it reads neither.
     """
-    reads_alpha, reads_beta = factors_read(kernel)
+    reads_alpha, reads_beta = scalars_read(kernel)
     reads_c = any(reads_old_c(kernel, i) for i in kernel.program.body)
     if alpha is None:
         alpha = 2.0 if reads_alpha else 1.0
     if beta is None:
         beta = -1.0 if reads_beta or reads_c else 0.0
     most = float(np.finfo(kernel.dtype).max)
-    for name, factor in (("alpha", alpha), ("beta", beta)):
-        if not Range(least=-most, most=most).has(factor, whole=False):
+    for name, scalar in (("alpha", alpha), ("beta", beta)):
+        if not Range(least=-most, most=most).has(scalar, whole=False):
             raise ArgumentError(
-                f"{name} = {shorten(factor)} has to be a finite number of {kernel.dtype}"
+                f"{name} = {shorten(scalar)} has to be a finite number of {kernel.dtype}"
             )
     return alpha, beta
 
@@ -48,7 +48,7 @@ def reads_old_c(kernel: Kernel, i: Instruction) -> bool:
     return not how.buffer and any(source.register.kind == "g" for source in i.sources)
 
 
-def factors_read(kernel: Kernel) -> tuple[bool, bool]:
+def scalars_read(kernel: Kernel) -> tuple[bool, bool]:
     """Return whether a kernel computes with alpha and with beta, or asks whether beta is 0. A
     comparison isn't a use: a loop's bound may be another number of cb0.
     """

@@ -15,7 +15,7 @@ from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
 from cypresskit.diagnosis.notes import Note, Values, note
 from cypresskit.diagnosis.outside_reads import OutsideReads, outside_reads
-from cypresskit.diagnosis.source_facts import factors, factors_read, stored_elements
+from cypresskit.diagnosis.source_facts import choose_scalars, scalars_read, stored_elements
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
@@ -143,7 +143,7 @@ class Verification:
     @property
     def unread(self) -> str:
         """Which of alpha and beta a correct kernel doesn't read; "" if it reads both."""
-        read = zip(("alpha", "beta"), factors_read(self.kernel), strict=True)
+        read = zip(("alpha", "beta"), scalars_read(self.kernel), strict=True)
         return " and ".join(name for name, is_read in read if self.right and not is_read)
 
     @property
@@ -229,7 +229,7 @@ equal numpy's, to the last bit.
     known = resolve(kernel)
     whole = None if size is None else _whole_size(known, size)
     last_beta = 0.0 if beta is None else beta
-    alpha, beta = factors(known, alpha, beta)
+    alpha, beta = choose_scalars(known, alpha, beta)
     passed: list[Size] = []
     outside = NONE
     compared = NOTHING

@@ -16,7 +16,7 @@ from operator import not_
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.diagnosis.source_facts import factors
+from cypresskit.diagnosis.source_facts import choose_scalars
 from cypresskit.files.received import read_plain
 from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
 from cypresskit.il.parser import MAX_TEXT
@@ -79,7 +79,7 @@ class Step:
     @property
     def scales(self) -> bool:
         """Whether its kernel must multiply by alpha and add beta times the old C, as ``like``."""
-        return factors(reference_kernel(self.like), None, None) != (1.0, 0.0)
+        return choose_scalars(reference_kernel(self.like), None, None) != (1.0, 0.0)
 
     @property
     def targets(self) -> Targets:
