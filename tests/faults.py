@@ -124,13 +124,13 @@ def cases(text: str) -> dict:
 
 def agree(request, path: Path, name: str, says: str) -> None:
     """Compare what is said of a case with its file; ``--accept`` writes it there."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     if request.config.getoption("accept"):
         before, mark, after = text.partition(f"[{json.dumps(name, ensure_ascii=False)}]")
         own, gap, others = after.partition("\n[")
         line = f"says = {json.dumps(says, ensure_ascii=False)}"
         own, count = re.subn(r"^says = .*$", lambda _: line, own, count=1, flags=re.MULTILINE)
         own = own if count else f"\n{line}{own}"
-        path.write_text(before + mark + own + gap + others, encoding="utf-8")
+        path.write_text(before + mark + own + gap + others)
     else:
         assert says == cases(text)[name].get("says", "")

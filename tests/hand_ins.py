@@ -27,7 +27,7 @@ def student_of(folder: Path, notebooks: Iterable[list]) -> Student:
     student = Student("ada", "ada")
     for number, cells in enumerate(notebooks):
         path = folder / f"{number}.ipynb"
-        path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+        path.write_text(json.dumps({"cells": cells}))
         student.notebooks.append(path)
     return student
 

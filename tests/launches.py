@@ -54,7 +54,7 @@ def launch_of(table: dict) -> dict:
 
 def programs(path: Path) -> Iterator[tuple[str, dict]]:
     """The texts of a file of programs/, and the launch of each."""
-    case = tomllib.loads(path.read_text(encoding="utf-8"))
+    case = tomllib.loads(path.read_text())
     choices = case.get("choices", {})
     for chosen in product(*choices.values()):
         words = dict(zip(choices, chosen))

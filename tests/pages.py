@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
-from conftest import JS
+from browsing import JS
 
 import cypresskit as ck
 from cypresskit import draw

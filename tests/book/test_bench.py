@@ -4,8 +4,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 
 from tools import bench
 
@@ -13,7 +12,7 @@ from tools import bench
 QUICK = [name for name in bench.ROWS if not name.startswith(("page", "costs"))]
 
 
-@pytest.mark.parametrize("name", by_day(QUICK, 2))
+@drawn_by_day("name", QUICK, 2)
 def test_a_row_can_be_timed(name):
     prepared, timed = bench.ROWS[name]
     for text in prepared, timed:

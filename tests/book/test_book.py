@@ -79,7 +79,7 @@ def test_the_glossary_is_the_words_of_contributing():
 @each_lesson
 def test_a_lesson_links_to_the_glossary(path):
     """It stands beside the lessons wherever they are copied."""
-    assert "glossary.ipynb" in GLOSSARY.findall(path.read_text(encoding="utf-8"))
+    assert "glossary.ipynb" in GLOSSARY.findall(path.read_text())
 
 
 @each_lesson
@@ -109,10 +109,10 @@ def test_what_is_to_be_replaced_is_in_the_students_notebook_alone(tmp_path):
     source = "# A\n\n```python\n### BEGIN GIVEN\nslow = 1\n### END GIVEN\n"
     source += "### BEGIN SOLUTION\nfast = 1\n### END SOLUTION\n```\n"
     path = tmp_path / "lesson.md"
-    path.write_text(source, encoding="utf-8")
+    path.write_text(source)
     made = [kind(book.read(path)).cells[-1].source for kind in (book.student, book.solved)]
     assert made == ["slow = 1", "fast = 1"]
-    path.write_text(source.replace("### END GIVEN\n", ""), encoding="utf-8")
+    path.write_text(source.replace("### END GIVEN\n", ""))
     with pytest.raises(ValueError, match="BEGIN GIVEN and END GIVEN don't"):
         book.read(path)
 
@@ -218,12 +218,12 @@ def test_the_teachers_guide_has_the_lesson(path):
 
 def names_of_parts(path) -> str:
     """The headings, folds and bold sentences of a lesson, a line each."""
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text()
     return "\n" + "\n".join(re.findall(r"(?:(?m:^)##+ |<summary>|\*\*)([^\n*<]+)", text))
 
 
 def test_each_part_of_the_sources_has_a_place_in_the_lessons():
-    guide = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/teaching.md").read_text()
     table = guide.partition("## Where the five sources are")[2]
     rows = re.findall(r"(?m)^\| (.+?) \|(.*)\|$", table)[1:]
     assert sum(part.startswith("**") for part, _ in rows) == 5
@@ -247,14 +247,14 @@ def test_each_heading_that_a_hint_or_an_answer_names_is_there():
     parts = {path.name[:2]: names_of_parts(path) for path in SOURCES}
     named = []
     for module in (ROOT / "cypresskit/teach").glob("l[0-9][0-9]_*/*.py"):
-        tree = ast.parse(module.read_text(encoding="utf-8"))
+        tree = ast.parse(module.read_text())
         texts = [str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant)]
         own = parts[module.parent.name[1:3]]
         named += [(name, own) for text in texts for name in QUOTED.findall(text)]
     everything = "".join([*parts.values(), names_of_parts(ROOT / "docs/teaching.md")])
     everything += book.ASKS.replace("**", "\n")
     for guide in ("answers.md", "questions.md"):
-        text = " ".join((ROOT / "docs" / guide).read_text(encoding="utf-8").split())
+        text = " ".join((ROOT / "docs" / guide).read_text().split())
         named += [(name, everything) for name in QUOTED.findall(text)]
     lost = [name for name, where in named if f"\n{name}" not in where]
     assert not lost and {where == everything for _, where in named} == {True, False}

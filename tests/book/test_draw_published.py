@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 
 from cypresskit import draw, published
 from cypresskit.draw.published_charts import CHARTS
@@ -20,7 +20,7 @@ def test_every_chart_has_its_curves():
     }
 
 
-@pytest.mark.parametrize("name", by_day(sorted(STORED), 4))
+@drawn_by_day("name", sorted(STORED), 4)
 def test_stored_curves_are_the_models(name, monkeypatch):
     """A point of each curve is simulated again: another one for each curve."""
     rows = {x: (y, error) for x, y, error in STORED[name]}

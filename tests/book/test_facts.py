@@ -22,7 +22,7 @@ from functools import cache
 import nbformat
 import numpy as np
 import pytest
-from conftest import ROOT, by_day
+from conftest import ROOT, drawn_by_day
 from known import KNOWN
 
 import cypresskit as ck
@@ -40,7 +40,7 @@ NUMBER = re.compile(
     rf"\s+(?:[a-z-]+\s+)?(?:{UNITS})(?![a-z])"
 )
 PLAIN = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
-FACTS = tomllib.loads((ROOT / "tests/facts.toml").read_text(encoding="utf-8"))
+FACTS = tomllib.loads((ROOT / "tests/facts.toml").read_text())
 ENTRIES = [(lesson, entry) for lesson, entries in FACTS.items() for entry in entries]
 SOURCES = book.sources(ROOT / "notebooks")
 NOTEBOOKS = "", "solutions"  # what students get, and the solved one
@@ -109,7 +109,7 @@ def test_the_lesson_says_what_the_table_says_of_it(path):
 def test_a_number_names_its_size(path):
     """A launch of another N than the workbook's 2048 is stated in the section of its number."""
     entries = [e for e in FACTS.get(path.stem[:2], ()) if "gives" in e]
-    for section in re.split(r"\n(?=## )", path.read_text(encoding="utf-8")):
+    for section in re.split(r"\n(?=## )", path.read_text()):
         section = " ".join(section.split())
         stated = numbers(section.replace(",", ""))
         for entry in (e for e in entries if e["says"] in section):
@@ -126,9 +126,7 @@ def sizes(expression: str) -> set[int]:
     return {value for value in values if value > 16}
 
 
-@pytest.mark.parametrize(
-    ("lesson", "entry"), by_day(ENTRIES, 40), ids=[f"{n}-{e['says'][:40]}" for n, e in ENTRIES]
-)
+@drawn_by_day(("lesson", "entry"), ENTRIES, 40, ids=[f"{n}-{e['says'][:40]}" for n, e in ENTRIES])
 def test_what_a_lesson_says_is_so(lesson, entry):
     (kind,) = {"gives", "counted", "without", "defined", "guess"} & entry.keys()
     found = {name: eval(text, dict(KNOWN)) for name, text in entry.items() if is_code(name)}
@@ -154,7 +152,7 @@ def is_code(name: str) -> bool:
 
 
 def test_the_model_page_has_what_both_compilers_make():
-    page = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/model.md").read_text()
     rows = re.findall(r"(?m)^\| (s\w+) \| (\d+ / \d+) \| (\d+ / \d+) \| (\d+ / \d+) \|$", page)
     assert len(rows) > 4
     for name, *stated in rows:
@@ -165,7 +163,7 @@ def test_the_model_page_has_what_both_compilers_make():
     controls = [c for name in single for c in ck.compile(name, by="llvm").controls]
     bundles = sum(len(control.bundles) for control in controls)
     assert f"All {bundles:,} bundles of the catalog's {len(single)} kernels" in page
-    still = (ROOT / "docs/pictures/compilers.svg").read_text(encoding="utf-8")
+    still = (ROOT / "docs/pictures/compilers.svg").read_text()
     assert still == ck.draw.compilers("sgemm_tn").to_svg(is_whole=True), "record it anew"
     theirs, ours = (
         ck.simulate(ck.compile("sgemm_tn", by=by), 2048).gflops for by in ("llvm", "cypresskit")

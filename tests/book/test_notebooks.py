@@ -18,13 +18,12 @@ from pathlib import Path
 import nbformat
 import pytest
 from charted import Charted, assert_kinds_told
-from conftest import ROOT, by_day
+from compared import code_cells, exempt, told
+from conftest import ROOT, drawn_by_day
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
-from nbval.plugin import get_sanitize_patterns
 
 from cypresskit.cli import cmd_lab
-from cypresskit.editing.steps import MIME
 from cypresskit.grading.course import METADATA_KEY
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))  # those with solutions too
@@ -32,11 +31,9 @@ NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))  # those with sol
 SOLVED = [path for path in NOTEBOOKS if path.parent.name == "solutions"]
 GIVEN = [path for path in NOTEBOOKS if path.parent.name == "notebooks"]
 TIMED = "print(lesson.speed_here(product))"  # on a GPU, if there is one
-DIFFERS = get_sanitize_patterns((ROOT / "cypresskit/data/nbval_sanitize.cfg").read_text())
 #: Without a grammar of addresses in all scripts, which takes a second to load, and which no
 #: notebook's format needs.
 PYTEST = "import sys, pytest; sys.modules['rfc3987_syntax'] = None; sys.exit(pytest.main())"
-WIDGET = "application/vnd.jupyter.widget-view+json"  # has ids, new each time
 
 each_notebook = pytest.mark.parametrize(
     "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}"
@@ -123,42 +120,11 @@ def run(tmp_path_factory):
     manager.shutdown_kernel(now=True)
 
 
-def code_cells(notebook) -> list:
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def exempt(cell) -> bool:
-    return "nbval-ignore-output" in cell.metadata.get("tags", ())
-
-
 def is_check(cell) -> bool:
     return cell.metadata.get(METADATA_KEY, {}).get("part") == "check"
 
 
-def told(outputs) -> list:
-    """What a cell's outputs tell: texts in order, without what may differ between two runs. A
-    workbench's invisible output is empty until the text has been checked.
-    """
-    texts: list = []
-    for out in outputs:
-        if out["output_type"] == "stream":
-            if texts and texts[-1][0] == out["name"]:
-                texts[-1][1] += out["text"]
-            else:
-                texts.append([out["name"], out["text"]])
-        elif MIME not in out["data"] and any(out["data"].values()):
-            texts += [
-                [kind, data if isinstance(data, str) else json.dumps(data, sort_keys=True)]
-                for kind, data in sorted(out["data"].items())
-                if kind != WIDGET
-            ]
-    for text in texts:
-        for pattern, replacement in DIFFERS:
-            text[1] = re.sub(pattern, replacement, text[1])
-    return texts
-
-
-@pytest.mark.parametrize("path", by_day(SOLVED, 2), ids=lambda path: path.stem)
+@drawn_by_day("path", SOLVED, 2, ids=lambda path: path.stem)
 def test_runs_and_prints_what_it_holds(path, tmp_path):
     result = nbval(
         shutil.copy(path, tmp_path / path.name), READERS
@@ -169,7 +135,7 @@ def test_runs_and_prints_what_it_holds(path, tmp_path):
 def commands() -> set[str]:
     """What the documents tell a reader to type who wants a lesson compared."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    text = "\n".join(page.read_text() for page in pages)
     return set(re.findall(r"(pytest --nbval [^`\n]+)", text))
 
 
@@ -217,7 +183,7 @@ def said_by(cell) -> str:
     return "\n".join(text for kind, text in told(cell.outputs) if kind in ("stdout", "text/plain"))
 
 
-@pytest.mark.parametrize("path", by_day(GIVEN, 1), ids=lambda path: path.stem)
+@drawn_by_day("path", GIVEN, 1, ids=lambda path: path.stem)
 def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
     """Each check fails until its exercise is solved. And in the body of the lesson, outside of
     exercises and workbenches, whose cells needn't be run, a cell launches a blocked kernel on the

@@ -13,7 +13,7 @@ from cypresskit.draw.stored_curves import stored_speeds
 SPEEDS = {
     row["gflops_max"]: name for name, row in published.kernels().items() if "gflops_max" in row
 }
-README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+README = " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_the_value_is_timed_as_its_author_did():
@@ -36,7 +36,7 @@ def test_pictures_have_the_value_that_cells_print(name):
 
 def left_out() -> dict[str, list[str]]:
     """The rows of docs/model.md's table of fits that leave a top speed out, by kernel."""
-    text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/model.md").read_text()
     table = text.split("<!-- leave one out -->")[1].split("<!-- end of leave one out -->")[0]
     rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
     return {name: row for name, *row in rows}
@@ -67,5 +67,5 @@ def test_ashrafs_launch_is_between_what_his_two_speeds_need():
     least, most = needed
     assert least < ck.ASHRAF.launch_overhead_us < most
     assert f"need {least} to {most}" in ck.ASHRAF.fitted_to
-    measured = (ROOT / "docs/measured.md").read_text(encoding="utf-8")
+    measured = (ROOT / "docs/measured.md").read_text()
     assert f"between {least}, which his" in measured and f"and {most}, which his" in measured

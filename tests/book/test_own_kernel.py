@@ -14,7 +14,7 @@ from conftest import ROOT
 import cypresskit as ck
 from cypresskit.il.opcodes import find_opcode
 
-PAGE = (ROOT / "docs/own_kernel.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/own_kernel.md").read_text()
 ROWS = dict(re.findall(r"(?m)^\| (\w[^|]*?) \| (`.+?) \| .+ \|$", PAGE))
 TEXTURE = conftest.TEXTURE.format(0, "2d,unnorm")
 
@@ -53,8 +53,8 @@ def test_every_line_of_the_syntax_assembles(what):
     assert len(program.body) + len(program.declarations) + len(program.macros) >= len(lines)
 
 
-REFERENCE = (ROOT / "docs/il.md").read_text(encoding="utf-8")
-CASES = (ROOT / "tests/cases/il_sentences.toml").read_text(encoding="utf-8")
+REFERENCE = (ROOT / "docs/il.md").read_text()
+CASES = (ROOT / "tests/cases/il_sentences.toml").read_text()
 SENTENCES = tomllib.loads(CASES)
 
 

@@ -458,7 +458,7 @@ TEXTS = [
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.name)
 def test_every_name_that_a_lesson_or_guide_mentions_exists(file):
     """``ck.`` and what follows it by dots, and whatever is imported from the package."""
-    text, missing = file.read_text(encoding="utf-8"), []
+    text, missing = file.read_text(), []
     for name in set(re.findall(r"\bck\.([A-Za-z_][\w.]*\w)", text)):
         try:
             operator.attrgetter(name)(cypresskit)

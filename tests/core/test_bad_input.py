@@ -13,8 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pages
 import pytest
-import test_draw
 from conftest import TEXTURE, pixel
 from launches import HERE
 
@@ -166,19 +166,17 @@ def altered(name: str, old: str, new: str) -> ck.Kernel:
 
 NOWHERE = Path("nowhere.il")
 SCREEN = 1600  # characters of an error: twenty lines of eighty
-REFUSED = tomllib.loads((HERE / "cases/refused.toml").read_text(encoding="utf-8"))["refused"]
+REFUSED = tomllib.loads((HERE / "cases/refused.toml").read_text())["refused"]
 
 
 @pytest.mark.parametrize("written", REFUSED)
 def test_what_makes_no_sense_is_rejected_in_words(written, tmp_path, monkeypatch):
     """In a folder with a kernel, ``mine.il``."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.il").write_text(ck.kernels["sgemm_naive"].text, encoding="utf-8")
+    (tmp_path / "mine.il").write_text(ck.kernels["sgemm_naive"].text)
     error, said = REFUSED[written]
     with pytest.raises(getattr(builtins, error), match=said) as caught:
-        eval(
-            written, vars(test_draw) | vars(devices) | vars(host) | globals() | {"replace": replace}
-        )
+        eval(written, vars(pages) | vars(devices) | vars(host) | globals() | {"replace": replace})
     assert len(str(caught.value)) < SCREEN
 
 

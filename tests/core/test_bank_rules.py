@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import seeds
+from conftest import seeded
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -43,7 +43,7 @@ def any_board(seed: int):
     return replace(HD5870, **{name: any_rule(name, seed) for name in ARGUMENTS})
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_units_are_busy_for_the_clocks_that_any_rule_gives(seed):
     """In a program of any accesses."""
     shape, board = law.accesses(random.Random(seed)), any_board(seed)
@@ -60,7 +60,7 @@ def test_rules_that_say_what_the_chip_does_change_nothing(kernel):
     assert (same.clocks, same.busy, same.hits) == (plain.clocks, plain.busy, plain.hits)
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 @pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_64x64_lds"])
 def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatch):
     board, made = any_board(seed), ck.kernels[kernel]
@@ -108,7 +108,7 @@ def test_boards_with_equal_rules_are_equal_and_are_plain_data():
 
 
 ANSWERS = tomllib.loads(
-    Path(__file__).parents[1].joinpath("answers").joinpath("l05.toml").read_text("utf-8")
+    Path(__file__).parents[1].joinpath("answers").joinpath("l05.toml").read_text()
 )
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, compute, from_rows, pixel, seeds
+from conftest import SIX, TEXTURE, compute, from_rows, pixel, seeded
 from launches import HERE, launch_of
+from products import random_matrices
 
 import cypresskit as ck
 from cypresskit.diagnosis.verification import NAMES, verify
@@ -32,7 +33,7 @@ def parts(path: Path) -> tuple[str, str, dict, dict]:
 
 def read(path: Path) -> dict:
     """A file of the zoo."""
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    return tomllib.loads(path.read_text())
 
 
 def place(item):
@@ -79,7 +80,7 @@ def test_near_misses_stay_silent(path):
     assert not (found := checked(near, launch)), str(found)
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@seeded(6)
 def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
     """Whichever it is, and whichever work-item loads it, among others."""
     draw = random.Random(seed)
@@ -103,7 +104,7 @@ def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
     assert shown == ("uninitialised", f"lds[{unset}]", unset // 4 ^ turn, 0)
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@seeded(6)
 def test_a_fault_of_every_iteration_is_counted_in_each(seed):
     draw = random.Random(seed)
     iterations, wide = draw.randint(1, 5), draw.randint(3, 7)
@@ -215,10 +216,10 @@ def test_of_a_line_that_no_work_item_has_run_no_other_one_is_said_to_run_it(kern
 def test_the_catalogue_is_clean(kernel):
     kernel = ck.kernels[kernel]
     (m, n), k = kernel.convention.multiple, 2 * kernel.k_step
-    stored = kernel.convention.stored(m, n, k)
-    pair = (2,) if kernel.precision == "double-double" else ()
-    a, b, c = (np.ones((*shape, *pair), kernel.dtype) for shape in (*stored, (m, n)))
-    assert not (found := check(kernel.program, **kernel.arguments(a, b, c, 1.5, 0.5))), str(found)
+    arguments = kernel.arguments(
+        *random_matrices(kernel, m, n, k, np.random.default_rng(1)), 1.5, 0.5
+    )
+    assert not (found := check(kernel.program, **arguments)), str(found)
 
 
 def test_every_fence_of_the_lds_kernel_is_needed():

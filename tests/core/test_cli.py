@@ -55,7 +55,7 @@ def test_what_readme_and_api_show_runs(here):
     np.save("x.npy", np.load("a.npy"))
     for page in ("README.md", "docs/api.md"):
         names: dict = {}
-        text = (ROOT / page).read_text(encoding="utf-8")
+        text = (ROOT / page).read_text()
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
             exec(block, names)
     assert np.array_equal(np.load("y.npy"), np.load("x.npy") * np.float32([2, 3, 4, 5]))
@@ -100,7 +100,7 @@ def test_help_of_the_whole_names_every_command(capsys):
 
 def test_every_command_that_the_documents_name_is_understood():
     paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/source/*.md")]
-    texts = [path.read_text(encoding="utf-8") for path in paths]
+    texts = [path.read_text() for path in paths]
     named = {words for text in texts for words in re.findall(r"`cypresskit (\w+ [^`>]+)", text)}
     assert len([cli._arguments(words.split()) for words in named]) > 3
 

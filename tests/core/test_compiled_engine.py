@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, by_day, compute, pixel, seeds
+from conftest import TEXTURE, compute, drawn_by_day, pixel, seeded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from launches import HERE, programs
@@ -109,7 +109,7 @@ def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
         agree(program, {"domain": (9, 4), "inputs": inputs, "outputs": outputs})
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_every_iterations_store_is_carried_out(seed):
     """In loops that only store, to places that other work-items store to in other iterations."""
     draw = random.Random(seed)
@@ -173,7 +173,7 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
         agree(program, arguments)
 
 
-@pytest.mark.parametrize("path", by_day(sorted(PROGRAMS.iterdir()), 8), ids=lambda path: path.stem)
+@drawn_by_day("path", sorted(PROGRAMS.iterdir()), 8, ids=lambda path: path.stem)
 def test_programs_of_files_match_on_all_engines(path):
     for text, arguments in programs(path):
         agree(ck.assemble(text, path.name), arguments)

@@ -2,54 +2,20 @@
 it refuses.
 """
 
-import copy
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, by_day, from_rows, pixel
+from conftest import TEXTURE, drawn_by_day, from_rows, pixel
+from products import random_matrices
 
 import cypresskit as ck
-from cypresskit.compiler import Code, CompileError, compile, ir
-from cypresskit.machine.launch import prepare
+from cypresskit.compiler import CompileError, compile, ir
 from tools.fuzz.engines import agree
-from tools.run_code import execute
-
-
-def matrices(kernel, m, n, k, rng):
-    """Random A, B, C as the kernel stores them, an infinity, a NaN and -0 among them."""
-    n = 1 if kernel.is_vector else n
-    pair = (2,) if kernel.precision == "double-double" else ()
-    count = (3,) if kernel.convention.packed else ()
-    shapes = [(k, m) if kernel.trans_a else (m, k), (n, k) if kernel.trans_b else (k, n), (m, n)]
-    arrays = [rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes]
-    arrays[0].flat[[30, 60]], arrays[1].flat[0] = (np.inf, np.nan), -0.0
-    return arrays
-
-
-@cache
-def compiled(name: str) -> Code:
-    """The code of a catalogue kernel, compiled once for all tests."""
-    return compile(ck.kernels[name].program)
-
-
-def same_bits(program, arguments, code=None) -> bool:
-    """Whether code, ours if none is given, leaves the same bits in all arrays as the IL."""
-    il = copy.deepcopy(arguments)
-    ck.launch(program, engine="interpreter", **il)
-    launch = prepare(program, **copy.deepcopy(arguments))
-    execute(code or compile(program), launch)
-    pairs = [(output, launch.outputs[n].words) for n, output in il.get("outputs", {}).items()]
-    if il.get("global_memory") is not None:
-        pairs.append((np.ascontiguousarray(il["global_memory"]), launch.memory))
-    return all(
-        np.array_equal(one.reshape(-1).view(np.uint32), other.reshape(-1)) for one, other in pairs
-    )
 
 
 @from_rows
@@ -57,7 +23,7 @@ def test_bundles_and_registers_match_the_published_figures(name, registers, bund
     """Bundles within 6 %, at most 2 % more; slots within 4 points: the texts of the paper's kernels
     aren't printed. Registers may be fewer, since those kernels held more besides the loop.
     """
-    card = compiled(name).stats(*ck.kernels[name].convention.per_iteration)
+    card = ck.compile(name).stats(*ck.kernels[name].convention.per_iteration)
     assert card.gprs <= registers
     assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
     assert 0.94 * bundles <= card.bundles_per_iteration <= 1.02 * bundles
@@ -86,11 +52,13 @@ def test_compiling_twice_gives_the_same():
         assert len(listings) == 1, name
 
 
-@pytest.mark.parametrize("name", by_day(list(ck.kernels), 8))
+@drawn_by_day("name", list(ck.kernels), 8)
 def test_all_engines_agree_on_the_catalogue(name):
     """And its code is legal."""
     kernel = ck.kernels[name]
-    arguments = kernel.arguments(*matrices(kernel, 35, 33, 9, np.random.default_rng(7)), 1.5, 0.5)
+    arguments = kernel.arguments(
+        *random_matrices(kernel, 35, 33, 9, np.random.default_rng(7)), 1.5, 0.5
+    )
     assert arguments.pop("max_instructions")  # there they are fewer
     agree(kernel.program, arguments)
 
@@ -214,7 +182,7 @@ def test_very_many_branches_and_loops_are_no_trouble(what):
 
 def test_listing_shows_where_everything_comes_from():
     kernel = ck.kernels["sgemm_tn"]
-    text = compiled("sgemm_tn").listing()
+    text = ck.compile("sgemm_tn").listing()
     assert text.startswith("; sgemm_tn.il: 25 registers, 10 wavefronts")
     loop = text[text.index("LOOP_START_DX10") : text.index("LOOP_END")]
     assert "TEX: CNT(8)" in loop and "KCACHE0(CB0:0-31)" in loop and "PV." in text

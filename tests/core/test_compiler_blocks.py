@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from conftest import TEXTURE, pixel
-from test_compiler import compiled
 
 import cypresskit as ck
 from cypresskit.compiler import compile
@@ -29,7 +28,7 @@ def clauses(of) -> list[str]:
 
 def test_a_test_is_alone_in_the_bundle_after_its_compare():
     for name in ("sgemm_tn", "sgemm_64x64_lds"):
-        test = next(c for c in compiled(name).main_loop if c.name == "ALU_BREAK")
+        test = next(c for c in ck.compile(name).main_loop if c.name == "ALU_BREAK")
         compare, last = test.bundles
         assert [o.name for o in compare.operations] == ["SETGE_DX10"]
         assert [o.name for o in last.operations] == ["PRED_SETE_INT"] and last.operations[0].reads[
@@ -65,13 +64,13 @@ def test_bundles_keep_the_order_of_the_program():
 
 
 def test_a_clause_is_filled_to_its_last_slot():
-    loop = compiled("dgemm_tn").main_loop
+    loop = ck.compile("dgemm_tn").main_loop
     assert clauses(loop) == ["2", "T16", "32", "32", "1"]
     assert [sum(b.size for b in c.bundles) for c in loop if len(c.bundles) == 32] == [128, 128]
 
 
 def test_a_word_lies_in_its_component():
-    for control in compiled("sgemm_64x64").main_loop:
+    for control in ck.compile("sgemm_64x64").main_loop:
         for operation in (
             o for b in control.bundles for o in b.operations if o.name == "MULADD_IEEE"
         ):

@@ -2,6 +2,7 @@
 bits. What a live LLVM makes of a kernel differs between its versions, so nothing here counts it.
 """
 
+import copy
 import random
 import re
 import subprocess
@@ -10,18 +11,20 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from conftest import by_day, seeds
-from test_compiler import matrices, same_bits
+from conftest import drawn_by_day, seeded
+from products import random_matrices
 
 import cypresskit as ck
 from cypresskit.compiler.llvm import back_end, translated
 from cypresskit.compiler.llvm.from_assembly import read
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.kernels.generated import block_kernel
+from cypresskit.machine.launch import prepare
 from cypresskit.teach.l03_bundles import checks
 from tools.fuzz.programs import random_program
 from tools.legality import check
 from tools.llvm_code import stored_irs
+from tools.run_code import execute
 
 SINGLE = [name for name, kernel in ck.kernels.items() if kernel.precision == "single"]
 live = pytest.mark.skipif(not HAS_LLVM, reason="needs llvmlite")
@@ -55,14 +58,28 @@ def unknown(code) -> list[str]:
     return faults
 
 
-@pytest.mark.parametrize("name", by_day(SINGLE, 6))
+def same_bits(program, arguments, code) -> bool:
+    """Whether code leaves the same bits in all arrays as the IL."""
+    il = copy.deepcopy(arguments)
+    ck.launch(program, engine="interpreter", **il)
+    launch = prepare(program, **copy.deepcopy(arguments))
+    execute(code, launch)
+    pairs = [(output, launch.outputs[n].words) for n, output in il.get("outputs", {}).items()]
+    if il.get("global_memory") is not None:
+        pairs.append((np.ascontiguousarray(il["global_memory"]), launch.memory))
+    return all(
+        np.array_equal(one.reshape(-1).view(np.uint32), other.reshape(-1)) for one, other in pairs
+    )
+
+
+@drawn_by_day("name", SINGLE, 6)
 def test_llvms_code_of_the_catalogue_is_legal_and_gives_the_same_bits(name, monkeypatch):
     """What is stored for it, without an installed LLVM."""
     monkeypatch.setattr(back_end, "HAS_LLVM", False)
     kernel = ck.kernels[name]
     code = ck.compile(name, by="llvm")
     assert unknown(code) == []
-    a, b, c = matrices(kernel, 35, 33, 9, np.random.default_rng(7))
+    a, b, c = random_matrices(kernel, 35, 33, 9, np.random.default_rng(7))
     assert same_bits(kernel.program, kernel.arguments(a, b, c, 1.5, 0.5), code)
     products = {i.line for i in kernel.program.body if i.opcode == "mad"}
     made = {o.line for c in code.main_loop for o in c.operations if o.name == "MULADD_IEEE"}
@@ -75,7 +92,7 @@ def test_what_is_stored_is_what_the_tool_stores():
 
 
 @live
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_llvms_code_of_random_programs_obeys_our_rules(seed):
     """Their bits aren't compared: LLVM folds constants without flushing, and drops the sign of a
     product with -0. Lines that it can't compile are left out.

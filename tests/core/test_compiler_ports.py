@@ -2,8 +2,7 @@
 
 import random
 
-import pytest
-from conftest import from_rows, seeds
+from conftest import from_rows, seeded
 
 from cypresskit.compiler.ports import Ports, find_slot_reads
 
@@ -35,7 +34,7 @@ def is_readable(slots, table=()) -> bool:
     return False
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_a_dense_bundle_fits_if_any_swizzles_read_it(seed):
     """Of two to four words in each bank, at once, and slot by slot as far as they fit."""
     rng = random.Random(seed)

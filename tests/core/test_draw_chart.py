@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from charted import Charted, assert_kinds_told
-from conftest import ROWS, from_rows, seeds
+from conftest import ROWS, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit import draw, published
@@ -58,7 +58,7 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
 
 @WIDTHS
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
-@pytest.mark.parametrize("seed", seeds(8))
+@seeded(8)
 def test_any_lines_are_where_their_numbers_are(seed, log, width):
     """And each is named at its end, in the order of their ends, or at its start if all ends meet;
     no text is on another.
@@ -126,7 +126,7 @@ def test_each_mark_says_of_which_kind_its_number_is_and_no_line_goes_through_a_t
 
 
 @WIDTHS
-@pytest.mark.parametrize("seed", seeds(20))
+@seeded(20)
 def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another(seed, width):
     """Anywhere on the axes, also at one place."""
     rng = random.Random(seed)
@@ -169,7 +169,7 @@ def test_a_line_that_ends_early_has_its_label_at_its_end(width):
     assert 0 < box[0] - end.x < 20 and box[1] < end.y < box[3]
 
 
-@pytest.mark.parametrize("seed", seeds(30))
+@seeded(30)
 def test_labels_that_are_spread_are_apart_in_order_and_as_near_as_can_be(seed):
     rng = np.random.default_rng(seed)
     wanted = rng.uniform(-20, 320, rng.integers(0, 12))

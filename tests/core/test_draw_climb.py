@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 import pytest
-from conftest import ROOT, by_day
+from conftest import ROOT, drawn_by_day
 
 import cypresskit as ck
 from cypresskit import draw
@@ -46,7 +46,7 @@ def test_each_step_starts_from_the_one_before():
     assert names == sorted(names, key=list(STEPS).index)
 
 
-@pytest.mark.parametrize("name", by_day(["01a", "01b", "02", "03"], 2))
+@drawn_by_day("name", ["01a", "01b", "02", "03"], 2)
 def test_our_solution_is_a_correct_kernel_of_the_speed_in_the_list(name):
     """It is the given kernel with our lines; of step 03, step 02's with its products moved."""
     step = STEPS[name]

@@ -2,8 +2,7 @@
 
 import re
 
-import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import draw
@@ -33,11 +32,11 @@ def told(picture) -> str:
     return f"{picture!r} {shown}"
 
 
-@pytest.mark.parametrize("view", by_day(VIEWS, 3))
+@drawn_by_day("view", VIEWS, 3)
 def test_a_view_of_a_copy_is_that_of_the_catalogue_s(view, tmp_path):
     name, drawn = VIEWS[view]
     path = tmp_path / "mine.il"
-    path.write_text(ck.kernels[name].text, encoding="utf-8")
+    path.write_text(ck.kernels[name].text)
     own, theirs = drawn(path), drawn(name)
     shown = name.removeprefix("sgemm_64x64_") if view == "lds_transpose" else name
     assert re.sub(r"\bmine\b", shown, told(own)) == told(theirs)

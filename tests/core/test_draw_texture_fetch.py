@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 from pages import (
     finish,
 )
@@ -13,7 +13,7 @@ from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.timing import simulate
 
 
-@pytest.mark.parametrize("l1_bytes", by_day([0, 64, 512], 1))
+@drawn_by_day("l1_bytes", [0, 64, 512], 1)
 def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes):
     ways = 1 if l1_bytes == 64 else 8
     board = replace(ck.HD5870, l1_bytes=l1_bytes, l1_ways=ways, l2_bytes=0)

@@ -4,7 +4,7 @@ import os
 import random
 
 import pytest
-from conftest import seeds
+from conftest import seeded
 
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, add_checksum, strip_checksum
 
@@ -73,7 +73,7 @@ def test_data_with_another_checksum_are_refused(how):
         strip_checksum("name", DAMAGED[how](data))
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_the_least_recently_used_file_is_deleted(files, seed):
     chance = random.Random(seed)
     used: list[str] = []  # the least recently used first

@@ -4,8 +4,7 @@ import random
 import re
 from pathlib import Path
 
-import pytest
-from conftest import seeds
+from conftest import seeded
 
 import cypresskit as ck
 from cypresskit.machine.checks import check
@@ -19,7 +18,7 @@ OPEN = {"race", "uninitialised", "unaligned"}
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@seeded(6)
 def test_all_engines_agree_on_a_valid_program(seed):
     """In which the checks find nothing of what its grammar rules out."""
     rng = random.Random(seed)
@@ -30,7 +29,7 @@ def test_all_engines_agree_on_a_valid_program(seed):
     agree(program, launch)
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_all_engines_agree_on_a_damaged_program_or_it_is_refused(seed):
     rng = random.Random(seed)
     text, launch = random_program(rng, statements=rng.choice((5, 15)))
@@ -58,6 +57,6 @@ def damaged(rng: random.Random, text: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_the_report_of_any_launch_obeys_the_law(seed):
     timed(random.Random(seed))

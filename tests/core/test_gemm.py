@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from conftest import SIX, from_rows
-from test_kernels import FLAGS, check, products
+from products import FLAGS, check_product, products, random_matrices
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs
@@ -26,7 +26,7 @@ def matrices(rng, m, n, k, trans_a, trans_b, dtype=np.float32):
 def test_vectors_are_multiplied(dtype):
     for m, k in ((1, 1), (70, 33), (5, 300), (150, 40)):
         a, x, y = matrices(np.random.default_rng(m), m, 1, k, False, False, dtype=dtype)
-        check(ck.gemv(a, x[:, 0])[:, np.newaxis], products(a, x), y, 1.0, 0.0)
+        check_product(ck.gemv(a, x[:, 0])[:, np.newaxis], products(a, x), y, 1.0, 0.0)
 
 
 def test_any_strides_are_read_and_nothing_is_written():
@@ -37,7 +37,7 @@ def test_any_strides_are_read_and_nothing_is_written():
     for view in (a, b, c):
         view.flags.writeable = False
     got = ck.gemm(a, b, c, beta=1.0)
-    check(got, products(a, b), c, 1.0, 1.0)
+    check_product(got, products(a, b), c, 1.0, 1.0)
     assert np.array_equal(base, before[0])
     assert np.array_equal(c, before[1])
 
@@ -103,7 +103,7 @@ def test_the_cases_of_the_reference_test_program(dtype):
         b = whole[1, 1:, 2:][: n if trans_b else k, : k if trans_b else n]
         c = whole[2, 2 : m + 2, 1 : n + 1]
         got = ck.gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
-        check(got, products(a.T if trans_a else a, b.T if trans_b else b), c, alpha, beta)
+        check_product(got, products(a.T if trans_a else a, b.T if trans_b else b), c, alpha, beta)
     assert np.array_equal(whole, before)
 
 
@@ -116,9 +116,7 @@ def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
     """No work-item issues more, and not much less: a loop that doesn't end is found."""
     kernel = ck.kernels[name]
     m, n = kernel.convention.multiple
-    a, b = (np.zeros(shape, kernel.dtype) for shape in kernel.convention.stored(m, n, k))
-    pair = (2,) if kernel.precision == "double-double" else ()
-    a, b = (np.zeros((*x.shape, *pair), kernel.dtype) for x in (a, b))
+    a, b, _ = random_matrices(kernel, m, n, k, np.random.default_rng(1))
     arguments = kernel.arguments(a, b, None, 1.0, 0.0)
     limit = arguments["max_instructions"]
     run = ck.launch(kernel.program, **arguments)

@@ -9,7 +9,7 @@ import pytest
 from conftest import from_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_host_timeline import at_other_moments
+from other_moments import at_other_moments
 
 from cypresskit.devices import HD5870
 from cypresskit.host import blocked

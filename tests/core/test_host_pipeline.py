@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from other_moments import at_other_moments
 from pytest import approx
-from test_host_timeline import at_other_moments
 
 from cypresskit.devices import HD5970, XEON
 from cypresskit.host import pipeline

@@ -5,9 +5,8 @@ cases.
 from dataclasses import replace
 from itertools import pairwise, product
 
-import numpy as np
 import pytest
-from conftest import by_day, from_rows
+from conftest import drawn_by_day, from_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,14 +16,6 @@ from cypresskit.host.resources import fair_shares
 from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run_tasks
 
 BUS = {"bus": 6.0, "memory": 10.0}
-
-
-def at_other_moments(timeline: Timeline, seed: int) -> Timeline:
-    """The timeline with each task at a single moment between its start and its end."""
-    parts = np.random.default_rng(seed).random(len(timeline.spans))
-    moments = [s.start + (s.end - s.start) * part for s, part in zip(timeline.spans, parts)]
-    spans = [Span(s.task, moment, moment) for s, moment in zip(timeline.spans, moments)]
-    return replace(timeline, spans=tuple(spans))
 
 
 demands = st.lists(
@@ -182,7 +173,7 @@ def path_backwards(timeline: Timeline) -> list[Span]:
     return back[::-1]
 
 
-@pytest.mark.parametrize(("name", "times"), by_day(product(RUNS, [0.5, 1.0, 8.0]), 2))
+@drawn_by_day(("name", "times"), product(RUNS, [0.5, 1.0, 8.0]), 2)
 def test_the_critical_path_is_the_runs_time(name, times):
     """From its start to its end without a gap, found anew from the end back."""
     timed = on_bus(RUNS[name](), times)

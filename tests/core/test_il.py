@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, compute, pixel, seeds
+from conftest import SIX, compute, pixel, seeded
 from faults import agree
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,12 +31,12 @@ def only(line: str):
 
 
 def test_everything_that_production_kernels_use_is_read():
-    text = (HERE / "everything.il").read_text(encoding="utf-8")
+    text = (HERE / "everything.il").read_text()
     program = ck.assemble(text, "all.il")
     assert str(program) == text and ck.assemble(text.replace(",", " ,  ")) == program
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@seeded(6)
 def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
     chance = random.Random(seed)
     lines = ck.kernels[chance.choice(list(ck.kernels))].text.splitlines()
@@ -105,7 +105,7 @@ def fault(text: str) -> ck.ILError:
 FAULTY = HERE / "cases/faulty_texts.toml"
 
 
-@pytest.mark.parametrize("text", tomllib.loads(FAULTY.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("text", tomllib.loads(FAULTY.read_text()))
 def test_a_faulty_text_is_reported_with_places_and_advice(text, request):
     faults = fault(text.replace(" / ", "\n")).faults
     agree(request, FAULTY, text, "\n".join(f"{f.line}:{f.column}: {f.message}" for f in faults))
@@ -198,7 +198,7 @@ def test_a_listing_of_compiled_code_is_told_from_il():
     assert "this is compiled code" in found.message
 
 
-MNEMONICS = (HERE / "il_mnemonics.txt").read_text(encoding="utf-8").split()
+MNEMONICS = (HERE / "il_mnemonics.txt").read_text().split()
 
 
 @pytest.mark.parametrize("name", sorted({*MNEMONICS} - {*OPCODES, "mdef", "mend"}))
@@ -247,7 +247,7 @@ EXAMPLES = {
     name: re.sub(r"`(.*?)`(<br>)?", r"\1\n", example)
     for name, example in re.findall(
         r"(?m)^\| `(\w+)` \|.* (`.*`) \|$",
-        (HERE.parent / "docs/il.md").read_text(encoding="utf-8"),
+        (HERE.parent / "docs/il.md").read_text(),
     )
 }
 
@@ -280,10 +280,10 @@ def test_the_reference_has_every_register_and_modifier():
 
 
 def test_the_reference_page_is_current():
-    assert (HERE.parent / "docs/il.md").read_text(encoding="utf-8") == il_page.page()
+    assert (HERE.parent / "docs/il.md").read_text() == il_page.page()
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@seeded(6)
 def test_the_instruction_that_is_suggested_for_a_statement_is_one(seed):
     """Of random statements: it assembles, with the literal that it names; or none is suggested."""
     rng = random.Random(seed)

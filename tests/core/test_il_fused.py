@@ -5,7 +5,8 @@ import ctypes.util
 
 import numpy as np
 import pytest
-from conftest import seeds
+from conftest import seeded
+from same_bits import differences
 
 from cypresskit.il.fused import multiply_add
 
@@ -38,13 +39,6 @@ def operands(rng: np.random.Generator, kind: type, count: int) -> list[np.ndarra
     return [a, b, c]
 
 
-def differences(operands: list[np.ndarray], one: np.ndarray, other: np.ndarray) -> list[tuple]:
-    """The operands whose results differ in their bits; all NaNs are alike."""
-    word = np.dtype(f"u{one.itemsize}")
-    differs = (one.view(word) != other.view(word)) & ~(np.isnan(one) & np.isnan(other))
-    return [*zip(*(x[differs] for x in operands))]
-
-
 def of_c(kind: type, values: list[np.ndarray]) -> np.ndarray:
     """C's ``fma`` of each element."""
     library = ctypes.CDLL(ctypes.util.find_library("m"))
@@ -55,7 +49,7 @@ def of_c(kind: type, values: list[np.ndarray]) -> np.ndarray:
     return np.array([[function(*row) for row in rows]], kind)
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_a_multiply_add_is_rounded_once(kind, seed):
     values = operands(np.random.default_rng(seed), kind, 20_000)

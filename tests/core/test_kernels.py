@@ -5,7 +5,8 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from conftest import SIX, by_day
+from conftest import SIX, drawn_by_day
+from products import FLAGS, check_product, products
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs
@@ -13,7 +14,6 @@ from cypresskit.blas import to_fractions, to_pairs
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
 KERNELS = list(ck.kernels.values())
-FLAGS = [(False, False), (True, False), (False, True), (True, True)]
 #: Every kernel with transposes, and kernels of each structure with all of them.
 ALL = [
     (kernel, flags)
@@ -21,13 +21,6 @@ ALL = [
     for flags in (FLAGS if kernel.name in SIX else [FLAGS[n % 4]])
 ]
 six = pytest.mark.parametrize("kernel", [ck.kernels[name] for name in SIX], ids=SIX)
-
-BOUND = {
-    "single": 24,
-    "double": 53,
-    "double-double": 103,
-}  # a rounding's share: 2 to the minus this
-BITS = 256  # behind the point of an exact number here: whole numbers are faster than fractions
 
 
 def random_matrix(rng, precision, rows, columns, spread=0):
@@ -40,46 +33,15 @@ def random_matrix(rng, precision, rows, columns, spread=0):
     return np.stack([values, values * rng.uniform(-1, 1, values.shape) * 2.0**-54], -1)
 
 
-def exact(matrix):
-    """A matrix of whole numbers, 2^``BITS`` times as large."""
-    result = np.zeros(matrix.shape, object)
-    for at in np.ndindex(matrix.shape):
-        number, whole = float(matrix[at]).as_integer_ratio()
-        result[at] = (number << BITS) // whole
-    return result.sum(axis=-1) if matrix.ndim == 3 else result
-
-
 def transposed(matrix, flag):
     return matrix.swapaxes(0, 1) if flag else matrix
-
-
-def products(a, b):
-    """The exact product, and that of all sizes without signs."""
-    a, b = exact(a), exact(b)
-    return a.dot(b), abs(a).dot(abs(b)), a.shape[1]
-
-
-def check(got, ab, c, alpha, beta):
-    """Every element within (2 k + 3) roundings of the exact value, relative to the sum of the
-    terms' sizes; ``ab`` as ``products`` gives it.
-    """
-    precision = "double-double" if got.ndim == 3 else {4: "single", 8: "double"}[got.itemsize]
-    (alpha, beta), c = exact(np.array([alpha, beta])), exact(c) << BITS
-    sums, sizes, k = ab
-    want = alpha * sums + beta * c
-    size = abs(alpha) * sizes + abs(beta) * abs(c)
-    assert got.shape[:2] == want.shape
-    error = abs((exact(got) << 2 * BITS) - want)
-    assert (error << BOUND[precision] <= (2 * k + 3) * size).all()
 
 
 def size_of(kernel, m, n, k):
     return m, 1 if kernel.is_vector else n, k
 
 
-@pytest.mark.parametrize(
-    ("kernel", "flags"), by_day(ALL, 6), ids=lambda value: getattr(value, "name", "")
-)
+@drawn_by_day(("kernel", "flags"), ALL, 6, ids=lambda value: getattr(value, "name", ""))
 def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
     rng = np.random.default_rng(5870 + FLAGS.index(flags))
     for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):
@@ -99,7 +61,7 @@ def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
                 trans_b=flags[1],
                 kernel=kernel,
             )
-            check(got, ab, c, alpha, beta)
+            check_product(got, ab, c, alpha, beta)
 
 
 @six
@@ -110,7 +72,7 @@ def test_zero_scalars_never_read_their_matrices(kernel):
     nan = random_matrix(rng, kernel.precision, m, n)
     nan[...] = np.nan
     nothing = np.zeros_like(nan)
-    check(ck.gemm(a, b, nan, beta=0.0, kernel=kernel), products(a, b), nothing, 1, 0)
+    check_product(ck.gemm(a, b, nan, beta=0.0, kernel=kernel), products(a, b), nothing, 1, 0)
     a[...] = np.nan
     ones = np.zeros_like(nan)
     ones.reshape(m, n, -1)[..., 0] = 1

@@ -9,9 +9,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, by_day, from_rows, seeds
+from conftest import SIX, TEXTURE, drawn_by_day, from_rows, seeded
 from faults import count_correct_share
 from plain_kernels import plain_kernel, random_statement
+from products import random_matrices
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -25,7 +26,7 @@ TEXT = ck.kernels["sgemm_tn"].text
 ONES = np.ones((9, 9), np.float32)
 
 
-@pytest.mark.parametrize("name", by_day(ck.kernels, 12))
+@drawn_by_day("name", ck.kernels, 12)
 def test_what_is_stated_is_what_is_read(name):
     """Of every kernel of the catalog, without its name, wherever the statement stands."""
     kernel = ck.kernels[name]
@@ -44,7 +45,7 @@ def test_a_generated_kernel_states_its_convention(rows, columns, steps):
     assert ck.load_kernel(given.text).convention == given.convention
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_a_correct_kernel_is_correct_whatever_part_of_an_element_its_block_ends_in(seed):
     rng = random.Random(f"statement {seed}")
     kernel = ck.load_kernel(plain_kernel(**random_statement(rng)))
@@ -75,7 +76,7 @@ def random_text(rng: random.Random) -> str:
     return "\n".join([*lines, "end", ""])
 
 
-@pytest.mark.parametrize("seed", seeds(10))
+@seeded(10)
 def test_every_statement_is_refused_or_its_launch_has_whole_texels_and_elements(seed):
     rng = random.Random(f"launch {seed}")
     for _ in range(50):
@@ -85,17 +86,14 @@ def test_every_statement_is_refused_or_its_launch_has_whole_texels_and_elements(
             continue
         how = kernel.convention
         m, n, k = (rng.randint(1, 30) for _ in "mnk")
+        a, b, c = random_matrices(kernel, m, n, k, np.random.default_rng(seed))
         n = 1 if kernel.is_vector else n
-        pair = (2,) if kernel.precision == "double-double" else ()
-        shapes = *how.stored(m, n, k), (m, n)
-        count = (2,) if how.packed else ()
-        matrices = (np.ones((*count, *shape, *pair), kernel.dtype) for shape in shapes)
-        arguments = kernel.arguments(*matrices, 1.0, 1.0)
+        arguments = kernel.arguments(a, b, c, 1.0, 1.0)
         launch = prepare(kernel.program, **arguments)
-        assert kernel.result(arguments, m, n).shape == (*count, m, n, *pair)
+        assert kernel.result(arguments, m, n).shape == c.shape
         assert all(texture.width for texture in launch.textures.values())
         rows, columns, _ = how.padded(m, n, k)
-        number = kernel.dtype.itemsize * 2 ** len(pair)
+        number = c.itemsize * (2 if kernel.precision == "double-double" else 1)
         length = rows if kernel.is_vector else columns
         assert how.streams or length * number % 16 == 0
 
@@ -181,18 +179,18 @@ TAKES = {
 @pytest.mark.parametrize("take", TAKES)
 def test_functions_take_a_text_a_file_a_program_or_a_kernel(take, tmp_path):
     path = tmp_path / "mine.il"
-    path.write_text(TEXT, encoding="utf-8")
+    path.write_text(TEXT)
     sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.load_kernel(TEXT))
     assert [TAKES[take](source) for source in sources] == [TAKES[take]("sgemm_tn")] * 5
 
 
 def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
     path = tmp_path / "sgemm_tn.il"  # a name of the catalogue's, and another kernel
-    path.write_text(ck.kernels["sgemm_naive"].text, encoding="utf-8")
+    path.write_text(ck.kernels["sgemm_naive"].text)
     report = ck.simulate(path, 128)
     assert report.gemm_kernel is not None and report.gemm_kernel.block == (1, 1)
     assert report.clocks == ck.simulate("sgemm_naive", 128).clocks
-    path.write_text(TEXT, encoding="utf-8")
+    path.write_text(TEXT)
     assert ck.simulate(path, 128).clocks == ck.simulate("sgemm_tn", 128).clocks
     assert report_on(replace(report.launch, device=ck.HD5850)).gemm_kernel.block == (1, 1)
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, by_day, compute, from_rows, pixel
+from conftest import TEXTURE, compute, drawn_by_day, from_rows, pixel
 from launches import HERE
 
 import cypresskit as ck
@@ -141,9 +141,7 @@ def test_global_reads_outside_give_zero_and_are_counted(engine):
 INNER = "\n".join(
     ["whileloop", "break_logicalnz r2.x", "mov r2.x, l0.x", *["iadd r1, r1, l0.x"] * 20, "endloop"]
 )
-FAILING = tomllib.loads((HERE / "cases/failing_launches.toml").read_text(encoding="utf-8"))[
-    "failing"
-]
+FAILING = tomllib.loads((HERE / "cases/failing_launches.toml").read_text())["failing"]
 
 
 @ENGINES
@@ -199,7 +197,7 @@ LIMITS = product([(1, 1), (8, 8), (11, 9)], [130, 1000, 1_999_999, None])
 
 
 @ENGINES
-@pytest.mark.parametrize(("domain", "most"), by_day(LIMITS, 4))
+@drawn_by_day(("domain", "most"), LIMITS, 4)
 def test_one_limit_ends_a_loop_in_both_engines(engine, domain, most):
     for iterations in (20, 32, 33, 60, 60_000 if most is None else 61):
         program = pixel(f"dcl_literal l0, 1, {iterations}, 0, 0", *COUNTS)

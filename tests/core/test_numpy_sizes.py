@@ -4,8 +4,7 @@ import warnings
 from itertools import product
 
 import numpy as np
-import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 
 import cypresskit as ck
 from cypresskit.host import transfer
@@ -61,7 +60,7 @@ TAKES = {
 }
 
 
-@pytest.mark.parametrize(("name", "kind"), by_day(product(TAKES, KINDS), 15))
+@drawn_by_day(("name", "kind"), product(TAKES, KINDS), 15)
 def test_a_size_counts_whatever_integer_holds_it(name, kind):
     call = TAKES[name]
     plain = call(100, 8)

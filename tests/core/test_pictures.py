@@ -140,7 +140,7 @@ def sums(found: dict[str, list]) -> dict[str, str]:
 
 def accept(name: str, now: dict[str, str]) -> None:
     """Write the sums of a picture."""
-    known = tomllib.loads(FILE.read_text(encoding="utf-8")) | {name: now}
+    known = tomllib.loads(FILE.read_text()) | {name: now}
     rows = []
     for each in filter(known.__contains__, PICTURES):
         rows += ["", f"[{json.dumps(each)}]"]
@@ -148,7 +148,7 @@ def accept(name: str, now: dict[str, str]) -> None:
             f"{json.dumps(part)} = {json.dumps(of, ensure_ascii=False)}"
             for part, of in sorted(known[each].items())
         ]
-    FILE.write_text("\n".join(rows).lstrip() + "\n", encoding="utf-8")
+    FILE.write_text("\n".join(rows).lstrip() + "\n")
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -158,7 +158,7 @@ def test_every_part_of_a_picture_was_looked_at(name, request):
     now = parts(picture)
     if request.config.getoption("accept"):
         accept(name, now)
-    then = tomllib.loads(FILE.read_text(encoding="utf-8"))[name]
+    then = tomllib.loads(FILE.read_text())[name]
     assert now == then, "look at it, and if it is as it should be, accept it: see the head"
     if isinstance(picture, Player):
         spec = picture.figures[0].tags[0]

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 
 import cypresskit as ck
 from cypresskit.files.atomic import save_file
@@ -43,7 +43,7 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("name", by_day(BODIES, 6))
+@drawn_by_day("name", BODIES, 6)
 def test_texts_are_refused_in_words(name):
     body, words = BODIES[name]
     with pytest.raises(ck.ILError) as caught:

@@ -5,14 +5,14 @@ import random
 from io import StringIO
 
 import pytest
-from conftest import from_rows, seeds
+from conftest import from_rows, seeded
 
 from cypresskit.tables import as_csv, duration, markdown, quantity, ranged
 
 RISKY = "=+-@\uff1d\uff0b\uff0d\uff20"  # and the wide ones, which some spreadsheets take as well
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 @pytest.mark.parametrize("ends", ",;\t")
 def test_random_texts_come_back_and_none_begins_a_formula(ends, seed):
     """Whatever a spreadsheet takes for the end of a cell."""

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import ROWS, SIX, TEXTURE, by_day, pixel
+from conftest import ROWS, SIX, TEXTURE, drawn_by_day, pixel
 
 import cypresskit as ck
 from cypresskit import published
@@ -79,7 +79,7 @@ LATE = {  # by rows of pixels: how many iterations, or which texel is fetched
 }
 
 
-@pytest.mark.parametrize("test, more", by_day(LATE.values(), 1), ids=LATE)
+@drawn_by_day("test, more", LATE.values(), 1, ids=LATE)
 def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     program = pixel(
         UNNORMALISED,
@@ -137,7 +137,7 @@ def test_one_wavefront_by_hand():
     assert report.gflops == 0 and report.wavefronts == 1
 
 
-@pytest.mark.parametrize("kernel, change, faster", by_day(map(tuple, ROWS["timed_boards"]), 6))
+@drawn_by_day("kernel, change, faster", map(tuple, ROWS["timed_boards"]), 6)
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
     usual, other = (
         timed(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change))
@@ -151,9 +151,7 @@ def seconds(kernel, board):
     return timed(kernel, 512, k=256, device=board).clocks / board.clock_ghz
 
 
-@pytest.mark.parametrize(
-    ("kernel", "changes"), by_day(product(["sgemm_tn", "dgemm_nn"], ROWS["growing_boards"]), 6)
-)
+@drawn_by_day(("kernel", "changes"), product(["sgemm_tn", "dgemm_nn"], ROWS["growing_boards"]), 6)
 def test_more_of_anything_is_never_slower(kernel, changes):
     times = [seconds(kernel, replace(HD5870, **change)) for change in changes]
     for less, more in pairwise(times):

@@ -6,7 +6,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from conftest import ROWS, by_day, seeds
+from conftest import ROWS, drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
@@ -101,7 +101,7 @@ def test_a_line_that_never_runs_costs_nothing():
     assert max(line.cost for line in costs.lines) > 0
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_a_line_costs_at_most_the_launch_and_nothing_if_it_never_runs(seed):
     for line in random_line_costs(seed).lines:
         assert line.low <= line.cost <= line.high <= 1
@@ -183,9 +183,10 @@ CHANGES = {  # what a report has less of, and the limit of the other one that th
 }
 
 
-@pytest.mark.parametrize(
+@drawn_by_day(
     "worse, better, size, change",
-    by_day(map(tuple, ROWS["siblings"]), 4),
+    map(tuple, ROWS["siblings"]),
+    4,
     ids=lambda value: str(value)[:24],
 )
 def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, better, size, change):

@@ -7,6 +7,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from conftest import SIX, TEXTURE, pixel
+from products import random_matrices
 
 import cypresskit as ck
 from cypresskit.chip.units.dram import GLOBAL
@@ -86,14 +87,8 @@ def touched(program, arguments):
 @pytest.mark.parametrize("name", SIX)
 def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     kernel = KERNELS[name]
-    m, n, k = 37, 1 if kernel.is_vector else 21, 11
-    pair = (2,) if kernel.precision == "double-double" else ()
-    rng = np.random.default_rng(5)
-    a, b, c = (
-        rng.standard_normal((*shape, *pair)).astype(kernel.dtype)
-        for shape in (*kernel.convention.stored(m, n, k), (m, n))
-    )
-    arguments = kernel.arguments(a, b, c, 2.0, 0.5)
+    matrices = random_matrices(kernel, 37, 21, 11, np.random.default_rng(5))
+    arguments = kernel.arguments(*matrices, 2.0, 0.5)
     assert timed(kernel.program, arguments, monkeypatch) == touched(kernel.program, arguments)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from conftest import SIX, seeds
+from conftest import SIX, seeded
 
 import cypresskit as ck
 from cypresskit.kernels import KERNELS
@@ -31,7 +31,7 @@ def test_the_account_balances_for_every_kernel(name):
     check_account(ck.simulate(name, 72, **sizes, exact=True))
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_the_account_balances_for_a_program_of_any_accesses_on_any_board(seed):
     rng = random.Random(seed)
     check_account(ck.simulate(law.accesses(rng), exact=True, device=rng.choice(BOARDS)))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import seeds
+from conftest import seeded
 from numba import njit
 
 from cypresskit.chip.units.cache import fold
@@ -154,7 +154,7 @@ def test_a_buffer_sgemm_collapses_at_powers_of_two():
     assert cached[0] > 0.8 * cached[1]  # textures are spread, and cached
 
 
-@pytest.mark.parametrize("seed", seeds(5))
+@seeded(5)
 def test_accesses_that_request_the_same_take_the_same_clocks(seed):
     """Each access of many, in any order and with any mask, takes the clocks that it takes alone."""
     rng = np.random.default_rng(seed)

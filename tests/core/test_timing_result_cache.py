@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 
 import pytest
-from conftest import seeds
+from conftest import seeded
 
 import cypresskit as ck
 from cypresskit import compiler
@@ -151,7 +151,7 @@ def respelled(text, rng):
     return "\n".join(rows) + "\n"
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@seeded(3)
 def test_another_spelling_has_the_same_results_and_its_own_text(seed, folder, monkeypatch):
     """Comments, blanks and the spelling of a mask are no part of a kernel's meaning."""
     rng = random.Random(seed)
@@ -169,7 +169,7 @@ def test_another_spelling_has_the_same_results_and_its_own_text(seed, folder, mo
     assert first == second
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@seeded(3)
 def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
     """Of random programs; and of one behind other constants or lines."""
     monkeypatch.setenv("CYPRESSKIT_KEEP", "0")

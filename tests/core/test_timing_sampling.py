@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import seeds
+from conftest import seeded
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
@@ -50,7 +50,7 @@ def test_rounds_whose_pace_changes_are_not_steady(late):
     assert extended(starts).error > CONVERGED_ERROR
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_rounds_that_are_left_out_take_the_mean_of_the_last_two_thirds(seed):
     """Of six rounds, and fourteen that are left out."""
     paces = np.random.default_rng(seed).uniform(1000, 2000, 6)
@@ -59,7 +59,7 @@ def test_rounds_that_are_left_out_take_the_mean_of_the_last_two_thirds(seed):
     assert left_out == pytest.approx(14 * paces[2:].mean())
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_the_work_asked_for_is_what_the_engine_does(seed):
     """To the last clock, for any launch of groups that is simulated whole."""
     shape = groups(random.Random(seed))
@@ -71,7 +71,7 @@ def test_the_work_asked_for_is_what_the_engine_does(seed):
         assert counts[what] == amount
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
     """As wavefronts do that begin in step, drift apart, and later fall into step again."""
     draw = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
     assert in_step <= result.clocks * (1 + result.error) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@seeded(3)
 def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     """Whatever rounds are left out: blocks at the edges ask for less."""
     rng = random.Random(seed)
@@ -100,7 +100,7 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     assert found | {"delivered": few.bytes["L1"]} == pytest.approx(asked, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_a_sample_takes_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""
     sampled(random.Random(seed))

@@ -8,7 +8,7 @@ from itertools import combinations, groupby, product
 
 import numpy as np
 import pytest
-from conftest import by_day, from_rows, seeds
+from conftest import drawn_by_day, from_rows, seeded
 
 from cypresskit.chip.work import ALU, BARRIER, KINDS
 from cypresskit.compiler import compile
@@ -186,9 +186,7 @@ TURNS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("places", "bits", "count"), by_day(product(TURNS, [0, 1, 3], [1, 37, 64, 119]), 4)
-)
+@drawn_by_day(("places", "bits", "count"), product(TURNS, [0, 1, 3], [1, 37, 64, 119]), 4)
 def test_iterations_that_take_turns_are_joined_together(places, bits, count, monkeypatch):
     """As with several buffers in the LDS. Work-items leave early by some bits of their column."""
     of = shapes(
@@ -341,7 +339,7 @@ def by_wavefront(found):
     return result
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@seeded(3)
 def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     code, memory_layout = compile(of.program), MemoryLayout(of, HD5870)
@@ -401,7 +399,7 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier():
     assert between > 1
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@seeded(6)
 def test_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
@@ -443,7 +441,7 @@ def check_that_little_was_run(traced):
     assert sum(s.line.nbytes for clause in clauses for s in clause.streams) < 100_000
 
 
-@pytest.mark.parametrize("seed", seeds(6))
+@seeded(6)
 def test_reports_the_endless_loops_of_a_launch(seed, traced):
     of = shapes(broken(seed), (16, 8))
     texture, memory = np.zeros((64, 64, 4), np.float32), np.zeros((1, 4), np.float32)
@@ -474,7 +472,7 @@ def test_endless_loops_are_looked_for_among_the_lanes_that_are_left(monkeypatch)
     assert ran == [2 * WAVEFRONT]
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     """To the byte, whatever is accessed, and wherever a part ends."""
     rng = random.Random(seed)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from answers import planted
 from answers.l14 import BY_NUMBER, LAUNCH, RUN, TIMED, made
-from conftest import ROOT, seeds
+from conftest import ROOT, seeded
 
 import cypresskit as ck
 from cypresskit.devices import HD5850, HD5870
@@ -64,7 +64,7 @@ def test_a_file_that_is_written_anew_is_another_kernel(tmp_path):
     """By the reader's clock and by the model."""
     file, clock = tmp_path / "own.il", Clock(lesson.right_steps, lesson.right_rows)
     for kernel in ("sgemm_tn", "sgemm_naive"):
-        file.write_text(ck.kernels[kernel].text, encoding="utf-8")
+        file.write_text(ck.kernels[kernel].text)
         assert clock.speed(file) == clock.speed(kernel)
         assert modeled(file).gflops == modeled(kernel).gflops
 
@@ -72,7 +72,7 @@ def test_a_file_that_is_written_anew_is_another_kernel(tmp_path):
 # -- the checks
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 @pytest.mark.parametrize("check", [lesson.check_timed, lesson.check_run, lesson.check_launch])
 def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, seed):
     """And the hint: of answers that are drawn from the table."""
@@ -109,7 +109,7 @@ def random_launch(draw: random.Random) -> tuple:
     return steps, draw.randint(4, 9), draw.randint(2, 6), slots
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@seeded(20)
 def test_wavefronts_that_are_alike_may_be_served_in_any_order(seed):
     launch = random_launch(random.Random(seed))
     swap = {0: 1, 1: 0}
@@ -117,7 +117,7 @@ def test_wavefronts_that_are_alike_may_be_served_in_any_order(seed):
     lesson._judge("run(...)", renamed, launch)
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@seeded(20)
 def test_of_two_late_rows_the_first_is_shown(seed):
     """On random steps. A row that is missing is counted."""
     draw = random.Random(seed)
@@ -159,7 +159,7 @@ def test_a_clock_refuses_what_is_below_zero(name, value):
         speed("sgemm_tn", **{name: value})
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@seeded(20)
 def test_each_rule_is_broken_by_a_change_of_one_number(seed):
     """On random launches: whatever number of whichever row is changed, a check sees it."""
     draw = random.Random(seed)
@@ -239,7 +239,7 @@ def test_twins_show_what_was_run_and_no_name():
 
 # -- docs/model.md
 
-MODEL = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+MODEL = (ROOT / "docs/model.md").read_text()
 
 
 def stated(name: str) -> float:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ROWS, by_day
+from conftest import ROWS, drawn_by_day
 
 import cypresskit as ck
 from cypresskit import cli
@@ -102,7 +102,7 @@ CHEATS = [
 ]
 
 
-@pytest.mark.parametrize("name, n, how, said", by_day(CHEATS, 3))
+@drawn_by_day("name, n, how, said", CHEATS, 3)
 def test_wrong_entries_and_cheats_have_no_speed(name, n, how, said):
     mine = changed(*how) if isinstance(how, list) else entry(how)
     score = contest.judge(mine, n=n)
@@ -237,7 +237,7 @@ def test_an_empty_name_is_not_the_current_folder(capsys):
     assert "an entry's name is empty" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("shape, doubled", by_day([((12, 8, 3), False), ((8, 8, 1), True)], 1))
+@drawn_by_day("shape, doubled", [((12, 8, 3), False), ((8, 8, 1), True)], 1)
 def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):
     step, text = STEPS["contest"], contest.generate_kernel(*shape).text
     if doubled:

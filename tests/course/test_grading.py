@@ -17,7 +17,7 @@ from pathlib import Path
 import hand_ins
 import nbformat
 import pytest
-from conftest import ROOT, ROWS, by_day, from_rows, seeds
+from conftest import ROOT, ROWS, drawn_by_day, from_rows, seeded
 
 from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work
@@ -180,9 +180,7 @@ def open_folder():
         yield Path(folder)
 
 
-@pytest.mark.parametrize(
-    ("user", "where"), by_day(product([os.getuid(), ORDINARY], ["sandbox", "process"]), 1)
-)
+@drawn_by_day(("user", "where"), product([os.getuid(), ORDINARY], ["sandbox", "process"]), 1)
 def test_an_answer_gets_no_more_memory_or_time(user, where, open_folder, request):
     """By the system's means, tried by root and by an ordinary user, in a sandbox and without."""
     if where == "sandbox":
@@ -266,7 +264,7 @@ def test_grades_are_the_same_when_made_again(server):
         assert len({judged(server, some, seed=seed) for _ in range(2)}) == 1
 
 
-@pytest.mark.parametrize("path", by_day(book.sources(BOOK), 2), ids=lambda path: path.stem)
+@drawn_by_day("path", book.sources(BOOK), 2, ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points(path, server):
     made = book.solved(book.read(path)).cells
     cells = [cell.source for cell in made if cell.cell_type == "code"]
@@ -361,14 +359,14 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     marked = {row["id"]: (row[FIRST], row["maximum"]) for row in marks}
     points = {"'=bob": "0", "4711": "1", "cyd": "", "dan": "", "eve": "0"}
     assert marked == {id: (given, "100") for id, given in points.items()}
-    pages = {page.name: page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()}
+    pages = {page.name: page.read_text() for page in (out / "feedback").iterdir()}
     assert "<script>" not in pages["eve.html"] and course.DAMAGED in pages["cyd.html"]
     assert "def seconds(" in pages["Ada L_4711.html"]
     assert "<h1>Ada L: 60 of 100 points</h1>" in pages["Ada L_4711.html"]
     assert gradebook.NOT_SUBMITTED in pages["dan.html"]
     assert not [page for page in pages.values() if gradebook.UNSAFE in page]
 
-    read = (out / "review.html").read_text(encoding="utf-8")
+    read = (out / "review.html").read_text()
     assert "=cmd()&lt;script&gt;x" in read and read.count("<script") == 2
     before = (out / "grades.csv").read_bytes()
     assert cli.main(command) == 0 and (out / "grades.csv").read_bytes() == before
@@ -383,7 +381,7 @@ def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_s
     assert cli.main(command) == 1 and not out.exists()
     assert "--no-sandbox" in capsys.readouterr().err
     assert cli.main([*command, "--no-sandbox"]) == 0
-    pages = [page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()]
+    pages = [page.read_text() for page in (out / "feedback").iterdir()]
     assert len(pages) == 5 and all(gradebook.UNSAFE in page for page in pages)
     assert {row["judging"] for row in hand_ins.rows(out / "grades.csv")} == {gradebook.UNSAFE}
 
@@ -414,7 +412,7 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("seed", seeds(10))
+@seeded(10)
 def test_every_entry_is_accounted_for(seed, tmp_path):
     chance = random.Random(seed)
     folder = tmp_path / "in"
@@ -499,7 +497,7 @@ def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys
     assert len(lines) <= 12 and all(map(str.isprintable, lines))
     pages = [page for page in (out / "feedback").iterdir() if page.is_file()]
     assert len(pages) == 9 - part
-    assert not any("<script>alert" in page.read_text(encoding="utf-8") for page in pages)
+    assert not any("<script>alert" in page.read_text() for page in pages)
 
 
 # -- files that aren't read
@@ -567,7 +565,7 @@ def test_a_handout_writes_over_no_other_file(tmp_path, capsys):
         assert cli.main(["handout", *numbers, "--to", str(week)]) == 0
     for number in ("07", "09"):
         (file,) = week.glob(f"{number}*.ipynb")
-        file.write_text(file.read_text(encoding="utf-8") + " ", encoding="utf-8")
+        file.write_text(file.read_text() + " ")
         kept = {path: path.read_bytes() for path in week.iterdir()}
         assert cli.main(["handout", "05", "07", "09", "--to", str(week)]) == 1
         assert file.name in capsys.readouterr().err
@@ -578,7 +576,7 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
     assert cli.main(["handout", "07", "09", "--to", str(tmp_path)]) == 0
     names = sorted(path.name for path in tmp_path.iterdir())
     assert [name[:2] for name in names[:2]] == ["07", "09"] and names[2:] == ["glossary.ipynb"]
-    sources = [path.read_text(encoding="utf-8") for path in BOOK.glob("source/0[79]*.md")]
+    sources = [path.read_text() for path in BOOK.glob("source/0[79]*.md")]
     parts = [part for text in sources for part in book.SOLUTION.findall(text)]
     good = {line for part in parts for line in part.splitlines() if len(line.strip()) > 25}
     for path in tmp_path.glob("*.ipynb"):
@@ -606,9 +604,7 @@ print(ck.teach.bus.check_seconds(AnswerSource([CELL], "seconds")))
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
-@pytest.mark.parametrize(
-    "how", by_day(["--user", "--target", "checkout", "--system-site-packages"], 1)
-)
+@drawn_by_day("how", ["--user", "--target", "checkout", "--system-site-packages"], 1)
 def test_a_right_answer_is_right_however_the_package_was_installed(how, tmp_path):
     """In folders of links, without a network."""
     user = tmp_path / f"lib/{VERSION}/site-packages"

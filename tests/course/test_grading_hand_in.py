@@ -13,7 +13,7 @@ from html import escape
 import hand_ins
 import pytest
 from bs4 import BeautifulSoup
-from conftest import from_rows, seeds
+from conftest import from_rows, seeded
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +72,7 @@ CONTENTS = "0", "=1+1", "<b>", "$\\beta \\times$", "def f(", "![](attachment:a.p
 
 
 @pytest.mark.parametrize("form", FORMS[:2])
-@pytest.mark.parametrize("seed", seeds(20))
+@seeded(20)
 def test_whatever_differs_is_shown_in_its_place(seed, form):
     """A cell that is changed, or a new one of any kind, in any place."""
     chance = random.Random(seed)
@@ -265,7 +265,7 @@ def test_a_line_is_gray_only_where_it_was_handed_out():
 def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeypatch, capsys):
     """A table that can't be read then is named, and takes nothing back."""
     (tmp_path / "in").mkdir()
-    (tmp_path / "in/ada.ipynb").write_text(json.dumps({"cells": RIGHT}), encoding="utf-8")
+    (tmp_path / "in/ada.ipynb").write_text(json.dumps({"cells": RIGHT}))
 
     def judge(_) -> bool:
         table(
@@ -276,7 +276,7 @@ def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeyp
     hand_ins.judge_by(monkeypatch, judge)
     assert cli.main(["grade", str(tmp_path / "in"), str(tmp_path / "out")]) == (not made)
     assert ("wasn't handed in: gone 09.1 why" in capsys.readouterr().out) == made
-    page = (tmp_path / "out/feedback/ada.html").read_text(encoding="utf-8")
+    page = (tmp_path / "out/feedback/ada.html").read_text()
     assert ("gives this answer 1 of 1" in page) == made
 
 
@@ -295,7 +295,7 @@ def records_of(count: int = 3, **options) -> CourseRecords:
 
 
 def table(folder, text: str, name: str = "decisions.csv") -> None:
-    (folder / name).write_text(f"id,exercise,points,remark\n{text}", encoding="utf-8")
+    (folder / name).write_text(f"id,exercise,points,remark\n{text}")
 
 
 def test_decisions_overrule_and_reach_the_page(tmp_path):

@@ -37,7 +37,7 @@ def put(path: Path, stem: str = "09_bus", **more: str) -> None:
     for cell in cells:
         cell["source"] = more.get(course.find_entry(cell).get("part", ""), cell["source"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    path.write_text(json.dumps({"cells": cells}))
 
 
 def graded(*arguments: object) -> int:
@@ -106,17 +106,17 @@ def test_what_may_keep_a_right_answer_from_its_point_is_told(version, is_cleared
     """Outputs were cleared, in which workbenches save kernels; or a newer Python ran it."""
     path = tmp_path / "in/ada/a.ipynb"
     put(path, stem)
-    cells = json.loads(path.read_text("utf-8"))["cells"]
+    cells = json.loads(path.read_text())["cells"]
     cells = [cell | {"outputs": []} if is_cleared else cell for cell in cells]
     metadata = {"language_info": {"version": version}}
-    path.write_text(json.dumps({"cells": cells, "metadata": metadata}), encoding="utf-8")
+    path.write_text(json.dumps({"cells": cells, "metadata": metadata}))
     assert graded(tmp_path / "in", tmp_path / "out") == 0
     (row,) = rows(tmp_path / "out/grades.csv")
     exercises = LESSONS[stem].exercises
     steps = sum(bool(exercise.step) for exercise in exercises) * is_cleared
     assert "outputs" not in row["status"], "the file was read"
     for page in (tmp_path / "out/review.html", tmp_path / "out/feedback/ada.html"):
-        text = page.read_text("utf-8")
+        text = page.read_text()
         assert text.count("The notebook has no outputs") == steps
         newer = len(exercises) * (version == "3.99.1")
         assert text.count(f"Python 3.99 ran the notebook, and Python {PYTHON} judged it") == newer
@@ -133,7 +133,7 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
         *LESSONS["05_texture_cache"].cells,
     ]
     (tmp_path / "in/bob").mkdir()
-    (tmp_path / "in/bob/c.ipynb").write_text(json.dumps({"cells": merged}), encoding="utf-8")
+    (tmp_path / "in/bob/c.ipynb").write_text(json.dumps({"cells": merged}))
     (tmp_path / "in/ada/b.ipynb").write_bytes(b"PK\x03\x04")
     assert graded(tmp_path / "in", tmp_path / "out", "--lessons", "09") == 0
     row, other = rows(tmp_path / "out/grades.csv")
@@ -254,7 +254,7 @@ def test_who_handed_in_nothing_that_can_be_judged_gets_no_grade_to_import(tmp_pa
     assert [row["Grade"] for row in rows(tmp_path / "out/moodle.csv")] == ["", ""]
     grades = rows(tmp_path / "out/grades.csv")
     assert [row["total"] for row in grades] == ["", "60.0"]
-    pages = {path.name[0]: path.read_text("utf-8") for path in tmp_path.glob("out/feedback/*")}
+    pages = {path.name[0]: path.read_text() for path in tmp_path.glob("out/feedback/*")}
     assert "<h1>Ada: no grade</h1>" in pages["A"] and "60 of 100" in pages["B"]
 
 

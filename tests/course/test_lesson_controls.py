@@ -5,8 +5,7 @@ import random
 import re
 from itertools import product
 
-import pytest
-from conftest import ROOT, by_day
+from conftest import ROOT, drawn_by_day
 
 from cypresskit import draw
 from cypresskit.teach.bindings import find_needed_cells
@@ -31,7 +30,7 @@ CONTROLS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "place"), by_day(CONTROLS, 1))
+@drawn_by_day(("path", "place"), CONTROLS, 1)
 def test_a_control_shows_numbers_for_each_of_its_settings(path, place, monkeypatch):
     """A lesson's own code is run, no further than its control needs."""
     code, offered, names = statements(path), [], dict[str, object]()

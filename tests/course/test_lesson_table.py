@@ -4,8 +4,7 @@ import random
 import re
 from html import unescape
 
-import pytest
-from conftest import seeds
+from conftest import seeded
 
 import cypresskit as ck
 
@@ -23,7 +22,7 @@ def random_rows(seed: int) -> list[list]:
     return [[f"row {n}", *(make() for make in columns)] for n in range(rng.randint(1, 7))]
 
 
-@pytest.mark.parametrize("seed", seeds(30))
+@seeded(30)
 def test_a_number_stands_under_a_number_and_is_what_was_given(seed):
     """To three digits of its column's largest, in text and HTML."""
     rows = random_rows(seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answers import planted
-from conftest import by_day, find_function
+from conftest import by_day, drawn_by_day, find_function
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -94,9 +94,7 @@ def frozen(*given):
 """
 
 
-@pytest.mark.parametrize(
-    "check", by_day((check for check in CHECKS if hasattr(CHECKS[check][0][0], "__code__")), 8)
-)
+@drawn_by_day("check", (check for check in CHECKS if hasattr(CHECKS[check][0][0], "__code__")), 8)
 def test_an_answer_that_ignores_a_parameter_is_refused(check):
     """So every check of a function varies each parameter that the right one reads."""
     source = find_function(CHECKS[check][0][0], check.__name__.removeprefix("check_"))
@@ -166,7 +164,7 @@ def test_a_hint_says_only_what_is_true_where_other_calls_fail():
     assert "(1 of 3 calls is right: f(2).)" in judged(lambda x: 7 + 0 // x).hint
 
 
-@pytest.mark.parametrize(("check", "mode"), by_day(product(LAUNCHED, ["ps", "cs"]), 4))
+@drawn_by_day(("check", "mode"), product(LAUNCHED, ["ps", "cs"]), 4)
 def test_a_kernel_of_the_other_mode_gets_a_verdict(check, mode):
     verdict = check(f"il_{mode}_2_0\nend\n")
     assert not verdict.right and not verdict.is_broken, verdict
@@ -197,7 +195,7 @@ def test_the_checks_of_formulas_are_found():
     assert len(FORMULAS) > 15
 
 
-@pytest.mark.parametrize("check", by_day(FORMULAS, 4))
+@drawn_by_day("check", FORMULAS, 4)
 def test_who_knows_the_shown_results_by_heart_is_found_out(check):
     """A function that is right as often as it was called before it was found to be right for what
     is shown.

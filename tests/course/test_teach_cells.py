@@ -7,7 +7,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import seeds
+from conftest import seeded
 
 from cypresskit.isolated.serving import CellError, Server
 from cypresskit.teach import bindings, check
@@ -102,7 +102,7 @@ def made_here(cells: list[str], name: str):
         return f"{error}"
 
 
-@pytest.mark.parametrize("seed", seeds(40))
+@seeded(40)
 def test_a_cell_that_ran_in_a_notebook_gives_the_same_answer_or_names_the_magic(
     seed, run_there, capsys, monkeypatch, tmp_path
 ):

@@ -5,7 +5,7 @@ import random
 from math import gcd
 
 import pytest
-from conftest import from_rows, seeds
+from conftest import from_rows, seeded
 
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.formula import Formula, _is_equal, draw_case, formula_exercise
@@ -25,7 +25,7 @@ def test_a_whole_number_matches_only_itself():
     assert not _is_equal(2_000_001, 2_000_000)
 
 
-@pytest.mark.parametrize("seed", seeds(5))
+@seeded(5)
 def test_a_random_case_is_like_those_that_are_shown(seed):
     rng = random.Random(seed)
     step = rng.choice([1, 7, 64])
@@ -50,7 +50,7 @@ def hint(right, wrong, *cases: tuple) -> str:
     return formula(right, *cases).judged(wrong).hint
 
 
-@pytest.mark.parametrize("seed", seeds(5))
+@seeded(5)
 def test_a_constant_factor_is_told(seed):
     """Whatever the formula."""
     rng = random.Random(seed)

@@ -8,7 +8,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from conftest import JS, SIX, SIZE, by_day, seeds
+from browsing import JS, SIZE
+from conftest import SIX, by_day, seeds
 from pages import painted, require, unreadable
 from random_edits import edited
 

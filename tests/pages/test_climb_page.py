@@ -10,8 +10,9 @@ from operator import itemgetter
 
 import numpy as np
 import pytest
+from browsing import JS
 from bs4 import BeautifulSoup
-from conftest import JS, ROOT, by_day, seeds
+from conftest import ROOT, by_day, seeds
 from markupsafe import Markup
 from pages import painted, play_all
 

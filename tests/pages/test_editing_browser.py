@@ -5,7 +5,8 @@ import re
 from queue import SimpleQueue
 
 import pytest
-from conftest import JS, close_at_script_errors, wait_for
+from browsing import JS, close_at_script_errors
+from conftest import wait_for
 from playwright.sync_api import expect
 
 import cypresskit as ck

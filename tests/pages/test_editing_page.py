@@ -7,7 +7,8 @@ import random
 from pathlib import Path
 
 import pytest
-from conftest import by_day, close_at_script_errors
+from browsing import close_at_script_errors
+from conftest import by_day
 from pages import axe_finds
 
 import cypresskit as ck

@@ -4,7 +4,7 @@ JupyterLab.
 
 import numpy as np
 import pytest
-from conftest import JS
+from browsing import JS
 from pages import at, recorded, view
 from playwright.sync_api import expect
 

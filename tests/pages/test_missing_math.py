@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from conftest import seeds
 from numba import njit
-from test_il_fused import differences
+from same_bits import differences
 
 from cypresskit.il.fused import multiply_add
 from tools.bench_page import missing_math

@@ -3,7 +3,8 @@
 import re
 
 import pages
-from conftest import ROOT, close_at_script_errors
+from browsing import close_at_script_errors
+from conftest import ROOT
 
 from tools import questions_page
 

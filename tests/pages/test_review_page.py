@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pages
 import pytest
-from conftest import close_at_script_errors
+from browsing import close_at_script_errors
 from playwright.sync_api import expect
 
 from cypresskit.grading import course, gradebook, review

@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from conftest import JS, ROOT, by_day
+from browsing import JS
+from conftest import ROOT, by_day
 from pages import play_all, unreadable
 from playwright.sync_api import expect
 

@@ -4,7 +4,8 @@ import nbformat
 import numpy as np
 import pages
 import pytest
-from conftest import JS, READY, ROOT, by_day
+from browsing import JS, READY
+from conftest import ROOT, by_day
 from pages import FOR_PICTURES, IN_LESSONS, VIEWS, at, unreadable, view
 
 from cypresskit import draw

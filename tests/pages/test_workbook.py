@@ -7,10 +7,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from compared import code_cells, exempt, told
 from conftest import wait_for
 from pages import LAUNCH, axe_finds, make_python_site, require
 from playwright.sync_api import Page
-from test_notebooks import code_cells, exempt, told
 
 import cypresskit as ck
 from cypresskit.editing import steps

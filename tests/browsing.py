@@ -1,0 +1,243 @@
+"""Chromium, its pages, and a JupyterLab that runs for the whole session.
+
+A browser test asks for `lab` and `page`::
+
+    def test_lesson_runs(lab, page):
+        lab.open(page, "01_register_block.ipynb")
+        lab.run_all(page)
+
+Cells are run by JupyterLab's own commands, since typed Shift+Enter loses key presses. JupyterLab
+serves a copy of notebooks/, so nothing a test does there changes the work tree.
+"""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from conftest import ROOT, wait_for
+from needs import demanded
+
+READY = "() => document.querySelector('[data-ready]')"
+#: The functions of pages.js, for `page.evaluate`.
+SCRIPTS = re.findall(r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pages.js").read_text())
+PLACE = (ROOT / "tests/place.js").read_text()
+JS = SimpleNamespace(**dict(SCRIPTS), place=PLACE)
+SIZE = {"width": 1400, "height": 1000}
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The path of Chromium."""
+    return demanded(shutil.which("chromium") or shutil.which("chromium-browser"), "Chromium")
+
+
+@pytest.fixture(scope="session")
+def browser(chromium):
+    """One Chromium for the session, which can reach this computer only."""
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=120_000)  # as in every page
+    quiet = [
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+    ]
+    offline = "host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    arguments = [f"--{name}" for name in ("no-sandbox", "disable-gpu", *quiet, offline)]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def context(browser):
+    """One cache for all pages: JupyterLab's scripts are loaded and compiled once."""
+    return browser.new_context(viewport=SIZE)
+
+
+def close_at_script_errors(page) -> list[str]:
+    """Close a page when a script of it fails, so that no test waits for what can't come any more.
+    Returns the list of errors, which grows.
+    """
+    errors: list[str] = []
+
+    def close(error) -> None:
+        errors.append(f"{error.name}: {error.message}")
+        page.close()
+
+    page.on("pageerror", close)
+    return errors
+
+
+@pytest.fixture
+def clock(browser):
+    """A context of its own for this test's page, with a clock that the test can stop: see
+    ``pages.hold_clock``.
+    """
+    context = browser.new_context(viewport=SIZE)
+    context.clock.install()
+    return context
+
+
+@pytest.fixture
+def page(context, request):
+    """A new page of 1400 x 1000; the test fails if it asked another computer for anything."""
+    outside = []
+    if "clock" in request.fixturenames:
+        context = request.getfixturevalue("clock")
+
+    def note(request):
+        if not request.url.startswith(
+            ("http://127.0.0.1:", "ws://127.0.0.1:", "file:", "data:", "blob:", "about:")
+        ):
+            outside.append(request.url)
+
+    page = context.new_page()
+    page.set_default_timeout(120_000)  # what hangs ends; what is slow is no mistake
+    page.on("request", note)
+    yield page
+    page.close()
+    assert not outside, f"the page asked the network for {outside}"
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """A function that saves a player as a page, each once, and gives its path."""
+    folder = tmp_path_factory.mktemp("pages")
+    return functools.cache(lambda player: player.save(folder / f"{id(player)}.html"))
+
+
+@pytest.fixture
+def show(page, saved):
+    """A function that opens a player's saved page from disk, on which no script may fail."""
+    faults = close_at_script_errors(page)
+
+    def goto(player):
+        page.goto(saved(player).as_uri())
+        page.wait_for_function(READY)
+        return page
+
+    yield goto
+    assert not faults
+
+
+class Lab:
+    """A running JupyterLab: `url` with no slash at its end, the path that it `opens`, the directory
+    `root` served.
+    """
+
+    def __init__(self, url: str, opens: str, root: Path):
+        self.url, self.opens, self.root = url, opens, root
+
+    def open(self, page, notebook: str, timeout: float = 600) -> None:
+        """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
+        page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
+        page.wait_for_function(JS.idle, arg=notebook, timeout=1000 * timeout)
+
+    def write(self, page, name: str, *cells: str, outputs=(), markdown: str = "") -> None:
+        """Make a notebook of code cells, of which the last has the outputs, perhaps below a text,
+        and open it.
+        """
+        import nbformat  # not at the top: the core's tests run without it
+
+        *cells, last = map(nbformat.v4.new_code_cell, cells)
+        last.outputs += outputs
+        texts = [nbformat.v4.new_markdown_cell(markdown)] if markdown else []
+        kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+        nbformat.write(
+            nbformat.v4.new_notebook(cells=[*texts, *cells, last], metadata=kernel),
+            self.root / name,
+        )
+        self.open(page, name)
+
+    def run_all(self, page, timeout: float = 1200) -> None:
+        """Run every cell of the notebook shown and wait for the last; an error in a cell fails the
+        test.
+        """
+        page.evaluate(JS.runAll, timeout)
+        errors = [
+            out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"
+        ]
+        assert not errors, "\n".join(f"{out['ename']}: {out['evalue']}" for out in errors)
+
+    def run(self, page, *texts: str | tuple[str, str, str]) -> None:
+        """Run the first code cell that has each text; of a text, an old word and a new one, with
+        the word replaced.
+        """
+        page.evaluate(JS.run, texts)
+
+    def run_until(self, page, cell: str, said: str) -> None:
+        """Run the last code cell, whose text is given, until its output has some words: what the
+        page has sent before may still be on its way.
+        """
+        wait_for(lambda: said in str(self.outputs(page)[-1]), lambda: self.run(page, cell))
+
+    def outputs(self, page) -> list[list[dict]]:
+        """What each code cell of the notebook shown has put out, as a notebook file would hold
+        it.
+        """
+        return page.evaluate(JS.outputs)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory):
+    """JupyterLab as `cypresskit lab` starts it, but on a copy of notebooks/, without a token, with
+    its own settings.
+    """
+    home = tmp_path_factory.mktemp("lab")
+    shutil.copytree(ROOT / "notebooks", home / "notebooks", ignore=shutil.ignore_patterns(".*"))
+    options = {
+        "port": 0,  # a free one
+        "IdentityProvider.token": "",
+        "LabApp.expose_app_in_browser": True,
+        "LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
+        "LabApp.user_settings_dir": home / "settings",
+    }
+    directories = {
+        f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "cypresskit",
+        "lab",
+        "--no-browser",
+        *(f"--{name}={value}" for name, value in options.items()),
+    ]
+    with (home / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command, cwd=home / "notebooks", env=os.environ | directories, stdout=log, stderr=log
+        )
+    try:
+        yield Lab(*address(server, home / "log"), home / "notebooks")
+    finally:
+        server.terminate()
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def address(server: subprocess.Popen, log: Path, timeout: float = 600) -> tuple[str, str]:
+    """Where JupyterLab answers, and the path that it opens; fail, showing the log, if it died or
+    the time is up.
+    """
+    end = time.monotonic() + timeout
+    while server.poll() is None and time.monotonic() < end:
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)(/lab\S*)\n", log.read_text()):
+            with suppress(OSError):
+                urllib.request.urlopen(f"{found[1]}/api/status", timeout=5).close()
+                return found[1], found[2]
+        time.sleep(0.1)
+    pytest.fail(f"JupyterLab did not answer. Its log ends:\n{log.read_text()[-3000:]}")

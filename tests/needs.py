@@ -1,0 +1,46 @@
+"""What a test needs of this computer: without it a test is skipped, and the last line of a run says
+how to get it.
+"""
+
+import os
+
+import pytest
+
+from cypresskit.isolated.process import find_sandbox
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+#: What a skipped test lacks, and how to get it.
+LACKING = {"bubblewrap": "apt-get install bubblewrap", "Chromium": "apt-get install chromium"}
+
+
+def describe_skipped(reasons: list[str]) -> str:
+    """Return what was skipped and how to get it, on one line; "" if nothing was."""
+    parts = []
+    for what, command in LACKING.items():
+        if count := sum(reason.startswith(f"Skipped: {what}") for reason in reasons):
+            parts.append(f"{count} need {what}: `{command}`")
+    others = len(reasons) - sum(int(part.split()[0]) for part in parts)
+    parts += [f"{others} for reasons that `-rs` shows"] * (others > 0)
+    return f"{len(reasons)} tests were skipped: {'; '.join(parts)}" if reasons else ""
+
+
+def pytest_unconfigure(config):
+    """End with one line on what was skipped, below pytest's own summary."""
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        skipped = reporter.stats.get("skipped", [])
+        reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
+        reporter.write_line(describe_skipped(reasons) or "no test was skipped")
+
+
+def demanded(found, what: str):
+    """What was found. Without it a test is skipped, saying how to get it; in CI it fails."""
+    if found is None:
+        reason = f"{what} is missing or doesn't work here, and this test needs it:"
+        (pytest.fail if IN_CI else pytest.skip)(f"{reason} `{LACKING[what]}`")
+    return found
+
+
+@pytest.fixture(scope="session")
+def sandbox():
+    """The walls in which answers are marked."""
+    return demanded(find_sandbox(), "bubblewrap")

@@ -1,0 +1,15 @@
+"""Plans of the host whose tasks take effect at other moments than the simulated ones."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from cypresskit.host.tasks import Span, Timeline
+
+
+def at_other_moments(timeline: Timeline, seed: int) -> Timeline:
+    """The timeline with each task at a single moment between its start and its end."""
+    parts = np.random.default_rng(seed).random(len(timeline.spans))
+    moments = [s.start + (s.end - s.start) * part for s, part in zip(timeline.spans, parts)]
+    spans = [Span(s.task, moment, moment) for s, moment in zip(timeline.spans, moments)]
+    return replace(timeline, spans=tuple(spans))
