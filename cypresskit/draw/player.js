@@ -145,6 +145,7 @@ class Player {
     })
     if (!quiet) part.live.textContent = this.words
     this.el.dataset.frame = String(to)
+    if (from >= 0) for (const head of spec.heads) this.bringIntoSight(head, 0)
   }
 
   /** Update the figures' data, and measure how long that and the next drawing take. */
@@ -486,12 +487,16 @@ class Player {
     if (focus) takeFocus(this.el)
   }
 
-  /** Bring what is selected into sight, in a picture that is wider than the page. */
+  /** Bring what is selected into sight. */
   scrollToChosen() {
     const pick = this.spec.picks.find(({source}) => source.data.lit.some((on) => on > 0))
     if (!pick) return
-    const {source, figure, w} = pick
-    const n = source.data.lit.findIndex((on) => on > 0)
+    const n = pick.source.data.lit.findIndex((on) => on > 0)
+    this.bringIntoSight(pick, n)
+  }
+
+  /** Bring a box of a source into sight, in a picture that is wider than the page. */
+  bringIntoSight({source, figure, w}, n) {
     const place = this.el.shadowRoot.getElementById(figure.id)
     const box = place.closest(".picture, .side")
     const {start, end} = figure.x_range

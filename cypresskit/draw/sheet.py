@@ -494,7 +494,8 @@ class Sheet(Parts):
         ``y`` and ``height``, their centers and lengths, are numbers or one per line.
         """
         lines = x.reshape(len(x), -1)
-        self.boxes(name, lines, y, width, height, moves=("x",), color="ink")
+        source = self.boxes(name, lines, y, width, height, moves=("x",), color="ink")
+        self.heads.append({"source": source, "w": width, "figure": self.fig})
 
     def legend(self, *things: tuple[str, str, str]) -> str:
         """Return a legend of (text, color, look). A look is "box", "ring", "frame", "pale"
