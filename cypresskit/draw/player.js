@@ -61,6 +61,11 @@ class Player {
     this.about = new Map(spec.about)
     this.sceneOf = new Map(spec.sceneOfKey)
     this.labels = [...el.shadowRoot.querySelectorAll(".figure")]
+    this.heads = spec.figures.flatMap((figure) =>
+      figure.renderers
+        .map(({data_source: source}) => ({source, figure, w: 0}))
+        .filter(({source}) => source.tags.includes("head")),
+    )
     this.ends = []
   }
 
@@ -145,7 +150,7 @@ class Player {
     })
     if (!quiet) part.live.textContent = this.words
     this.el.dataset.frame = String(to)
-    if (from >= 0) for (const head of spec.heads) this.bringIntoSight(head, 0)
+    if (from >= 0) for (const head of this.heads) this.bringIntoSight(head, 0)
   }
 
   /** Update the figures' data, and measure how long that and the next drawing take. */

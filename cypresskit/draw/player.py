@@ -113,8 +113,6 @@ class Parts:
         #: none). ``w`` and ``h`` are the cells' sizes, numbers or columns. The column ``lit``
         #: becomes ``on`` for selected cells and 0 for others; ``marks`` are then visible.
         self.picks: list[dict] = []
-        #: What marks the moment in a ``figure``: the first box of a ``source``, of width ``w``.
-        self.heads: list[dict] = []
         self.about: dict[int, About] = {}  #: the text for each key that can be selected
         self.scene_of_key: dict[int, int] = {}  #: the scene's number for keys that lead to one
         self.labels: dict[str, str] = {}  #: the figures' names for screen readers, by id
@@ -185,7 +183,6 @@ class Player(Displayable):
                 "labels": [parts.labels[fig.id] for fig in placed],
                 "sceneOfKey": list(parts.scene_of_key.items()),
                 "picks": parts.picks,
-                "heads": parts.heads,
                 **self._recording(parts),
                 **_settings_fields(settings),
             }

@@ -495,7 +495,7 @@ class Sheet(Parts):
         """
         lines = x.reshape(len(x), -1)
         source = self.boxes(name, lines, y, width, height, moves=("x",), color="ink")
-        self.heads.append({"source": source, "w": width, "figure": self.fig})
+        source.tags = ["head"]  # player.js keeps it in sight
 
     def legend(self, *things: tuple[str, str, str]) -> str:
         """Return a legend of (text, color, look). A look is "box", "ring", "frame", "pale"
