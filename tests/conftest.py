@@ -7,6 +7,7 @@ import linecache
 import os
 import pickle
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -256,6 +257,23 @@ def python_site(tmp_path_factory, once):
 
     folder = tmp_path_factory.mktemp("python")
     return once("python-site", lambda: make_python_site(folder))
+
+
+@pytest.fixture(scope="module")
+def timed_once(tmp_path_factory, once, python_site):
+    """The tests of a file, and what they start, time a launch once for all: those that the site's
+    workbench opens with were timed for the site.
+    """
+    from tools.bench_page import given_launches  # not at the top: as above
+
+    def begin():
+        folder = tmp_path_factory.mktemp("timed")
+        return shutil.copytree(given_launches()[0].parents[1], folder, dirs_exist_ok=True)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(once("timed", begin)))
+        patch.setenv("CYPRESSKIT_KEEP", "1")
+        yield
 
 
 def wait_for(what, pause=lambda: time.sleep(0.05)) -> None:

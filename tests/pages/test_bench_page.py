@@ -515,6 +515,7 @@ OPEN = """step => new Promise((go) => {
 })"""
 
 
+@pytest.mark.usefixtures("timed_once")
 def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
     """Each kernel of the first page has the speed of the list of ideas. A reader's text of a step
     stays in its own file.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from browsing import JS
 from bs4 import BeautifulSoup
-from conftest import ROOT, by_day, seeds
+from conftest import ROOT, by_day, drawn_by_day, seeds
 from markupsafe import Markup
 from pages import painted, play_all
 from playwright.sync_api import expect
@@ -27,13 +27,14 @@ from tools import bench_page, climb_page
 from tools.bench_page.browser import served
 from tools.climb_page import drawn, kernels, numbers, pictures, riddles
 
+pytestmark = pytest.mark.usefixtures("timed_once")
 TEXT = (ROOT / "tools/climb_page/page.md").read_text(encoding="utf-8")
 #: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
 STATED = {"5870", "2009", "2010", "1,024", "2,048", "4,352", "4,000"}
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, once):
+def site(tmp_path_factory, once, timed_once):
     """A folder with the page, and images of its pictures if Chromium is here."""
 
     def build():
@@ -247,7 +248,7 @@ def test_the_other_order_has_the_same_products_in_fewer_bundles():
     assert all(len(row) == 4 for row in alternate(before))
 
 
-@pytest.mark.parametrize(("left_out", "gain"), [("rows", 1), ("lds", 1), ("rows lds", 20)])
+@drawn_by_day(("left_out", "gain"), [("rows", 1), ("lds", 1), ("rows lds", 20)], 1)
 def test_shared_memory_has_two_limits(left_out, gain):
     """Without one of them the other holds the kernel back."""
     given = kernels.kernel("lds")

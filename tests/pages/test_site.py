@@ -31,7 +31,7 @@ sys.exit(site.main())
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, once, pytestconfig, python_site):
+def site(tmp_path_factory, once, pytestconfig, python_site, timed_once):
     """The site, built by the command that `make docs` gives."""
     made, problem = python_site
 
