@@ -33,7 +33,7 @@ from tools.fuzz.guards import FLUSH, guarded
 from tools.host_score import host_rows
 from tools.score import score as kernel_rows
 
-TEXTURE = "dcl_resource_id({})_type({})_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+TEXTURE = "dcl_resource_id({})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
 ROOT = Path(__file__).resolve().parent.parent
 
 if (
@@ -73,8 +73,8 @@ SIX = (
 
 
 def pixel(*lines: str) -> ck.Program:
-    """A pixel kernel of these lines."""
-    return ck.assemble("\n".join(["il_ps_2_0", *lines, "end"]), "test.il")
+    """A pixel kernel of these lines or texts."""
+    return ck.assemble("\n".join(["il_ps_2_0", *map(str.strip, lines), "end"]), "test.il")
 
 
 def find_function(function, name: str) -> AnswerSource:
@@ -102,8 +102,8 @@ shell.find_source = find_function  # checks are given functions of tests
 
 
 def compute(*lines: str) -> ck.Program:
-    """A compute kernel of these lines."""
-    return ck.assemble("\n".join(["il_cs_2_0", *lines, "end"]), "test.il")
+    """A compute kernel of these lines or texts."""
+    return ck.assemble("\n".join(["il_cs_2_0", *map(str.strip, lines), "end"]), "test.il")
 
 
 #: The first seed of laws, and what shifts the draw from tables: see ``pytest_configure``.

@@ -22,14 +22,17 @@ from tools import book
 LESSON = "09"
 
 
+def save(path: Path, cells: list, **more: object) -> None:
+    """Write a notebook of these cells, and the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"cells": cells, **more}))
+
+
 def student_of(folder: Path, notebooks: Iterable[list]) -> Student:
     """A student who handed in notebooks, each a list of cells, which are written into a folder."""
-    student = Student("ada", "ada")
     for number, cells in enumerate(notebooks):
-        path = folder / f"{number}.ipynb"
-        path.write_text(json.dumps({"cells": cells}))
-        student.notebooks.append(path)
-    return student
+        save(folder / f"{number}.ipynb", cells)
+    return Student("ada", "ada", sorted(folder.iterdir()))
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -71,8 +74,8 @@ def hand_in(handed_out: Path, folder: Path, answers: list[str], why: str = "") -
             cell.source = explanations.explanation_cell(why)
         cells.append(cell)
     notebook.cells = cells
-    text = json.dumps(notebook, ensure_ascii=False)
     folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(notebook, ensure_ascii=False)
     (folder / source.name).write_bytes(text.encode("utf-8", "surrogatepass"))
 
 

@@ -16,7 +16,7 @@ from cypresskit.il.opcodes import find_opcode
 
 PAGE = (ROOT / "docs/own_kernel.md").read_text()
 ROWS = dict(re.findall(r"(?m)^\| (\w[^|]*?) \| (`.+?) \| .+ \|$", PAGE))
-TEXTURE = conftest.TEXTURE.format(0, "2d,unnorm")
+TEXTURE = conftest.TEXTURE.format(0)
 
 
 def test_every_block_of_the_page_prints_what_the_page_says():

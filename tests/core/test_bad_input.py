@@ -127,9 +127,7 @@ GOOD = np.ones((4, 4), np.float32)
 WIDE, ROW, THREE, TALL = GOOD.astype(float), GOOD[0], GOOD[:3], np.broadcast_to(GOOD[0], (16385, 4))
 DOUBLED, TN, NN = to_pairs(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
 WHOLE_NUMBERS = GOOD.astype(np.int32)
-DOUBLING = pixel(
-    TEXTURE.format(0, "2d,unnorm"), "sample_resource(0) r0, vWinCoord0", "add o0, r0, r0"
-)
+DOUBLING = pixel(TEXTURE.format(0), "sample_resource(0) r0, vWinCoord0", "add o0, r0, r0")
 STORE = ck.assemble(
     "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n"
 )
@@ -143,11 +141,13 @@ SQUARE, SWAPPED = np.zeros((2, 2), np.float32), np.dtype(np.float32).newbyteorde
 def launched(**change):
     """A launch that runs, but for a change."""
     program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
-        "dcl_cb cb0[2]",
-        "sample_resource(0)_sampler(0) r0, cb0[1]",
-        "mov o0, r0",
-        "mov g[0], r0",
+        TEXTURE.format(0),
+    """
+            dcl_cb cb0[2]
+            sample_resource(0)_sampler(0) r0, cb0[1]
+            mov o0, r0
+            mov g[0], r0
+        """,
     )
     arguments = {"domain": (2, 2), "inputs": {0: SQUARE}, "constants": {0: np.zeros(8, np.float32)}}
     arguments |= {

@@ -87,17 +87,21 @@ def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
     unset, turn = draw.randrange(256), draw.randrange(64)
     store = "imul r0.z, r0.x, l0.x\nlds_store_id(0) r0.z, l0.w"
     program = compute(
-        "dcl_num_thread_per_group 64",
-        "dcl_lds_id(0) 1024",
-        f"dcl_literal l0, 4, 64, {unset}, {turn}",
-        "dcl_literal l1, 16, 0, 0, 0",
-        "mov r0.x, vTidInGrpFlat.x",
+        f"""
+            dcl_num_thread_per_group 64
+            dcl_lds_id(0) 1024
+            dcl_literal l0, 4, 64, {unset}, {turn}
+            dcl_literal l1, 16, 0, 0, 0
+            mov r0.x, vTidInGrpFlat.x
+        """,
         *[f"ine r0.y, r0.x, l0.z\nif_logicalnz r0.y\n{store}\nendif\niadd r0.x, r0.x, l0.y"] * 4,
-        "fence_threads_lds",
-        "ixor r1.x, vTidInGrpFlat.x, l0.w",
-        "imul r1.x, r1.x, l1.x",
-        "lds_load_vec_id(0) r2, r1.x, r1.x",
-        "mov g[vAbsTidFlat.x], r2",
+    """
+            fence_threads_lds
+            ixor r1.x, vTidInGrpFlat.x, l0.w
+            imul r1.x, r1.x, l1.x
+            lds_load_vec_id(0) r2, r1.x, r1.x
+            mov g[vAbsTidFlat.x], r2
+        """,
     )
     (finding,) = check(program, 64, global_memory=np.zeros((64, 4), np.uint32))
     shown = finding.kind, finding.element, finding.work_item, finding.more
@@ -109,18 +113,20 @@ def test_a_fault_of_every_iteration_is_counted_in_each(seed):
     draw = random.Random(seed)
     iterations, wide = draw.randint(1, 5), draw.randint(3, 7)
     program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
-        f"dcl_literal l0, 0, 1, {iterations}, 0",
-        "mov r0, l0.x",
-        "mov r1, l0.x",
-        "whileloop",
-        "ige r0.y, r0.x, l0.z",
-        "break_logicalnz r0.y",
-        "sample_resource(0)_sampler(0) r2, vWinCoord0.xy00",
-        "add r1, r1, r2",
-        "iadd r0.x, r0.x, l0.y",
-        "endloop",
-        "mov o0, r1",
+        TEXTURE.format(0),
+        f"""
+            dcl_literal l0, 0, 1, {iterations}, 0
+            mov r0, l0.x
+            mov r1, l0.x
+            whileloop
+            ige r0.y, r0.x, l0.z
+            break_logicalnz r0.y
+            sample_resource(0)_sampler(0) r2, vWinCoord0.xy00
+            add r1, r1, r2
+            iadd r0.x, r0.x, l0.y
+            endloop
+            mov o0, r1
+        """,
     )
     texture, output = (np.ones((2, width, 4), np.float32) for width in (wide, 8))
     (finding,) = check(program, (8, 2), inputs={0: texture}, outputs={0: output})
@@ -147,13 +153,15 @@ def kinds_found(*parts: str) -> tuple[list[str], bool]:
     program = compute(
         "dcl_num_thread_per_group 64",
         "dcl_lds_id(0) 512",
-        TEXTURE.format(0, "2d,unnorm"),
-        "dcl_literal l0, 1, 100, 99.0, 0",
-        "mov r0.x, vTidInGrpFlat.x",
-        "mov r0.y, l0.x",
-        "mov r0.z, l0.y",
-        "mov r0.w, l0.w",
-        "mov r1, l0.z",
+        TEXTURE.format(0),
+    """
+            dcl_literal l0, 1, 100, 99.0, 0
+            mov r0.x, vTidInGrpFlat.x
+            mov r0.y, l0.x
+            mov r0.z, l0.y
+            mov r0.w, l0.w
+            mov r1, l0.z
+        """,
         *parts,
     )
     texture = {0: np.ones((2, 2, 4), np.float32)}
@@ -248,7 +256,7 @@ def test_a_fetch_outside_is_told_by_which_side(x, y):
     """Of a texture of 5 x 3: the row first, where both are outside."""
     program = pixel(
         f"dcl_literal l0, {x}.0, {y}.0, 0.0, 0.0",
-        TEXTURE.format(0, "2d,unnorm"),
+        TEXTURE.format(0),
         "sample_resource(0)_sampler(0) o0, l0.xy00",
     )
     inputs = {0: np.zeros((3, 5, 4), np.float32)}

@@ -77,19 +77,21 @@ def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
     if platform.machine().lower() not in ("x86_64", "amd64"):
         pytest.skip("needs a processor of x86")
     program = pixel(
-        *(TEXTURE.format(n, "2d,unnorm") for n in range(3)),
+        *(TEXTURE.format(n) for n in range(3)),
         "dcl_literal l0, 1.0, 3.0, 0.0, 0.0",
         *(f"sample_resource({n})_sampler({n}) r{n + 1}, vWinCoord0.xy" for n in range(3)),
-        "mad o0, r1, r2, r3",
-        "mad r4.x, r1.y, r2.y, r3.y",
-        "mov o1, r4.x",
-        "whileloop",
-        "ge r0.y, r0.z, l0.y",
-        "break_logicalnz r0.y",
-        "mad r3, r1, r2, r3",
-        "add r0.z, r0.z, l0.x",
-        "endloop",
-        "mov o2, r3",
+    """
+            mad o0, r1, r2, r3
+            mad r4.x, r1.y, r2.y, r3.y
+            mov o1, r4.x
+            whileloop
+            ge r0.y, r0.z, l0.y
+            break_logicalnz r0.y
+            mad r3, r1, r2, r3
+            add r0.z, r0.z, l0.x
+            endloop
+            mov o2, r3
+        """,
     )
     draw = np.random.default_rng(3)
     which = draw.integers(0, 6, (4, 9, 4))
@@ -116,22 +118,26 @@ def test_every_iterations_store_is_carried_out(seed):
     store = ["mov g[r2.x], r3", "lds_store_vec_id(0) mem, r2.y, r2.y, r3"][seed % 2]
     steps = [f"imad r2.x, r1.x, l1.{draw.choice('xyz')}, r0.x" for _ in range(1 + seed // 2 % 2)]
     program = compute(
-        "dcl_num_thread_per_group 64",
-        "dcl_lds_id(0) 4096",
-        "dcl_literal l0, 0, 1, 5, 4",
-        "dcl_literal l1, 1, 2, 3, 0",
-        "mov r0, l0.x",
-        "mov r1, vTidInGrpFlat",
-        "whileloop",
-        "ige r2.x, r0.x, l0.z",
-        "break_logicalnz r2.x",
-        "imad r3, r1, l0.z, r0.x",
+    """
+            dcl_num_thread_per_group 64
+            dcl_lds_id(0) 4096
+            dcl_literal l0, 0, 1, 5, 4
+            dcl_literal l1, 1, 2, 3, 0
+            mov r0, l0.x
+            mov r1, vTidInGrpFlat
+            whileloop
+            ige r2.x, r0.x, l0.z
+            break_logicalnz r2.x
+            imad r3, r1, l0.z, r0.x
+        """,
         *(f"{step}\nishl r2.y, r2.x, l0.w\n{store}" for step in steps),
-        "iadd r0.x, r0.x, l0.y",
-        "endloop",
-        "ishl r2.y, r1.x, l0.w",
-        "lds_load_vec_id(0) r3, r2.y, r2.y",
-        "mov g[r1.x+256], r3",
+    """
+            iadd r0.x, r0.x, l0.y
+            endloop
+            ishl r2.y, r1.x, l0.w
+            lds_load_vec_id(0) r3, r2.y, r2.y
+            mov g[r1.x+256], r3
+        """,
     )
     agree(program, {"domain": 64, "global_memory": np.zeros((320, 4), np.uint32)})
 
@@ -150,13 +156,15 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
             for n, (x, y) in enumerate(places)
         ]
         program = pixel(
-            TEXTURE.format(0, "2d,unnorm"),
-            f"dcl_literal l0, 1.0, 4.5, {step}.0, {aside - step / 2}",
-            "mov r0, l0.wwww_neg(xyzw)",
-            "mad r0.x, vWinCoord0.x, l0.z, l0.w",
-            "whileloop",
-            "ge r0.y, r0.z, l0.y",
-            "break_logicalnz r0.y",
+            TEXTURE.format(0),
+            f"""
+                dcl_literal l0, 1.0, 4.5, {step}.0, {aside - step / 2}
+                mov r0, l0.wwww_neg(xyzw)
+                mad r0.x, vWinCoord0.x, l0.z, l0.w
+                whileloop
+                ge r0.y, r0.z, l0.y
+                break_logicalnz r0.y
+            """,
             *fetches,
             f"sample_resource(0)_sampler(0) r{len(places) + 2}, r0.zz",
             *(line for n in range(len(places) + 1) for line in add.format(f"r{n + 2}").split("; ")),
@@ -181,14 +189,16 @@ def test_programs_of_files_match_on_all_engines(path):
 
 def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
     program = compute(
-        "dcl_literal l0, 1, 3, 0, 0",
-        "iand r0, vaTid, l0.y",
-        "whileloop",
-        "break_logicalz r0.x",
-        "mov r1, g[r0.x]",
-        "mov g[r0.x], r1",
-        "isub r0.x, r0.x, l0.x",
-        "endloop",
+    """
+            dcl_literal l0, 1, 3, 0, 0
+            iand r0, vaTid, l0.y
+            whileloop
+            break_logicalz r0.x
+            mov r1, g[r0.x]
+            mov g[r0.x], r1
+            isub r0.x, r0.x, l0.x
+            endloop
+        """,
     )
     memory = np.ones((4, 4), np.float32)
     assert execute.run(prepare(program, 64, global_memory=memory)) is None, "it declines"
@@ -199,11 +209,13 @@ def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
 
 def test_a_store_of_neighbours_of_which_some_lie_outside():
     program = compute(
-        "dcl_lds_id(0) 1016",
-        "dcl_literal l0, 4, 0, 0, 0",
-        "ishl r0.x, vTidInGrpFlat.x, l0.x",
-        "lds_store_vec_id(0) mem, r0.x, r0.x, r0",
-        "mov g[vaTid.x], r0",
+    """
+            dcl_lds_id(0) 1016
+            dcl_literal l0, 4, 0, 0, 0
+            ishl r0.x, vTidInGrpFlat.x, l0.x
+            lds_store_vec_id(0) mem, r0.x, r0.x, r0
+            mov g[vaTid.x], r0
+        """,
     )
     with pytest.raises(ck.KernelError, match="to byte 1008 of LDS 0, which has 1016"):
         ck.launch(program, 64, global_memory=np.zeros((64, 4), np.uint32))
@@ -214,12 +226,14 @@ def test_a_store_of_neighbours_of_which_some_lie_outside():
 
 def test_reports_the_first_failing_store_in_any_order_of_units():
     program = pixel(
-        "ftoi r0.xy, vWinCoord0",
-        "dcl_literal l0, 5, 1, 0, 0",
-        "mul r1, r0, r0",
-        "mov g[r0.x], r0",
-        "imad r0.z, r0.y, l0.x, r0.x",
-        "mov g[r0.z], r0",
+    """
+            ftoi r0.xy, vWinCoord0
+            dcl_literal l0, 5, 1, 0, 0
+            mul r1, r0, r0
+            mov g[r0.x], r0
+            imad r0.z, r0.y, l0.x, r0.x
+            mov g[r0.z], r0
+        """,
     )
     arguments = {"domain": (8, 9), "global_memory": np.zeros((7, 4), np.uint32)}
     for engine in ("interpreter", "compiled"):

@@ -134,7 +134,7 @@ def fetches_summed(count: int):
     fetches = [fetch.format(10 + n) for n in range(count)]
     sums = [f"add r5, r5, r{10 + n}" for n in range(count)]
     start = "mov r0, vWinCoord0.xyxy", "mov r5, l0.y"
-    declarations = TEXTURE.format(0, "2d,unnorm"), "dcl_literal l0, 1.0, 0.0, 2.0, 3.0"
+    declarations = TEXTURE.format(0), "dcl_literal l0, 1.0, 0.0, 2.0, 3.0"
     return pixel(*declarations, *start, *fetches, *sums, "mov o0, r5")
 
 

@@ -10,7 +10,7 @@ from conftest import TEXTURE, pixel
 import cypresskit as ck
 from cypresskit.compiler import compile
 
-HEAD = (TEXTURE.format(0, "2d,unnorm"), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
+HEAD = (TEXTURE.format(0), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
 
 
 def code(body: str):

@@ -30,18 +30,20 @@ def test_what_an_instruction_reads_and_writes(line, read, address, written):
 
 
 LOOP = compute(
-    "dcl_num_thread_per_group 64",
-    "whileloop",
-    "break_logicalnz r0.x",
-    "if_logicalz r1.x",
-    "break",
-    "else",
-    "add r2.x, r3.x, r3.y",
-    "endif",
-    "break_logicalnz r1.x",
-    "mov r3.xy, r2.x",
-    "endloop",
-    "mov g[0].x, r2.y",
+    """
+        dcl_num_thread_per_group 64
+        whileloop
+        break_logicalnz r0.x
+        if_logicalz r1.x
+        break
+        else
+        add r2.x, r3.x, r3.y
+        endif
+        break_logicalnz r1.x
+        mov r3.xy, r2.x
+        endloop
+        mov g[0].x, r2.y
+    """,
 )
 
 

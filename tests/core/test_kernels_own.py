@@ -67,7 +67,7 @@ def random_text(rng: random.Random) -> str:
         lines += [f"dcl_num_thread_per_group {group}"]
     streams = 0 if is_compute else rng.choice([0, 0, 1, 2, 4, 8])
     if streams or rng.random() < 0.8:
-        lines += [TEXTURE.format(n, "2d,unnorm") for n in range(2)]
+        lines += [TEXTURE.format(n) for n in range(2)]
     if precision != "single":
         lines += ["dadd r0.xy, l0.xy, l0.xy"]
     lines += [f"mov o{n}, l0" for n in range(streams)] or ["mov r1, l0", "mov g[r1.x], r1"]

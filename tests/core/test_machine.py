@@ -40,10 +40,12 @@ def test_odd_domains_run_every_work_item_once(engine, domain):
 @ENGINES
 def test_flat_compute_ids_fill_every_component(engine):
     program = compute(
-        "mov r0.x, vThreadGrpIdFlat.y",
-        "mov r0.y, vTidInGrpFlat.w",
-        "mov r0.zw, vaTid.z",
-        "mov g[vaTid.x], r0",
+    """
+            mov r0.x, vThreadGrpIdFlat.y
+            mov r0.y, vTidInGrpFlat.w
+            mov r0.zw, vaTid.z
+            mov g[vaTid.x], r0
+        """,
     )
     memory = np.zeros((128, 4), np.uint32)
     ck.launch(program, 128, global_memory=memory, engine=engine)
@@ -62,7 +64,7 @@ def test_textures_of_every_size_fill_what_they_lack_with_0_0_1(engine, component
     rng = np.random.default_rng(1)
     texture = rng.integers(1, 99, (3, 5, components)).astype(dtype)
     program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
+        TEXTURE.format(0),
         "sample_resource(0)_sampler(0) r0, vWinCoord0.xy",
         "mov o0, r0",
     )
@@ -79,7 +81,7 @@ def test_textures_of_every_size_fill_what_they_lack_with_0_0_1(engine, component
 def test_fetches_outside_give_zero_and_are_counted(engine):
     texture = np.arange(1, 9, dtype=np.float32).reshape(2, 4)
     program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
+        TEXTURE.format(0),
         "sample_resource(0)_sampler(0)_aoffimmi(-1,-2,0) r1, vWinCoord0.xy",
         "mov o0, r1",
     )
@@ -94,14 +96,16 @@ def test_fetches_outside_give_zero_and_are_counted(engine):
 @ENGINES
 def test_instructions_are_counted_for_active_work_items_only(engine):
     program = pixel(
-        "dcl_literal l0, 2.0, 0, 0, 0",
-        "lt r0.x, vWinCoord0.x, l0.x",
-        "if_logicalnz r0.x",
-        "mad r1, r1, r1, r1",
-        "else",
-        "add r1.xy, r1, r1",
-        "endif",
-        "mov o0, r1",
+    """
+            dcl_literal l0, 2.0, 0, 0, 0
+            lt r0.x, vWinCoord0.x, l0.x
+            if_logicalnz r0.x
+            mad r1, r1, r1, r1
+            else
+            add r1.xy, r1, r1
+            endif
+            mov o0, r1
+        """,
     )
     run = ck.launch(program, (6, 4), outputs={0: np.zeros((4, 6, 4), np.float32)}, engine=engine)
     assert run.executed.tolist() == [24, 24, 8, 0, 16, 0, 24]
@@ -125,10 +129,12 @@ def test_lds_loads_outside_give_zero_and_are_counted(engine):
 @ENGINES
 def test_global_reads_outside_give_zero_and_are_counted(engine):
     program = compute(
-        "dcl_literal l0, -2, 0, 0, 0",
-        "iadd r0.x, vaTid.x, l0.x",
-        "mov r1, g[r0.x]",
-        "mov g[vaTid.x+64], r1",
+    """
+            dcl_literal l0, -2, 0, 0, 0
+            iadd r0.x, vaTid.x, l0.x
+            mov r1, g[r0.x]
+            mov g[vaTid.x+64], r1
+        """,
     )
     memory = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
     before = memory.copy()
@@ -241,7 +247,7 @@ def test_strided_arrays_are_read_and_written_in_place(engine):
     texture = np.arange(24, dtype=np.float32).reshape(4, 6)[::-1, ::2]
     memory = np.zeros((4, 8), np.float32)[:, ::2]
     program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
+        TEXTURE.format(0),
         "sample_resource(0)_sampler(0) r0, vWinCoord0.xy",
         "ftoi r1, vWinCoord0",
         "mov g[r1.y], r0",
@@ -287,15 +293,17 @@ def test_rejects_shared_arrays_or_reads_them_as_they_were(engine):
     """Textures, output and global memory at random places of one buffer, of any strides."""
     draw = np.random.default_rng(7)
     program = pixel(
-        TEXTURE.format(0, "2d,unnorm"),
-        "dcl_literal l0, 4, 1, 0, 0",
-        "ftoi r0.xy, vWinCoord0",
-        "imad r0.x, r0.y, l0.x, r0.x",
-        "sample_resource(0)_sampler(0) r1, vWinCoord0.yx",
-        "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, vWinCoord0.xy",
-        "add r3, r1, r2",
-        "mov o0, r3",
-        "mov g[r0.x], r1",
+        TEXTURE.format(0),
+    """
+            dcl_literal l0, 4, 1, 0, 0
+            ftoi r0.xy, vWinCoord0
+            imad r0.x, r0.y, l0.x, r0.x
+            sample_resource(0)_sampler(0) r1, vWinCoord0.yx
+            sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r2, vWinCoord0.xy
+            add r3, r1, r2
+            mov o0, r3
+            mov g[r0.x], r1
+        """,
     )
 
     def view(buffer: np.ndarray, place: int, step: int) -> np.ndarray:

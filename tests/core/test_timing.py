@@ -24,7 +24,7 @@ from cypresskit.timing.launch_time import CONVERGED_ERROR, bound
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
 
-UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
+UNNORMALISED, FETCH = TEXTURE.format(0), "sample_resource(0)_sampler(0)"
 FEW = "too few wavefronts"
 timed = cache(simulate)  # a launch that several tests ask about is simulated once
 
@@ -177,16 +177,18 @@ def test_report_and_limits_agree_on_too_few_wavefronts(engines):
     """Four wavefronts, of which the first runs longest: four engines are filled exactly."""
     board = replace(HD5870, simd_engines=engines, max_wavefronts=1)
     program = pixel(
-        "dcl_literal l0, 8.0, 1.0, 300.0, 0",
-        "lt r0.x, vWinCoord0.x, l0.x",
-        "cmov_logical r0.y, r0.x, l0.z, l0.y",
-        "mov r1, l0.w",
-        "whileloop",
-        "ge r0.z, r1.x, r0.y",
-        "break_logicalnz r0.z",
-        "add r1.x, r1.x, l0.y",
-        "endloop",
-        "mov o0, r1.x",
+    """
+            dcl_literal l0, 8.0, 1.0, 300.0, 0
+            lt r0.x, vWinCoord0.x, l0.x
+            cmov_logical r0.y, r0.x, l0.z, l0.y
+            mov r1, l0.w
+            whileloop
+            ge r0.z, r1.x, r0.y
+            break_logicalnz r0.z
+            add r1.x, r1.x, l0.y
+            endloop
+            mov o0, r1.x
+        """,
     )
     report = simulate(LaunchShape(program, (32, 8)), device=board)
     assert report.active_wavefronts == 1 and report.wavefronts == 4

@@ -106,9 +106,7 @@ def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
 )
 def test_a_fetch_at_an_odd_coordinate_matches_the_machine(literal, monkeypatch):
     fetch = "sample_resource(0)_sampler(0) r1, l0.xy00"
-    program = pixel(
-        TEXTURE.format(0, "2d,unnorm"), f"dcl_literal l0, {literal}, 0, 0, 0", fetch, "mov o0, r1"
-    )
+    program = pixel(TEXTURE.format(0), f"dcl_literal l0, {literal}, 0, 0, 0", fetch, "mov o0, r1")
     arguments = {
         "domain": (8, 8),
         "inputs": {0: np.ones((8, 8, 4), np.float32)},

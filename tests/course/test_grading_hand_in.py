@@ -264,8 +264,7 @@ def test_a_line_is_gray_only_where_it_was_handed_out():
 @pytest.mark.parametrize("made", [False, True])
 def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeypatch, capsys):
     """A table that can't be read then is named, and takes nothing back."""
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in/ada.ipynb").write_text(json.dumps({"cells": RIGHT}))
+    hand_ins.save(tmp_path / "in/ada.ipynb", RIGHT)
 
     def judge(_) -> bool:
         table(
