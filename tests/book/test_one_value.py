@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import ROOT
+from documents import marked_cells
 
 import cypresskit as ck
 from cypresskit import published
@@ -36,10 +37,7 @@ def test_pictures_have_the_value_that_cells_print(name):
 
 def left_out() -> dict[str, list[str]]:
     """The rows of docs/model.md's table of fits that leave a top speed out, by kernel."""
-    text = (ROOT / "docs/model.md").read_text()
-    table = text.split("<!-- leave one out -->")[1].split("<!-- end of leave one out -->")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
-    return {name: row for name, *row in rows}
+    return {name: row for name, *row in marked_cells("leave one out")}
 
 
 def test_the_readme_says_what_comes_out_without_an_input():

@@ -142,7 +142,7 @@ def launched(**change):
     """A launch that runs, but for a change."""
     program = pixel(
         TEXTURE.format(0),
-    """
+        """
             dcl_cb cb0[2]
             sample_resource(0)_sampler(0) r0, cb0[1]
             mov o0, r0

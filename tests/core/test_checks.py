@@ -95,7 +95,7 @@ def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
             mov r0.x, vTidInGrpFlat.x
         """,
         *[f"ine r0.y, r0.x, l0.z\nif_logicalnz r0.y\n{store}\nendif\niadd r0.x, r0.x, l0.y"] * 4,
-    """
+        """
             fence_threads_lds
             ixor r1.x, vTidInGrpFlat.x, l0.w
             imul r1.x, r1.x, l1.x
@@ -154,7 +154,7 @@ def kinds_found(*parts: str) -> tuple[list[str], bool]:
         "dcl_num_thread_per_group 64",
         "dcl_lds_id(0) 512",
         TEXTURE.format(0),
-    """
+        """
             dcl_literal l0, 1, 100, 99.0, 0
             mov r0.x, vTidInGrpFlat.x
             mov r0.y, l0.x

@@ -80,7 +80,7 @@ def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
         *(TEXTURE.format(n) for n in range(3)),
         "dcl_literal l0, 1.0, 3.0, 0.0, 0.0",
         *(f"sample_resource({n})_sampler({n}) r{n + 1}, vWinCoord0.xy" for n in range(3)),
-    """
+        """
             mad o0, r1, r2, r3
             mad r4.x, r1.y, r2.y, r3.y
             mov o1, r4.x
@@ -118,7 +118,7 @@ def test_every_iterations_store_is_carried_out(seed):
     store = ["mov g[r2.x], r3", "lds_store_vec_id(0) mem, r2.y, r2.y, r3"][seed % 2]
     steps = [f"imad r2.x, r1.x, l1.{draw.choice('xyz')}, r0.x" for _ in range(1 + seed // 2 % 2)]
     program = compute(
-    """
+        """
             dcl_num_thread_per_group 64
             dcl_lds_id(0) 4096
             dcl_literal l0, 0, 1, 5, 4
@@ -131,7 +131,7 @@ def test_every_iterations_store_is_carried_out(seed):
             imad r3, r1, l0.z, r0.x
         """,
         *(f"{step}\nishl r2.y, r2.x, l0.w\n{store}" for step in steps),
-    """
+        """
             iadd r0.x, r0.x, l0.y
             endloop
             ishl r2.y, r1.x, l0.w
@@ -189,7 +189,7 @@ def test_programs_of_files_match_on_all_engines(path):
 
 def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
     program = compute(
-    """
+        """
             dcl_literal l0, 1, 3, 0, 0
             iand r0, vaTid, l0.y
             whileloop
@@ -209,7 +209,7 @@ def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
 
 def test_a_store_of_neighbours_of_which_some_lie_outside():
     program = compute(
-    """
+        """
             dcl_lds_id(0) 1016
             dcl_literal l0, 4, 0, 0, 0
             ishl r0.x, vTidInGrpFlat.x, l0.x
@@ -226,7 +226,7 @@ def test_a_store_of_neighbours_of_which_some_lie_outside():
 
 def test_reports_the_first_failing_store_in_any_order_of_units():
     program = pixel(
-    """
+        """
             ftoi r0.xy, vWinCoord0
             dcl_literal l0, 5, 1, 0, 0
             mul r1, r0, r0

@@ -2,11 +2,11 @@
 
 import random
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import from_rows
+from documents import marked_lines
 
 from cypresskit.compiler import compile
 from cypresskit.devices import (
@@ -95,19 +95,12 @@ def test_every_number_has_unit_and_source_or_calibration():
 
 
 def test_the_document_has_every_calibration():
-    text = (Path(__file__).parents[2] / "docs" / "model.md").read_text()
-    table = (
-        text.split("<!-- calibrations -->")[1]
-        .split("<!-- end of calibrations -->")[0]
-        .strip()
-        .splitlines()
-    )
     rows = [f"| `{c.name}` | {c.value} | {c.unit} | {c.on} |" for c in calibrations(HD5870)]
     for system in (NAKASATO, ASHRAF):
         of = f"microseconds per launch on {system.name}"
         value = system.launch_overhead_us
         rows.append(f"| `launch_overhead_us` | {value} | {of} | {system.fitted_to} |")
-    assert table[2:] == rows
+    assert marked_lines("calibrations") == rows
 
 
 @pytest.mark.parametrize("pool", [256, 248, 300])

@@ -3,28 +3,15 @@ parameters.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from documents import marked_cells
 
 from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import Machine, adapt_cpu_share, five_stage, four_stage
 from cypresskit.timing import simulate, simulate_published
 
 pytestmark = pytest.mark.nightly
-
-
-def cells(name: str) -> list[list[str]]:
-    """The rows of a table of the model's document."""
-    page = "figures.md" if name == "clause clocks" else "model.md"
-    text = (Path(__file__).parents[2] / "docs" / page).read_text()
-    table = (
-        text.split(f"<!-- {name} -->")[1]
-        .split(f"<!-- end of {name} -->")[0]
-        .strip()
-        .splitlines()[2:]
-    )
-    return [line.strip("| ").split(" | ") for line in table]
 
 
 def headlines(machine: Machine) -> list[float]:
@@ -38,14 +25,16 @@ def headlines(machine: Machine) -> list[float]:
 
 def test_the_documents_host_parameters_move_what_it_says():
     before = headlines(Machine())
-    for name, value, *shown in cells("host"):
+    for name, value, *shown in marked_cells("host"):
         after = headlines(Machine(host=replace(XEON, **{name: float(value)})))
         moved = [100 * (new / old - 1) for new, old in zip(after, before)]
         assert list(map(float, shown)) == pytest.approx(moved, abs=0.15), name
 
 
 def test_the_documents_cause_of_that_miss_is_the_models():
-    for clocks, *shown in (map(float, row) for row in cells("clause clocks")[:-1]):
+    for clocks, *shown in (
+        map(float, row) for row in marked_cells("clause clocks", "figures.md")[:-1]
+    ):
         chip, board = (
             replace(device, clause_overhead_clocks=int(clocks)) for device in (HD5970, HD5870)
         )

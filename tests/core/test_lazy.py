@@ -1,9 +1,7 @@
 """Packages whose names are imported when they are first used."""
 
-import subprocess
-import sys
-
 import pytest
+from new_python import printed_by
 
 import cypresskit as ck
 
@@ -18,21 +16,16 @@ STEPS = {
 LOADED = "import sys; print(*(m for m in ('bokeh', 'cypresskit.draw.chip') if m in sys.modules))"
 
 
-def printed_by(code: str) -> list[str]:
-    """The lines that a new Python prints."""
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-
-
 def test_only_the_view_that_is_asked_for_is_loaded():
-    assert printed_by("\n".join(f"{step}; {LOADED}" for step in STEPS)) == [*STEPS.values()]
+    shown = printed_by("\n".join(f"{step}; {LOADED}" for step in STEPS))
+    assert shown.splitlines() == [*STEPS.values()]
 
 
 def test_a_module_that_is_imported_first_doesnt_hide_the_view_of_its_name():
     names = ("chip", "climb", "timeline")
     modules = "; ".join(f"import cypresskit.draw.{ck.draw.VIEWS[name]}" for name in names)
     views = ", ".join(f"callable(cypresskit.draw.{name})" for name in names)
-    assert printed_by(f"{modules}; print({views})") == ["True True True"]
+    assert printed_by(f"{modules}; print({views})") == "True True True\n"
 
 
 def test_a_name_that_isnt_there_is_told_with_its_neighbour():

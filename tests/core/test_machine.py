@@ -40,7 +40,7 @@ def test_odd_domains_run_every_work_item_once(engine, domain):
 @ENGINES
 def test_flat_compute_ids_fill_every_component(engine):
     program = compute(
-    """
+        """
             mov r0.x, vThreadGrpIdFlat.y
             mov r0.y, vTidInGrpFlat.w
             mov r0.zw, vaTid.z
@@ -96,7 +96,7 @@ def test_fetches_outside_give_zero_and_are_counted(engine):
 @ENGINES
 def test_instructions_are_counted_for_active_work_items_only(engine):
     program = pixel(
-    """
+        """
             dcl_literal l0, 2.0, 0, 0, 0
             lt r0.x, vWinCoord0.x, l0.x
             if_logicalnz r0.x
@@ -129,7 +129,7 @@ def test_lds_loads_outside_give_zero_and_are_counted(engine):
 @ENGINES
 def test_global_reads_outside_give_zero_and_are_counted(engine):
     program = compute(
-    """
+        """
             dcl_literal l0, -2, 0, 0, 0
             iadd r0.x, vaTid.x, l0.x
             mov r1, g[r0.x]
@@ -294,7 +294,7 @@ def test_rejects_shared_arrays_or_reads_them_as_they_were(engine):
     draw = np.random.default_rng(7)
     program = pixel(
         TEXTURE.format(0),
-    """
+        """
             dcl_literal l0, 4, 1, 0, 0
             ftoi r0.xy, vWinCoord0
             imad r0.x, r0.y, l0.x, r0.x

@@ -177,7 +177,7 @@ def test_report_and_limits_agree_on_too_few_wavefronts(engines):
     """Four wavefronts, of which the first runs longest: four engines are filled exactly."""
     board = replace(HD5870, simd_engines=engines, max_wavefronts=1)
     program = pixel(
-    """
+        """
             dcl_literal l0, 8.0, 1.0, 300.0, 0
             lt r0.x, vWinCoord0.x, l0.x
             cmov_logical r0.y, r0.x, l0.z, l0.y

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import from_rows
 
 from cypresskit.chip import work
 from cypresskit.chip.engine import run
@@ -56,28 +57,12 @@ def fetch(addresses, wavefronts=1, **more):
 # The ALU (units.alu)
 
 
-def test_one_wavefront_alone_runs_at_half_rate():
-    result = outcome([Clause(ALU, 10)])
-    assert schedule(result) == "0 ALU 0-80"
-    assert result.counts["alu"] == 40
-
-
-def test_two_wavefronts_interleave_and_a_third_waits():
-    assert schedule(outcome([Clause(ALU, 10)], 2)) == "0 ALU 0-80 | 1 ALU 0-80"
-    assert schedule(outcome([Clause(ALU, 10)], 3)) == "0 ALU 0-80 | 1 ALU 0-80 | 2 ALU 80-160"
-
-
-def test_a_switch_of_clauses_takes_its_clocks():
-    assert (
-        schedule(outcome([Clause(ALU, 1)] * 2, device=replace(ONE, clause_switch_clocks=40)))
-        == "0 ALU 0-8 | 0 ALU 48-56"
-    )
-
-
-def test_a_clause_takes_its_clocks_to_get_going():
-    assert schedule(
-        outcome([Clause(ALU, 1)], 3, device=replace(ONE, clause_overhead_clocks=16))
-    ) == ("0 ALU 0-24 | 1 ALU 0-24 | 2 ALU 24-48")
+@from_rows
+def test_clauses_are_scheduled_as_by_hand(bundles, wavefronts, slots, board, scheduled):
+    clauses = [Clause(ALU, count) for count in bundles]
+    result = outcome(clauses, wavefronts, slots, replace(ONE, **board))
+    assert schedule(result) == scheduled
+    assert result.counts["alu"] == 4 * sum(bundles) * wavefronts
 
 
 def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
@@ -91,11 +76,6 @@ def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
 
 
 # The dispatcher (units.dispatch) and the order of clauses (units.sequencer)
-
-
-def test_a_wavefront_without_a_slot_starts_when_one_ends():
-    result = outcome([Clause(ALU, 10)], 3, slots=1)
-    assert result.start.tolist() == [0, 80, 160] and result.end.tolist() == [80, 160, 240]
 
 
 def test_wavefronts_go_round_the_engines():
@@ -175,15 +155,8 @@ def test_a_miss_costs_dram_and_a_line_on_its_way_is_awaited():
     # Asked at 0, there at 300, then the other 16 quads pass; the second wavefront's data follow
     # right behind.
     assert schedule(result) == "0 TEX 0-316 | 1 TEX 16-332"
-    assert (
-        result.counts["l1_requests"],
-        result.counts["l1_misses"],
-        result.counts["l2_misses"],
-    ) == (
-        32,
-        1,
-        1,
-    )
+    counts = [result.counts[name] for name in ("l1_requests", "l1_misses", "l2_misses")]
+    assert counts == [32, 1, 1]
 
 
 def test_a_line_that_another_engine_awaits_comes_from_l2_when_it_is_there():

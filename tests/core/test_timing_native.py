@@ -3,11 +3,10 @@ fail.
 """
 
 import importlib.util
-import subprocess
-import sys
 import warnings
 
 import pytest
+from new_python import printed_by
 
 from cypresskit.chip import compiled_later
 from cypresskit.chip import numba_native as module
@@ -93,13 +92,8 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
 def test_sources_are_read_with_the_package_and_not_with_numba():
     """Else old functions, which Python holds, would be saved as those of a file edited since."""
     read = "import sys, cypresskit.timing; from cypresskit.chip.compiled_later import SOURCES"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{read}; print('numba' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "False" and module.SOURCES is compiled_later.SOURCES
+    assert printed_by(f"{read}; print('numba' in sys.modules)") == "False\n"
+    assert module.SOURCES is compiled_later.SOURCES
     names = {path.name for path in compiled_later.native_sources()}
     assert {"compiled_later.py", "numba_native.py", "engine.py", "cache.py"} <= names
 
@@ -123,8 +117,7 @@ except KeyboardInterrupt:
 
 
 def test_numba_can_be_used_after_an_interrupt_of_its_import():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True)
-    assert done.stdout == "interrupted 1\n", done.stderr
+    assert printed_by(INTERRUPTED) == "interrupted 1\n"
 
 
 def test_numba_without_native_code_is_refused_by_the_name_of_its_setting(monkeypatch):

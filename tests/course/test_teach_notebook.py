@@ -1,13 +1,11 @@
 """Verdicts in a notebook: what is shown of them, and what load() changes in IPython."""
 
 import linecache
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import ROOT, from_rows
+from new_python import printed_by
 from traitlets.config import Config
 
 import cypresskit as ck
@@ -86,13 +84,7 @@ ck.draw.load()
 assert state() == after, "once"
 """
     for how in ("extension", "load"):
-        done = subprocess.run(
-            [sys.executable, "-c", code.replace("LOAD", repr(how))],
-            capture_output=True,
-            text=True,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )
-        assert done.returncode == 0, done.stderr
+        printed_by(code.replace("LOAD", repr(how)), PYTHONPATH=str(ROOT))
 
 
 def test_what_an_answer_displays_is_printed_and_what_its_cell_does_is_not_again(ipython, capsys):

@@ -1,0 +1,15 @@
+"""Tables that a page of docs/ has between two marks."""
+
+from conftest import ROOT
+
+
+def marked_lines(name: str, page: str = "model.md") -> list[str]:
+    """Return the lines of a table, below its head."""
+    text = (ROOT / "docs" / page).read_text()
+    table = text.split(f"<!-- {name} -->")[1].split(f"<!-- end of {name} -->")[0]
+    return table.strip().splitlines()[2:]
+
+
+def marked_cells(name: str, page: str = "model.md") -> list[list[str]]:
+    """Return the cells of a table, row by row."""
+    return [line.strip("| ").split(" | ") for line in marked_lines(name, page)]

@@ -1,0 +1,13 @@
+"""What a new Python does: its imports, caches and messages."""
+
+import os
+import subprocess
+import sys
+
+
+def printed_by(code: str, **environment: str) -> str:
+    """Return what a new Python prints that runs some code to its end."""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
