@@ -240,15 +240,7 @@ def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant():
 
 def public_names():
     """Everything that can be called of the package and its public modules, by its name."""
-    for name in (
-        "ck",
-        "ck.host",
-        "ck.draw",
-        "ck.blas",
-        "ck.teach",
-        "ck.machine",
-        "ck.il",
-    ):
+    for name in ("ck", "ck.host", "ck.draw", "ck.blas", "ck.teach", "ck.machine", "ck.il"):
         module = eval(name)
         own = [n for n in vars(module) if not n.startswith("_")]
         for each in getattr(module, "__all__", own):

@@ -56,10 +56,7 @@ def on_host(name: str):
 
 
 @examples(5)
-@given(
-    st.integers(0, 10**9),
-    st.sampled_from(["portable", "x86-64", "sandybridge", "x86-64-v3"]),
-)
+@given(st.integers(0, 10**9), st.sampled_from(["portable", "x86-64", "sandybridge", "x86-64-v3"]))
 def test_random_programs_on_other_hosts(seed, host):
     """Without the host's flush mode, and on x86 without AVX-512, fused multiply-add, or AVX."""
     if host != "portable" and platform.machine().lower() not in ("x86_64", "amd64"):
@@ -198,7 +195,7 @@ def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
             mov g[r0.x], r1
             isub r0.x, r0.x, l0.x
             endloop
-        """,
+        """
     )
     memory = np.ones((4, 4), np.float32)
     assert execute.run(prepare(program, 64, global_memory=memory)) is None, "it declines"
@@ -215,7 +212,7 @@ def test_a_store_of_neighbours_of_which_some_lie_outside():
             ishl r0.x, vTidInGrpFlat.x, l0.x
             lds_store_vec_id(0) mem, r0.x, r0.x, r0
             mov g[vaTid.x], r0
-        """,
+        """
     )
     with pytest.raises(ck.KernelError, match="to byte 1008 of LDS 0, which has 1016"):
         ck.launch(program, 64, global_memory=np.zeros((64, 4), np.uint32))
@@ -233,7 +230,7 @@ def test_reports_the_first_failing_store_in_any_order_of_units():
             mov g[r0.x], r0
             imad r0.z, r0.y, l0.x, r0.x
             mov g[r0.z], r0
-        """,
+        """
     )
     arguments = {"domain": (8, 9), "global_memory": np.zeros((7, 4), np.uint32)}
     for engine in ("interpreter", "compiled"):

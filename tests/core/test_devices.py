@@ -9,15 +9,7 @@ from conftest import from_rows
 from documents import marked_lines
 
 from cypresskit.compiler import compile
-from cypresskit.devices import (
-    ASHRAF,
-    DEVICES,
-    HD5850,
-    HD5870,
-    NAKASATO,
-    XEON,
-    calibrations,
-)
+from cypresskit.devices import ASHRAF, DEVICES, HD5850, HD5870, NAKASATO, XEON, calibrations
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import simulate
@@ -87,10 +79,7 @@ def test_every_number_has_unit_and_source_or_calibration():
     for f in [each for each in fields(HD5870) if each.metadata]:
         assert f.metadata["unit"], f.name
         assert (f.metadata["source"] != "none") or f.metadata["calibrated"], f.name
-    assert {c.name for c in calibrations(HD5870)} > {
-        "l1_clocks",
-        "line_bytes",
-    }
+    assert {c.name for c in calibrations(HD5870)} > {"l1_clocks", "line_bytes"}
     assert "<td>clock_ghz</td><td>0.725</td><td>GHz</td><td>Table 1</td>" in HD5850._repr_html_()
 
 

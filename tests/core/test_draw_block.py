@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 from conftest import SIX, from_rows
-from pages import (
-    record,
-)
+from pages import record
 
 import cypresskit as ck
 from cypresskit.draw.block import elements, find_block

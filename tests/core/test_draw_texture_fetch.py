@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 from conftest import drawn_by_day
-from pages import (
-    finish,
-)
+from pages import finish
 
 import cypresskit as ck
 from cypresskit.draw.texture_fetch import texture_fetch

@@ -246,8 +246,7 @@ def test_what_amds_compilers_write_has_the_meaning_of_what_it_stands_for():
 EXAMPLES = {
     name: re.sub(r"`(.*?)`(<br>)?", r"\1\n", example)
     for name, example in re.findall(
-        r"(?m)^\| `(\w+)` \|.* (`.*`) \|$",
-        (HERE.parent / "docs/il.md").read_text(),
+        r"(?m)^\| `(\w+)` \|.* (`.*`) \|$", (HERE.parent / "docs/il.md").read_text()
     )
 }
 

@@ -3,14 +3,7 @@
 from conftest import compute, from_rows
 
 from cypresskit.il import OPCODES
-from cypresskit.il.dataflow import (
-    defines,
-    find_successors,
-    is_address,
-    keys,
-    liveness,
-    uses,
-)
+from cypresskit.il.dataflow import defines, find_successors, is_address, keys, liveness, uses
 from cypresskit.il.opcodes import RELATIONS
 
 
@@ -43,7 +36,7 @@ LOOP = compute(
         mov r3.xy, r2.x
         endloop
         mov g[0].x, r2.y
-    """,
+    """
 )
 
 

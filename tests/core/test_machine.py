@@ -45,7 +45,7 @@ def test_flat_compute_ids_fill_every_component(engine):
             mov r0.y, vTidInGrpFlat.w
             mov r0.zw, vaTid.z
             mov g[vaTid.x], r0
-        """,
+        """
     )
     memory = np.zeros((128, 4), np.uint32)
     ck.launch(program, 128, global_memory=memory, engine=engine)
@@ -64,9 +64,7 @@ def test_textures_of_every_size_fill_what_they_lack_with_0_0_1(engine, component
     rng = np.random.default_rng(1)
     texture = rng.integers(1, 99, (3, 5, components)).astype(dtype)
     program = pixel(
-        TEXTURE.format(0),
-        "sample_resource(0)_sampler(0) r0, vWinCoord0.xy",
-        "mov o0, r0",
+        TEXTURE.format(0), "sample_resource(0)_sampler(0) r0, vWinCoord0.xy", "mov o0, r0"
     )
     got = output(program, (5, 3), engine, np.uint32, inputs={0: texture})
     words = texture.view(np.uint32).reshape(3, 5, -1)
@@ -105,7 +103,7 @@ def test_instructions_are_counted_for_active_work_items_only(engine):
             add r1.xy, r1, r1
             endif
             mov o0, r1
-        """,
+        """
     )
     run = ck.launch(program, (6, 4), outputs={0: np.zeros((4, 6, 4), np.float32)}, engine=engine)
     assert run.executed.tolist() == [24, 24, 8, 0, 16, 0, 24]
@@ -134,7 +132,7 @@ def test_global_reads_outside_give_zero_and_are_counted(engine):
             iadd r0.x, vaTid.x, l0.x
             mov r1, g[r0.x]
             mov g[vaTid.x+64], r1
-        """,
+        """
     )
     memory = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
     before = memory.copy()
@@ -178,11 +176,7 @@ def test_an_error_leaves_arrays_unchanged_and_says_so(engine):
         stores = ["mov o0, vWinCoord0.x", "ftoi r0.x, vWinCoord0.x", "mov g[r0.x], r0"]
         with pytest.raises(ck.KernelError) as caught:
             ck.launch(
-                pixel(*stores),
-                (items, 1),
-                outputs={0: out},
-                global_memory=memory,
-                engine=engine,
+                pixel(*stores), (items, 1), outputs={0: out}, global_memory=memory, engine=engine
             )
         assert (memory == 9).all() and (out == 7).all()
         assert "No array was changed." in str(caught.value)

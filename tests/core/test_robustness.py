@@ -36,10 +36,7 @@ BODIES = {
         "more than 2,000 instructions",
     ),
     "unclosed": ("if_logicalnz r0.x\n" * 1_000, "never closed"),
-    "every byte": (
-        bytes(range(256)).decode("latin-1") * 200,
-        "the character U+0000 can only",
-    ),
+    "every byte": (bytes(range(256)).decode("latin-1") * 200, "the character U+0000 can only"),
 }
 
 

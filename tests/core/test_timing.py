@@ -119,12 +119,7 @@ def test_one_wavefront_by_hand():
     program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "add r1, r0, r0", "mov o0, r1")
     zeros = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
-    board = replace(
-        HD5870,
-        clause_switch_clocks=0,
-        clause_overhead_clocks=0,
-        dram_row_clocks=0,
-    )
+    board = replace(HD5870, clause_switch_clocks=0, clause_overhead_clocks=0, dram_row_clocks=0)
     report = simulate(launch.shape, device=board)
     fetch = next(e for e in report.timeline if e.kind == "TEX")
     # The two rows of a quad are of 8 texels, so that they lie in the same banks: 2 clocks for each
@@ -188,7 +183,7 @@ def test_report_and_limits_agree_on_too_few_wavefronts(engines):
             add r1.x, r1.x, l0.y
             endloop
             mov o0, r1.x
-        """,
+        """
     )
     report = simulate(LaunchShape(program, (32, 8)), device=board)
     assert report.active_wavefronts == 1 and report.wavefronts == 4

@@ -94,15 +94,7 @@ def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
 
 @pytest.mark.parametrize(
     "literal",
-    [
-        "0x80000001",
-        "0x807fffff",
-        "0x00000001",
-        "-0.0",
-        "0xbf800000",
-        "0x7fc00000",
-        "0xff800000",
-    ],
+    ["0x80000001", "0x807fffff", "0x00000001", "-0.0", "0xbf800000", "0x7fc00000", "0xff800000"],
 )
 def test_a_fetch_at_an_odd_coordinate_matches_the_machine(literal, monkeypatch):
     fetch = "sample_resource(0)_sampler(0) r1, l0.xy00"

@@ -47,11 +47,7 @@ def all_of(report):
     """All that a report and its costs say, as text and bytes."""
     arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
     costs = ck.line_costs(report)
-    numbers = (
-        str(report),
-        report.error,
-        report.lines,
-    )
+    numbers = (str(report), report.error, report.lines)
     said = repr((numbers, costs.lines, costs.iterations, costs.wavefronts))
     return said.replace("np.float64", ""), [array.tobytes() for array in arrays]
 
@@ -192,10 +188,7 @@ def test_a_judge_neither_reads_nor_keeps(sandbox):
 
 def test_whatever_a_time_depends_on_is_in_the_key():
     launch = simulate("sgemm_tn", 64).launch
-    keys = [
-        launch.key("time"),
-        launch.key("lines"),
-    ]
+    keys = [launch.key("time"), launch.key("lines")]
 
     def add(**changed):
         keys.append(replace(launch, **changed).key("time"))

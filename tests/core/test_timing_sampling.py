@@ -33,13 +33,7 @@ def extended(starts, live=1000.0, rest=0.0):
     start = np.asarray(starts, float)
     end = start + live
     over = end.max() + rest
-    outcome = replace(
-        some,
-        end_clock=over,
-        start=start,
-        end=end,
-        engine=np.zeros(len(start)),
-    )
+    outcome = replace(some, end_clock=over, start=start, end=end, engine=np.zeros(len(start)))
     return sampling._extrapolate(launch, outcome, Spread([]))
 
 

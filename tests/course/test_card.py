@@ -36,8 +36,7 @@ def test_memory_is_accounted_with_padding(card):
 def test_running_out_says_what_holds_the_memory(card):
     card.upload(np.ones((64, 128)))
     with pytest.raises(
-        CardMemoryError,
-        match=r"(?s)matrix 2, 64 x 96 float64 needs 65,536 bytes.*65,536  matrix 1",
+        CardMemoryError, match=r"(?s)matrix 2, 64 x 96 float64 needs 65,536 bytes.*65,536  matrix 1"
     ):
         card.upload(np.ones((64, 96)))
     assert card.used == 65_536
