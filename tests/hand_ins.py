@@ -188,16 +188,12 @@ EXITS = "    import os; os._exit(0)\n"
 RAISES = "    raise ValueError(chr(0xd800) + '\\u202e\\n<script>alert(1)</script>')\n"
 
 
-def answer(cell: str) -> Callable[[Path, Path], None]:
+def answer(cell: str):
     """One answer, to the lesson's first exercise."""
-
-    def make(handed_out: Path, folder: Path) -> None:
-        hand_in(handed_out, folder, [cell])
-
-    return make
+    return lambda handed_out, folder: hand_in(handed_out, folder, [cell])
 
 
-def edited_outputs(handed_out: Path, folder: Path) -> None:
+def edited_outputs(handed_out, folder):
     """Outputs that say "Right.", below checks of no answer."""
     hand_in(handed_out, folder, [])
     (path,) = folder.iterdir()
@@ -208,41 +204,41 @@ def edited_outputs(handed_out: Path, folder: Path) -> None:
     nbformat.write(notebook, path)
 
 
-def file(name: str, data: bytes) -> Callable[[Path, Path], None]:
-    def make(handed_out: Path, folder: Path) -> None:
+def file(name: str, data: bytes):
+    def make(handed_out, folder):
         folder.mkdir()
         (folder / name).write_bytes(data)
 
     return make
 
 
-def lone_surrogates(handed_out: Path, folder: Path) -> None:
+def lone_surrogates(handed_out, folder):
     hand_in(handed_out, folder, ["x = '\ud800'", "seconds = '\udfff'"], why="why \ud83d")
 
 
-def links(handed_out: Path, folder: Path) -> None:
+def links(handed_out, folder):
     folder.mkdir()
     (folder / "09_bus.ipynb").symlink_to("../honest/09_bus.ipynb")
     (folder / "zeros.ipynb").symlink_to("/dev/zero")
     (folder / "all").symlink_to("../honest")
 
 
-def fifo(handed_out: Path, folder: Path) -> None:
+def fifo(handed_out, folder):
     folder.mkdir()
     os.mkfifo(folder / "09_bus.ipynb")
 
 
-def sparse(handed_out: Path, folder: Path) -> None:
+def sparse(handed_out, folder):
     folder.mkdir()
     with (folder / "09_bus.ipynb").open("wb") as huge:
         huge.truncate(60 << 30)
 
 
-def linked_folder(handed_out: Path, folder: Path) -> None:
+def linked_folder(handed_out, folder):
     folder.symlink_to("honest")
 
 
-def archive(handed_out: Path, folder: Path) -> None:
+def archive(handed_out, folder):
     folder.with_name(f"{folder.name}.zip").write_bytes(b"PK\x03\x04")
 
 

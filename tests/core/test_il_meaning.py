@@ -60,12 +60,12 @@ def same(got: np.ndarray, want: float) -> bool:
     return got[0] == (NAN if math.isnan(want) else bits(want)[0])
 
 
+def multiply_add(a, b, c):
+    return a * b + c
+
+
 SINGLE = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv}
-SINGLE |= {
-    "mad": lambda a, b, c: a * b + c,
-    "fma": lambda a, b, c: a * b + c,
-    "rcp": lambda a: 1 / a,
-}
+SINGLE |= {"mad": multiply_add, "fma": multiply_add, "rcp": lambda a: 1 / a}
 
 
 @given(FLOAT, FLOAT, FLOAT)
@@ -127,35 +127,35 @@ def signed(word: int, bits_: int = 32) -> int:
 
 
 EXACT = {
-    "umul_high": lambda a, b, c: a * b >> 32,
-    "iadd": lambda a, b, c: a + b,
-    "isub": lambda a, b, c: a - b,
-    "inegate": lambda a, b, c: -a,
-    "imul": lambda a, b, c: a * b,
-    "umul": lambda a, b, c: a * b,
-    "imad": lambda a, b, c: a * b + c,
-    "umad": lambda a, b, c: a * b + c,
-    "udiv": lambda a, b, c: a // b if b else -1,
-    "umod": lambda a, b, c: a % b if b else -1,
-    "ishl": lambda a, b, c: a << b % 32,
-    "ishr": lambda a, b, c: signed(a) >> b % 32,
-    "ushr": lambda a, b, c: a >> b % 32,
-    "and": lambda a, b, c: a & b,
-    "iand": lambda a, b, c: a & b,
-    "ior": lambda a, b, c: a | b,
-    "ixor": lambda a, b, c: a ^ b,
-    "inot": lambda a, b, c: ~a,
-    "imin": lambda a, b, c: min(signed(a), signed(b)),
-    "imax": lambda a, b, c: max(signed(a), signed(b)),
-    "umin": lambda a, b, c: min(a, b),
-    "umax": lambda a, b, c: max(a, b),
-    "ilt": lambda a, b, c: -(signed(a) < signed(b)),
-    "ige": lambda a, b, c: -(signed(a) >= signed(b)),
-    "ieq": lambda a, b, c: -(a == b),
-    "ine": lambda a, b, c: -(a != b),
-    "ult": lambda a, b, c: -(a < b),
-    "uge": lambda a, b, c: -(a >= b),
-    "mov": lambda a, b, c: a,
+    "umul_high": lambda a, b: a * b >> 32,
+    "iadd": operator.add,
+    "isub": operator.sub,
+    "inegate": operator.neg,
+    "imul": operator.mul,
+    "umul": operator.mul,
+    "imad": multiply_add,
+    "umad": multiply_add,
+    "udiv": lambda a, b: a // b if b else -1,
+    "umod": lambda a, b: a % b if b else -1,
+    "ishl": lambda a, b: a << b % 32,
+    "ishr": lambda a, b: signed(a) >> b % 32,
+    "ushr": lambda a, b: a >> b % 32,
+    "and": operator.and_,
+    "iand": operator.and_,
+    "ior": operator.or_,
+    "ixor": operator.xor,
+    "inot": operator.invert,
+    "imin": lambda a, b: min(signed(a), signed(b)),
+    "imax": lambda a, b: max(signed(a), signed(b)),
+    "umin": min,
+    "umax": max,
+    "ilt": lambda a, b: -(signed(a) < signed(b)),
+    "ige": lambda a, b: -(signed(a) >= signed(b)),
+    "ieq": lambda a, b: -(a == b),
+    "ine": lambda a, b: -(a != b),
+    "ult": lambda a, b: -(a < b),
+    "uge": lambda a, b: -(a >= b),
+    "mov": lambda a: a,
     "cmov_logical": lambda a, b, c: b if a else c,
 }
 
@@ -164,8 +164,9 @@ EXACT = {
 @settings(max_examples=200)
 def test_integer_instructions_are_exact(a, b, c):
     for op, exact in EXACT.items():
-        words = [np.array([v], np.uint32) for v in (a, b, c)][: len(OPCODES[op].sources)]
-        assert int(MEANING[op](*words)[0]) == exact(a, b, c) % 2**32, op
+        values = (a, b, c)[: len(OPCODES[op].sources)]
+        words = [np.array([value], np.uint32) for value in values]
+        assert int(MEANING[op](*words)[0]) == exact(*values) % 2**32, op
 
 
 CONVERTED = {  # what is drawn, its type, and the number that it becomes
@@ -253,13 +254,7 @@ def test_dot_products_sum_from_the_left_each_step_rounded(values):
 def test_no_instruction_is_without_a_reference():
     """What the tests of this file hold against exact numbers."""
     tables = EXACT, SINGLE, CONVERTED, COMPARED, CHOSEN, DOUBLE, ROUNDED
-    named = {
-        *itertools.chain(*tables),
-        *(op for op, *_ in ROWS["truncated"]),
-        "frc",
-        "dmad",
-        "dp4",
-        "rcp_vec",
-    }
+    truncated = [op for op, *_ in ROWS["truncated"]]
+    named = {*itertools.chain(*tables, truncated), *"frc dmad dp4 rcp_vec".split()}
     assert named >= {name for name, op in OPCODES.items() if op.kind == "alu"}
     assert MEANING["rcp_vec"] is MEANING["rcp"]

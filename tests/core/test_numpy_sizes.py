@@ -1,4 +1,6 @@
-"""Sizes in integers of numpy, which wrap, count like those of Python, wherever sizes are taken."""
+"""Sizes in integers of numpy, which wrap, count like those of Python, wherever sizes are taken; for
+the host's functions see test_bad_input.
+"""
 
 import warnings
 from itertools import product
@@ -7,11 +9,6 @@ import numpy as np
 from conftest import drawn_by_day
 
 import cypresskit as ck
-from cypresskit.host import transfer
-from cypresskit.host.blocked import blocked_timeline, card_bytes, choose_block, largest_block
-from cypresskit.host.machine import Machine
-from cypresskit.host.pipeline import adapt_cpu_share
-from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.machine.record import Recorder
 
@@ -45,22 +42,10 @@ TAKES = {
     "trace_element": lambda n, k: str(ck.trace_element(TN, k, k, size=(n, n, k))),
     "launch": lambda n, k: launch(n),
     "recorder": lambda n, k: record(n),
-    "machine": lambda n, k: repr(Machine(use_chips=k // k)),
-    "card_bytes": lambda n, k: card_bytes(n, k),
-    "largest_block": lambda n, k: largest_block(depth=n),
-    "choose_block": lambda n, k: choose_block(n, n, k, Machine()),
-    "blocked": lambda n, k: str(blocked_timeline(n, n, k, Machine(), block=n)),
-    "pipeline": lambda n, k: str(adapt_cpu_share(n, n, k, Machine(), calls=k // 4)),
-    "rate": lambda n, k: kernel_rate("dgemm_tn", n, n, k, ck.HD5870),
-    "transfer": lambda n, k: transfer.transfer_seconds(n, n),
-    "kernel_seconds": lambda n, k: transfer.kernel_seconds(n, n),
-    "rate_with_transfers": lambda n, k: transfer.rate_with_transfers(n, n, n),
-    "n_balance": lambda n, k: transfer.n_balance(n, n),
-    "round_trip": lambda n, k: str(transfer.round_trip_timeline(n, n, n)),
 }
 
 
-@drawn_by_day(("name", "kind"), product(TAKES, KINDS), 15)
+@drawn_by_day(("name", "kind"), product(TAKES, KINDS), 8)
 def test_a_size_counts_whatever_integer_holds_it(name, kind):
     call = TAKES[name]
     plain = call(100, 8)

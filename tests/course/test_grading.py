@@ -274,6 +274,36 @@ def test_solved_lessons_get_all_points(path, server):
     assert all(verdict.right for verdict in verdicts), verdicts
 
 
+# -- what is told of an answer without a point
+
+
+def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch, server):
+    """The check failed, the time was spent, the process ended, or the answer never began."""
+    attempt = judging.Attempt(["def peak(*_): return 1"], PEAK)
+    broken = check.report_broken_check(KeyError("odd"))
+    monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
+    verdicts = [Verdict(*fields) for fields in judging.judge_all([[*attempt]], "", None)]
+    monkeypatch.setattr(judging, "BUDGET", -1.0)
+    verdicts += [Verdict(*fields) for fields in judging.judge_all([[*attempt]], "", None)]
+
+    def dies(*_, **__):
+        raise judging.NoResult("memory")
+
+    monkeypatch.setattr(judging, "call", dies)
+    verdicts += judging.judge_student([attempt], ForkServer(None))
+    monkeypatch.undo()
+    verdicts += [judging.judge([f"peak = 1\n{line}"], PEAK, server) for line in ("exit()", "1 /")]
+    exercise = LESSONS["00_start_here"].exercises[0]
+    for verdict in verdicts:
+        works = {"00_start_here": Work({exercise: GradedAnswer(verdict)})}
+        records = CourseRecords(LESSONS, [(student := Student("a", "a"), works)])
+        page = gradebook.render_page(records, student)
+        assert "0 of 1" in page and not re.search(r"(not|n't|never) (be )?judged", page, re.I), page
+        assert not verdict.right and verdict.message
+    assert "odd" in verdicts[0].message and "-1 s" in verdicts[1].message
+    assert "memory" in verdicts[2].message
+
+
 # -- the records of a class
 
 

@@ -14,19 +14,14 @@ from conftest import from_rows
 from hand_ins import judge_by, rows, save
 
 from cypresskit import cli
-from cypresskit.grading import course, gradebook, judging, submissions
-from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Work
-from cypresskit.grading.submissions import Student
-from cypresskit.isolated.process import ForkServer
-from cypresskit.teach import check
-from cypresskit.teach.check import Verdict
+from cypresskit.grading import course, gradebook, submissions
 
 LESSONS = course.read_lessons()
 PYTHON = "{}.{}".format(*sys.version_info)
 NAMES = ["Ada L", "Jörg Ø", "=cmd()", "O'Neil, Pat", "İpek"]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """An answer is right if it says so."""
     judge_by(monkeypatch, lambda attempt: "right" in "".join(attempt.cells))
@@ -47,7 +42,6 @@ def graded(*arguments: object) -> int:
 # -- which exercises count
 
 
-@pytest.mark.usefixtures("quick")
 @from_rows
 def test_only_the_exercises_that_are_asked_for_count(options, counted, tmp_path, capsys):
     said = 'ck.teach.explanation("my own words, here")'
@@ -71,7 +65,6 @@ def test_an_exercise_that_does_not_exist_or_count_is_named(name, tmp_path, capsy
     assert name.split(".")[0] in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
-@pytest.mark.usefixtures("quick")
 def test_the_maximum_is_explained_by_who_handed_in_what(tmp_path, capsys):
     for name in "abc":
         put(tmp_path / f"in/{name}/09.ipynb")
@@ -85,7 +78,6 @@ def test_the_maximum_is_explained_by_who_handed_in_what(tmp_path, capsys):
     )
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_single_notebook_is_graded(tmp_path, capsys):
     """Alone, whatever lies beside it; a file that is none is told to be unpacked."""
     put(tmp_path / "Ada's bus.ipynb", answer="right = 1")
@@ -98,7 +90,6 @@ def test_a_single_notebook_is_graded(tmp_path, capsys):
     assert "unpack it" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("stem", ["01_register_block", "09_bus"])
 @pytest.mark.parametrize("is_cleared", [False, True])
 @pytest.mark.parametrize("version", ["3.99.1", "3.11.0", "x", None])
@@ -121,7 +112,6 @@ def test_what_may_keep_a_right_answer_from_its_point_is_told(version, is_cleared
     assert [row[exercise.name] for exercise in exercises] == ["0"] * len(exercises)
 
 
-@pytest.mark.usefixtures("quick")
 def test_a_lesson_that_does_not_count_is_named(tmp_path):
     """And lessons of one file, of which the first alone is judged."""
     put(tmp_path / "in/ada/a.ipynb", "10_larger")
@@ -134,40 +124,6 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
     assert "c.ipynb was read as lesson 09 alone, but has parts of 05 and 10" in other["status"]
     assert "a.ipynb wasn't read: it is lesson 10, which doesn't count" in row["status"]
     assert course.PACKED in row["status"] and row["total"] == ""
-
-
-# -- what is told of an answer without a point
-
-
-def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch):
-    """The check failed, the time was spent, the process ended, or the answer never began."""
-    attempt = judging.Attempt(["def peak(*_): return 1"], "ck.teach.start_here.check_peak(peak)")
-    broken = check.report_broken_check(KeyError("odd"))
-    monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
-    verdicts = [Verdict(*fields) for fields in judging.judge_all([[*attempt]], "", None)]
-    monkeypatch.setattr(judging, "BUDGET", -1.0)
-    verdicts += [Verdict(*fields) for fields in judging.judge_all([[*attempt]], "", None)]
-
-    def dies(*_, **__):
-        raise judging.NoResult("memory")
-
-    monkeypatch.setattr(judging, "call", dies)
-    verdicts += judging.judge_student([attempt], ForkServer(None))
-    monkeypatch.undo()
-    server = ForkServer(None)
-    verdicts += [
-        judging.judge([f"peak = 1\n{line}"], attempt.check, server) for line in ("exit()", "1 /")
-    ]
-    server.end()
-    exercise = LESSONS["00_start_here"].exercises[0]
-    for verdict in verdicts:
-        works = {"00_start_here": Work({exercise: GradedAnswer(verdict)})}
-        records = CourseRecords(LESSONS, [(student := Student("a", "a"), works)])
-        page = gradebook.render_page(records, student)
-        assert "0 of 1" in page and not re.search(r"(not|n't|never) (be )?judged", page, re.I), page
-        assert not verdict.right and verdict.message
-    assert "odd" in verdicts[0].message and "-1 s" in verdicts[1].message
-    assert "memory" in verdicts[2].message
 
 
 # -- tables to import
@@ -209,7 +165,6 @@ IMPORTED = {  # a student's row
 }
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("system", [submissions.MOODLE, submissions.CANVAS, "essays", ""])
 def test_moodle_and_canvas_get_the_tables_that_they_import(system, tmp_path):
     """With each of their students, by number, and the total. Others get none, and each file has
@@ -231,7 +186,6 @@ def test_moodle_and_canvas_get_the_tables_that_they_import(system, tmp_path):
         assert [*csv.DictReader(lines)] == wanted
 
 
-@pytest.mark.usefixtures("quick")
 def test_who_is_not_in_a_system_s_table_is_named(tmp_path, capsys):
     put(tmp_path / "in/Ada_7_assignsubmission_file/x.ipynb")
     put(tmp_path / "in/Bob.ipynb")
@@ -244,7 +198,6 @@ def test_who_is_not_in_a_system_s_table_is_named(tmp_path, capsys):
     assert not (tmp_path / "out2/canvas.csv").exists()
 
 
-@pytest.mark.usefixtures("quick")
 def test_who_handed_in_nothing_that_can_be_judged_gets_no_grade_to_import(tmp_path):
     (tmp_path / "in/Ada_7_assignsubmission_file").mkdir(parents=True)
     put(tmp_path / "in/Bob_8_assignsubmission_file/x.ipynb", answer="right = 1")
