@@ -70,7 +70,7 @@ def close_at_script_errors(page) -> list[str]:
     """Close a page when a script of it fails, so that no test waits for what can't come any more.
     Returns the list of errors, which grows.
     """
-    errors: list[str] = []
+    errors = []
 
     def close(error) -> None:
         errors.append(f"{error.name}: {error.message}")

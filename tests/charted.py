@@ -154,7 +154,7 @@ class Charted:
 
 def _corners(path: str) -> list[tuple[float, float]]:
     """The points of an SVG's path of straight lines."""
-    corners: list[tuple[float, float]] = []
+    corners = []
     for kind, numbers in re.findall(r"([MLHV])([-\d. ]+)", path):
         x, y = corners[-1] if corners else (0.0, 0.0)
         given = [float(number) for number in numbers.split()]

@@ -24,7 +24,7 @@ def told(outputs) -> list:
     """What a cell's outputs tell: texts in order, without what may differ between two runs. A
     workbench's invisible output is empty until the text has been checked.
     """
-    texts: list = []
+    texts = []
     for out in outputs:
         if out["output_type"] == "stream":
             if texts and texts[-1][0] == out["name"]:

@@ -29,6 +29,7 @@ import cypresskit as ck
 from cypresskit.session import running_shell
 from cypresskit.teach import check as shell
 from cypresskit.teach.answer_source import AnswerSource, find_source
+from cypresskit.timing.simulate import forget_reports
 from tools.fuzz.guards import FLUSH, guarded
 from tools.host_score import host_rows
 from tools.score import score as kernel_rows
@@ -216,6 +217,17 @@ def guard_pages(request):
     """
     with guarded(FLUSH[len(request.node.name) % len(FLUSH)]):
         yield
+
+
+@pytest.fixture
+def kept_results(tmp_path, monkeypatch):
+    """The folder of simulated times and compiled code: empty, in use, with none in memory."""
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    forget_reports()
+    yield tmp_path / "cache/cypresskit"
+    forget_reports()
 
 
 @pytest.fixture(scope="session")

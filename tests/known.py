@@ -117,7 +117,7 @@ def diagonal(x, y):
 def fetch_clocks(name: str, resource: int, rule=None) -> int:
     """The texture unit's clocks for the first fetch of a matrix, 16 quads."""
     banks = rule or (lambda x, y: x % 4)
-    fetch = next(f for f in record_traffic(name, k=16).accesses if f.resource == resource)
+    fetch = fetches(name, resource)[0]
     quads = np.stack([fetch.x, fetch.y], axis=-1).reshape(16, 4, 2).tolist()
     return sum(_busiest({tuple(texel) for texel in quad}, banks) for quad in quads)
 
@@ -241,13 +241,13 @@ def block(size: int, **changes: int) -> float:
 def unrolled(steps: int, n: int, side: int = 8, **changes) -> float:
     """Gflop/s of lesson 12's kernel with this many values of k per iteration."""
     kernel = ck.teach.contest.generate_kernel(side, side, steps)
-    return _gflops(kernel, tuple(changes.items()), (("n", n),))
+    return gflops(kernel, n, **changes)
 
 
 def last_over_first(**changes) -> float:
     """How many times as fast lesson 12's block of 12 x 8 is with the test at its loop's end."""
     kernels = loop_tested_last(12, 8, 3), ck.teach.contest.generate_kernel(12, 8, 3)
-    last, first = (_gflops(kernel, tuple(changes.items()), (("n", 2048),)) for kernel in kernels)
+    last, first = (gflops(kernel, 2048, **changes) for kernel in kernels)
     return last / first
 
 

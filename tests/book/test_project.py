@@ -60,7 +60,7 @@ CONSTRAINTS = [
 
 def constraints(python: str) -> dict[str, str]:
     """Name to version, as constraints.txt gives them for that Python."""
-    found: dict[str, str] = {}
+    found = {}
     for requirement in map(Requirement, CONSTRAINTS):
         if requirement.marker is None or requirement.marker.evaluate({"python_version": python}):
             name = canonicalize_name(requirement.name)

@@ -54,7 +54,7 @@ def refused(capsys, words: list[str], status: int = 1) -> str:
 def test_what_readme_and_api_show_runs(here):
     np.save("x.npy", np.load("a.npy"))
     for page in ("README.md", "docs/api.md"):
-        names: dict = {}
+        names = {}
         text = (ROOT / page).read_text()
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
             exec(block, names)

@@ -152,20 +152,8 @@ def test_registers_up_to_the_last_keep_their_values(count):
     agree(program, {"domain": (8, 8), "inputs": {0: texels}, "outputs": {0: output}})
 
 
-NESTS = {  # times, an opening and a closing line; the IL nests 256 deep at the most
-    "branches in a row": (600, "if_logicalnz r0.x\nadd r0.x, r0.y, r0.x\nendif", ""),
-    "branches in one another": (256, "if_logicalnz r0.x", "endif"),
-    "loops in one another": (
-        256,
-        "whileloop\nadd r0.x, r0.y, r0.x\nbreak_logicalnz r0.x",
-        "endloop",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", NESTS)
-def test_very_many_branches_and_loops_are_no_trouble(what):
-    count, opening, closing = NESTS[what]
+@from_rows
+def test_very_many_branches_and_loops_are_no_trouble(count, opening, closing):
     lines = [
         "il_ps_2_0",
         "dcl_output_generic o0",

@@ -5,6 +5,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from conftest import from_rows
 
 import cypresskit as ck
 from cypresskit import draw
@@ -41,13 +42,7 @@ def test_a_correct_kernel_has_no_wrong_place(name):
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        ("sgemm_tn", "mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10"),
-        ("sgemm_tn", "mad r14, r2.z, r4, r14", "mad r14, r2.z, r4.yyzw, r14"),
-    ],
-)
+@from_rows
 def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, width, tmp_path):
     """By an independent comparison; each at its row and column."""
     kernel, n = own(name, old, new, tmp_path), 64

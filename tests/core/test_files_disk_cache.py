@@ -76,7 +76,7 @@ def test_data_with_another_checksum_are_refused(how):
 @seeded(2)
 def test_the_least_recently_used_file_is_deleted(files, seed):
     chance = random.Random(seed)
-    used: list[str] = []  # the least recently used first
+    used = []  # the least recently used first
     for n in range(40):
         key = str(n)
         if used and chance.random() < 0.6:

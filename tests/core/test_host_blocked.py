@@ -9,7 +9,7 @@ import pytest
 from conftest import from_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from other_moments import at_other_moments
+from other_moments import at_other_moments, numpy_gemm
 
 from cypresskit.devices import HD5870
 from cypresskit.host import blocked
@@ -53,9 +53,6 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
     a, b = (
         x.T.copy().T if turned else x for x, turned in zip((a, b), transposed)
     )  # as `gemm` passes a transpose
-
-    def numpy_gemm(a, b, c=None, *, alpha, beta, **_):
-        return alpha * (a.T @ b) + (beta * c if beta else 0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocked, "kernel_rate", lambda *_: speed * 1e9)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from other_moments import at_other_moments
+from other_moments import at_other_moments, numpy_gemm
 from pytest import approx
 
 from cypresskit.devices import HD5970, XEON
@@ -18,10 +19,6 @@ from cypresskit.host.pipeline import Matrices, five_stage, four_stage
 from cypresskit.host.tasks import Span, Task, Timeline
 
 PIPELINES = {"four": four_stage, "five": five_stage}
-
-
-def numpy_gemm(a, b, c=None, *, alpha=1.0, beta=0.0, trans_a=False, **_):
-    return alpha * (a.T if trans_a else a) @ b + (beta * c if beta else 0)
 
 
 @pytest.fixture
@@ -74,25 +71,12 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
 
 
 def test_five_stages_in_step(fixed_rate):
-    """One work unit by hand: strips of 2048 x 1024 doubles (16.8 MB), C in four pieces of 8.4
-    MB.
-    """
     timeline = five_stage(2048, 2048, 1024, Machine(use_chips=1))
     spans = {
         span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2))
         for span in timeline.spans
     }
-    milliseconds = {
-        "load1 A[0]": (0, 2.8),  # 16.8 MB at 6 GB/s by one thread
-        "load2 A[0]": (2.8, 5.59),
-        "load1 B[0.0]": (2.8, 5.59),
-        "load2 B[0.0]": (5.59, 8.39),
-        "mult1 AB[0.0.0.0]": (8.39, 13.76),  # 2 x 512 x 2048 x 1024 flops at 400 Gflop/s
-        "mult1 AB[0.0.0.1]": (13.76, 19.13),
-        "store1 AB[0.0.0.0]": (13.76, 15.16),  # 8.4 MB, while the next piece is computed
-        "store2 C[0.0.0]": (20.52, 24.72),  # both pieces, with C read too: 1.5 x 2.8 ms
-    }
-    assert {task: spans[task] for task in milliseconds} == milliseconds
+    assert all(spans[task] == tuple(times) for task, *times in ROWS["five_stages"])
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
     strip, piece = 2048 * 1024 * 8, 512 * 2048 * 8
     busy = {  # seconds

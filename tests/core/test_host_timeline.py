@@ -45,58 +45,15 @@ def test_shares_are_max_min_fair(demands):
         )
 
 
-def test_two_transfers_slow_each_other_while_both_run():
-    # together at 3 bytes/s until the small one has gone at 2 s, then the other alone at 6: 12 - 6 =
-    # 6 bytes, 1 s
-    timeline = run_tasks(
-        [Task("a", "copy", "1", {"bus": 6.0}), Task("b", "copy", "2", {"bus": 12.0})], BUS
-    )
-    assert [(s.task.name, s.end) for s in timeline.spans] == [
-        ("a", pytest.approx(2)),
-        ("b", pytest.approx(3)),
-    ]
-    assert timeline.busy == {"bus": pytest.approx(1), "memory": 0}
-    assert timeline.bound == "bus"
-
-
-def test_queues_keep_program_order_and_data_are_waited_for():
-    tasks = [
-        Task("load 0", "load", "dma", {"bus": 6.0}, {}, {"x": "0"}),
-        Task("use 0", "use", "chip", {"memory": 20.0}, {"x": "0"}, {"y": "0"}),
-        Task("load 1", "load", "dma", {"bus": 6.0}, {}, {"x": "1"}),  # x is read until 3 s
-        Task(
-            "load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}
-        ),  # z is free, but the queue is not
-    ]
-    timeline = run_tasks(tasks, BUS)
-    when = [(s.task.name, round(s.start, 9), round(s.end, 9)) for s in timeline.spans]
-    assert when == [("load 0", 0, 1), ("use 0", 1, 3), ("load 1", 3, 4), ("load 2", 4, 5)]
+@from_rows
+def test_a_plan_runs_as_by_hand(tasks, spans, busy):
+    timeline = run_tasks([Task(*task) for task in tasks], BUS, flops=6e9)
     timeline.check()
-
-
-def test_a_writer_waits_for_an_earlier_one_that_nobody_read():
-    tasks = [Task(str(n), "a", str(n), {"bus": 6.0}, {}, {"x": str(n)}) for n in range(3)]
-    timeline = run_tasks(tasks, BUS)
-    assert [(s.task.name, s.start, s.end) for s in timeline.spans] == [
-        ("0", 0, 1),
-        ("1", 1, 2),
-        ("2", 2, 3),
-    ]
-    timeline.check()
-
-
-def test_busy_is_the_part_of_what_could_have_been_given():
-    # 3 s: 6, 6 and 6 bytes of the 18 that the bus could have given; 3 and 8 of the 30 of memory
-    tasks = [
-        Task("a", "copy", "1", {"bus": 6.0}, {}, {"x": "a"}),
-        Task("b", "copy", "1", {"bus": 6.0, "memory": 3.0}, {"x": "a"}),
-        Task("c", "copy", "2", {"memory": 8.0}),
-        Task("d", "copy", "1", {"bus": 6.0}),
-    ]
-    timeline = run_tasks(tasks, BUS, flops=6e9)
-    assert timeline.seconds == pytest.approx(3)
-    assert timeline.busy == {"bus": pytest.approx(1), "memory": pytest.approx(11 / 30)}
-    assert (timeline.bound, timeline.gflops) == ("bus", pytest.approx(2))
+    found = {span.task.name: [span.start, span.end] for span in timeline.spans}
+    assert [*found] == [*spans] and [*found.values()] == [pytest.approx(s) for s in spans.values()]
+    assert timeline.busy == pytest.approx(busy)
+    assert timeline.bound == max(busy, key=busy.get)
+    assert timeline.gflops == pytest.approx(6 / timeline.seconds)
 
 
 def _shifted(**starts: float) -> Timeline:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, compute, pixel, seeded
+from conftest import SIX, compute, from_rows, pixel, seeded
 from faults import agree
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,25 +53,19 @@ def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
     assert "a line holds one instruction" in fault.message or "may follow" in fault.message
 
 
-@pytest.mark.parametrize(
-    "comment",
-    ["; add it up", "; end", "; endloop", "; mul r0", "; mul r0, r1, r2 comes next"]
-    + ["// mul r0, r0, r1", "; // mul r0, r0, r1", "; (mul r0, r0, r1)"],
-)
+@from_rows
 def test_a_comment_is_refused_only_where_it_is_an_instruction(comment):
     assert only(f"mov r0, r1 {comment}").opcode == "mov"
     assert pixel("; mov r0, r1", "mov r0, r1")  # a whole line is left out on purpose
 
 
-@pytest.mark.parametrize("text", "x=xxxx zw=zwzw xyz=xyzz xy00=xy00 1=1111 bgra=zyxw".split())
-def test_short_swizzles_are_filled_by_repeating_them(text):
-    short, swizzle = text.split("=")
+@from_rows
+def test_short_swizzles_are_filled_by_repeating_them(short, swizzle):
     assert only(f"mov r1, r0.{short}").sources[0].swizzle == swizzle
 
 
-@pytest.mark.parametrize("text", "x___=x___ __zw=__zw y_w=_y_w yz=_yz_ w=___w".split())
-def test_masks_are_read_from_the_left(text):
-    short, mask = text.split("=")
+@from_rows
+def test_masks_are_read_from_the_left(short, mask):
     assert only(f"mov r1.{short}, r0").dest.mask == mask
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, pixel
+from conftest import SIX, TEXTURE, from_rows, pixel
 from products import random_matrices
 
 import cypresskit as ck
@@ -92,10 +92,7 @@ def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     assert timed(kernel.program, arguments, monkeypatch) == touched(kernel.program, arguments)
 
 
-@pytest.mark.parametrize(
-    "literal",
-    ["0x80000001", "0x807fffff", "0x00000001", "-0.0", "0xbf800000", "0x7fc00000", "0xff800000"],
-)
+@from_rows
 def test_a_fetch_at_an_odd_coordinate_matches_the_machine(literal, monkeypatch):
     fetch = "sample_resource(0)_sampler(0) r1, l0.xy00"
     program = pixel(TEXTURE.format(0), f"dcl_literal l0, {literal}, 0, 0, 0", fetch, "mov o0, r1")

@@ -27,14 +27,11 @@ LAUNCHES = [
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty folder of kept files, in use."""
-    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    forget()
-    yield tmp_path / "cypresskit"
-    forget()
+def folder(kept_results):
+    """An empty folder of kept files, in use; nothing else is in memory."""
+    compiler._compiled.cache_clear()
+    yield kept_results
+    compiler._compiled.cache_clear()
 
 
 def forget():

@@ -55,7 +55,7 @@ def test_names_are_no_html():
 
 
 def test_a_star_import_hides_nothing_of_pythons():
-    names: dict = {}
+    names = {}
     exec("from cypresskit import *", names)
     del names["__builtins__"]
     assert {"gemm", "simulate"} <= names.keys() and not names.keys() & vars(builtins).keys()

@@ -23,14 +23,9 @@ SHAPE = {"n": 96, "k": 40}
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
+def folder(kept_results):
     """An empty folder of cached results, in use."""
-    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    forget_reports()
-    yield tmp_path / "cache/cypresskit"
-    forget_reports()
+    return kept_results
 
 
 def lesson(tmp_path, *cells):

@@ -93,7 +93,6 @@ def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, seed):
         (lesson.check_run, [RUN, "n + 1 < iterations * len(steps)", "n % len(steps) < iterations"]),
         (lesson.check_launch, [LAUNCH, "            begun += 1\n", ""]),
     ],
-    ids=["n", "modulo", "begun"],
 )
 def test_a_loop_that_never_ends_is_told_what_ends_it(check, answer, monkeypatch):
     monkeypatch.setattr(shell, "SECONDS", 1.0)
@@ -248,7 +247,7 @@ def stated(name: str) -> float:
 
 
 def test_the_lines_of_the_document_are_a_right_clock():
-    names: dict = {}
+    names = {}
     text = re.search(r"```python\n(.*?)```", MODEL, re.S)[1]
     exec(text, names)
     clauses = lesson.clauses("sgemm_tn")

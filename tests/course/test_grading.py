@@ -150,7 +150,7 @@ def peak(*_):
 
 def judged_by(user: int, where: str, cells: list[str], folder: Path) -> list[str]:
     """What a check says about cells when such a user grades; skipped if there is no such user."""
-    change: list[str] = []
+    change = []
     if user != os.getuid():
         if os.getuid() or not shutil.which("setpriv"):
             pytest.skip("only root can test as another user, by setpriv")

@@ -88,9 +88,7 @@ def test_an_answer_that_waits_is_stopped(soon):
     assert "had not ended after 2 s" in start.check_peak(lambda *_: time.sleep(100)).message
 
 
-@pytest.mark.parametrize(
-    "answer", [lambda *_: "x" * 10**10, lambda *_: list(iter(int, 1))], ids=["one call", "a list"]
-)
+@pytest.mark.parametrize("answer", [lambda *_: "x" * 10**10, lambda *_: list(iter(int, 1))])
 def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     verdict = start.check_peak(answer)
@@ -109,7 +107,7 @@ def test_an_answer_that_ends_python_ends_a_copy(capsys):
 
 
 def test_what_an_answer_changes_is_gone_afterwards():
-    seen: list = []
+    seen = []
     before = sys.getrecursionlimit(), os.getcwd(), formula.isclose
     start.check_peak(lambda *_: seen.append(1) or os.chdir("/") or math.isclose.no)
     assert not seen and before == (sys.getrecursionlimit(), os.getcwd(), formula.isclose)
@@ -133,7 +131,6 @@ def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
         (lambda *a: exec("f = lambda n: f(n)\nf(1)", {}), "RecursionError"),
         (unsayable, "stops with Unsayable, in line"),
     ],
-    ids=["exit", "input", "memory", "recursion", "an error without a text"],
 )
 def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
     verdict = start.check_peak(answer)

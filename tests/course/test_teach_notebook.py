@@ -45,7 +45,7 @@ HALF = "ck.teach.start_here.check_half(half)"
 
 
 def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys):
-    left: list = []
+    left = []
     running = ipython(ask_exit=lambda _: left.append(1), kernel=True)
     run(running, "def peak(*_):\n    exit()", CHECK)
     assert "tries to quit Python" in capsys.readouterr().out
