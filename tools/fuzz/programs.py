@@ -12,7 +12,7 @@ address, r32.x its first byte of an LDS array, r33 an address to read in LDS.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -26,6 +26,7 @@ CROWDED = 1 / 16  # of the programs
 OWN = 4  # elements of global memory that belong to a work-item
 SHARED = 16  # elements of global memory, after the work-items' own, that are only read
 TYPES = np.float32, np.uint32  # of textures
+ARITHMETIC = [op for op in OPCODES.values() if op.kind == "alu"]
 GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "r": "|".join(f"r{n}" for n in range(PLAYED)),
     "own": f"g[r30.x+{{{'|'.join(map(str, range(OWN)))}}}]",
@@ -85,7 +86,10 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
 
 
 def random_program(
-    rng: random.Random, mode: str | None = None, statements: int = 40
+    rng: random.Random,
+    mode: str | None = None,
+    statements: int = 40,
+    opcodes: Sequence[Opcode] = ARITHMETIC,
 ) -> tuple[str, dict]:
     """Return the text of a random program, and the arguments of ``launch`` for it.
 
@@ -97,14 +101,17 @@ def random_program(
         "pixel" or "compute"; by default either.
     statements
         Its approximate number of statements.
+    opcodes
+        Those of its arithmetic.
     """
-    return _Mixture(rng, mode or rng.choice(("pixel", "compute")), statements).program()
+    mode = mode or rng.choice(("pixel", "compute"))
+    return _Mixture(rng, mode, statements, opcodes).program()
 
 
 class _Mixture(Writer):
-    def __init__(self, rng: random.Random, mode: str, statements: int):
+    def __init__(self, rng: random.Random, mode: str, statements: int, opcodes: Sequence[Opcode]):
         super().__init__(rng, {})
-        self.mode, self.left = mode, statements
+        self.mode, self.left, self.opcodes = mode, statements, opcodes
         self.loops = 0
         self.leaving = False  # whether work-items may leave the innermost loop each on its own
         self.storing = True  # LDS: between fences it is either written or read
@@ -247,7 +254,7 @@ class _Mixture(Writer):
 
     def arithmetic(self) -> None:
         rng = self.rng
-        op = rng.choice([op for op in OPCODES.values() if op.kind == "alu"])
+        op = rng.choice(self.opcodes)
         name = rng.choice((op.name, op.name, op.name.upper()))
         mask = "{double mask}" if op.result == "d" else "{mask}"
         sources = [self.source(op, n) for n in range(len(op.sources))]
