@@ -2,20 +2,24 @@
 it refuses.
 """
 
+import hashlib
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from threading import Barrier, BrokenBarrierError
 
+import faults
 import numpy as np
 import pytest
-from conftest import TEXTURE, drawn_by_day, from_rows, pixel
+from conftest import ROOT, TEXTURE, drawn_by_day, from_rows, pixel
 from products import random_matrices
 
 import cypresskit as ck
 from cypresskit.compiler import CompileError, compile, ir
 from tools.fuzz.engines import agree
+
+CODE = ROOT / "tests/cases/compiled.toml"
 
 
 @from_rows
@@ -61,6 +65,13 @@ def test_all_engines_agree_on_the_catalogue(name):
     )
     assert arguments.pop("max_instructions")  # there they are fewer
     agree(kernel.program, arguments)
+
+
+@pytest.mark.parametrize("name", sorted(ck.kernels))
+def test_code_of_the_catalogue_is_what_was_accepted(name, request):
+    """Whether a change of it is right is for the other laws; that it is meant, for who reads it."""
+    code = str(ck.compile(name)).encode()
+    faults.agree(request, CODE, name, hashlib.sha256(code).hexdigest()[:16])
 
 
 def test_a_double_whose_words_come_from_one_bank_is_refused():

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from html import escape
+from itertools import permutations
 
 import hand_ins
 import pytest
@@ -173,6 +174,15 @@ def cards_of(*hand_ins_: list[HandIn], right: bool = True, decisions=(), number:
     records.decisions = dict(decisions)
     page = BeautifulSoup(review.render_review(records), "html.parser")
     return page.find(id=BUS.exercises[number - 1].key).select("article")
+
+
+def test_sentences_come_first_then_answers_and_last_what_is_as_handed_out():
+    answer = answered(GIVEN, "answer", "a = 1")
+    works = [[HandIn(made, BUS)] for made in (GIVEN, answer, answered(answer, "sentence", "bus"))]
+    for order in permutations(range(3)):
+        cards = cards_of(*[works[n] for n in order], right=False)
+        people = [json.loads(card["data-people"]) for card in cards]
+        assert [order[int(number)] for ((number, *_),) in people] == [2, 1, 0]
 
 
 @pytest.mark.parametrize("sentence", ["", "the bus"])

@@ -310,3 +310,14 @@ def test_a_loop_that_does_not_end_is_told_in_the_notebooks_own_process(endless, 
     assert "what ends it?" in said
     monitoring = vars(sys)["monitoring"]
     assert monitoring.get_tool(monitoring.OPTIMIZER_ID) is None
+
+
+def test_an_earlier_limit_of_memory_is_not_raised():
+    """Of a computer whose owner set one."""
+    run = (
+        "import resource, cypresskit.isolated.runner as r\nall = resource.RLIMIT_AS\n"
+        "resource.setrlimit(all, (2**40, 2**40)); r.bound_memory(1e7)\n"
+        "assert resource.getrlimit(all) == (2**40, 2**40)\n"
+        "r.bound_memory(1e5); assert resource.getrlimit(all)[1] < 2**40"
+    )
+    subprocess.run([sys.executable, "-c", run], check=True)

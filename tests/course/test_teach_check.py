@@ -340,3 +340,10 @@ def test_a_check_that_takes_long_says_what_it_still_does_to_who_watches(
             if isinstance(thread, threading.Timer):
                 thread.join()
     assert capsys.readouterr().err == "C is correct.\n" * watched
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"), [("", "Write"), ("Yes", "(1 word)"), ("a b", "(2 words)")]
+)
+def test_an_explanation_is_noted_by_its_words(text, noted):
+    assert noted in repr(ck.teach.explanation(text))
