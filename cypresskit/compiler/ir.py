@@ -29,12 +29,20 @@ def const(bits: int) -> "Word":
 
 
 class CompileError(ValueError):
-    """A kernel that can't be compiled for the chip. The message names the IL line and the limit."""
+    """A kernel that can't be compiled for the chip. The message names the IL line and the limit.
+
+    ``line`` is that line, or 0.
+    """
+
+    line = 0
 
 
 def error_at(program: Program, at: int, what: str) -> CompileError:
     """Return the error for ``body[at]``: its line, and ``what`` is wrong and what to try."""
-    return CompileError(f"{program.where(program.body[at].line)}\n    {what}")
+    line = program.body[at].line
+    error = CompileError(f"{program.where(line)}\n    {what}")
+    error.line = line
+    return error
 
 
 @dataclass(eq=False, slots=True, repr=False)

@@ -6,6 +6,7 @@
   which elements of A, B and C its registers held.
 - ``slices``: follow the element backward from its store, to the products in its sum.
 - ``terms``, ``missing``: which of them are right, and which line to fix; why others are missing.
+- ``coordinates``: what set a wrong coordinate of a fetch, or what ended the loop too early.
 - ``element_trace``: all of this, for one element.
 - ``notes``: what was found, as data, and the sentences that say it.
 """

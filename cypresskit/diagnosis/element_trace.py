@@ -171,8 +171,8 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         run = TracedRun(traced, item)
         sliced = Slice(run)
         place = stores.launch.shape.place(item)
-        faults = [find_late_read(run) or note("unknown")] if got != expected else []
-        if sliced.is_known:
+        faults = [find_late_read(run) or sliced.note_unknown()] if got != expected else []
+        if not sliced.unknown:
             terms, judged = judge_terms(sliced)
             faults = judged or faults
     return ElementTrace(

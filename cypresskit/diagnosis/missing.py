@@ -2,16 +2,14 @@
 was lost on its way to the store.
 """
 
-from dataclasses import replace
+from collections.abc import Collection
 from itertools import chain
 
+from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import Elements, MatrixElement
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading, TracedRun
-from cypresskit.diagnosis.source_facts import reads_old_c
-from cypresskit.il.dataflow import defines, keys, uses
-from cypresskit.il.program import LETTERS
-from cypresskit.kernels.convention import MATRICES
+from cypresskit.il.dataflow import Key, defines
 
 
 def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
@@ -31,19 +29,37 @@ def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Rea
 
 def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
     """Return where a product that was made at a step was lost."""
-    line, key = run.line(step), (register, component)
-    names: Values = {"register": f"r{register}.{LETTERS[component]}"}
+    key = register, component
+    held = {key: step}  # where it is, and the step that wrote it there
     for later in range(step + 1, run.store):
-        i = run.instruction(later)
-        if key in defines(i) and key not in keys(uses(run.program, i)):
-            if i.line != line:
-                return note("overwritten", line, i.line, at=1, **names)
-            adds = len(i.sources) > 2
-            return note("overwritten next" if adds else "only multiplied", line, **names)
+        written = defines(run.instruction(later))
+        kept = [place for place in written if _reads_any(run, later, place, held)]
+        lost = {place: held.pop(place) for place in written if place in held and place not in kept}
+        held |= dict.fromkeys(kept, later)
+        if not held:
+            (place, at), *_ = lost.items()
+            return _overwritten(run, at, place, later)
 
+    names: Values = {"register": run.name(key)}
     (stored, *_) = run.operands(run.store, run.traced.place.word)
-    names["name"] = "" if run.key(stored) == key else run.name(stored)
-    return note("elsewhere", line, run.line(run.store), at=1, **names)
+    source = run.key(stored)
+    names["name"] = run.name(source) if source and source != key else ""
+    return note("elsewhere", run.line(step), run.line(run.store), at=1, **names)
+
+
+def _reads_any(run: TracedRun, step: int, place: Key, held: Collection[Key]) -> bool:
+    """Return whether a step computes a component from any of those that are held."""
+    return any(run.key(at) in held for at in run.operands(step, place[1]))
+
+
+def _overwritten(run: TracedRun, step: int, place: Key, later: int) -> Note:
+    """Return the note on a product that a step put into a place, and a later one overwrote."""
+    line, i = run.line(step), run.instruction(later)
+    only = i.op.multiplies and len(i.sources) == 2
+    names: Values = {"register": run.name(place), "does": "multiplies" if only else ""}
+    if run.line(later) != line:
+        return note("overwritten", line, run.line(later), at=1, **names)
+    return note("only multiplied" if only else "overwritten next", line, **names)
 
 
 def _old_c(run: TracedRun) -> Note:
@@ -62,7 +78,7 @@ def find_late_read(run: TracedRun) -> Note | None:
     stored: dict[int, int] = {}  # the first step that stored each word
     for step, record in enumerate(run.steps):
         late = [stored[word] for word in run.read_words(step) if word in stored]
-        if late and _reads(run, step, "C"):
+        if late and run.reads_from(run.instruction(step), "C"):
             return note("late read", run.line(step), run.line(late[0]))
         dest = run.instruction(step).dest
         if dest and dest.register.kind == "g":
@@ -70,28 +86,17 @@ def find_late_read(run: TracedRun) -> Note | None:
     return None
 
 
-def _reads(run: TracedRun, step: int, matrix: str) -> bool:
-    """Return whether a step reads a matrix, wherever."""
-    i = run.instruction(step)
-    if matrix == "C":
-        return reads_old_c(run.traced.kernel, i)
-    return i.op.kind == "fetch" and MATRICES.get(i.controls.resource) == matrix
-
-
 def _outside(run: TracedRun, element: MatrixElement) -> Note | None:
     """Return the note on the lines that, for want of an element, read outside of its matrix and get
-    zeros: no element is 0 here. It names what set their only wrong coordinate, unless that is right
-    for another term: which term a read was for isn't known.
+    zeros: no element is 0 here.
     """
-    steps = (step for step in range(len(run.steps)) if _reads(run, step, element.matrix))
-    outside = [step for step in steps if not any(run.read_words(step))]
+    outside = [step for step in run.readers(element.matrix) if not any(run.read_words(step))]
     if not outside:
         return None
     lines = sorted({*map(run.line, outside)})
-    others = (e for terms in run.traced.correct for e in terms if e.matrix == element.matrix)
-    why = run.set_by(run.wrong_coordinate(outside, element, others))
+    why = Fetches(run, element.matrix).explain(element, outside)
     names: Values = {"read": Lines(lines), "matrix": element.matrix, "why": why}
-    return note("outside", *lines, *why.lines, **names)
+    return note("outside", *why.lines, *lines, **names)
 
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
@@ -111,31 +116,15 @@ def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
 
 
 def _unread(run: TracedRun, readings: tuple[Reading, ...]) -> Note:
-    """Return which factor wasn't read, and what reads others of its matrix."""
+    """Return which factor wasn't read, and why, or else what reads others of its matrix."""
     absent = next(reading.element for reading in readings if not reading.line)
-    alike = (e for terms in run.traced.correct for e in terms if e.matrix == absent.matrix)
-    reads = [*chain.from_iterable(run.reads.get(element, ()) for element in alike)]
     if outside := _outside(run, absent):
         return outside
-    if not reads:  # none of this sum
-        reads = [at[0] for e, at in run.reads.items() if e.matrix == absent.matrix]
-    names: Values = {"element": absent, "matrix": absent.matrix}
-    if not reads and (branch := _skips(run, absent.matrix)):
-        return replace(branch, values=names | branch.values)
-    return note("unread", *sorted({*map(run.line, reads)}), at=-1, **names)
-
-
-def _skips(run: TracedRun, matrix: str) -> Note | None:
-    """Return the note on a branch that skips all fetches of a matrix; None if one of them ran."""
-    ran = [run.instruction(step) for step in range(len(run.steps))]
-    fetches = (i for i in run.program.body if i.op.kind == "fetch")
-    lines = {i.line for i in fetches if MATRICES.get(i.controls.resource) == matrix}
-    skipped = Lines(sorted(lines - {i.line for i in ran}))
-    branches = [n for n, i in enumerate(ran) if i.op.flow and skipped and i.line < skipped[0]]
-    if not branches or len(skipped) < len(lines):
-        return None
-    last = max(branches, key=lambda step: (ran[step].line, step))
-    tested = keys(uses(run.program, ran[last]))
-    writers = [run.recorded.last_writer(key, last) for key in tested]
-    sets = [ran[step].line for step in writers if step is not None]
-    return note("skipped", ran[last].line, *sets[:1], skipped=skipped)
+    why = Fetches(run, absent.matrix).explain(absent)
+    if why.kind:
+        return note("not fetched", *why.lines, element=absent, why=why)
+    alike = {e for terms in run.traced.correct for e in terms if e.matrix == absent.matrix}
+    read = {e: steps for e, steps in run.reads.items() if e.matrix == absent.matrix}
+    own = [steps for e, steps in read.items() if e in alike] or [at[:1] for at in read.values()]
+    lines = sorted({*map(run.line, chain.from_iterable(own))})
+    return note("unread", *lines, at=-1, element=absent, matrix=absent.matrix)

@@ -14,20 +14,23 @@ from cypresskit.tables import named_lines, quantity
 #: What is said of each kind of note.
 SENTENCES = {
     # A line has an element in place of another.
-    "reads": "line {0} reads {element} in place of {wanted}[: {why}]",
+    "reads": "line {0} reads {element}[, which {passed:store},] in place of {wanted}[: {why}]",
     "multiplies": "line {0} multiplies {element}[ of {source}] in place of {wanted}[, which"
     " {reader:read}]",
     "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
-    "set": "line {0} sets {register} to {value:g}",
+    "set": "line {0} sets {register} to {value:g}[, from what {sources:set}]",
     # No line reads an element.
     "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
     "outside": "{read:read} outside of {matrix}[: {why}]",
-    "skipped": "this work-item doesn't read {element}: line {0} skips {skipped}[, and tests"
-    " what line {1} sets]",
+    "not fetched": "this work-item doesn't read {element}: {why}",
+    "skipped": "line {0} skips {skipped}[, and tests what line {1} sets]",
+    "ends": "line {0} ends the loop after {runs}[, and tests what line {1} sets]",
+    "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
-    "stores": "line {0} adds up {element}, which line {1} stores as {wanted}",
-    "places": "line {0} stores {element} as {wanted}: check where it stores, and the"
-    " coordinates of the fetches",
+    "stores": "line {adds} adds up {element}, which line {stores} stores as {wanted}[: {taken:take}"
+    " it]",
+    "places": "line {0} stores {element} as {wanted}: check where it stores[, from what"
+    " {sources:set}], and the coordinates of the fetches",
     "one place": "work-items {item} and {other} store to one place in line {0}: its address"
     " doesn't depend on {bits} of their number[; {repair}]",
     "no store": "no line stores C",
@@ -35,25 +38,24 @@ SENTENCES = {
     " launched for {rows} x {columns}",
     "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
     # A term is there, but not as it should be.
-    "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors]",
+    "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors][: {why}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
     "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
     "late read": "line {0} reads C after line {1} has stored there",
     # Where a product was lost.
     "only multiplied": "line {0} only multiplies, and the next iteration overwrites its product",
-    "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
+    "overwritten": "line {0} puts it into {register}, which line {1} overwrites[: it only {does}]",
     "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
     "elsewhere": "line {0} puts it into {register}, but it isn't in what line {1} stores[: {name}]",
     # What is added belongs to no correct sum.
     "sum": "line {0} takes a sum that doesn't belong here: line {1} adds {product}",
-    "extra": "line {0} adds {product}, which doesn't belong in this sum",
+    "extra": "line {0} adds {product}, which doesn't belong in this sum[; {read:read} {odd}]",
     "single": "line {0} adds {product} without a second factor",
     "by number": "line {0} multiplies {element} by {number:g}, not by {other}",
     "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
-    "unknown": "the terms aren't known: only products of two elements are followed, their sums,"
-    " and a number times a sum; not what passes through the LDS or memory, or depends on a"
-    " branch",
+    "unknown": "the terms aren't known[: line {0} gives neither a product of two elements, nor a"
+    " sum of such, nor a number times a sum][: {loads:load} a sum, which isn't followed]",
     # A change of the text that makes the kernel correct.
     "without": "without line {0} the kernel is correct",
     "undone": "without the change in line {0} the kernel is correct",

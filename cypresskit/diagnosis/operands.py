@@ -6,10 +6,11 @@ comes from no matrix: it is a number, such as alpha, or a rounding error, which 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +22,12 @@ from cypresskit.diagnosis.elements import (
     TracedElement,
     numbered,
 )
-from cypresskit.diagnosis.notes import Note, Values, note
 from cypresskit.diagnosis.recorded import StepRecorder
-from cypresskit.il import Source
-from cypresskit.il.dataflow import Key, defines, read_positions
+from cypresskit.diagnosis.source_facts import reads_old_c
+from cypresskit.il import Instruction, Source
+from cypresskit.il.dataflow import Key, defines, keys, read_positions, uses
 from cypresskit.il.program import LETTERS
-from cypresskit.kernels.convention import BYTES
+from cypresskit.kernels.convention import MATRICES
 from cypresskit.machine import KernelError
 
 Node = tuple[int, int]  # a step, and a component of its result
@@ -69,8 +70,8 @@ class TracedRun:
         The step that stored the element.
     steps
         What each step read and wrote, in the first product.
-    is_decided
-        Whether it took the same steps in both: else its branches depend on the elements.
+    undecided
+        The step before the first that differs in the second: its branch depends on the elements.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -86,11 +87,20 @@ class TracedRun:
         self.steps, self.other_steps = self.recorded.steps, other.steps
         self.store = self.recorded.store
         self.instruction = self.recorded.instruction
-        self.is_decided = [step.at for step in self.steps] == [step.at for step in self.other_steps]
+        pairs = enumerate(zip_longest(self.steps, self.other_steps, fillvalue=self.steps[0]))
+        self.undecided = [n - 1 for n, (one, two) in pairs if one.at != two.at][:1]
 
     def line(self, step: int) -> int:
-        """Return the line of a step."""
-        return self.instruction(step).line
+        """Return the line of a step; in a macro that of the call, if it writes a register of the
+        caller.
+        """
+        i = self.instruction(step)
+        is_own = i.dest and str(i.dest.register) not in self.program.written
+        return i.written_line if is_own else i.line
+
+    def name(self, key: Key) -> str:
+        """Return the name of a component of a register as it is written, such as ``r5.x``."""
+        return self.program.as_written(f"r{key[0]}.{LETTERS[key[1]]}")
 
     # What operands hold
 
@@ -104,6 +114,12 @@ class TracedRun:
     def element(self, at: ReadWord) -> MatrixElement:
         """Return the element that an operand reads, or ``NO_ELEMENT``."""
         return self.elements.get(self.words(at)[0], NO_ELEMENT)
+
+    def is_torn(self, at: ReadWord) -> bool:
+        """Return whether an operand is a double of two words that aren't one in a register."""
+        source, letter = self.source(at), self.instruction(at.step).op.sources[at.n]
+        halves = source.swizzle[at.position - 1 : at.position + 1]
+        return letter == "d" and source.register.kind == "r" and halves not in ("xy", "zw")
 
     def number(self, at: ReadWord) -> float | None:
         """Return the number that an operand reads if it is from no matrix, else None."""
@@ -148,11 +164,6 @@ class TracedRun:
             return None
         return source.register.index, LETTERS.index(letter)
 
-    def name(self, at: ReadWord) -> str:
-        """Return the name of what an operand reads, such as ``r5.x``."""
-        source = self.source(at)
-        return f"{source.register}.{source.swizzle[at.position]}"
-
     def writer(self, at: ReadWord) -> Node | None:
         """Return what wrote the word of a register that an operand reads; None if nothing did."""
         key = self.key(at)
@@ -170,6 +181,18 @@ class TracedRun:
             (at, *_) = moved
         return Reading(element, self.line(step), step)
 
+    def sources(self, steps: Sequence[int]) -> list[int]:
+        """Return the other lines from which the results of some steps come."""
+        left, found = [*steps], {*steps}
+        while left:
+            step = left.pop()
+            for key in keys(uses(self.program, self.instruction(step))):
+                writer = self.recorded.last_writer(key, step)
+                if writer is not None and writer not in found:
+                    found.add(writer)
+                    left.append(writer)
+        return sorted({*map(self.line, found.difference(steps))})
+
     # What was read and multiplied
 
     def read_words(self, step: int) -> list[int]:
@@ -180,6 +203,17 @@ class TracedRun:
             words += source if i.sources[n].register.kind == "g" else []
         return words
 
+    def reads_from(self, i: Instruction, matrix: str) -> bool:
+        """Return whether an instruction reads a matrix, wherever."""
+        if matrix == "C":
+            return reads_old_c(self.traced.kernel, i)
+        return i.op.kind == "fetch" and MATRICES.get(i.controls.resource) == matrix
+
+    def readers(self, matrix: str) -> list[int]:
+        """Return the steps that read a matrix, wherever, but not through the LDS."""
+        steps = range(len(self.steps))
+        return [step for step in steps if self.reads_from(self.instruction(step), matrix)]
+
     @cached_property
     def reads(self) -> dict[MatrixElement, list[int]]:
         """The steps that read each element, from a texture, ``g[]`` or the LDS."""
@@ -189,50 +223,6 @@ class TracedRun:
                 if element:
                     found[element].append(step)
         return found
-
-    # How coordinates were set
-
-    def coordinates(self, step: int) -> list[ReadWord]:
-        """Return the operands x and y of a fetch; of another step, none."""
-        return [ReadWord(step, 0, axis) for axis in (0, 1) if self.steps[step].texel]
-
-    def wrong_coordinate(
-        self, steps: Sequence[int], wanted: MatrixElement, others: Iterable[MatrixElement] = ()
-    ) -> ReadWord | None:
-        """Return the only coordinate that is in none of these fetches as an element needs it; None
-        if both are. None, too, if the offset may be wrong: the register has what this element, one
-        of the ``others`` or the first of the block needs.
-        """
-        needed = self._texel(wanted)
-        wrong = [
-            at
-            for at, need in zip(self.coordinates(steps[0]), needed)
-            if all(self.steps[step].texel[at.position] != need for step in steps)
-        ]
-        if len(wrong) != 1:
-            return None
-        (at,) = wrong
-        right = wanted, *others, self.traced.first(wanted)
-        return None if self._held(at) in {self._texel(each)[at.position] for each in right} else at
-
-    def _texel(self, element: MatrixElement) -> tuple[int, int]:
-        """Return the coordinates of the texel that holds an element."""
-        how = self.traced.kernel.convention
-        return element.column * BYTES[how.precision] // how.texel, element.row
-
-    def set_by(self, at: ReadWord | None) -> Note:
-        """Return the note on what set a coordinate last, if it is in a register."""
-        if at is None or (writer := self.writer(at)) is None:
-            return Note()
-        names: Values = {"register": self.name(at), "value": self._held(at)}
-        return note("set", self.line(writer[0]), **names)
-
-    def _held(self, at: ReadWord) -> float | None:
-        """Return the coordinate in the register that an operand reads, if something set it."""
-        if (writer := self.writer(at)) is None:
-            return None
-        step, c = writer
-        return float(np.uint32(self.steps[step].words[c]).view(np.float32))
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

@@ -54,21 +54,27 @@ class RecordedStep(NamedTuple):
 
 class StepRecorder(Observer):
     """Records the steps of a work-item, and in ``writers`` those that write each component of a
-    register; ``store`` is the last in which it stores ``place``.
+    register; ``store`` is the last in which it stores ``place``;
+    ``is_shared`` tells whether others store there, too. ``passed`` has each store to
+    the LDS: the step before which it ran, its line, and the words that work-items stored.
     """
 
     def __init__(self, item: int, place: StoredAt) -> None:
         self.item, self.place = item, place
-        self.store = -1
+        self.store, self.is_shared = -1, False
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
+        self.passed: list[tuple[int, int, set[int]]] = []
 
     def start(self, launch: Launch) -> None:
         self.program = launch.program
 
     def step(self, event: StepEvent) -> None:
+        i = event.instruction
+        if i.op.kind == "lds" and i.op.store:
+            words = {*event.rows(i.sources[-1], i.sources[-1].swizzle).ravel().tolist()}
+            self.passed.append((len(self.steps), i.written_line, words))
         if event.active[self.item]:
-            i = event.instruction
             for key in defines(i):
                 self.writers[key].append(len(self.steps))
             sources = {
@@ -79,7 +85,9 @@ class StepRecorder(Observer):
             self.steps.append(RecordedStep(event.at, sources, {}, []))
 
     def wrote(self, event: WroteEvent) -> None:
-        if self.item in self.place.writers(event):
+        items = {*self.place.writers(event).tolist()}
+        self.is_shared |= bool(items - {self.item})
+        if self.item in items:
             self.store = len(self.steps) - 1
         if event.active[self.item]:
             rows = event.rows.astype(np.uint32)

@@ -4,7 +4,7 @@ them.
 From the store, sums are followed through registers, down to the products of two elements
 (``operands`` tells which operand holds which). Addresses aren't followed.
 
-Not covered (``UNKNOWN``): results that are no sums of products, such as a maximum, and sums that
+Not covered (``unknown``): results that are no sums of products, such as a maximum, and sums that
 pass through memory or the LDS.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cypresskit.diagnosis.elements import NO_ELEMENT, Elements, MatrixElement
+from cypresskit.diagnosis.elements import NO_ELEMENT, Elements
+from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.operands import Node, Reading, ReadWord, TracedRun
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
-UNKNOWN = MatrixElement("?", 0, 0)
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Addend:
     """A term of a sum: the product of ``factors`` and a number.
 
     ``made`` is the step that multiplied two factors, or took a single one; ``scaled`` has the steps
-    that multiplied by a number, and ``crossed`` those that took the sum from another register.
+    that multiplied by a number, ``crossed`` those that took the sum from another register, and
+    ``scale`` is the product of the numbers, without signs.
     """
 
     factors: tuple[Reading, ...]
@@ -33,6 +34,7 @@ class Addend:
     made: int = -1
     scaled: tuple[int, ...] = ()
     crossed: tuple[int, ...] = ()
+    scale: float = 1.0
 
     @property
     def elements(self) -> Elements:
@@ -45,9 +47,7 @@ class Way(NamedTuple):
     times: float = 1.0
     scaled: tuple[int, ...] = ()
     crossed: tuple[int, ...] = ()
-
-
-OPAQUE = Addend((Reading(UNKNOWN),), 1.0)
+    scale: float = 1.0
 
 
 class Slice:
@@ -61,6 +61,8 @@ class Slice:
         The part of the sum that is from no matrix.
     numbers
         The steps that wrote or added such a number, but 0.
+    unknown
+        The steps whose results aren't followed.
     """
 
     def __init__(self, run: TracedRun) -> None:
@@ -68,31 +70,32 @@ class Slice:
         self.number = 0.0
         self.numbers: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
-        if run.is_decided:
+        self.unknown = run.undecided
+        if not self.unknown:
             self._follow((run.store, run.traced.place.word + (run.traced.words > 1)))
-        else:
-            self._add_term(OPAQUE)
 
-    @property
-    def is_known(self) -> bool:
-        """Whether all of the sum was followed to its terms."""
-        return not any(UNKNOWN in elements for elements in self.terms)
+    def note_unknown(self) -> Note:
+        """Return the note on the first step whose result isn't followed."""
+        step = min(self.unknown, default=-1)
+        if step < 0:
+            return note("unknown")
+        line = self.run.line(step)
+        is_load = self.run.instruction(step).op.kind == "lds" or self.run.read_words(step)
+        return note("unknown", loads=Lines([line])) if is_load else note("unknown", line)
 
     def _follow(self, node: Node) -> None:
         """Collect the terms of a result."""
         run = self.run
-        left: list[tuple[Node | None, Way]] = [(node, Way())]
+        left: list[tuple[Node, Way]] = [(node, Way())]
         while left:
             found, way = left.pop()
-            i = run.instruction(found[0]) if found else None
-            if found is None or i is None or i.op.kind == "lds":
-                self._add_term(OPAQUE)
-                continue
+            i = run.instruction(found[0])
             operands = run.operands(*found)
             halves = run.traced.words > 1 and "f" in i.op.sources
             computed = any(len({*run.words(at)}) > 1 for at in operands)
-            if computed and halves:
-                self._add_term(OPAQUE)
+            torn = any(map(run.is_torn, operands))
+            if torn or (computed and halves) or i.op.kind == "lds":
+                self.unknown.append(found[0])
             elif i.opcode in SUMS:
                 left += self._summand(operands[0], way)
                 left += self._summand(operands[1], way, SUMS[i.opcode])
@@ -105,12 +108,12 @@ class Slice:
             elif i.opcode == "mov":
                 left += self._summand(operands[0], way)
             elif computed:
-                self._add_term(OPAQUE)
-        self.terms = {elements: kept[::-1] for elements, kept in self.terms.items() if kept}
+                self.unknown.append(found[0])
+        for elements, kept in self.terms.items():
+            self.terms[elements] = tuple(term for term in kept[::-1] if term.times) or kept[-1:]
+        self.terms = {elements: kept for elements, kept in self.terms.items() if kept}
 
-    def _summand(
-        self, at: ReadWord, way: Way, times: float = 1.0
-    ) -> Iterator[tuple[Node | None, Way]]:
+    def _summand(self, at: ReadWord, way: Way, times: float = 1.0) -> Iterator[tuple[Node, Way]]:
         """Add ``times`` an operand to the sum if it is a number or an element; else yield what
         wrote it.
         """
@@ -130,28 +133,31 @@ class Slice:
         is_copy = i.opcode == "mov" and at.step == run.store
         if i.dest and i.dest.register != run.source(at).register and not is_copy:
             way = way._replace(crossed=(at.step, *way.crossed))
-        yield writer, way
+        if writer:
+            yield writer, way
+        else:
+            self.unknown.append(at.step)
 
-    def _product(self, a: ReadWord, b: ReadWord, way: Way) -> Iterator[tuple[Node | None, Way]]:
+    def _product(self, a: ReadWord, b: ReadWord, way: Way) -> Iterator[tuple[Node, Way]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self.run.number(a), self.run.number(b)
-        if 0 in (first, second):
-            return
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
-            yield from self._summand(
-                other, way._replace(scaled=(a.step, *way.scaled)), number or 0.0
-            )
+            number = number or 0.0
+            scaled, scale = (a.step, *way.scaled), way.scale * abs(number)
+            yield from self._summand(other, way._replace(scaled=scaled, scale=scale), number)
             return
         if NO_ELEMENT in map(self.run.element, (a, b)):
-            self._add_term(OPAQUE)
+            self.unknown.append(a.step)
             return
         factors = sorted(map(self.run.reading, (a, b)), key=lambda read: read.element)
         times = way.times * self.run.sign(a) * self.run.sign(b)
         self._add_term(Addend(tuple(factors), times, a.step, *way[1:]))
 
     def _add_term(self, term: Addend) -> None:
-        """Add a term to the sum. Terms that cancel are left out."""
+        """Add a term to the sum. Terms that cancel are left out, and others times 0."""
+        if not term.times and term.elements not in self.run.traced.correct:
+            return
         held = self.terms[term.elements]
         opposite = next((n for n, other in enumerate(held) if other.times == -term.times), -1)
         self.terms[term.elements] = (

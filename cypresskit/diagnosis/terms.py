@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import (
     NO_ELEMENT,
     Elements,
@@ -19,6 +20,7 @@ from cypresskit.diagnosis.missing import explain_missing
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
+from cypresskit.il.dataflow import ADDRESS, defines, keys, uses
 
 RIGHT = Note()  # of a correct term
 
@@ -96,7 +98,8 @@ def _faults(terms: list[Term]) -> list[Note]:
         if term.note.kind:
             why = term.note.values.get("why", Note())
             alike[term.kind, why.lines or (term.note.line, term.note.lines)].append(term.note)
-    return [replace(first, more=len(others)) for first, *others in alike.values()]
+    found = [replace(first, more=len(others)) for first, *others in alike.values()]
+    return sorted(found, key=lambda fault: not fault.lines)
 
 
 class _Judge:
@@ -109,10 +112,6 @@ class _Judge:
         added = sliced.terms
         self.missing = [elements for elements in self.correct if elements not in added]
         self.extra = [elements for elements in added if elements not in self.correct]
-        right = (added[elements] for elements in self.correct if elements in added)
-        steps = {read.step for addends in right for each in addends for read in each.factors}
-        #: What set the coordinates of the factors of correct terms.
-        self.setters = {self.run.writer(at) for step in steps for at in self.run.coordinates(step)}
 
     def terms(self) -> list[Term]:
         """Return all terms, also those that are missing."""
@@ -131,6 +130,11 @@ class _Judge:
                 found.append(self._extra(addend))
         found += map(self._missing, missing)
         return sorted(found, key=lambda term: (term.kind == "missing", term.step))
+
+    def _reads(self, *addends: Addend) -> Lines:
+        """Return the lines that read the factors of terms, but not those that added them."""
+        read = {reading.line for each in addends for reading in each.factors}
+        return Lines(sorted(read - {0, *map(self._line, addends)}))
 
     def _line(self, addend: Addend) -> int:
         """Return the line that added a term."""
@@ -153,28 +157,42 @@ class _Judge:
         """
         products = {elements for elements in self.extra if len(elements) == 2}
         first: Elements = min(products, default=())
-        if len(self.missing) < len(self.correct) or _letters(first) != "AB":
+        wanted = {elements for elements in self.correct if len(elements) == 2}
+        if not wanted <= {*self.missing} or _letters(first) != "AB":
             return None
         a, b = first
         row = a.column if self.kernel.trans_a else a.row
         column = b.row if self.kernel.trans_b else b.column
-        element = MatrixElement("C", row, column)
-        others = {*correct_products(self.kernel, row, column, self.traced.given.size[2])}
-        others |= {(element,)} if self.traced.given.beta else {*()}
-        if {*self.extra} != others:
+        if products != {*correct_products(self.kernel, row, column, len(wanted))}:
             return None
-        (wanted,) = self.traced.old
-        places = zip(element[1:], wanted[1:], self.kernel.block)
+        (old,), element = self.traced.old, MatrixElement("C", row, column)
+        names: Values = {"element": element, "wanted": old}
+        places = zip((row, column), old[1:], self.kernel.block)
         is_near = all(one // side == other // side for one, other, side in places)
-        streams = self.kernel.convention.streams
-        if is_near or streams:
+        if is_near or self.kernel.convention.streams:
             if not any(elements in self.run.products for elements in self.correct):
                 return None
-        names: Values = {"element": element, "wanted": wanted}
-        if is_near:
-            line = self._line(self.slice.terms[first][0])
-            return note("stores", line, self.store, at=1, **names)
-        return note("places", self.store, **names)
+        has_old = not self.traced.given.beta or (element,) in self.extra
+        if not is_near:  # it is another one's, or stored by several work-items
+            is_shared = has_old or self.run.recorded.is_shared
+            names["sources"] = Lines(self._address())
+            return note("places", self.store, **names) if is_shared else None
+        registers = {register for _, register, _ in self.run.products[first]}
+        if not has_old or len(registers) > 1:
+            return None  # it is made of other elements than it should be
+        addend = self.slice.terms[first][0]
+        taken = Lines(map(self.run.line, addend.crossed[:1]))
+        names |= {"adds": self._line(addend), "stores": self.store, "taken": taken}
+        return note("stores", *taken, self.store, names["adds"], **names)
+
+    def _address(self) -> list[int]:
+        """Return the lines that compute the address of the store."""
+        run = self.run
+        read = uses(run.program, run.instruction(run.store))
+        address = keys(use for use in read if use[0] == ADDRESS)
+        writers = [run.recorded.last_writer(key, run.store) for key in address]
+        last = [step for step in writers if step is not None]
+        return sorted({*run.sources(last), *map(run.line, last)})
 
     # Terms of the correct sum
 
@@ -192,17 +210,21 @@ class _Judge:
         names: Values = {"name": self.traced.name(elements), "times": len(addends)}
         terms = [self._term("right", first, k)]
         if first.times != value:
-            lines = sorted({*map(self.run.line, first.scaled)})
-            names |= {"times": first.times, "scalar": scalar, "value": value}
-            names["see"] = Lines(lines if first.times != -value else ())
-            found = replace(note("scaled", *lines, **names), line=[self.store, *lines][-1])
+            wrong = [addend for addend in addends if addend.scale != abs(value)]
+            steps = {step for addend in wrong for step in addend.scaled}
+            lines = sorted({self.run.instruction(step).written_line for step in steps})
+            names |= {"times": first.times, "scalar": scalar, "value": value, "see": Lines(lines)}
+            found = replace(
+                note("scaled", *lines, **names), line=[0, self.store * bool(wrong), *lines][-1]
+            )
             terms = [self._term("scaled", first, k, found)]
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
-            read = {reading.line for each in (first, addend) for reading in each.factors}
             names["places"] = Lines(lines)
-            names["read"] = Lines(() if lines[1:] else sorted(read - {0}))
-            found = note("repeated", *lines, at=-1, **names)
+            names["read"] = Lines(() if lines[1:] else self._reads(first, addend))
+            whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
+            why = names["why"] = next((each for each in whys if each.kind), Note())
+            found = note("repeated", *lines, *why.lines[::-1], at=-1, **names)
             terms.append(self._term("repeated", addend, k, found))
         return terms
 
@@ -226,7 +248,11 @@ class _Judge:
         elif addend.crossed and self._accumulates(addend.made):
             found = note("sum", self.run.line(addend.crossed[0]), line, product=product)
         else:
-            found = note("extra", line, product=product)
+            wanted = {element for elements in self.correct for element in elements}
+            odd = [read for read in addend.factors if read.element not in wanted]
+            lines = Lines(sorted({read.line for read in odd} - {line}))
+            names: Values = {"read": lines, "odd": " and ".join(map(str, odd))}
+            found = note("extra", line, *lines, product=product, **names)
         return self._term("wrong", addend, None, found)
 
     def _accumulates(self, step: int) -> bool:
@@ -256,9 +282,9 @@ class _Judge:
         belongs = next((w for w in wanted if w.matrix == element.matrix), NO_ELEMENT)
         read = next((r for r in addend.factors if r.element not in wanted), addend.factors[0])
         if belongs == NO_ELEMENT:
-            lines = sorted({r.line for r in addend.factors} - {line})
+            read_at = self._reads(addend)
             products: Values = {"product": _product(addend.elements), "wanted": _product(wanted)}
-            found = note("product", line, *lines, read=Lines(lines), **products)
+            found = note("product", line, *read_at, read=read_at, **products)
         else:
             found = self._factor(addend, read, belongs)
         return self._term("wrong", addend, self.correct[wanted], found)
@@ -268,36 +294,61 @@ class _Judge:
         wrong place, or a line multiplies it that should multiply another one.
         """
         line, run = self._line(addend), self.run
-        readers = [*map(run.line, run.reads.get(wanted, ()))]
+        read_at = run.reads.get(wanted, [])
+        readers = [*map(run.line, read_at)]
+        own = {*defines(run.instruction(read.step))}
+        others = [at for at in read_at if own.isdisjoint(defines(run.instruction(at)))]
         names: Values = {"element": read.element, "wanted": wanted}
         has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
         is_left = self._is_left(read, addend) and read.line in readers
-        if not (has_wanted or is_left or self._is_right_elsewhere(read, addend)):
-            why = self._set_by(read, wanted)
-            return note("reads", read.line, *why.lines, why=why, **names)
+        if not (has_wanted or is_left or self._is_right_elsewhere(read, addend, bool(others))):
+            why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
+            passed = self._stored_by(read, wanted)
+            names |= {"why": why, "passed": passed}
+            at = bool(passed or why.lines)
+            return note("reads", read.line, *passed, *why.lines, at=at, **names)
         reader = [] if has_wanted else [each for each in readers[:1] if each != line]
         source = [] if has_wanted else [each for each in [read.line] if each not in (line, *reader)]
         names |= {"source": Lines(source), "reader": Lines(reader)}
         return note("multiplies", line, *source, *reader, **names)
 
-    def _set_by(self, read: Reading, wanted: MatrixElement) -> Note:
-        """Return the note on what set the wrong coordinate, unless correct terms have it, too."""
-        at = self.run.wrong_coordinate([read.step], wanted)
-        return self.run.set_by(None if at and self.run.writer(at) in self.setters else at)
+    def _stored_by(self, read: Reading, wanted: MatrixElement) -> Lines:
+        """Return the line that stored what was loaded from the LDS, if it should have stored what
+        is wanted: no work-item stored that.
+        """
+        stores = [
+            (line, {*map(self.run.elements.get, words)})
+            for step, line, words in self.run.recorded.passed
+            if step <= read.step
+        ]
+        own = [(line, stored) for line, stored in stores if read.element in stored][-1:]
+        is_load = self.run.instruction(read.step).op.kind == "lds"
+        return Lines(line for line, stored in own if is_load and wanted not in stored)
 
     def _is_left(self, read: Reading, addend: Addend) -> bool:
         """Return whether a line multiplies what a line below it read in the iteration before."""
         return read.step < addend.made and read.line > self._line(addend)
 
-    def _is_right_elsewhere(self, read: Reading, addend: Addend) -> bool:
-        """Return whether another line makes a correct term of what was read, or the same product
-        for another sum.
+    def _is_right_elsewhere(self, read: Reading, addend: Addend, is_wanted_read: bool) -> bool:
+        """Return whether another line multiplies what was read as it should: it makes a correct
+        term, or the same product for another sum; or if the wanted element was read, too, one of
+        the same k.
         """
-        addends = sum((self.slice.terms.get(elements, ()) for elements in self.correct), ())
-        steps = [other.made for other in addends if read in other.factors]
-        for step, _, c in self.run.products.get(addend.elements, ()):
-            steps += [step] * (read in map(self.run.reading, self.run.operands(step, c)[:2]))
-        return any(self.run.line(step) != self._line(addend) for step in steps)
+        for elements, made in self.run.products.items():
+            is_right = elements == addend.elements or elements in self.correct
+            if is_right or (is_wanted_read and self._is_of_one_k(elements)):
+                for step, _, c in made:
+                    is_read = read in map(self.run.reading, self.run.operands(step, c)[:2])
+                    if is_read and self.run.line(step) != self._line(addend):
+                        return True
+        return False
+
+    def _is_of_one_k(self, elements: Elements) -> bool:
+        """Return whether elements are the factors of a product of some correct sum."""
+        if _letters(elements) != "AB":
+            return False
+        a, b = elements
+        return a[2 - self.kernel.trans_a] == b[1 + self.kernel.trans_b]
 
 
 def _product(factors: Iterable[MatrixElement]) -> str:

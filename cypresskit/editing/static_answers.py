@@ -96,8 +96,7 @@ def code_answer(program: Program, by: str = "cypresskit") -> Part:
     try:
         code = compile(program, by=by)
     except CompileError as error:
-        named = re.search(rf"{re.escape(program.name)}:(\d+):", str(error))
-        return {"refusal": {"line": int(named[1]) if named else 0, "message": last_line(error)}}
+        return {"refusal": {"line": error.line, "message": last_line(error)}}
     inside = {id(control) for control in code.main_loop}
     rows = [
         {"clause": clause, "loop": id(control) in inside, **row}
