@@ -9,30 +9,22 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from itertools import count
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
-from cypresskit.editing.edit_history import SHOWN, Edit
+from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.step_files import (
-    BROUGHT,
-    REPLACED,
-    histories,
-    next_line,
-    saved_edit,
-    shown_lines,
-    stuck_in,
-    without_sources,
-)
+from cypresskit.editing.step_files import BROUGHT, REPLACED, histories, saved_edit
 from cypresskit.editing.steps import STEPS
+from cypresskit.editing.stuck import LineHelp, stuck_in
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.versions import NO_COSTS, side_by_side
 
@@ -48,9 +40,6 @@ AT_ONCE_UNWRITTEN = (
     " until Python ends: {}"
 )
 UNWRITTEN = "The history can't be written: {}."
-#: To a stuck reader, when there is no further line.
-ALL_SHOWN = "These are all lines of our solution that your kernel lacks."
-ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
 #: What a page gets of its step, with the targets; of the solution, a press shows a line.
 STEP_FIELDS = ("name", "title", "idea", "hint", "opens", "guess", "record")
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
@@ -91,7 +80,7 @@ class Conversation:
         #: Where the text comes from, unless it was typed.
         self.note = "" if self.edits.known(self.text) else OPENED
         self.answers: dict[str, Message] = {}
-        self.hinted = ""  # the line whose hint was shown last
+        self.help = LineHelp(self.edits, self.step) if self.step else None
         self.missing = [*PARTS]  # of the answer; none once there are no more
         self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
         self.costs: dict[str, Message] = {}  # of lines, by text
@@ -226,24 +215,10 @@ class Conversation:
             self.put(self.step.starter, f"step {self.step.name} from its beginning")
 
     def _hear_line(self, _: Message, page: Send | None) -> None:
-        """Show a reader who is stuck one more line of the solution: first without its sources, then
-        whole. The history says so.
-        """
-        if self.step is None or stuck_in(self.edits, self.step) != 0.0:
-            return
-        self._read_history()
-        line = next_line("\n".join([self.text, *shown_lines(self.edits, self.step)]), self.step)
-        hint = without_sources(line)
-        is_hint = line not in (hint, self.hinted)
-        self.hinted = line
-        if line and not is_hint:
-            edit = self.edits.known(self.text) or Edit(0, self.text)
-            self._add(replace(edit, note=SHOWN, time=0.0))
-        lacks = next_line(self.text, self.step)
-        end = "" if line else ALL_SHOWN if lacks else ALL_TYPED
-        lines = [*filter(None, shown_lines(self.edits, self.step))]
-        shown = {"lines": lines, "hint": hint if is_hint else "", "end": end}
-        self.say({"type": "line"} | shown, page)
+        """Show a reader who is stuck one more line of the solution. The history says so."""
+        if self.help is not None and stuck_in(self.edits, self.step) == 0.0:
+            self._read_history()
+            self.say({"type": "line"} | self.help.press(self.text, self._add), page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))

@@ -7,22 +7,18 @@ history, and marked nowhere. The given text is no edit of the reader's.
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
-from time import time
 
 from cypresskit.editing.edit_history import SHOWN, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import whole_letters
 from cypresskit.editing.steps import STEPS, Step, saved_texts
+from cypresskit.editing.stuck import edit_of_shown_line, shown_lines
 from cypresskit.files.atomic import save_file
-from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.own import read_text
 
 CLIMB = os.environ.get("CYPRESSKIT_CLIMB", "climb")  # the folder
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
 REPLACED = "replaced by another text"  # note on a text that no longer counts
-STUCK_TRIES, STUCK_SECONDS = 5, 180  # without a correct kernel, until one more line can be shown
 
 
 def histories(folder: Path) -> dict[str, Edits]:
@@ -42,40 +38,6 @@ def submitted_edit(edits: Edits, step: Step) -> Edit | None:
     notes = BROUGHT, SHOWN
     judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note in notes)
     return saved_edit(edits, step) or next(judged, None)
-
-
-def stuck_in(edits: Edits, step: Step | None) -> float | None:
-    """Return in how many seconds one more line of a step's solution can be shown to a reader who
-    has tried often without a correct kernel; None for others, and where no line is shown.
-    """
-    tries = [*takewhile(lambda edit: not edit.right, reversed(edits))]
-    if step is None or not step.solution or len(tries) < STUCK_TRIES:
-        return None
-    return max(0.0, tries[-1].time + STUCK_SECONDS - time())
-
-
-def next_line(text: str, step: Step) -> str:
-    """Return the first line of a step's solution that a text lacks, or "" if it has all."""
-    has = {*map(bare_line, text.splitlines())}
-    return next((line for line in step.solution if line not in has), "")
-
-
-def without_sources(line: str) -> str:
-    """Return a line of IL with a question mark in the place of each source: a hint."""
-    name, _, rest = line.partition(" ")
-    target, *sources = rest.split(", ")
-    return " ".join(filter(None, [name, ", ".join([target, *"?" * len(sources)])]))
-
-
-def shown_lines(edits: Edits, step: Step) -> list[str]:
-    """Return the lines of a step's solution that its reader was shown, one for each edit that says
-    so: the first that its text and the lines before it lack.
-    """
-    lines: list[str] = []
-    for edit in edits:
-        if edit.note == SHOWN:
-            lines.append(next_line("\n".join([edit.text, *lines]), step))
-    return lines
 
 
 def begin_step(path: Path, step: Step) -> None:
@@ -119,7 +81,7 @@ def bring_back(path: Path, step: Step) -> None:
         told = min(held.lines_shown, len(STEPS[name].solution))
         with suppress(OSError):
             for _ in range(told - len(shown_lines(edits, STEPS[name]))):
-                edits.add(replace(edits.known(text) or Edit(0, text), note=SHOWN, time=0.0))
+                edits.add(edit_of_shown_line(edits, text))
         counts = saved_edit(edits, STEPS[name]) if held.kept else submitted_edit(edits, STEPS[name])
         if counts is not None or edits.known(text):
             continue

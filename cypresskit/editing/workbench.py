@@ -12,7 +12,7 @@ from cypresskit.draw.widget_channel import make_channel
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.dynamic_answers import judged_kernel
-from cypresskit.editing.edit_history import SHOWN, Edit, Edits
+from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.step_files import (
@@ -25,6 +25,7 @@ from cypresskit.editing.step_files import (
     submitted_edit,
 )
 from cypresskit.editing.steps import MIME, starter_text, step_named
+from cypresskit.editing.stuck import shown_lines
 from cypresskit.files.atomic import save_file
 from cypresskit.gains import REFERENCE
 from cypresskit.il.errors import shorten
@@ -220,7 +221,7 @@ class Workbench:
             edit, kept = submitted_edit(edits, step), saved_edit(edits, step)
             if edit is None:
                 return {HTML: "", PLAIN: ""}
-            lines = sum(each.note == SHOWN for each in edits)
+            lines = len(shown_lines(edits, step))
             held = {"step": step.name, "text": edit.text, "kept": edit == kept}
             held |= {"lines_shown": lines} if lines else {}
             saved = "Saved." if edit == kept else ""

@@ -10,13 +10,13 @@ from conftest import from_rows, seeds
 from test_editing_conversation import judge
 
 import cypresskit as ck
-from cypresskit.editing import step_files, workbench
+from cypresskit.editing import stuck, workbench
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import SHOWN, Edit
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.step_files import STUCK_SECONDS, STUCK_TRIES, next_line, stuck_in
 from cypresskit.editing.steps import MIME, STEPS, reference_kernel
+from cypresskit.editing.stuck import STUCK_SECONDS, STUCK_TRIES, next_line, stuck_in
 from cypresskit.il.cursor import bare_line
 
 STEP = STEPS["01a"]
@@ -178,8 +178,8 @@ class Reader:
 def test_the_history_and_the_notebook_say_how_many_lines_were_shown(seed, tmp_path, monkeypatch):
     """The law of the button: after any presses, edits, restarts and moves of the notebook."""
     chance = random.Random(f"{seed} {random.random()}")  # `--new` draws others
-    monkeypatch.setattr(step_files, "STUCK_TRIES", 1)
-    monkeypatch.setattr(step_files, "STUCK_SECONDS", 0)
+    monkeypatch.setattr(stuck, "STUCK_TRIES", 1)
+    monkeypatch.setattr(stuck, "STUCK_SECONDS", 0)
     step = chance.choice([name for name, step in STEPS.items() if step.solution[3:]])
     reader = Reader(tmp_path, step, monkeypatch)
     starter = STEPS[step].starter

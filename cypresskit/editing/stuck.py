@@ -1,0 +1,78 @@
+"""Help for a reader who is stuck: the lines of a step's solution, one more at each second press.
+
+The history says how many were shown: an edit for each, with the note ``SHOWN``.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import takewhile
+from time import time
+from typing import Any
+
+from cypresskit.editing.edit_history import SHOWN, Edit, Edits
+from cypresskit.editing.steps import Step
+from cypresskit.il.cursor import bare_line
+
+STUCK_TRIES, STUCK_SECONDS = 5, 180  # without a correct kernel, until one more line can be shown
+#: Why there is no further line.
+ALL_SHOWN = "These are all lines of our solution that your kernel lacks."
+ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
+
+
+def stuck_in(edits: Edits, step: Step | None) -> float | None:
+    """Return in how many seconds one more line of a step's solution can be shown to a reader who
+    has tried often without a correct kernel; None for others, and where no line is shown.
+    """
+    tries = [*takewhile(lambda edit: not edit.right, reversed(edits))]
+    if step is None or not step.solution or len(tries) < STUCK_TRIES:
+        return None
+    return max(0.0, tries[-1].time + STUCK_SECONDS - time())
+
+
+def next_line(text: str, step: Step) -> str:
+    """Return the first line of a step's solution that a text lacks, or "" if it has all."""
+    has = {*map(bare_line, text.splitlines())}
+    return next((line for line in step.solution if line not in has), "")
+
+
+def without_sources(line: str) -> str:
+    """Return a line of IL with a question mark in the place of each source: a hint."""
+    name, _, rest = line.partition(" ")
+    target, *sources = rest.split(", ")
+    return " ".join(filter(None, [name, ", ".join([target, *"?" * len(sources)])]))
+
+
+def shown_lines(edits: Edits, step: Step) -> list[str]:
+    """Return the lines of a step's solution that its reader was shown, one for each edit that says
+    so: the first that its text and the lines before it lack.
+    """
+    lines: list[str] = []
+    for edit in edits:
+        if edit.note == SHOWN:
+            lines.append(next_line("\n".join([edit.text, *lines]), step))
+    return lines
+
+
+def edit_of_shown_line(edits: Edits, text: str) -> Edit:
+    """Return the edit that says that one more line was shown at a text."""
+    return replace(edits.known(text) or Edit(0, text), note=SHOWN, time=0.0)
+
+
+class LineHelp:
+    """Shows a reader one more line at each press: first without its sources, then whole."""
+
+    def __init__(self, edits: Edits, step: Step) -> None:
+        self.edits, self.step = edits, step
+        self.hinted = ""  # the line whose hint was shown last
+
+    def press(self, text: str, add: Callable[[Edit], None]) -> dict[str, Any]:
+        """Return what is shown beside a text; ``add`` the edit of a line that is shown whole."""
+        line = next_line("\n".join([text, *shown_lines(self.edits, self.step)]), self.step)
+        hint = without_sources(line)
+        is_hint = line not in (hint, self.hinted)
+        self.hinted = line
+        if line and not is_hint:
+            add(edit_of_shown_line(self.edits, text))
+        end = "" if line else ALL_SHOWN if next_line(text, self.step) else ALL_TYPED
+        lines = [*filter(None, shown_lines(self.edits, self.step))]
+        return {"lines": lines, "hint": hint if is_hint else "", "end": end}
