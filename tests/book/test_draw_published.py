@@ -38,10 +38,8 @@ def test_what_is_printed_is_what_the_papers_print():
     """Each published figure of a plotted kernel is in a chart."""
     shown = {point.y for chart in CHARTS.values() for point in chart.points.values()}
     shown |= {level.y for chart in CHARTS.values() for level in chart.levels}
-    for name, row in published.kernels().items():
-        if name in STORED and "gflops_max" in row:
-            assert row["gflops_max"] in shown, name
-    assert set(published.kernel("sgemm_packed4")["gflops_range"]) <= shown
+    printed = {row.get("gflops_max") for name, row in published.kernels().items() if name in STORED}
+    assert printed - {None} | {*published.kernel("sgemm_packed4")["gflops_range"]} <= shown
 
 
 def test_an_unknown_chart_is_named():

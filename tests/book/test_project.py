@@ -37,6 +37,12 @@ PYTHONS = ("3.11", "3.13")
 README = (ROOT / "README.md").read_text()
 PYTHON = ("cypresskit", "tests", "tools")  # what is Python
 EXTRAS = PROJECT["optional-dependencies"]
+#: What the package runs by.
+RUN_BY = [
+    Requirement(text)
+    for text in [*PROJECT["dependencies"], *EXTRAS["draw"], *EXTRAS["lab"]]
+    if not text.startswith("cypresskit")
+]
 
 
 def names(requirements) -> set[str]:
@@ -100,20 +106,17 @@ def test_constraints_pin_every_dependency_within_its_bounds(python):
     pinned = constraints(python)
     wanted = [PROJECT["dependencies"], *EXTRAS.values(), *GROUPS.values()]
     assert set().union(*map(names, wanted)) <= pinned.keys()
-    for text in [*PROJECT["dependencies"], *EXTRAS["draw"], *EXTRAS["lab"]]:
-        wanted = Requirement(text)
-        if wanted.name != "cypresskit":
-            assert ">=" in text and pinned[canonicalize_name(wanted.name)] in wanted.specifier, text
+    for wanted in RUN_BY:
+        assert ">=" in str(wanted) and pinned[canonicalize_name(wanted.name)] in wanted.specifier
 
 
 def test_conda_brings_every_dependency_within_its_bounds():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     listed = [Requirement(line) for line in environment[1:] if isinstance(line, str)]
     brought = {canonicalize_name(r.name): r.specifier for r in listed}
-    needed = [*PROJECT["dependencies"], *EXTRAS["draw"], *EXTRAS["lab"]]
-    for requirement in map(Requirement, [*needed, *CONFIGURED["build-system"]["requires"]]):
-        if requirement.name != "cypresskit":
-            assert brought[canonicalize_name(requirement.name)] == requirement.specifier
+    builds = map(Requirement, CONFIGURED["build-system"]["requires"])
+    for requirement in (*RUN_BY, *builds):
+        assert brought[canonicalize_name(requirement.name)] == requirement.specifier
     assert environment[0].removeprefix("python=") in PYTHONS
 
 

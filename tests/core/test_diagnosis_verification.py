@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import SIX, by_day, seeds
+from conftest import SIX, drawn_by_day, seeded
 from faults import plant
 
 import cypresskit as ck
@@ -89,7 +89,7 @@ def test_a_kernel_that_stores_nothing_where_beta_is_0_is_wrong(name):
     assert not found and "beta = 0" in str(found)
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 def test_a_product_is_compared_element_by_element(seed):
     """In units of the last place of a typical element, beside numpy's own error; one bit more is
     noticed, and one bound more.
@@ -169,7 +169,7 @@ def test_a_kernel_that_stores_too_little_of_a_larger_product_is_incorrect():
     assert not found and "4 parts of the launch store" in found.error
 
 
-@pytest.mark.parametrize(("name", "engine"), by_day(product(ck.kernels, [True, False]), 6))
+@drawn_by_day(("name", "engine"), product(ck.kernels, [True, False]), 6)
 def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatch):
     monkeypatch.setattr(at_size, "HAS_LLVM", engine)
     monkeypatch.setattr(engines, "HAS_LLVM", engine)
@@ -194,7 +194,7 @@ class WholeNumbers(np.random.Generator):
         return self.integers(-4, 5, size).astype(float)
 
 
-@pytest.mark.parametrize("name", by_day(ck.kernels, 6))
+@drawn_by_day("name", ck.kernels, 6)
 def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch):
     bits = np.random.PCG64(1)
     monkeypatch.setattr(np.random, "default_rng", lambda seed: WholeNumbers(bits))
@@ -205,7 +205,7 @@ def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch)
     assert found.elements.equal == found.elements.elements  # all of them are whole numbers
 
 
-@pytest.mark.parametrize("seed", seeds(4))
+@seeded(4)
 @pytest.mark.parametrize("name", SIX)
 def test_some_batches_of_a_launch_store_what_the_whole_launch_stores_there(name, seed):
     """By both engines, bit for bit; and all batches, all of it."""
@@ -320,7 +320,7 @@ def test_a_k_that_an_iteration_does_not_take_is_refused_and_gives_no_speed(name,
     assert replace(ck.kernel_stats(false), name=name) == ck.kernel_stats(name)
 
 
-@pytest.mark.parametrize("name", by_day(ck.kernels, 8))
+@drawn_by_day("name", ck.kernels, 8)
 def test_no_speed_is_above_the_peak_whatever_is_stated(name):
     kernel = ck.kernels[name]
     peak = ck.HD5870.peak_gflops(kernel.precision)
@@ -352,7 +352,7 @@ def test_a_loop_that_ends_at_a_constant_is_wrong(name, end):
     assert not ck.verify(mine(name, text))
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_the_verdict_is_numpy_s(seed):
     """On planted faults: the first wrong element, and how many there are."""
     rng = random.Random(f"verdict {seed}")

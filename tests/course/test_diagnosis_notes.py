@@ -13,7 +13,7 @@ ROOT = Path(cypresskit.__file__).parent
 
 def test_each_sentence_is_of_a_kind_that_is_written():
     """One that has no sentence is refused where it is made."""
-    modules = [path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")]
+    modules = [path.read_text() for path in ROOT.rglob("*.py")]
     uses = "".join(text for text in modules if "diagnosis.notes import" in text)
     assert [kind for kind in SENTENCES if not re.search(rf'[nN]ote\([^()]*"{kind}"', uses)] == []
 

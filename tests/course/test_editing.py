@@ -14,7 +14,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from conftest import ROOT, from_rows, seeds
+from conftest import ROOT, from_rows, seeded
 from faults import agree, edited
 from random_edits import edited as randomly_edited
 from random_edits import random_edits
@@ -136,7 +136,7 @@ def test_the_sum_of_a_wrong_element_is_that_of_the_small_product(name):
 
 
 SAID = ROOT / "tests/cases/workbench.toml"
-CASES = tomllib.loads(SAID.read_text(encoding="utf-8"))
+CASES = tomllib.loads(SAID.read_text())
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "bound" not in CASES[name]])
@@ -292,7 +292,7 @@ def test_random_edits_are_all_answered_and_none_raises():
 # -- the history
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@seeded(8)
 def test_two_versions_side_by_side_hold_all_that_differs(seed):
     """Where the shown lines of one are replaced by those of the other, it is the other."""
     chance = random.Random(seed)
@@ -392,7 +392,7 @@ def test_a_text_written_while_another_is_saved_is_overwritten_and_known_or_news(
     assert not file.problem
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@seeded(20)
 def test_what_is_said_of_a_version_is_true(seed):
     """The law: after random edits, also of comments, spaces and empty lines."""
     chance = random.Random(seed)

@@ -5,7 +5,7 @@ import re
 import tomllib
 
 import pytest
-from conftest import ROOT, by_day, seeds
+from conftest import ROOT, drawn_by_day, seeded
 from faults import agree, edited
 
 from cypresskit.diagnosis.element_trace import trace_element
@@ -19,7 +19,7 @@ GAP = "your line"  # in the comment below which a step's reader writes
 #: The lines that each step lacks.
 LACKS = {name: [*STEPS[name].solution] for name in ("01a", "01b", "02")}
 PLANTED = ROOT / "tests/cases/planted_faults.toml"
-CASES = tomllib.loads(PLANTED.read_text(encoding="utf-8"))
+CASES = tomllib.loads(PLANTED.read_text())
 
 
 def written(step: str, lines: list[str]) -> str:
@@ -98,7 +98,7 @@ def mutants(line: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@seeded(8)
 def test_of_new_lines_with_one_mistake_that_line_is_named(seed):
     """Whatever the step, the line and the mistake; the other new lines are right, or missing."""
     chance = random.Random(seed)
@@ -113,7 +113,7 @@ def test_of_new_lines_with_one_mistake_that_line_is_named(seed):
     assert number in map(int, re.findall(r"\d+", str(named))), (lines, named)
 
 
-@pytest.mark.parametrize("step", by_day(LACKS, 2))
+@drawn_by_day("step", LACKS, 2)
 def test_right_lines_are_never_blamed(step):
     """A kernel that is only incomplete."""
     for some in {0, len(LACKS[step]) // 2}:

@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import by_day, from_rows, seeds
+from actors import FIGURES, SETTINGS, Actor, judge
+from conftest import drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.editing import edit_history, supervisor, workbench
@@ -24,62 +25,6 @@ from cypresskit.il.parser import MAX_TEXT
 
 NAIVE = ck.kernels["sgemm_naive"].text
 OTHER = ck.kernels["sgemm_tn"].text
-SETTINGS = {"like": "sgemm_naive", "n": 128}
-CARD = {
-    "bundles_per_iteration": 3,
-    "gprs": 4,
-    "wavefronts": 10,
-    "fetches": 2,
-}
-
-
-class Actor:
-    """In a process's place: says a message when a test lets it, hangs or dies when a test says so.
-    Each part says of which text it is.
-    """
-
-    def __init__(self, hear):
-        self.hear = hear
-        self.job, self.saying = None, []
-        self.stopped = self.dead = self.hangs = False
-
-    @property
-    def is_alive(self):
-        return not (self.stopped or self.dead)
-
-    def ask(self, job):
-        self.job = job
-
-    def stop(self):
-        self.stopped = True
-
-    @property
-    def can_speak(self):
-        return self.is_alive and not self.hangs and bool(self.saying or self.job)
-
-    def speak(self):
-        """Say the next message."""
-        if not self.saying:
-            self.saying, self.job = list(answers(self.job)), None
-        message = self.saying.pop(0)
-        self.hear(message)
-
-
-FIGURES = {
-    "code": {"card": CARD},
-    "verdict": {"right": False, "message": "C is wrong, says the actor"},
-    "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
-}
-
-
-def answers(job):
-    """What a process says of a job."""
-    edit = {"edit": job["edit"], "job": job["number"]}
-    for part in job["parts"]:
-        yield {"type": "working", "part": part} | edit
-        answer = {"type": "answer", "part": part, "of": job["text"]} | edit
-        yield answer | FIGURES.get(part, {})
-    yield {"type": "done"} | edit
 
 
 class Talk:
@@ -175,7 +120,7 @@ def read_only(path):
     path.chmod(0o444)
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@seeded(8)
 def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path, monkeypatch):
     """The law: texts, deaths, hangs, failed starts, late answers, pages that are gone, files that
     can't be written, in any order; then everybody works, and the last text is answered to its end.
@@ -416,7 +361,7 @@ def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
     assert talk.talk.text == OTHER
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, talk):
     """The law: whether the conversation looked in between, and the page showed what it saw."""
     chance = random.Random(seed)
@@ -479,7 +424,7 @@ def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_los
     assert not talk.troubles(), "a draft that was made of the file's text was changed in one place"
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@seeded(8)
 def test_an_unsent_text_is_acknowledged_only_where_it_is_written(seed, tmp_path, monkeypatch):
     """The law: the page then deletes its only copy. The history may be one that can't be written,
     the file, too; Python may end; other workbenches may write; and a page tries again.
@@ -531,7 +476,7 @@ def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
         assert edits.fastest(64).text == mine.text
 
 
-@pytest.mark.parametrize("seed", seeds(2))
+@seeded(2)
 def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     """Each adds, in any order; whoever reads it then finds all of it."""
     rng = random.Random(seed)
@@ -549,14 +494,7 @@ def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     assert found.fastest(64, 30.0) is None
 
 
-def judge(talk, gflops, right):
-    """Add the text to the history, as judged and timed so."""
-    clocks = {"gflops": gflops, "size": [talk.step.n] * 3, "bound": "ALU"}
-    talk.answers = {"code": {"card": CARD}, "verdict": {"right": right}, "clocks": clocks}
-    talk._add_judged()
-
-
-@pytest.mark.parametrize("seed", seeds(3))
+@seeded(3)
 def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     seed, tmp_path, monkeypatch
 ):
@@ -737,7 +675,7 @@ def test_a_speed_that_the_history_knows_comes_at_once(talk, n, speeds, monkeypat
     assert [message["gflops"] for message in talk.said if "gflops" in message] == speeds
 
 
-@pytest.mark.parametrize("name", by_day(["00", "own"], 1))
+@drawn_by_day("name", ["00", "own"], 1)
 def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     """Neither the text that it begins with, nor one that came with a link."""
     monkeypatch.chdir(tmp_path)

@@ -1,8 +1,7 @@
 """What the workbench saves at a step, the step's check passes."""
 
-import pytest
 from answers import planted
-from conftest import by_day
+from conftest import drawn_by_day
 
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.steps import STEPS
@@ -28,7 +27,7 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("step", by_day(CHECKS, 3))
+@drawn_by_day("step", CHECKS, 3)
 def test_the_workbench_saves_what_the_check_passes(step):
     """A text of the catalog, too, which the check doesn't pass."""
     answers = {check.__name__: (check, *rest) for check, *rest in planted().items()}

@@ -6,8 +6,8 @@ import re
 import time
 
 import pytest
-from conftest import from_rows, seeds
-from test_editing_conversation import judge
+from actors import judge
+from conftest import from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.editing import stuck, workbench
@@ -174,7 +174,7 @@ class Reader:
         self.open()
 
 
-@pytest.mark.parametrize("seed", seeds(20))
+@seeded(20)
 def test_the_history_and_the_notebook_say_how_many_lines_were_shown(seed, tmp_path, monkeypatch):
     """The law of the button: after any presses, edits, restarts and moves of the notebook."""
     chance = random.Random(f"{seed} {random.random()}")  # `--new` draws others

@@ -5,8 +5,8 @@ import random
 from collections import deque
 
 import pytest
-from conftest import seeds
-from test_editing_conversation import SETTINGS, Actor
+from actors import SETTINGS, Actor
+from conftest import seeded
 
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing.conversation import Conversation
@@ -137,7 +137,7 @@ class Tab:
         self.up.append(self.act("send", *base)["got"])
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@seeded(8)
 def test_no_text_is_lost_and_none_replaced_by_an_older_one(seed, page, tmp_path):
     """The law: typing in several tabs, another editor, texts of the history, messages that are
     late, tabs that are reloaded, and the end of Python, each at any time.
@@ -231,7 +231,7 @@ def texts(page):
     return page
 
 
-@pytest.mark.parametrize("seed", seeds(12))
+@seeded(12)
 def test_a_draft_is_restored_whichever_of_its_texts_python_has(seed, texts):
     """The law: of the texts in flight, Python may have any, and may have said so, or not."""
     rng = random.Random(seed)
@@ -266,7 +266,7 @@ def test_a_draft_is_restored_that_is_made_of_what_was_heard_of_an_earlier_text(t
         assert View(texts, text, text).draft == expected
 
 
-@pytest.mark.parametrize("seed", seeds(8))
+@seeded(8)
 def test_of_several_views_drafts_the_one_typed_last_is_restored(seed, texts):
     """Whatever the names of the views are, and whenever Python answers."""
     rng = random.Random(seed)

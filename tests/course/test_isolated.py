@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answers import planted
-from conftest import by_day, find_function, from_rows, wait_for
+from conftest import drawn_by_day, find_function, from_rows, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -233,10 +233,10 @@ def test_what_an_answer_writes_appears_nowhere(capfd):
 # -- in the notebook's own process, as in a browser
 
 
-@pytest.mark.parametrize(
+@drawn_by_day(
     "check",
-    # but lesson 13's, of a kernel in CUDA: numba's simulator is only on in a process of its own
-    by_day((check for check in planted() if check.__name__ != "check_product"), 6),
+    (check for check in planted() if check.__name__ != "check_product"),
+    6,
     ids=lambda check: f"{check.__module__.split('.')[-2]}-{check.__name__}",
 )
 def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, capsys):

@@ -7,34 +7,18 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import seeded
+from conftest import ROWS, seeded
 
 from cypresskit.isolated.serving import CellError, Server
 from cypresskit.teach import bindings, check
 from cypresskit.teach.answer_source import AnswerSource
 
 NAMES = "half", "double", "text"
-#: Values, some of which look like magics inside of strings, comments and formulas.
-VALUES = (
-    *("3", "[1, 2][0]", "'%time 3'", "'''\n%%time\n!ls\nhalf?\n'''", "7 \\\n% 4", "(7\n% 4)"),
-    *("f'{3!r:>4}'", "'a' '!b'", "len('x?')", "1 # %magic", "sum(n for n in (1, 2))", "3 != 4"),
-    # Names of a comprehension are its own; what it assigns by `:=` isn't.
-    *("[half for half in (1, 2)]", "{text: double for text, double in ((1, 2),)}"),
-    *("[half := n for n in (1, 2)]", "sum(n for half in ((1, 2),) for n in half)"),
-)
-LINES = (
-    *("%matplotlib inline", "!true", "%time 1 + 1", "half?", "?half", "%pwd", "%timeit -n1 -r1 3"),
-    *("# %%time", "display(3)", "%time !true", "%who_ls", "%precision 3", "%%time not one"),
-    *("import math", "await asyncio.sleep(0)", "print('!ls')", "%prun -q -l 1 3", "x = %pwd"),
-)
-HEADS = "%%time", "%%capture", "%%capture out --no-stderr", "%%prun -q", "%%time --no-raise-error"
-LOST = "%%timeit -n1 -r1", "%%writefile -a /dev/null", "%%writefile /dev/null", "%%html"
-REFUSED = "!echo 3", "%pwd", "%timeit -o -n1 -r1 3", "%who_ls", "%env HOME"
 
 
 def statement(chance: random.Random) -> str:
     """Something that sets a name, perhaps by a magic."""
-    name, value = chance.choice(NAMES), chance.choice(VALUES)
+    name, value = chance.choice(NAMES), chance.choice(ROWS["cell_values"])
     one_line = "\n" not in value and "#" not in value
     forms = [f"{name} = {value}", f"if True:\n    %pwd\n    {name} = 5", f"{name} = {name} = 6"]
     forms += [f"def {name}():\n    !true\n    %time 1\n    return 4"]
@@ -47,15 +31,17 @@ def statement(chance: random.Random) -> str:
         ]
         forms += [f"{name}, other = %time ({value}, 1)", f"{name} = await give({value})"]
     if chance.random() < 0.1:
-        forms = [f"{name} = {chance.choice(REFUSED)}"]
+        forms = [f"{name} = {chance.choice(ROWS['refused_values'])}"]
     return chance.choice(forms)
 
 
 def cell(chance: random.Random) -> str:
     """A cell as a student may write it."""
-    parts = [chance.choice([statement(chance), chance.choice(LINES)]) for _ in range(4)]
+    parts = [
+        chance.choice([statement(chance), chance.choice(ROWS["cell_lines"])]) for _ in range(4)
+    ]
     text = "\n".join(parts[: chance.randrange(1, 5)])
-    heads = chance.choices([(), HEADS, LOST], [6, 3, 1])[0]
+    heads = chance.choices([(), ROWS["cell_heads"], ROWS["lost_heads"]], [6, 3, 1])[0]
     if heads and "await" not in text:  # there IPython can't
         text = f"{chance.choice(heads)}\n{text}"
     if text[0] == "%" and "await" not in text and chance.random() < 0.2:

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 from browsing import JS, SIZE
-from conftest import SIX, by_day, seeds
+from conftest import SIX, drawn_by_day, seeded
 from pages import painted, require, unreadable
 from random_edits import edited
 
@@ -354,7 +354,7 @@ def test_a_text_that_never_ends_is_stopped_and_stays(bench, page):
     wait_for_part(page, "verdict")
 
 
-@pytest.mark.parametrize("seed", seeds(1))
+@seeded(1)
 def test_what_is_typed_around_a_restart_is_of_one_reader(seed, bench, page):
     """A new worker answers the newest text, and the editor keeps its focus. Whenever it is typed,
     nothing says that the text was changed elsewhere, and the history holds what was checked.
@@ -400,7 +400,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("lack", by_day(BROKEN, 1))
+@drawn_by_day("lack", BROKEN, 1)
 def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     """It is checked, and there after a reload in the middle of a word."""
     page = tab(BROKEN[lack])

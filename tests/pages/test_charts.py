@@ -1,7 +1,6 @@
 """Charts in Chromium: no text on another or outside, keys, light and dark, guesses."""
 
-import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 from pages import FOR_PICTURES, unreadable
 
 import cypresskit as ck
@@ -36,7 +35,7 @@ FAULTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name", by_day(CHARTS_SHOWN, 4))
+@drawn_by_day("name", CHARTS_SHOWN, 4)
 def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, page):
     """The image becomes part of the page; arrow keys go along a curve."""
     html = CHARTS_SHOWN[name]().page("")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from browsing import JS
 from bs4 import BeautifulSoup
-from conftest import ROOT, by_day, drawn_by_day, seeds
+from conftest import ROOT, drawn_by_day, seeded
 from markupsafe import Markup
 from pages import painted, play_all
 from playwright.sync_api import expect
@@ -28,7 +28,7 @@ from tools.bench_page.browser import served
 from tools.climb_page import drawn, kernels, numbers, pictures, riddles
 
 pytestmark = pytest.mark.usefixtures("timed_once")
-TEXT = (ROOT / "tools/climb_page/page.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "tools/climb_page/page.md").read_text()
 #: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
 STATED = {"5870", "2009", "2010", "1,024", "2,048", "4,352", "4,000"}
 
@@ -121,7 +121,7 @@ def test_a_diff_makes_the_kernel_of_the_kernel_before(name):
     assert {row for sign, row in rows if sign == "-"} <= {*kernels.lines(texts[0], shown.part)}
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@seeded(3)
 def test_other_registers_are_no_difference(seed):
     """Only what they hold counts."""
     chance = random.Random(seed)
@@ -669,7 +669,7 @@ def test_the_first_touch_answers(by, width, height, site, browser):
     context.close()
 
 
-@pytest.mark.parametrize(("name", "width"), by_day(product(pictures.PICTURES, [390, 768]), 3))
+@drawn_by_day(("name", "width"), product(pictures.PICTURES, [390, 768]), 3)
 def test_no_label_covers_another_on_a_narrow_page(name, width, show):
     page = show(pictures.PICTURES[name].make())
     place = "name => Object.assign(document.body, {className: 'cypresskit stage'}).dataset.picture"

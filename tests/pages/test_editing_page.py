@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from browsing import close_at_script_errors
-from conftest import by_day
+from conftest import drawn_by_day
 from pages import axe_finds
 
 import cypresskit as ck
@@ -16,7 +16,7 @@ from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS
 
-FAKE = (Path(__file__).parents[1] / "workbench_page.js").read_text(encoding="utf-8")
+FAKE = (Path(__file__).parents[1] / "workbench_page.js").read_text()
 PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
 <style>%s</style><main><div id="bench"></div></main>
 <script type="module">%s
@@ -259,7 +259,7 @@ def test_a_step_opens_its_panels_and_no_other(begin, page, step):
         assert button.get_attribute("aria-expanded") == str(not before).lower()
 
 
-@pytest.mark.parametrize("step", by_day(STEPS, 4))
+@drawn_by_day("step", STEPS, 4)
 def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, page, step):
     """1366 x 768 less the browser's bars: 1366 x 657; JupyterLab leaves 934 x 535 of it."""
     begin()
@@ -284,7 +284,7 @@ def test_from_a_fault_of_the_text_a_button_leads_to_what_il_is(begin, page):
 CARET = "() => host.querySelector('.ckw-area').selectionStart"
 
 
-@pytest.mark.parametrize("step", by_day(STEPS, 4))
+@drawn_by_day("step", STEPS, 4)
 def test_the_caret_begins_where_the_readers_line_belongs(begin, page, step):
     """In the line that says so, if the step has one."""
     text = STEPS[step].starter

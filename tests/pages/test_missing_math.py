@@ -1,8 +1,7 @@
 """What WebAssembly has no instruction for, in the site's Python, gives the bits that it should."""
 
 import numpy as np
-import pytest
-from conftest import seeds
+from conftest import seeded
 from numba import njit
 from same_bits import differences
 
@@ -10,7 +9,7 @@ from cypresskit.il.fused import multiply_add
 from tools.bench_page import missing_math
 
 
-@pytest.mark.parametrize("seed", seeds(1))
+@seeded(1)
 def test_fused_multiply_adds_are_rounded_once(seed):
     """Of any bits, and where the sum nearly cancels the product, also near the limits of the
     exponent.

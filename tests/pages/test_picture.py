@@ -11,7 +11,7 @@ import ipywidgets
 import nbformat
 import numpy as np
 import pytest
-from conftest import by_day
+from conftest import drawn_by_day
 from pages import view
 from PIL import Image
 
@@ -153,7 +153,7 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     assert stage.evaluate("() => document.documentElement.scrollWidth") < 3000
 
 
-@pytest.mark.parametrize("view", by_day(hostile.PICTURES, 3))
+@drawn_by_day("view", hostile.PICTURES, 3)
 def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
     """And its text form can be printed."""
     picture = hostile.PICTURES[view](hostile.TEXT)
@@ -214,14 +214,14 @@ KINDS = {name: lambda name=name: view(name) for name in ("register_block", "time
 }
 
 
-@pytest.mark.parametrize("kind", by_day(KINDS, 3))
+@drawn_by_day("kind", KINDS, 3)
 def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
     """And the path is returned, also of a text, whatever kind of picture it is."""
     picture = KINDS[kind]()
     names = {"b.html", "c.d.htm"}
     for name in names:
         path = picture.save(str(tmp_path / name))
-        assert path == tmp_path / name and path.read_text("utf-8").startswith("<!DOCTYPE html>")
+        assert path == tmp_path / name and path.read_text().startswith("<!DOCTYPE html>")
     for name in ("climb.png", "a.jpg", "a.pdf", "a.svg", "a.HTMLZ", "a.", "html"):
         with pytest.raises(ValueError, match=r"are saved as \.html"):
             picture.save(tmp_path / name)

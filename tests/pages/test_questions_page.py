@@ -8,7 +8,7 @@ from conftest import ROOT
 
 from tools import questions_page
 
-QUESTIONS = questions_page.read_questions(questions_page.QUESTIONS.read_text(encoding="utf-8"))
+QUESTIONS = questions_page.read_questions(questions_page.QUESTIONS.read_text())
 KEYS = [question.key for question in QUESTIONS]
 
 

@@ -37,7 +37,7 @@ def written(student: str, text: str, said: str = "told") -> tuple[Student, dict]
 
 def write(folder: Path, *works: tuple[Student, dict], decisions=OTHERS) -> CourseRecords:
     records = CourseRecords(LESSONS, [*works], dict(decisions))
-    (folder / "review.html").write_text(review.render_review(records), encoding="utf-8")
+    (folder / "review.html").write_text(review.render_review(records))
     return records
 
 
@@ -247,7 +247,7 @@ def test_everybody_can_read_it(tab, tmp_path):
     answers[BUS.exercises[1]] = GradedAnswer(Verdict(True, "told"))
     decisions = {("g", "09.1 why"): Decision(2)}
     records = write(tmp_path, (student, works), *class_of_four(), decisions=decisions)
-    (tmp_path / "g.html").write_text(gradebook.render_page(records, student), encoding="utf-8")
+    (tmp_path / "g.html").write_text(gradebook.render_page(records, student))
     page = tab()
     ids = [section.get_attribute("id") for section in page.locator("section").all()]
     for id in ids:

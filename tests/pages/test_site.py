@@ -50,7 +50,7 @@ def site(tmp_path_factory, once, pytestconfig, python_site, timed_once):
 
 def test_pages_for_readers_have_an_icon_and_no_developers_words(site):
     pages = {file.relative_to(site).as_posix(): file for file in site.rglob("*.html")}
-    texts = {name: file.read_text(encoding="utf-8") for name, file in pages.items()}
+    texts = {name: file.read_text() for name, file in pages.items()}
     ours = {name for name in texts if not re.match("workbook/.*/", name)}  # JupyterLite's
     assert not [name for name in ours if not re.search(r'rel="(shortcut )?icon"', texts[name])]
     for name in ("index.html", "docs/figures.html", "docs/il.html", "docs/views.html"):

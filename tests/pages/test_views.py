@@ -5,7 +5,7 @@ import numpy as np
 import pages
 import pytest
 from browsing import JS, READY
-from conftest import ROOT, by_day
+from conftest import ROOT, drawn_by_day
 from pages import FOR_PICTURES, IN_LESSONS, VIEWS, at, unreadable, view
 
 from cypresskit import draw
@@ -56,7 +56,7 @@ PICTURES |= {f"{name} in its lesson": make for name, make in IN_LESSONS.items()}
 PLAYERS = [name for name in PICTURES if name not in (*CHARTS, "explore", "lds_pitch")]
 
 
-@pytest.mark.parametrize("name", by_day(PLAYERS, 5))
+@drawn_by_day("name", PLAYERS, 5)
 def test_everybody_can_read_a_player(name, show):
     """At its first, middle and last frame, on each screen, all marks and texts lie inside their
     figure, and no two texts overlap; each stop of Tab has a name.
