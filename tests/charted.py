@@ -6,13 +6,15 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
-from cypresskit.draw.chart import KINDS, Chart
+from cypresskit.draw.chart import KINDS, NARROW, WIDE, Chart
 from cypresskit.draw.line_chart import GUESS
 
 LETTER = 6.7  # pixels: the width of most letters at 12 px
 KIND = re.compile("|".join(KINDS))
 SVG = "{http://www.w3.org/2000/svg}"
+WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
 Box = tuple[float, float, float, float]
 
 

@@ -71,6 +71,7 @@ SIX = (
     "sgemm_64x64_lds",
     "sgemv_n_reduce4",
 )
+each_of_six = pytest.mark.parametrize("name", SIX)
 
 
 def pixel(*lines: str) -> ck.Program:

@@ -22,7 +22,7 @@ from tools import book
 LESSON = "09"
 
 
-def save(path: Path, cells: list, **more: object) -> None:
+def save(path: Path, cells: list, **more):
     """Write a notebook of these cells, and the folders that it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"cells": cells, **more}))
@@ -61,7 +61,7 @@ def solution() -> list[str]:
     ]
 
 
-def hand_in(handed_out: Path, folder: Path, answers: list[str], why: str = "") -> None:
+def hand_in(handed_out: Path, folder: Path, answers: list[str], why: str = ""):
     """Save the lesson that a student was handed out with answers, and a sentence below each."""
     (source,) = handed_out.glob(f"{LESSON}_*.ipynb")
     notebook = nbformat.read(source, as_version=4)
@@ -79,7 +79,7 @@ def hand_in(handed_out: Path, folder: Path, answers: list[str], why: str = "") -
     (folder / source.name).write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def honest(handed_out: Path, folder: Path) -> None:
+def honest(handed_out, folder):
     hand_in(handed_out, folder, solution(), "the bus is slower")
 
 
@@ -247,7 +247,7 @@ ODD = [
     7,
     {"cell_type": ["code"], "source": [1, None, "x\0"], "outputs": {"a": 1}, "metadata": 3},
 ]
-HOSTILE: dict[str, Callable[[Path, Path], None]] = {
+HOSTILE = {
     "check replaced": answer(CHECK_REPLACED),
     "disk": answer(f"import os\ndef seconds(*given):\n{DISK}"),
     "stumbles": answer(STUMBLES),

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import SIX, drawn_by_day, seeded
+from conftest import drawn_by_day, each_of_six, seeded
 from faults import plant
 
 import cypresskit as ck
@@ -43,7 +43,7 @@ def test_what_a_launch_does_not_give_is_said_to_a_kernel_s_author(declared, used
     assert "which its launch doesn't give" in checked.error and "pass" not in checked.error
 
 
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 def test_a_kernel_of_the_catalogue_is_right(name):
     kernel = ck.kernels[name]
     checked = ck.verify(name)
@@ -56,7 +56,7 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     assert all(m > rows and (kernel.is_vector or n > columns) for m, n, _ in larger)
 
 
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(name):
     """It doesn't read beta, and C is right where beta is 0."""
     text = ck.kernels[name].text
@@ -78,7 +78,7 @@ def test_a_first_value_that_is_set_only_where_beta_isnt_0_is_found(name):
     assert {finding.kind for finding in ck.verify(kernel).findings} == {"uninitialised"}
 
 
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 def test_a_kernel_that_stores_nothing_where_beta_is_0_is_wrong(name):
     text = ck.kernels[name].text
     inside, after = text.split("endif", 1)
@@ -206,7 +206,7 @@ def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch)
 
 
 @seeded(4)
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 def test_some_batches_of_a_launch_store_what_the_whole_launch_stores_there(name, seed):
     """By both engines, bit for bit; and all batches, all of it."""
     kernel = ck.kernels[name]

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from charted import Charted, assert_kinds_told
+from charted import WIDTHS, Charted, assert_kinds_told
 from conftest import ROWS, from_rows, seeded
 
 import cypresskit as ck
@@ -14,7 +14,6 @@ from cypresskit.draw.line_chart import scale_up
 from cypresskit.draw.published_charts import CHARTS
 from cypresskit.draw.stored_curves import stored
 
-WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
 CURVES = [name for name, chart in CHARTS.items() if chart.y != "%"]
 
 

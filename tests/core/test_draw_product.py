@@ -5,11 +5,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from charted import WIDTHS
 from conftest import from_rows
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.chart import NARROW, WIDE
+from cypresskit.draw.chart import WIDE
 
 KERNELS = ["sgemm_tn", "sgemm_64x64_lds", "sgemm_nn", "sgemm_naive"]
 
@@ -41,7 +42,7 @@ def test_a_correct_kernel_has_no_wrong_place(name):
     assert len(places) == rows * columns and not any("wrong" in words for words in places)
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@WIDTHS
 @from_rows
 def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, width, tmp_path):
     """By an independent comparison; each at its row and column."""

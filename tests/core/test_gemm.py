@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import SIX, from_rows
+from conftest import each_of_six, from_rows
 from products import FLAGS, check_product, products, random_matrices
 
 import cypresskit as ck
@@ -110,7 +110,7 @@ def test_the_cases_of_the_reference_test_program(dtype):
 # Long sums
 
 
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 @pytest.mark.parametrize("k", [1, 8192])
 def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
     """No work-item issues more, and not much less: a loop that doesn't end is found."""

@@ -41,7 +41,7 @@ def size_of(kernel, m, n, k):
     return m, 1 if kernel.is_vector else n, k
 
 
-@drawn_by_day(("kernel", "flags"), ALL, 6, ids=lambda value: getattr(value, "name", ""))
+@drawn_by_day(("kernel", "flags"), ALL, 6)
 def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
     rng = np.random.default_rng(5870 + FLAGS.index(flags))
     for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, drawn_by_day, from_rows, seeded
+from conftest import TEXTURE, drawn_by_day, each_of_six, from_rows, seeded
 from faults import count_correct_share
 from plain_kernels import plain_kernel, random_statement
 from products import random_matrices
@@ -160,7 +160,7 @@ def test_a_block_multiplies_or_is_rejected_in_words(rows):
                 block_kernel(rows, columns, steps)
 
 
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 def test_a_copy_is_launched_like_the_catalogues(name):
     mine = ck.load_kernel(ck.kernels[name].text, like=name, name="mine")
     assert mine.convention == ck.kernels[name].convention

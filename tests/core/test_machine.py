@@ -212,24 +212,13 @@ def test_one_limit_ends_a_loop_in_both_engines(engine, domain, most):
             assert (out == iterations).all()
 
 
-#: Kernels that compute nothing.
-EMPTY = {
-    "pixel": "il_ps_2_0\ndcl_input_position_interp(linear_noperspective) vWinCoord0.xy__\nend",
-    "output": "il_ps_2_0\ndcl_output_generic o0\nend",
-    "compute": "il_cs_2_0\ndcl_num_thread_per_group 64\nend",
-    "endmain": "il_cs_2_0\ndcl_num_thread_per_group 64\nendmain\nend",
-    "returns": "il_cs_2_0\ndcl_num_thread_per_group 64\nret_dyn\nend",
-    "macro": "il_cs_2_0\nmdef(1)_out(1)_in(1)\nmov out0, in0\nmend\nend",
-}
-
-
 @ENGINES
-@pytest.mark.parametrize("name", EMPTY)
-def test_a_kernel_without_instructions_changes_nothing(engine, name):
-    program = ck.assemble(EMPTY[name] + "\n")
+@from_rows
+def test_a_kernel_without_instructions_changes_nothing(engine, text):
+    program = ck.assemble(text)
     out = np.full((8, 8, 4), 7, np.float32)
     domain = (8, 8) if program.mode == "pixel" else 64
-    given = {"outputs": {0: out}} if name == "output" else {}
+    given = {"outputs": {0: out}} if "o0" in text else {}
     counts = ck.launch(program, domain, **given, engine=engine)
     assert not counts.executed.any()
     assert (out == 7).all()

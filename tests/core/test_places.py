@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from charted import LETTER, SVG, Charted
+from charted import LETTER, SVG, WIDTHS, Charted
 from pages import VIEWS, recorded, reports, view, whole_numbers
 from placed import Seen
 from pytest import approx
@@ -21,7 +21,7 @@ from cypresskit import draw, host
 from cypresskit.blas import to_fractions, to_pairs
 from cypresskit.compiler import compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
-from cypresskit.draw.chart import NARROW, WIDE
+from cypresskit.draw.chart import WIDE
 from cypresskit.kernels import samples
 from cypresskit.machine.shape import lanes
 from cypresskit.machine.traffic import Traffic
@@ -312,7 +312,7 @@ def test_digits_are_in_the_places_that_are_named_above(frame):
         assert [error] == approx([float(off) for off in near], rel=0.3)
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@WIDTHS
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_nn_buffer"])
 def test_a_cell_of_two_compilers_is_in_its_bundle_and_slot(kernel, width):
     """By the letters above, and by the numbers at the side; it has a box of its own."""

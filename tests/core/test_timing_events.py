@@ -5,8 +5,7 @@ is timed.
 from collections import defaultdict
 
 import numpy as np
-import pytest
-from conftest import SIX, TEXTURE, from_rows, pixel
+from conftest import TEXTURE, each_of_six, from_rows, pixel
 from products import random_matrices
 
 import cypresskit as ck
@@ -84,7 +83,7 @@ def touched(program, arguments):
     return {memory: rows for memory, rows in observer.found.items() if rows}
 
 
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     kernel = KERNELS[name]
     matrices = random_matrices(kernel, 37, 21, 11, np.random.default_rng(5))

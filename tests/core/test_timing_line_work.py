@@ -6,8 +6,7 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
-import pytest
-from conftest import SIX, seeded
+from conftest import each_of_six, seeded
 
 import cypresskit as ck
 from cypresskit.kernels import KERNELS
@@ -25,7 +24,7 @@ def check_account(report):
         assert math.isclose(asked, report.busy[unit] * clocks, rel_tol=1e-9, abs_tol=1e-6)
 
 
-@pytest.mark.parametrize("name", SIX)
+@each_of_six
 def test_the_account_balances_for_every_kernel(name):
     sizes = {"k": 24} if KERNELS[name].is_vector else {"m": 130, "k": 24}
     check_account(ck.simulate(name, 72, **sizes, exact=True))

@@ -53,7 +53,7 @@ def refused(*_, **__):
     pytest.fail("simulated again")
 
 
-@pytest.mark.parametrize("name, size", LAUNCHES, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize("name, size", LAUNCHES)
 def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
     anew = all_of(simulate(name, **size))

@@ -32,7 +32,6 @@ REPORT = ck.simulate(KERNEL, 64)
         ),
         (REPORT, "sgemm_tn 64 x 64 x 64 on HD 5870: ", "table"),
     ],
-    ids=lambda value: type(value).__name__,
 )
 def test_a_value_is_a_few_lines_of_text_and_a_table_or_a_fold(value, start, whole):
     assert repr(value).startswith(start)

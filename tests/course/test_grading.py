@@ -645,19 +645,15 @@ def test_a_right_answer_is_right_however_the_package_was_installed(how, tmp_path
     package.mkdir(exist_ok=True)
     (package / "cypresskit").symlink_to(ROOT / "cypresskit")
     python = sys._base_executable
-    environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"]}
-    environment["XDG_CACHE_HOME"] = os.environ["XDG_CACHE_HOME"]
+    environment = {name: os.environ[name] for name in ("PATH", "XDG_CACHE_HOME")}
+    environment["HOME"] = str(tmp_path)
     if how == "--system-site-packages":
         made = [python, "-m", "venv", "--without-pip", how, str(tmp_path / "venv")]
         subprocess.run(made, check=True)
         python = str(tmp_path / "venv/bin/python")
-    if how == "--target":
-        environment["PYTHONPATH"] = str(user)
-    else:
-        environment |= {
-            "PYTHONUSERBASE": str(tmp_path),
-            "PYTHONPATH": str(package) * (how == "checkout"),
-        }
+    found = {"--target": user, "checkout": package}.get(how, "")
+    environment |= {"PYTHONPATH": str(found)}
+    environment |= {"PYTHONUSERBASE": str(tmp_path)} if how != "--target" else {}
     (tmp_path / "mine").mkdir()
     script = tmp_path / "mine/answer.py"
     script.write_text(ASKED.format(str(user)))  # not another numpy, which may be there
