@@ -112,14 +112,9 @@ def compute(*lines: str) -> ck.Program:
 FIRST_SEED, DAY = 0, 0
 
 
-def seeds(count: int) -> range:
-    """Return the seeds of a law's examples: the same in every run, others with ``--new``."""
-    return range(FIRST_SEED, FIRST_SEED + count)
-
-
 def seeded(count: int):
-    """Run a law on so many seeds."""
-    return pytest.mark.parametrize("seed", seeds(count))
+    """Run a law on so many seeds: the same in every run, others with ``--new``."""
+    return pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + count))
 
 
 def by_day(cases: Iterable, count: int) -> list:

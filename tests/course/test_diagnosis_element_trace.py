@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from conftest import ROOT, SIX, by_day, from_rows, seeds
+from conftest import ROOT, SIX, drawn_by_day, from_rows, seeded
 from faults import Fault, agree, edited, plant
 
 import cypresskit as ck
@@ -35,7 +35,7 @@ def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:
     return mine(name, text)
 
 
-@pytest.mark.parametrize("name", by_day([name for name in SIX if "reduce" not in name], 3))
+@drawn_by_day("name", [name for name in SIX if "reduce" not in name], 3)
 def test_a_right_element_has_each_product_once_and_the_old_c(name):
     kernel = ck.kernels[name]
     rng = random.Random(name)
@@ -69,8 +69,8 @@ def sum_of_terms(trace: ElementTrace) -> float:
     return total
 
 
-@pytest.mark.parametrize("name", by_day(["sgemm_naive", "sgemm_tn", "dgemm_tn"], 1))
-@pytest.mark.parametrize("seed", seeds(1))
+@drawn_by_day("name", ["sgemm_naive", "sgemm_tn", "dgemm_tn"], 1)
+@seeded(1)
 def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(name, seed):
     """Whatever a line multiplies in place of what it should: squares, and two of one matrix."""
     rng = random.Random(f"{name} {seed}")
@@ -100,8 +100,8 @@ def adds_up(trace: ElementTrace) -> bool:
     return not trace.terms or sum_of_terms(trace) + added == pytest.approx(trace.got, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", by_day(["sgemm_tn_37", "sgemm_nn"], 1))
-@pytest.mark.parametrize("seed", seeds(1))
+@drawn_by_day("name", ["sgemm_tn_37", "sgemm_nn"], 1)
+@seeded(1)
 def test_the_terms_of_any_element_add_up_to_what_was_stored_before_the_run_ended(name, seed):
     """A store out of range ends the run in all work-items; what came before it stays in C."""
     rng = random.Random(f"{name} {seed}")
@@ -127,7 +127,7 @@ def test_the_terms_of_any_element_add_up_to_what_was_stored_before_the_run_ended
 
 
 TRACED = ROOT / "tests/cases/traced_faults.toml"
-CASES = tomllib.loads(TRACED.read_text(encoding="utf-8"))
+CASES = tomllib.loads(TRACED.read_text())
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -242,7 +242,7 @@ def coordinate_setters(seed: int, change: Callable) -> tuple[set[int], set[int]]
 
 
 @pytest.mark.parametrize("change", [moved_in_k, moved_before_the_loop])
-@pytest.mark.parametrize("seed", seeds(10))
+@seeded(10)
 def test_the_line_that_sets_a_wrong_coordinate_is_named(seed, change):
     """Also where a fetch of another iteration reads outside. Of wrong offsets no other line is."""
     said, touched = coordinate_setters(seed, change)
