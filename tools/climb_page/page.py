@@ -13,10 +13,10 @@ from markupsafe import Markup
 from cypresskit import draw, gains
 from cypresskit.draw.display import scripts
 from cypresskit.draw.scripts import read_packaged
-from cypresskit.tables import quantity
+from cypresskit.tables import quantity  # noqa: F401  # by page.html
 from tools import bench_page
 from tools.climb_page import kernels, numbers, pictures, riddles
-from tools.climb_page.drawn import DRAWN
+from tools.climb_page.drawn import DRAWN  # noqa: F401  # by page.html
 from tools.climb_page.kernels import KERNELS, STEPS, N
 
 HERE = Path(__file__).parent
@@ -105,7 +105,7 @@ def rail() -> list[Dot]:
 
 
 def template() -> Environment:
-    """Return what fills ``page.html``, with the functions that it calls."""
+    """Return what fills ``page.html``, which calls what has a name in these modules."""
     filling = bench_page.templates(HERE)
     filling.filters |= {
         "prose": html,
@@ -113,17 +113,7 @@ def template() -> Environment:
         "sized": lambda text: text.replace(" x ", " × "),
         "whole": "{:,.0f}".format,
     }
-    for module in (kernels, numbers, riddles):
-        filling.globals |= vars(module)
-    filling.globals |= {
-        "DRAWN": DRAWN,
-        "bench_link": bench_link,
-        "CHARTS": CHARTS,
-        "gain_of": numbers.gain,
-        "height": height,
-        "lesson_of": lesson_of,
-        "quantity": quantity,
-    }
+    filling.globals |= vars(riddles) | vars(kernels) | vars(numbers) | globals()
     return filling
 
 

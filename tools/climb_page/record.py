@@ -12,8 +12,7 @@ from PIL import Image
 from tools.bench_page.browser import chromium
 
 STEP_MS = 150  # between two images
-MAX_IMAGES = 60
-COUNT_MS = 1_000  # that the speed runs once C is correct
+IMAGES = 29  # the last ones while the speed runs, once C is correct
 REST_MS = 3_000  # that its end is shown
 TAPS = {8: 0, 22: 2}  # the candidate that is chosen, by the image before which it is
 
@@ -27,16 +26,12 @@ def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
         page.goto((site / "index.html").absolute().as_uri())
         page.add_style_tag(content="* { animation: none !important; transition: none !important }")
         film = page.locator("#film")
-        left = MAX_IMAGES
-        while left:
-            if len(images) in TAPS:
-                film.locator("label").nth(TAPS[len(images)]).evaluate("label => label.click()")
+        for number in range(IMAGES):
+            if number in TAPS:
+                film.locator("label").nth(TAPS[number]).evaluate("label => label.click()")
             page.clock.run_for(STEP_MS)
             images.append(Image.open(io.BytesIO(film.screenshot())).convert("RGB"))
-            left -= 1
-            if "C is correct" in film.inner_text():
-                left = min(left, COUNT_MS // STEP_MS)
-    times = [STEP_MS] * (len(images) - 1) + [REST_MS]
+    times = [STEP_MS] * (IMAGES - 1) + [REST_MS]
     first, *others = images
     first.save(
         file, save_all=True, append_images=others, duration=times, loop=0, lossless=True, method=4

@@ -27,6 +27,8 @@ from tools.climb_page.numbers import number, speed
 
 STEP = STEPS["01a"]
 (SOLUTION,) = STEP.solution
+ROWS = STEP.starter.splitlines()
+GAP = next(at for at, row in enumerate(ROWS) if MARK in row)  # the row that lacks its line
 #: The candidates: mistakes that readers make, and the line, not first and not last.
 CANDIDATES = (
     SOLUTION.replace("r2.y", "r2.x"),
@@ -66,23 +68,23 @@ class Frame(NamedTuple):
 @cache
 def film() -> tuple[Frame, ...]:
     """Return what the chip answers to the kernel without its line, and with each candidate."""
-    rows = STEP.starter.splitlines()
-    at = next(number for number, row in enumerate(rows) if MARK in row)
-    return tuple(_typed(rows, at, line) for line in ("", *CANDIDATES))
+    return tuple(map(_typed, ("", *CANDIDATES)))
 
 
 def film_loop() -> tuple[int, list[str]]:
     """Return the loop's lines with a ``HOLE``, and the number of the first one."""
-    rows = STEP.starter.splitlines()
-    text = "\n".join(HOLE if MARK in row else row for row in rows)
-    return rows.index("whileloop") + 2, lines(text, "loop")
+    return ROWS.index("whileloop") + 2, lines("\n".join(_with(HOLE)), "loop")
 
 
-def _typed(rows: list[str], at: int, line: str) -> Frame:
-    """Return the answer to the given kernel with a line in the place of a row."""
-    typed = [*rows]
-    typed[at] = f"    {line}" if line else rows[at]
-    seen = judged_kernel("\n".join(typed) + "\n", STEP.file, STEP.like)
+def _with(row: str) -> list[str]:
+    """Return the kernel's rows with another one in the place of its gap."""
+    return [*ROWS[:GAP], row, *ROWS[GAP + 1 :]]
+
+
+def _typed(line: str) -> Frame:
+    """Return the answer to the kernel with a line in its gap, or with none."""
+    rows = _with(f"    {line}") if line else ROWS
+    seen = judged_kernel("\n".join(rows) + "\n", STEP.file, STEP.like)
     assert seen.kernel is not None
     product = small_product(seen.kernel)
     assert product is not None

@@ -57,15 +57,6 @@ def lessons() -> list[Path]:
     return sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 
-def launches(ran: Sequence[Path]) -> list[Path]:
-    """Return the files with the results of launches in lessons. What each gives is kept: a lesson
-    that hasn't changed runs once. Raises ``SystemExit`` if one fails; a second call goes on there.
-    """
-    names = [lesson.name for lesson in ran]
-    command = (sys.executable, "-m", "cypresskit.cli.ahead", *map(str, ran))
-    return bench_page.launches("launches", names, command)
-
-
 def packages() -> dict[str, str]:
     """Return the text files of the packages, by name."""
     files = {MODULE: (HERE / MODULE).read_text(encoding="utf-8")}
@@ -84,14 +75,16 @@ def packages() -> dict[str, str]:
 def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
     """Write the workbook into a folder beside ``bench``. Raises ``bench_page.NotAvailable``.
 
-    The results of the launches in the lessons ``ran`` are computed now, so that a browser needn't.
+    The results of the launches in the lessons ``ran`` are computed now, so that a browser needn't;
+    those of a lesson that hasn't changed are kept.
     """
     if find_spec("jupyterlite_core") is None:
         raise bench_page.NotAvailable("jupyterlite-core isn't installed")
     build_lite(folder)
     extension = folder / "extensions" / NAME
     (extension / "static").mkdir(parents=True)
-    saved = launches(ran)
+    names = [lesson.name for lesson in ran]
+    saved = bench_page.launches("launches", names, "cypresskit.cli.ahead", *map(str, ran))
     for file in saved:
         shutil.copy(file, folder.parent / "bench/launches")
     data = bench_page.compress(json.dumps(packages()).encode())
