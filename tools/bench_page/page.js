@@ -9,8 +9,6 @@ import {Workbench} from "./workbench.js"
 const MAX_BYTES = 200_000 // of a kernel in an address
 const MAX_NAME = 40 // letters of an author's name
 const WATCH_MS = 500 // between two checks of the worker
-const HANDOVER_MS = 2500 // that a newer text waits for a busy Python, until it is restarted
-const HANDOVER_VERDICTS = 3 // at least that many times as long as the first verdict took
 const STORE = "cypresskit-climb"
 const VISITED = "cypresskit visited" // in the browser's storage: IL was explained
 const STORE_TIMEOUT = 2000 // milliseconds until the store can't be opened
@@ -322,7 +320,7 @@ class Bench {
   watch() {
     if (!this.opened) return
     const now = performance.now()
-    const patience = Math.max(HANDOVER_MS, HANDOVER_VERDICTS * this.first)
+    const patience = Math.max(begin.handover, begin.verdicts * this.first)
     const waits = this.newer && now - this.newer.since > patience
     if (waits && this.text !== this.restarted) {
       this.restarted = this.text // once per text: a long one may itself take longer
