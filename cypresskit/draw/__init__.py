@@ -22,7 +22,6 @@ from cypresskit.lazy import import_later
 
 #: The module of each name.
 VIEWS = {
-    "Player": "player",
     "Prediction": "predict",
     "bundles": "bundles",
     "chip": "chip",
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from cypresskit.draw.line_chart import line_chart as line_chart
     from cypresskit.draw.load import load as load
     from cypresskit.draw.pipelines import timeline as timeline
-    from cypresskit.draw.player import Player as Player
     from cypresskit.draw.predict import Prediction as Prediction
     from cypresskit.draw.predict import predict as predict
     from cypresskit.draw.product import product as product

@@ -142,13 +142,12 @@ def find_block(recording: Recording) -> Block:
     updates = [*_updates(recording)]
     k_axis = _k_axis(updates, "from_a"), _k_axis(updates, "from_b")
     totals: dict[tuple[int, int], tuple[int, int]] = {}
-    operands: tuple[dict[int, list], dict[int, list]] = ({}, {})
+    of_rows: dict[int, dict] = {}  # the components that hold elements of a row, by their first use
+    of_columns: dict[int, dict] = {}
     for u in updates:
         i, j = u.from_a[1 - k_axis[0]], u.from_b[1 - k_axis[1]]
         totals[i, j] = u.total
-        for cells, index, cell in ((operands[0], i, u.a), (operands[1], j, u.b)):
-            if cell not in cells.setdefault(index, []):
-                cells[index].append(cell)
+        of_rows.setdefault(i, {})[u.a] = of_columns.setdefault(j, {})[u.b] = None
     if not totals:
         raise ValueError(
             f"{recording!r} shows no register block: no multiply-add accumulates products of"
@@ -156,8 +155,8 @@ def find_block(recording: Recording) -> Block:
             " drawn. ck.draw.bundles draws any kernel, and ck.trace_element shows an"
             " element's terms."
         )
-    a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
-    b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
+    a = {(i, phase): cell for i, cells in of_rows.items() for phase, cell in enumerate(cells)}
+    b = {(phase, j): cell for j, cells in of_columns.items() for phase, cell in enumerate(cells)}
     return Block(totals, a, b, k_axis, tuple(updates))
 
 

@@ -1,7 +1,7 @@
 """What the picture of a register block shows in each step: numbers, accesses, and captions."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,7 @@ FLOW = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
+class Cells(NamedTuple):
     """A group of register components; arrays of shape (steps, cells)."""
 
     values: np.ndarray
@@ -61,7 +60,9 @@ class BlockSteps:
         wrote = np.zeros(self.bits.shape, bool)
         step, register, component, _ = recording.writes.T
         wrote[step, register, component] = True
-        read = self._read()
+        read = np.zeros_like(wrote)
+        for update in block.updates:
+            read[update.step, *update.a] = read[update.step, *update.b] = True
         self.marks = self._marks()
         self.groups = [
             self._cells(list(group.values()), wrote, read)
@@ -85,15 +86,6 @@ class BlockSteps:
                 is_whole = (operand[:, :, 0] == matrix) & (places == places[:, :1])
                 k[:, matrix, phase] = np.where(is_whole.all(axis=1), places[:, 0], -1)
         return k.reshape(self.steps, -1)
-
-    def _read(self) -> np.ndarray:
-        """Return which register components the multiply-adds of each step read."""
-        read = np.zeros(self.bits.shape, bool)
-        for step, updates in self.updates.items():
-            for update in updates:
-                read[step, *update.a] = True
-                read[step, *update.b] = True
-        return read
 
     def _marks(self) -> np.ndarray:
         """Return each step's accesses to the matrices."""
@@ -216,13 +208,8 @@ class BlockSteps:
         is_copy = instruction.op.kind == "fetch" or instruction.opcode in ("mov", "cmov_logical")
         if result == "b" and not is_copy:
             return ", ".join("true" if bit else "false" for bit in bits[written])
-        if result == "d":
-            values: np.ndarray = bits.view(np.float64)[
-                sorted({component // 2 for component in written})
-            ]
-        else:
-            kinds: dict[str, type] = {"i": np.int32, "u": np.uint32}
-            values = bits.view(kinds.get(result, np.float32))[written]
+        kinds: dict[str, type] = {"i": np.int32, "u": np.uint32}
+        values = bits.view(kinds.get(result, np.float32))[written]
         texts = [format_short(float(value)) for value in values]
         return _listed(texts[:1] if len(set(texts)) == 1 else texts)
 

@@ -15,7 +15,7 @@ from cypresskit.compiler import Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import HEADING, Sheet
 from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import elided, plural
@@ -33,6 +33,7 @@ FETCH = re.compile(r"sample_resource\((\d+)\)_sampler\(\d+\)(?:_aoffimmi(\([^)]*
 IDLE = len(theme.SERIES)
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines; the last one of empty slots
 NO_KEY = -1
+SWIZZLES = VECTOR_SWIZZLES | SCALAR_SWIZZLES  # the cycle of each operand
 PRODUCTS = "MULADD", "FMA"  # what the names of multiply-adds begin with
 SHORT = {"_IEEE": "", "LDS_": "", "_VEC4": ""}
 
@@ -84,8 +85,12 @@ class _Loop:
     ----------
     firsts
         The bundles that start a clause, and so can't read PV or PS.
+    opcodes
+        The names of its operations; "" of an empty slot.
     used
         The lines of IL that the loop is compiled from.
+    sources
+        The registers that a line of IL reads.
     """
 
     def __init__(self, code: Code) -> None:
@@ -94,8 +99,12 @@ class _Loop:
         if not self.bundles:
             raise ValueError(f"{code.program.name}: its main loop has no ALU bundles to draw")
         self.firsts = np.cumsum([0, *(len(clause.bundles) for clause in code.main_loop)]).tolist()
-        self.used = sorted({o.line for bundle in self.bundles for o in bundle.operations})
+        operations = [o for bundle in self.bundles for o in bundle.operations]
+        self.opcodes = ["", *dict.fromkeys(code.opcodes[o.line] for o in operations)]
+        self.used = sorted({o.line for o in operations})
         self.lines = [strip_comment(text).strip() for text in code.program.lines]
+        body = code.program.body
+        self.sources = {i.line: [str(source.register) for source in i.sources] for i in body}
 
     @property
     def first_product(self) -> int:
@@ -107,6 +116,17 @@ class _Loop:
 
     def color(self, line: int) -> int:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE
+
+    def slots(self) -> np.ndarray:
+        """Return the number of the opcode, the color and the key of each slot, of shape
+        (3, bundles + 1, 5). The last bundle is empty.
+        """
+        slots = np.full((3, len(self.bundles) + 1, 5), [[[0]], [[IDLE]], [[NO_KEY]]])
+        for n, bundle in enumerate(self.bundles):
+            for o in bundle.operations:
+                opcode = self.opcodes.index(self.code.opcodes[o.line])
+                slots[:, n, o.slot] = opcode, self.color(o.line), o.line
+        return slots
 
     def passed(self, n: int) -> list[tuple[int, int]]:
         """Return the results that bundle ``n`` reads through PV or PS: (slot of origin, reading
@@ -120,32 +140,25 @@ class _Loop:
         }
         return sorted(pairs)
 
-    def ports(self, n: int) -> dict[tuple[int, int], tuple[int, list[int]]]:
-        """Return the used read ports: (cycle, bank) to the register, and the slots that read it."""
-        used: dict[tuple[int, int], tuple[int, list[int]]] = {}
-        for o in self.bundles[n].operations:
-            swizzles = SCALAR_SWIZZLES if o.slot == 4 else VECTOR_SWIZZLES
-            cycles = swizzles.get(o.swizzle, (2, 1, 0) if o.slot == 4 else (0, 1, 2))
-            for k, r in enumerate(o.reads):
-                if r.kind == "gpr":
-                    used.setdefault((cycles[k], r.channel), (r.index, []))[1].append(o.slot)
-        return used
-
-    def register_names(self, n: int) -> dict[tuple[int, int], str]:
-        """Return the register at each used read port: as the IL names it, or else as the chip
-        does, with a capital R.
+    def ports(self, n: int) -> dict[tuple[int, int], tuple[str, list[int]]]:
+        """Return the used read ports: (cycle, bank) to the register, and the slots that read it.
+        The register is named as in the IL, or else as on the chip, with a capital R.
         """
-        sources = {i.line: [str(s.register) for s in i.sources] for i in self.code.program.body}
+        operations = self.bundles[n].operations
         written = {
             (r.index, r.channel): name
-            for o in self.bundles[n].operations
-            for r, name in zip(o.reads, sources.get(o.line, ()))
+            for o in operations
+            for r, name in zip(o.reads, self.sources.get(o.line, ()))
             if r.kind == "gpr" and name.startswith("r")
         }
-        return {
-            port: written.get((number, port[1])) or f"R{number}"
-            for port, (number, _) in self.ports(n).items()
-        }
+        used: dict[tuple[int, int], tuple[str, list[int]]] = {}
+        for o in operations:
+            for k, r in enumerate(o.reads):
+                if r.kind == "gpr":
+                    port = SWIZZLES[o.swizzle][k], r.channel
+                    name = written.get((r.index, r.channel), f"R{r.index}")
+                    used.setdefault(port, (name, []))[1].append(o.slot)
+        return used
 
     def story(self, line: int) -> str:
         """Return a sentence on where a line of IL runs."""
@@ -217,7 +230,7 @@ def _draw_listing(sheet: Sheet, loop: _Loop) -> None:
 
     left, width, height = LISTING_LEFT, LISTING_WIDTH, LISTING_LINE
     y = TOP + (np.arange(LISTED) + 0.5) * height
-    sheet.text(left, 16, "Lines of IL", bold=True, size=14)
+    sheet.text(left, 16, "Lines of IL", **HEADING)
     source = sheet.boxes(
         "lines",
         left + width / 2,
@@ -238,7 +251,7 @@ def _draw_table(sheet: Sheet, loop: _Loop) -> None:
     """Draw all bundles in as many columns as needed, with a frame around the current one. Slots are
     colored from the frame on in which their bundle is current.
     """
-    sheet.text(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
+    sheet.text(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", **HEADING)
     count = len(loop.bundles)
     columns = -(-count // TABLE_ROWS)
     rows = -(-count // columns)
@@ -247,12 +260,7 @@ def _draw_table(sheet: Sheet, loop: _Loop) -> None:
     height = min(22.0, (HEIGHT - TOP - 4) / rows)
 
     bundle, slot = np.divmod(np.arange(5 * count), 5)
-    color = np.full(5 * count, IDLE)
-    key = np.full(5 * count, NO_KEY)
-    for n, packed in enumerate(loop.bundles):
-        for o in packed.operations:
-            color[5 * n + o.slot] = loop.color(o.line)
-            key[5 * n + o.slot] = o.line
+    _, color, key = loop.slots()[:, :-1].reshape(3, -1)
     column, row = np.divmod(bundle, rows)
     left = TABLE_LEFT + column * column_width + 24
     y = TOP + (row + 0.5) * height
@@ -299,25 +307,20 @@ def _wires(loop: _Loop, n: int) -> tuple[list, list]:
     return drops, ends
 
 
-def _passed_on(loop: _Loop, n: int) -> list:
-    """Return arrows from the previous bundle's slots to those that read their results."""
-    return [
-        (SLOTS_X[giver], BEFORE_Y + 13, SLOTS_X[taker] + 18, NOW_TOP)
-        for giver, taker in loop.passed(n)
-    ]
-
-
 def _draw_detail(sheet: Sheet, loop: _Loop) -> None:
-    """Draw the current bundle: the previous one, the read ports, and a wire from each into the
-    slots.
+    """Draw the current bundle: the previous one, the read ports, a wire from each into the slots,
+    and arrows from the previous slots to those that read their results.
     """
     frames = range(len(loop.bundles))
-    sheet.text(DETAIL_LEFT, 16, "The current bundle", bold=True, size=14)
+    sheet.text(DETAIL_LEFT, 16, "The current bundle", **HEADING)
     drops, ends = zip(*(_wires(loop, n) for n in frames))
     _draw_arrows(sheet, "drops", drops, color="soft", width=1.2, size=0.1)
     _draw_arrows(sheet, "wires", ends, color="soft", width=1.2, size=5)
     _draw_ports(sheet, loop)
-    passed = [_passed_on(loop, n) for n in frames]
+    passed = [
+        [(SLOTS_X[giver], BEFORE_Y + 13, SLOTS_X[taker] + 18, NOW_TOP) for giver, taker in pairs]
+        for pairs in map(loop.passed, frames)
+    ]
     _draw_arrows(sheet, "passed on", passed, color="wrote", width=2.5, size=8)
     _draw_slots(sheet, loop)
 
@@ -332,11 +335,11 @@ def _draw_arrows(sheet: Sheet, name: str, arrows: Sequence[list], **look) -> Non
 
 def _draw_ports(sheet: Sheet, loop: _Loop) -> None:
     """Draw the read ports, a row per cycle and a column per bank, with their registers."""
-    named = [loop.register_names(n) for n in range(len(loop.bundles))]
-    names = [*dict.fromkeys(name for ports in named for name in ports.values())]
-    register = np.full((len(named), 12), -1)
-    for frame, ports in enumerate(named):
-        for (cycle, bank), name in ports.items():
+    used = [loop.ports(n) for n in range(len(loop.bundles))]
+    names = [*dict.fromkeys(name for ports in used for name, _ in ports.values())]
+    register = np.full((len(used), 12), -1)
+    for frame, ports in enumerate(used):
+        for (cycle, bank), (name, _) in ports.items():
             register[frame, 4 * cycle + bank] = names.index(name)
     left, y = np.tile(PORTS_X, 3), np.repeat(CYCLES_Y, 4)
     x = np.where(register < 0, np.nan, left)  # a free port isn't drawn
@@ -351,19 +354,12 @@ def _draw_ports(sheet: Sheet, loop: _Loop) -> None:
 
 def _draw_slots(sheet: Sheet, loop: _Loop) -> None:
     """Draw the slots of the previous and of the current bundle, with their operations."""
-    opcodes = loop.code.opcodes
-    operations = [opcodes[o.line] for bundle in loop.bundles for o in bundle.operations]
-    names = ["", *dict.fromkeys(operations)]
-    short = [_abbrev(name) for name in names]
-    count = len(loop.bundles)
-    every = np.full((3, count + 1, 5), [[[0]], [[IDLE]], [[NO_KEY]]])  # the last one is empty
-    for n, bundle in enumerate(loop.bundles):
-        for o in bundle.operations:
-            called = names.index(opcodes[o.line])
-            every[:, n, o.slot] = called, loop.color(o.line), o.line
-    before = [-1 if n in loop.firsts else n - 1 for n in range(count)]
-    for row, y, shown in (("previous", BEFORE_Y, before), ("current", NOW_Y, range(count))):
-        name, color, key = every[:, shown]
+    slots = loop.slots()
+    short = [_abbrev(name) for name in loop.opcodes]
+    now = range(len(loop.bundles))
+    before = [-1 if n in loop.firsts else n - 1 for n in now]
+    for row, y, shown in (("previous", BEFORE_Y, before), ("current", NOW_Y, now)):
+        name, color, key = slots[:, shown]
         sheet.boxes(
             f"slots {row}",
             SLOTS_X,
@@ -371,7 +367,7 @@ def _draw_slots(sheet: Sheet, loop: _Loop) -> None:
             SLOT - 8,
             24,
             color="faint",
-            words=(names, name),
+            words=(loop.opcodes, name),
             key=key,
             round=3,
         )

@@ -10,8 +10,7 @@ mark, Tab and arrow keys tell its value.
 
 import base64
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, get_args
@@ -38,9 +37,13 @@ CSS = theme.minify(read_packaged("draw/chart.css"))
 Kind = Literal["measured", "modeled", "counted", "published"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
-BESIDE = ("middle", 0.0), ("start", -20.0), ("end", 20.0)  # anchors, and pixels to the right
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Place = tuple[str, float, float]  # the anchor of a text, and its distance to the right and down
+#: Places of a point's label, the best first: around it, and further up and down.
+NEAR: list[Place] = [("middle", 0, -GAP), ("start", 11, 0), ("end", -11, 0), ("middle", 0, GAP)]
+for _far, _steps in (8, (12,)), (11, range(8, 240, 8)):
+    for _anchor, _right in ("start", _far), ("end", -_far):
+        NEAR += [(_anchor, _right, _side * step) for step in _steps for _side in (-1, 1)]
 
 
 @dataclass(frozen=True)
@@ -140,11 +143,7 @@ class Canvas:
 
     def place(self, x: float, y: float, text: str, color: str, **how: Any) -> None:
         """Write text near a point, where no other text is: above it, beside it or below it."""
-        near = [("middle", 0, -GAP), ("start", 11, 0), ("end", -11, 0), ("middle", 0, GAP)]
-        near += [("start", 8, -12), ("start", 8, 12), ("end", -8, -12), ("end", -8, 12)]
-        self.write_free(
-            x, y, [*near, *_further("start", 11), *_further("end", -11)], text, color, **how
-        )
+        self.write_free(x, y, NEAR, text, color, **how)
 
     def write_free(
         self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
@@ -302,13 +301,12 @@ class Axes(Canvas):
         from a ``start`` on, the line is short.
         """
         low, high = self.across.low, self.across.high
-        if not start:
-            self.line(name, (low, high), (y, y), color, kind, stroke_dasharray="6 5")
+        end = min(start + 0.12 * (high - low), high) if start else high
+        self.line(name, (start or low, end), (y, y), color, kind, stroke_dasharray="6 5")
+        if start:
+            self.note(end, y, text, color)
+        else:
             self.end(y, text, color)
-            return
-        end = min(start + 0.12 * (high - low), high)
-        self.line(name, (start, end), (y, y), color, kind, stroke_dasharray="6 5")
-        self.note(end, y, text, color)
 
     def band(
         self, name: str, x: ArrayLike, low: ArrayLike, high: ArrayLike, color: str, kind: str
@@ -364,8 +362,7 @@ class Axes(Canvas):
         self, name: str, x: float, y: float, color: str, kind: str, words: str, text: str = ""
     ) -> None:
         """Draw a dot with a label near it."""
-        left, down = float(self.x(x)), float(self.y(y))
-        self.mark(name, words, left, down, color, kind, fill=color, r=4.5)
+        self.mark(name, words, self.x(x), self.y(y), color, kind, fill=color, r=4.5)
         if text:
             self.note(x, y, text, color)
 
@@ -381,14 +378,14 @@ class Axes(Canvas):
         is_labeled: bool = True,
     ) -> None:
         """Draw a published point: a ring with its number near it."""
-        left, down = float(self.x(x)), float(self.y(y))
-        self.mark(name, words, left, down, color, kind, fill="page", r=5.5, stroke_width=3)
+        look = {"fill": "page", "r": 5.5, "stroke_width": 3}
+        self.mark(name, words, self.x(x), self.y(y), color, kind, **look)
         if is_labeled:
             self.note(x, y, number_text(y), color, "bold")
 
     def note(self, x: float, y: float, text: str, color: str, class_: str = "") -> None:
         """Write something near a point."""
-        self._spots.append((float(self.x(x)), float(self.y(y)), text, color, class_))
+        self._spots.append((self.x(x), self.y(y), text, color, class_))
 
     def end(
         self, y: float, text: str, color: str, x: float | None = None, *, is_result: bool = False
@@ -397,8 +394,8 @@ class Axes(Canvas):
         ``y``.
         """
         kind = "end later" if is_result else "end"
-        right = self.right if x is None else float(self.x(x))
-        self._ends.append((float(self.y(y)), elided(text, LONGEST), color, kind, right))
+        right = self.right if x is None else self.x(x)
+        self._ends.append((self.y(y), elided(text, LONGEST), color, kind, right))
 
     def along(self, x: Sequence[float], y: Sequence[float], text: str, color: str) -> None:
         """Write the name of a line from one point to another along it, at its beginning."""
@@ -452,47 +449,6 @@ class Axes(Canvas):
         """Write the labels of rings and dots."""
         for x, y, text, color, class_ in sorted(self._spots):
             self.place(x, y, text, color, class_=class_)
-
-
-def paint_shares(
-    width: float,
-    bars: Mapping[str, Mapping[str, float]],
-    colors: Callable[[str], str],
-    kind: Kind,
-) -> Canvas:
-    """Draw parts of a whole, in percent, as bars with the parts' names inside or beside them, those
-    first that are the largest in sum. What is left of a hundred is gray.
-    """
-    is_narrow = width < WIDE
-    left, row = (0, 74) if is_narrow else (150, 46)
-    canvas = Canvas(width, 10 + row * len(bars))
-    sizes: Counter[str] = Counter()
-    for shares in bars.values():
-        sizes.update(shares)
-    parts = []
-    for number, (bar, shares) in enumerate(bars.items()):
-        y, x = row * (number + 1) - 22, float(left)
-        if is_narrow:
-            canvas.write(0, y - 38, bar)
-        else:
-            canvas.write(left - 8, y, bar, anchor="end")
-        whole = {**shares, "": 100 - sum(shares.values())}
-        for part in sorted(whole, key=lambda part: -sizes[part]):
-            share = whole[part]
-            wide = (width - left) * share / 100
-            place: dict[str, Any] = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
-            shape = element("rect", "page", colors(part), **place)
-            text = f"{part} {share:.0f} %".strip()
-            if len(text) * theme.LETTER + 8 < wide:
-                shape += text_element(x + 6, y, text, "ink", "start", class_="on")
-            elif part:
-                places = [(at, away, down) for down in (-21, 21) for at, away in BESIDE]
-                canvas.write_free(x + wide / 2, y, places, text, "ink")
-            words = f"{bar}, {part or 'the rest'}, {kind}: {share:.1f} %"
-            parts.append((words, x + min(wide / 2, 40), y, shape))
-            x += wide
-    canvas.group("shares", parts, "ink", kind)
-    return canvas
 
 
 class Chart(Displayable):
@@ -583,11 +539,6 @@ PAPER_CSS = (
     "svg{background:#fff;font:12px Helvetica,Arial,sans-serif}.words{display:none}"
     ".bold,.head{font-weight:600}.head{font-size:18px}"
 )
-
-
-def _further(anchor: str, right: float) -> list[Place]:
-    """Return places further up and down."""
-    return [(anchor, right, side * n) for n in range(8, 240, 8) for side in (-1, 1)]
 
 
 def _paragraph(text: str) -> str:

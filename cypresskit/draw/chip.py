@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit.draw.chip_scene import ENGINE_KEYS, FRAMES, HIDDEN, ChipLayout, Scene
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import HEADING, Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.threads import map_in_threads
 from cypresskit.timing import Report, simulate
@@ -56,24 +56,25 @@ def chip(
     scenes = _scenes(drawn)
 
     device = drawn[0].device
-    layout = ChipLayout(device)
+    slots = max(scene.report.active_wavefronts for scene in scenes)
+    layout = ChipLayout(device, slots)
     names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
     sheet = Sheet(f"The chip at work: {names}")
     parts = f"{device.simd_engines} SIMD engines, {device.memory_channels} L2 slices"
     sheet.stage(f"A map of C and {parts} and the memory channels", layout.width, layout.height)
     _draw_map(sheet, scenes, layout)
-    places = _draw_engines(sheet, scenes, layout)
+    _draw_engines(sheet, scenes, layout)
     _draw_memory(sheet, scenes, layout)
     _draw_running(sheet, scenes, layout)
-    _draw_dots(sheet, scenes, layout, places)
+    _draw_dots(sheet, scenes, layout)
 
     legend = sheet.legend(
-        ("tile not started", "faint", "box"),
+        ("tile not started", "faint"),
         ("running", "c", "pale"),
-        ("done", "c", "box"),
-        ("wavefront", "ink", "box"),
-        ("arithmetic (ALU)", "alu", "box"),
-        ("texture unit", "texture", "box"),
+        ("done", "c"),
+        ("wavefront", "ink"),
+        ("arithmetic (ALU)", "alu"),
+        ("texture unit", "texture"),
         ("L2 slice or memory channel", "texture", "pale"),
     )
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
@@ -89,19 +90,13 @@ def chip(
 def _scenes(reports: Sequence[Report]) -> list[Scene]:
     """Return a scene for each report. Raises ``ValueError`` for reports that don't fit together."""
     boards = {(r.device.simd_engines, r.device.memory_channels) for r in reports}
-    if len(boards) != 1 or reports[0].device.simd_engines > MAX_ENGINES:
-        found = " and ".join(f"{e} SIMD engines with {c} channels" for e, c in sorted(boards))
+    if len(boards) != 1 or max(boards)[0] > MAX_ENGINES:
         raise ValueError(
-            f"{found}: pass reports for boards with the same numbers of both, and at most"
-            f" {MAX_ENGINES} engines"
+            f"SIMD engines and memory channels are {boards}: pass reports for boards with the same"
+            f" numbers of both, and at most {MAX_ENGINES} engines"
         )
     is_one_kernel = len({report.kernel for report in reports}) == 1
     return [Scene(report, number, is_one_kernel) for number, report in enumerate(reports)]
-
-
-def _by_frame(values: Sequence) -> np.ndarray:
-    """Repeat a value of each scene for all of its frames."""
-    return np.repeat(values, FRAMES, axis=0)
 
 
 def _concatenate(scenes: Sequence[np.ndarray], empty: float) -> np.ndarray:
@@ -127,19 +122,17 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None
         f"{'Simulated' if scene.skipped else 'C'}: one tile per {wavefronts}"
         for scene, wavefronts in zip(scenes, tiles)
     ]
-    which = _by_frame(range(len(scenes)))
-    sheet.numbers("heading", left, 14, which, names=heads, bold=True, size=14)
+    which = np.repeat(range(len(scenes)), FRAMES)
+    sheet.numbers("heading", left, 14, which, names=heads, **HEADING)
 
     columns = zip(*(scene.tiles(layout) for scene in scenes))
     x, y, size, state, key = map(_concatenate, columns, (np.nan, np.nan, np.nan, 0, -1))
     sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
 
 
-def _draw_dots(
-    sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout, places: np.ndarray
-) -> None:
+def _draw_dots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw the running wavefronts."""
-    columns = zip(*(scene.dots(places, layout) for scene in scenes))
+    columns = zip(*(scene.dots(layout) for scene in scenes))
     x, y, width, key = map(_concatenate, columns, (np.nan, np.nan, HIDDEN, -1))
     sheet.boxes(
         "dots",
@@ -154,8 +147,8 @@ def _draw_dots(
     )
 
 
-def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
-    """Draw the engines and their bars. Returns the centers of all slots: (engines, slots, 2)."""
+def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
+    """Draw the engines, their slots and their bars."""
     engines = scenes[0].report.device.simd_engines
     number = np.arange(engines)
     x, y = layout.engine_x, layout.engine_y
@@ -178,7 +171,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         words=[f"SIMD engine {n}" for n in number],
         line="line",
         columns={"busy": busy},
-        key=_by_frame(keys),
+        key=np.repeat(keys, FRAMES, axis=0),
         tip="@words: @busy wavefronts",
     )
     sheet.text(x + 6, y + 11, [f"engine {n}" for n in number], "soft")
@@ -191,7 +184,8 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         words = [f"SIMD engine {n}, {unit}" for n in number]
         place = left, y + height / 2, 10, room
         _draw_shares(sheet, scenes, unit, place, words, upward=True, color=color)
-    return _draw_slots(sheet, scenes, layout)
+    x, y = layout.slots.reshape(2, -1)
+    sheet.boxes("slots", x, y, layout.slot_size, layout.slot_size, line="line", round=7)
 
 
 def _draw_shares(
@@ -230,21 +224,6 @@ def _draw_shares(
     )
 
 
-def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
-    """Draw the wavefront slots of each engine. Returns their centers: (engines, slots, 2)."""
-    slots = max(scene.report.active_wavefronts for scene in scenes)
-    beside = -(-slots // 2) if slots > 4 else slots
-    step = min(22.0, (layout.engine_size[0] - 44) / beside)
-    row, column = np.divmod(np.arange(slots), beside)
-    across = layout.engine_x[:, np.newaxis] + 14 + column * step
-    down = layout.engine_y[:, np.newaxis] + 30 + row * min(20.0, step + 4)
-    places = np.stack(np.broadcast_arrays(across, down), -1)
-    side = min(14.0, max(step - 3, step / 2))
-    centers = places.reshape(-1, 2).T
-    sheet.boxes("slots", centers[0], centers[1], side, side, line="line", round=7)
-    return places
-
-
 def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw how busy the L2 slices and the memory channels are."""
     rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
@@ -261,8 +240,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw the number of running wavefronts over time."""
     left, width, top = layout.left, layout.engines_width, layout.running_top
-    engines = scenes[0].report.device.simd_engines
-    slots = max(scene.report.active_wavefronts for scene in scenes) * engines
+    slots = layout.slots[0].size
     count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
     bar = np.maximum(count / slots * RUNNING, 3 * (count > 0))  # even one is visible
     pitch = width / FRAMES

@@ -31,11 +31,20 @@ class ChipLayout:
     running_top = 378  # the chart of running wavefronts
     dot = 12  # a wavefront's width
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, slots: int) -> None:
         row, column = np.divmod(np.arange(device.simd_engines), 5)
         # The engines' upper left corners.
         self.engine_x = self.left + column * 196
         self.engine_y = self.engines_top + row * 72 + 54 * (row > 1)
+
+        beside = -(-slots // 2) if slots > 4 else slots
+        step = min(22.0, (self.engine_size[0] - 44) / beside)
+        row, column = np.divmod(np.arange(slots), beside)
+        across = self.engine_x[:, np.newaxis] + 14 + column * step
+        down = self.engine_y[:, np.newaxis] + 30 + row * min(20.0, step + 4)
+        # The centers of the engines' slots, of shape (2, engines, slots), and their size.
+        self.slots = np.stack(np.broadcast_arrays(across, down))
+        self.slot_size = min(14.0, max(step - 3, step / 2))
 
 
 class Scene:
@@ -151,14 +160,13 @@ class Scene:
 
     # -- the dots
 
-    def dots(self, places: np.ndarray, layout: ChipLayout) -> tuple[np.ndarray, ...]:
+    def dots(self, layout: ChipLayout) -> tuple[np.ndarray, ...]:
         """Return the dots of the wavefronts, which move from their tile to a slot of their engine
         and back: x, y, width and key, each array of shape (frames, dots).
 
-        Two dots alternate in a slot, so that one can arrive while the other leaves. ``places``
-        (engines, slots, 2) are the centers of the slots.
+        Two dots alternate in a slot, so that one can arrive while the other leaves.
         """
-        engines, slots, _ = places.shape
+        _, engines, slots = layout.slots.shape
         shape = FRAMES, 2 * engines * slots
         xy = np.full((2, *shape), np.nan, np.float32)
         width = np.full(shape, HIDDEN, np.float32)
@@ -177,7 +185,7 @@ class Scene:
             first, last = self._frames_between(start, end)
             runs = slice(first, last)
             rests = [first - 1, last]
-            xy[:, runs, dot] = places[engine, slot][:, np.newaxis]
+            xy[:, runs, dot] = layout.slots[:, engine, slot, np.newaxis]
             xy[:, rests, dot] = homes[:, [wavefront]]
             width[runs, dot] = layout.dot
             if self.has_a_tile_each:

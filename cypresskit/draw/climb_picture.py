@@ -112,29 +112,27 @@ class Climb(Chart):
         )
 
     def _paint(self, width: float) -> Canvas:
-        is_narrow = width == NARROW
-        row, left = (40, 8) if is_narrow else (26, 190)
+        row = 40 if width == NARROW else 26
         steps = [(bar, TOP + row * n) for n, bar in enumerate(self.bars[::-1])]
         below = TOP + row * len(steps) + 34 * bool(self.beside)
         others = [(bar, below + row * n) for n, bar in enumerate(self.beside)]
         foot = below + row * len(others)
-        canvas = Canvas(width, foot + 20 if self.bars else 1)
-        rows = _Rows(canvas, left, width - (70 if is_narrow else 100))
+        rows = _Rows(width, foot + 20 if self.bars else 1)
         if not self.bars:
-            return canvas
+            return rows
         rows.draw_scale(foot)
         (start, low), *stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1]]
         path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in stairs)
         line = f"M{start:.1f} {low:.1f}{path}"
-        canvas.add("path", "c", name="stairs", kind="modeled", d=line, stroke_width=2)
+        rows.add("path", "c", name="stairs", kind="modeled", d=line, stroke_width=2)
         if others:
             head = "Other ideas, and what each starts from"
-            canvas.write(0, below - row / 2 - 12, head, class_="bold")
+            rows.write(0, below - row / 2 - 12, head, class_="bold")
         for bar, y in steps:
             rows.draw(bar, y, is_step=True)
         for bar, y in others:
             rows.draw(bar, y, is_step=False)
-        return canvas
+        return rows
 
     def to_html(self) -> str:
         """Return the picture for a page, with buttons that save it."""
@@ -148,11 +146,13 @@ class Climb(Chart):
         )
 
 
-class _Rows:
-    """Draws rows between two x of a canvas, where the scale of Gflop/s begins and ends."""
+class _Rows(Canvas):
+    """A drawing of rows between two x, where the scale of Gflop/s begins and ends."""
 
-    def __init__(self, canvas: Canvas, left: float, right: float) -> None:
-        self.canvas, self.left, self.right = canvas, left, right
+    def __init__(self, width: float, height: float) -> None:
+        super().__init__(width, height)
+        self.left, beside = (8, 70) if self.is_narrow else (190, 100)
+        self.right = width - beside
         self.record_x = self.x(PAPER)
 
     def x(self, gflops: float) -> float:
@@ -165,35 +165,32 @@ class _Rows:
         for gflops, color, alpha, kind in (*grid, *limits):
             line = f"M{self.x(gflops):.1f} {TOP - 22}V{foot - 8:.1f}"
             name = f"level {gflops:g}" if kind else ""
-            self.canvas.add("path", color, name=name, kind=kind, d=line, opacity=alpha)
+            self.add("path", color, name=name, kind=kind, d=line, opacity=alpha)
             if kind:
-                self.canvas.avoid([(self.x(gflops), y) for y in range(0, int(foot), 6)])
+                self.avoid([(self.x(gflops), y) for y in range(0, int(foot), 6)])
         for gflops in GRID_GFLOPS:
-            self.canvas.write(
-                self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x"
-            )
-        self.canvas.write(self.record_x, TOP - 34, RECORD, "soft", "end")
+            self.write(self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x")
+        self.write(self.record_x, TOP - 34, RECORD, "soft", "end")
         peak = f"peak {PEAK:,.0f}"
-        self.canvas.write(self.x(PEAK), foot + 4, peak, "soft", "start")
+        self.write(self.x(PEAK), foot + 4, peak, "soft", "start")
 
     def draw(self, bar: Bar, y: float, *, is_step: bool) -> None:
         """Draw a dot, its limit, and unless it is a step, what it starts from."""
-        canvas, is_narrow = self.canvas, self.canvas.is_narrow
-        canvas.write(6, y - 16 if is_narrow else y, bar.name, class_="bold")
+        self.write(6, y - 16 if self.is_narrow else y, bar.name, class_="bold")
         x = self.x(bar.gflops)
         start = self.x(bar.before) if bar.before and not is_step else x
         color = "wait" if bar.gflops < bar.before else "c"
         if bar.ceiling:
             limit = f"M{self.x(bar.ceiling):.1f} {y - 5:.1f}v10"
-            canvas.add("path", "soft", name=f"limit {bar.name}", kind="modeled", d=limit)
+            self.add("path", "soft", name=f"limit {bar.name}", kind="modeled", d=limit)
         if start != x:
-            canvas.add("path", color, d=f"M{start:.1f} {y:.1f}H{x:.1f}", stroke_width=2)
+            self.add("path", color, d=f"M{start:.1f} {y:.1f}H{x:.1f}", stroke_width=2)
             name = f"start {bar.name}"
-            canvas.add("circle", color, "page", name, "modeled", cx=start, cy=y, r=4)
+            self.add("circle", color, "page", name, "modeled", cx=start, cy=y, r=4)
         words = f"{bar.gflops:,.0f}, modeled: {bar.details}"
-        canvas.mark(bar.name, words, x, y, color, "modeled", fill=color, r=5)
+        self.mark(bar.name, words, x, y, color, "modeled", fill=color, r=5)
         right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
         beside = [("start", right, 0.0), ("end", min(x, start) - 12, 0.0)]
         above = "end", self.record_x - 8, -16.0
         places = [*beside[:: -1 if is_step else 1], above]
-        canvas.write_free(0, y, places, bar.words, "ink")
+        self.write_free(0, y, places, bar.words, "ink")

@@ -33,8 +33,8 @@ class BundleRows:
 
     Attributes
     ----------
-    name, report
-        The compiler, and the launch of its code.
+    name, speed
+        The compiler, and the speed of its code.
     facts
         Its statistics, as they are written above it.
     rows
@@ -46,12 +46,12 @@ class BundleRows:
     def __init__(self, name: str, report: Report, kernel: Kernel) -> None:
         code = report.launch.code
         stats = code.stats(*kernel.convention.per_iteration)
-        self.name = name
+        self.name, self.speed = name, f"{report.gflops:,.0f} Gflop/s"
         self.facts = [
             f"{quantity(stats.bundles_per_iteration, 'bundle')},"
             f" {stats.slots5_pct:.0f} % with five",
             f"{quantity(stats.gprs, 'register')}, {quantity(stats.tex_clauses, 'wait')}",
-            f"{report.gflops:,.0f} Gflop/s",
+            self.speed,
         ]
         self.rows: list[Any] = []
         self.cells: list[FilledSlot] = []
@@ -92,14 +92,12 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
     """
     known = resolve(kernel)
     theirs = compile(known.program, by="llvm")
-    reports = simulate(known, n), simulate(theirs, n)
-    ours, other = (f"{report.gflops:,.0f}" for report in reports)
-    tables = (
-        BundleRows("cypresskit", reports[0], known),
-        BundleRows(theirs.by, reports[1], known),
-    )
+    ours = BundleRows("cypresskit", simulate(known, n), known)
+    other = BundleRows(theirs.by, simulate(theirs, n), known)
+    tables = ours, other
     return Chart(
-        f"With LLVM's compiler, {known.name} does {other} Gflop/s in place of {ours}",
+        f"With LLVM's compiler, {known.name} does {other.speed} in place of"
+        f" {ours.speed.removesuffix(' Gflop/s')}",
         lambda width: _paint(tables, known, width),
         about="The loop's lines of IL, and their bundles, counted, by two compilers: a cell is a"
         " slot, with the number of its line; dashed: left empty. Point at a line, or use the arrow"

@@ -59,9 +59,10 @@ class Journey(Displayable):
         )
 
     def to_html(self) -> str:
-        players = [level.player.to_html() for level in self.levels]
-        sections = [f"<section hidden>{player}</section>" for player in players]
-        sections[0] = f"<section>{players[0]}</section>"
+        sections = [
+            f"<section{' hidden' * (n > 0)}>{level.player.to_html()}</section>"
+            for n, level in enumerate(self.levels)
+        ]
         levels = [
             {"name": level.name, "hint": level.hint, "links": level.links} for level in self.levels
         ]
@@ -128,14 +129,10 @@ def _chip_level(report: Report, engine: Player) -> Level:
 
 def _engine_level(engine: Player, code: Code) -> Level:
     """Return the engine. Every wavefront links to the first bundle of the loop's longest clause."""
-    bundles_before, longest = 0, 0
-    link = Link(0)
-    for clause in code.main_loop:
-        if len(clause.bundles) > longest:
-            longest = len(clause.bundles)
-            link = Link(bundles_before, clause.bundles[0].operations[0].line)
-        bundles_before += len(clause.bundles)
-    links = dict.fromkeys(engine.about, link)
+    counts = [len(clause.bundles) for clause in code.main_loop]
+    longest = counts.index(max(counts))
+    first = code.main_loop[longest].bundles[0].operations[0]
+    links = dict.fromkeys(engine.about, Link(sum(counts[:longest]), first.line))
     hint = "Each row is a wavefront slot. Click a wavefront to see the bundles that it runs."
     return Level("SIMD engine 0", hint, engine, links)
 

@@ -65,11 +65,6 @@ def interactive(
     """
     import ipywidgets as widgets  # here: it is slow to import, and optional
 
-    for name, values in choices.items():
-        if not hasattr(values, "__len__"):
-            raise TypeError(
-                f"ck.draw.interactive takes lists to choose from; found {name} = {values!r}"
-            )
     empty = [name for name, values in choices.items() if not len(values)]
     if empty or not choices:
         raise ValueError(
@@ -114,7 +109,6 @@ def interactive(
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return draw()
-        status.value = f'<span role="status">Computing {slider_values()} ...</span>'
         if waiting:
             waiting.pop().cancel()
         waiting.append(loop.call_later(DEBOUNCE_SECONDS, draw))

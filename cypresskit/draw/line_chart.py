@@ -72,7 +72,7 @@ def line_chart(
     >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s", kind="modeled")
     """
     wanted = "each curve is a dict from x to y"
-    require_nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
+    require_nonempty(series.values(), wanted, Mapping)
     places = sorted(
         set(require_nonempty((place for curve in series.values() for place in curve), wanted))
     )
@@ -88,8 +88,10 @@ def line_chart(
             raise ValueError(f"the kind of {name!r} is {kinds.get(name)!r}, not one of {KINDS}")
     told = set(map(kinds.get, series))
     y_title = f"{y}, {kinds[next(iter(series))]}" if len(told) == 1 else y
-    labels = {name: name if len(told) == 1 else f"{name}, {kinds[name]}" for name in series}
-    labels |= {GUESS: GUESS} if own else {}
+    is_named = len(told) > 1
+    labels = {
+        name: f"{name}, {kinds[name]}" if is_named and name in series else name for name in drawn
+    }
     notes = notes or {}
     ends = {curve[max(curve)] for curve in series.values()}
     do_ends_meet = len(series) > 1 and np.ptp([*ends]) < 0.01 * np.ptp(heights)
@@ -101,19 +103,17 @@ def line_chart(
         axes = Axes(width, across, up, list(labels.values())[len(series) * do_ends_meet :])
         for name, curve in drawn.items():
             xs = sorted(curve)
-            values = [curve[place] for place in xs]
-            color = colors.get(name, "soft") if name != GUESS else "soft"
-            is_result = bool(own) and name != GUESS
+            is_given = name in series
             axes.curve(
                 name,
                 xs,
-                values,
-                color,
+                [curve[place] for place in xs],
+                colors.get(name, "soft"),
                 name,
-                "" if name == GUESS else kinds[name],
+                kinds[name] if is_given else "",
                 end=labels[name],
-                is_named_at_start=do_ends_meet and name != GUESS,
-                is_result=is_result,
+                is_named_at_start=do_ends_meet and is_given,
+                is_result=bool(own) and is_given,
             )
         first, *_ = series.values()
         for place, words in notes.items():

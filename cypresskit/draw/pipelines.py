@@ -15,7 +15,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.chart import choose_ticks
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
+from cypresskit.draw.sheet import HEADING, Bars, Sheet, TimeAxis
 from cypresskit.host import Span, Task, Timeline
 
 # In pixels:
@@ -55,14 +55,14 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     timelines
         Runs of ``ck.host``.
     names
-        Their headings.
+        Their headings, one for each.
     rows
         The resources to show; by default all that are used.
 
     Raises
     ------
     ValueError
-        For a timeline without tasks, more names than timelines, or a resource that no timeline
+        For a timeline without tasks, another number of names, or a resource that no timeline
         uses.
 
     Examples
@@ -70,14 +70,11 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     >>> run = ck.host.five_stage(6144, 6144, 2048, ck.host.Machine())
     >>> ck.draw.timeline(run, rows=["chip 0", "chip 1"])
     """
-    if len(names) > len(timelines):
-        raise ValueError(
-            f"names has {len(names)} headings for {len(timelines)} timelines: pass a timeline for"
-            f" each, as in ck.draw.timeline(mine, names=({names[0]!r},))"
-        )
+    names = names or [f"timeline {n + 1}" for n in range(len(timelines))]
+    if len(names) != len(timelines):
+        raise ValueError(f"{len(names)} headings for {len(timelines)} timelines: pass one for each")
     for run in require_nonempty(timelines, "pass timelines of ck.host", Timeline):
         require_nonempty(run.spans, "a timeline needs at least one task")
-    names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
 
     charts = _charts(timelines, names, rows)
     foot = charts[-1].foot
@@ -120,8 +117,8 @@ def _charts(
 
     heights = []
     for run in timelines:
-        shown = [row for row in _used(run) if not rows or row in rows]
-        high = {name: SHARED if name in shared else 1.0 for name in shown}
+        shown = rows or used
+        high = {name: SHARED if name in shared else 1.0 for name in _used(run) if name in shown}
         heights.append(dict(sorted(high.items(), key=lambda row: row[1])))
     count = sum(sum(rows.values()) for rows in heights)
     row = min(20.0, (HIGH - len(timelines) * HEAD) / count)
@@ -143,13 +140,12 @@ def _legend(sheet: Sheet, charts: "Sequence[_Chart]", any_full: bool) -> str:
         for span in chart.run.spans
         if chart.y(span) is not None and (span.task.matrix or span.task.stage in PRODUCTS)
     }
-    matters = [(MATTERS[n], TINTS[n], "box") for n in sorted(shown)]
-    full = [("full: its tasks slow each other down", "wait", "box")] * any_full
-    line = [("capacity", "soft", "solid")] * any(
-        map(charts[0].together.__contains__, charts[0].rows)
-    )
-    path = ("critical path (last moment)", "ink", "ring")
-    return sheet.legend(*matters, *line, *full, path)
+    keys: list[tuple[str, ...]] = [(MATTERS[n], TINTS[n]) for n in sorted(shown)]
+    if charts[0].together & charts[0].rows.keys():
+        keys.append(("capacity", "soft", "solid"))
+    if any_full:
+        keys.append(("full: its tasks slow each other down", "wait"))
+    return sheet.legend(*keys, ("critical path (last moment)", "ink", "ring"))
 
 
 def _winner(charts: "Sequence[_Chart]") -> str:
@@ -334,7 +330,7 @@ def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
     """Draw a timeline. Returns whether a shared resource is ever full."""
-    sheet.text(4, chart.top + 12, chart.name, bold=True, size=14)
+    sheet.text(4, chart.top + 12, chart.name, **HEADING)
     sheet.play_head(
         f"head {chart.name}",
         np.tile(chart.axis.to_x(chart.axis.moments)[:, np.newaxis], len(chart.rows)),
@@ -369,8 +365,7 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
         return
     numbers, y = (list(column) for column in zip(*bars))
     own = [chart.run.spans[n] for n in numbers]
-    start = np.array([span.start for span in own])
-    end = np.array([span.end for span in own])
+    start, end = np.array([(span.start, span.end) for span in own]).T
     name = f"tasks {chart.name}"
     sheet.progress_bars(
         name,
@@ -458,8 +453,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
         (moments >= run.seconds - 1e-12).astype(int),
         names=["", answer],
         align="right",
-        bold=True,
-        size=14,
+        **HEADING,
         color="c",
     )
 

@@ -169,11 +169,8 @@ class Player(Displayable):
         self._text = theme.make_readable(text)
         self.captions = [theme.make_readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
-        most = max(frames for _, frames in self.scenes)
-        is_moving = most > 1 or len(self.scenes) > 1
-        keys = self._keyboard_help() if is_moving else ""
-        hint = f"{keys}. In a notebook, click the picture first." * is_moving
-        self.html = self._html(picture, settings, is_moving, hint)
+        keys = self._keyboard_help()
+        self.html = self._html(picture, settings, keys)
         # Bokeh ignores tags; player.js reads this one. Its fields are those of ``display.FIELDS``.
         placed = [part for part in (*picture, *settings.side) if not isinstance(part, str)]
         self.figures[0].tags = [
@@ -183,21 +180,20 @@ class Player(Displayable):
                 "labels": [parts.labels[fig.id] for fig in placed],
                 "sceneOfKey": list(parts.scene_of_key.items()),
                 "picks": parts.picks,
-                **self._recording(parts),
-                **_settings_fields(settings),
+                **self._recording(parts, settings),
             }
         ]
 
-    def _html(self, picture: Sequence[Plot], settings: Settings, is_moving: bool, hint: str) -> str:
+    def _html(self, picture: Sequence[Plot], settings: Settings, keys: str) -> str:
         """Return the player's elements, with places for its figures."""
         beside = [_placed(part) for part in settings.side]
         if settings.listing[0]:
             beside.insert(0, '<div data-part="listing" class="code"></div>')
         shown = {
-            "moving": is_moving,
+            "moving": keys,
             "several": len(self.scenes) > 1,
             "clicks": self.about,
-            "keyed": hint,
+            "keyed": keys,
         }
         most = max(frames for _, frames in self.scenes)
         return HTML.substitute(
@@ -209,12 +205,15 @@ class Player(Displayable):
             picture="".join(map(_placed, picture)),
             side=f"{SIDE}{''.join(beside)}</div>" if beside else "",
             below="".join(map(_placed, settings.below)),
-            hint=hint,
+            hint=keys and f"{keys}. In a notebook, click the picture first.",
         )
 
-    def _recording(self, parts: Parts) -> dict:
-        """Return the script's data on frames, and on what can be selected in them."""
+    def _recording(self, parts: Parts, settings: Settings) -> dict:
+        """Return the script's data on frames, on what can be selected in them, and on the
+        settings.
+        """
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
+        lines, current = settings.listing
         return {
             "about": [[int(key), _words(words)] for key, words in self.about.items()],
             "figures": self.figures,
@@ -222,10 +221,18 @@ class Player(Displayable):
             "colors": [list(color) for color in parts.colors],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "tracks": [track.as_dict() for track in self.tracks],
+            "listing": {
+                "lines": [theme.escape_html(line.replace("    ", "  ")) for line in lines],
+                "current": current,
+            },
+            "opens": settings.opens,
+            "step": theme.make_readable(settings.step),
         }
 
     def _keyboard_help(self) -> str:
-        """Return the help on the keys of a moving picture."""
+        """Return the help on the keys of a moving picture; "" for one that stands still."""
+        if len(self) == 1:
+            return ""
         keys = "Keys: Space plays and pauses, Left and Right step, Home and End jump"
         return f"{keys}, Up and Down select, Escape deselects" if self.about else keys
 
@@ -241,19 +248,6 @@ class Player(Displayable):
         document = {"version": bokeh.__version__, "title": self.title, "roots": roots}
         data = json.dumps({"document": document, "html": self.html})
         return embed("player", data, text_form(repr(self)))
-
-
-def _settings_fields(settings: Settings) -> dict:
-    """Return the script's data on the settings."""
-    lines, current = settings.listing
-    return {
-        "listing": {
-            "lines": [theme.escape_html(line.replace("    ", "  ")) for line in lines],
-            "current": current,
-        },
-        "opens": settings.opens,
-        "step": theme.make_readable(settings.step),
-    }
 
 
 def _words(words: About) -> str | list:

@@ -8,19 +8,32 @@ model's curves simulate what each author timed (``published.conditions``). They 
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cypresskit import published as papers
 from cypresskit.devices import HD5870
-from cypresskit.draw.chart import COLORS, Axes, Canvas, Chart, Kind, number_text, paint_shares
+from cypresskit.draw import theme
+from cypresskit.draw.chart import (
+    COLORS,
+    WIDE,
+    Axes,
+    Canvas,
+    Chart,
+    Kind,
+    element,
+    number_text,
+    text_element,
+)
 from cypresskit.draw.line_chart import Curve, scale_across, scale_up
 from cypresskit.draw.stored_curves import stored
 
+BESIDE = ("middle", 0.0), ("start", -20.0), ("end", 20.0)  # anchors, and pixels to the right
 Rows = Mapping[str, Sequence[Sequence[float]]]  # of each curve: x, y, the share y may be off
 
 
@@ -102,15 +115,15 @@ class PublishedChart:
 
     def kinds(self) -> str:
         """Return a sentence for each kind: of which marks it is."""
+        found = [
+            ("formulas" if name in self.formulas else "lines", self.kind(name))
+            for name in self.series
+        ]
+        found += [("rings", point.kind) for point in self.points.values()]
+        found += [("dashed lines", level.kind) for level in self.levels]
         marks: dict[str, list[str]] = {}
-        for mark, kinds in (
-            ("lines", [self.kind(name) for name in self.series if name not in self.formulas]),
-            ("formulas", [self.kind(name) for name in self.formulas]),
-            ("rings", [point.kind for point in self.points.values()]),
-            ("dashed lines", [level.kind for level in self.levels]),
-        ):
-            for kind in dict.fromkeys(kinds):
-                marks.setdefault(kind, []).append(mark)
+        for mark, kind in dict.fromkeys(found):
+            marks.setdefault(kind, []).append(mark)
         return " ".join(f"{' and '.join(m).capitalize()}: {kind}." for kind, m in marks.items())
 
 
@@ -299,10 +312,7 @@ def published(name: str) -> Chart:
     ]
     if plot.y == "%":
         about = "Shares of the time of all stages, modeled; gray: the other loads and stores."
-        bars = _bars(plot, curves)
-        paint: Callable[[float], Canvas] = partial(
-            paint_shares, bars=bars, colors=_part_color, kind="modeled"
-        )
+        paint = partial(_paint_shares, bars=_bars(plot, curves))
     else:
         about = plot.kinds()
         if any(error for series in plot.series for *_, error in rows[series]):
@@ -319,7 +329,7 @@ def published(name: str) -> Chart:
     )
 
 
-def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, Curve]) -> Axes:
+def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, Curve]) -> Canvas:
     """Draw the curves of a plot, their bands, and the printed numbers."""
     colors = dict(zip(plot.series, COLORS))
     tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
@@ -360,7 +370,43 @@ def _bars(plot: PublishedChart, curves: Mapping[str, Curve]) -> dict[str, dict[s
         bar, part = label.split(": ")
         for x, y in curves[series].items():
             bars.setdefault(f"{bar}, {plot.x} = {x:g}", {})[part] = y
-    return dict(sorted(bars.items(), key=lambda bar: bar[0].split(",")[0], reverse=True))
+    return bars
+
+
+def _paint_shares(width: float, bars: Mapping[str, Mapping[str, float]]) -> Canvas:
+    """Draw parts of a whole, in percent, as bars with the parts' names inside or beside them, those
+    first that are the largest in sum. What is left of a hundred is gray.
+    """
+    is_narrow = width < WIDE
+    left, row = (0, 74) if is_narrow else (150, 46)
+    canvas = Canvas(width, 10 + row * len(bars))
+    sizes: Counter[str] = Counter()
+    for shares in bars.values():
+        sizes.update(shares)
+    parts = []
+    for number, (bar, shares) in enumerate(bars.items()):
+        y, x = row * (number + 1) - 22, float(left)
+        if is_narrow:
+            canvas.write(0, y - 38, bar)
+        else:
+            canvas.write(left - 8, y, bar, anchor="end")
+        whole = {**shares, "": 100 - sum(shares.values())}
+        for part in sorted(whole, key=lambda part: -sizes[part]):
+            share = whole[part]
+            wide = (width - left) * share / 100
+            place: dict[str, Any] = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
+            shape = element("rect", "page", _part_color(part), **place)
+            text = f"{part} {share:.0f} %".strip()
+            if len(text) * theme.LETTER + 8 < wide:
+                shape += text_element(x + 6, y, text, "ink", "start", class_="on")
+            elif part:
+                places = [(at, away, down) for down in (-21, 21) for at, away in BESIDE]
+                canvas.write_free(x + wide / 2, y, places, text, "ink")
+            words = f"{bar}, {part or 'the rest'}, modeled: {share:.1f} %"
+            parts.append((words, x + min(wide / 2, 40), y, shape))
+            x += wide
+    canvas.group("shares", parts, "ink", "modeled")
+    return canvas
 
 
 def _part_color(part: str) -> str:

@@ -7,7 +7,6 @@ selects one. A click on an element of the block shows its sum so far.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, Plot, Rect
@@ -70,10 +69,10 @@ def register_block(*recordings: Recording | Source) -> Player:
     legend = sheet.legend(
         ("written by this line", "wrote", "ring"),
         ("read by this line", "read", "frame"),
-        ("this work-item's part", "shade", "box"),
-        ("of A", "a", "box"),
-        ("of B", "b", "box"),
-        ("of C: the stronger, the larger", "c", "box"),
+        ("this work-item's part", "shade"),
+        ("of A", "a"),
+        ("of B", "b"),
+        ("of C: the stronger, the larger", "c"),
     )
     lines = [run.line(step) for run, scene in zip(runs, scenes) for step in range(scene.steps)]
     names = [
@@ -180,7 +179,7 @@ def _draw_group(
     accesses.
     """
     x, y = (np.array(axis, np.float32) for axis in zip(*places.values()))
-    values = np.concatenate([cells.values for cells in steps])
+    values, wrote, read = map(np.concatenate, zip(*steps))
     source = sheet.source(
         f"cells {name}",
         x=x,
@@ -188,8 +187,8 @@ def _draw_group(
         register=[f"r{register}.{'xyzw'[c]}" for register, c in places],
         key=np.arange(len(places)),
         lit=[0] * len(places),
-        wrote=np.concatenate([cells.wrote for cells in steps]),
-        read=np.concatenate([cells.read for cells in steps]),
+        wrote=wrote,
+        read=read,
     )
     sheet.track(source, "value", values, text="text")
     finite = values[np.isfinite(values)]
@@ -219,35 +218,26 @@ def _draw_frames(sheet: Sheet, source: ColumnDataSource, w, h) -> None:
 # -- the matrices
 
 
-@dataclass(frozen=True)
 class _Map:
-    """The matrices side by side; a unit is an element."""
+    """The matrices side by side; a unit is an element. ``right`` is the right edge of the last one,
+    including a gap.
+    """
 
-    shapes: Shapes
-    left: dict[str, float]
-    gap: float
-
-    @classmethod
-    def of(cls, recording: Recording, block: Block) -> "_Map":
-        shapes: Shapes = {
+    def __init__(self, recording: Recording, block: Block) -> None:
+        self.shapes: Shapes = {
             MATRICES[n]: (rows, texels * words)
             for n, (rows, texels, words) in recording.textures.items()
             if n in MATRICES
         }
         k_of_a, k_of_b = block.k_axis
-        shapes["C"] = shapes["A"][1 - k_of_a], shapes["B"][1 - k_of_b]
-        gap = 0.06 * sum(columns for _, columns in shapes.values())
-        left = {}
+        self.shapes["C"] = self.shapes["A"][1 - k_of_a], self.shapes["B"][1 - k_of_b]
+        self.gap = 0.06 * sum(columns for _, columns in self.shapes.values())
+        self.left = {}
         right = 0.0
-        for name, (_, columns) in shapes.items():
-            left[name] = right
-            right += columns + gap
-        return cls(shapes, left, gap)
-
-    @property
-    def right(self) -> float:
-        """The right edge of the last matrix, including a gap."""
-        return self.left["C"] + self.shapes["C"][1] + self.gap
+        for name, (_, columns) in self.shapes.items():
+            self.left[name] = right
+            right += columns + self.gap
+        self.right = self.left["C"] + self.shapes["C"][1] + self.gap
 
     def box(self, name: str, rows: range, columns: range) -> tuple[float, float, int, int]:
         """Return center x, center y, width and height of a part of a matrix."""
@@ -258,7 +248,7 @@ class _Map:
 def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     """Draw the matrices, the work-item's part of them, and each step's accesses."""
     recording, block = scenes[0].recording, scenes[0].block
-    maps = _Map.of(recording, block)
+    maps = _Map(recording, block)
     gap = maps.gap
     sizes = {name: f"{rows} x {columns}" for name, (rows, columns) in maps.shapes.items()}
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
@@ -298,11 +288,11 @@ def _draw_marks(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
 
 def _stripes(block: Block, shapes: Shapes) -> list[tuple[str, range, range]]:
     """Return the rows and columns of each matrix that the work-item uses."""
-    depth_a, depth_b = (range(shapes[name][axis]) for name, axis in zip("AB", block.k_axis))
-    k_of_a, k_of_b = block.k_axis
-    part_of_a = (depth_a, block.rows) if k_of_a == 0 else (block.rows, depth_a)
-    part_of_b = (depth_b, block.columns) if k_of_b == 0 else (block.columns, depth_b)
-    return [("A", *part_of_a), ("B", *part_of_b), ("C", block.rows, block.columns)]
+    parts = []
+    for name, part, k_axis in zip("AB", (block.rows, block.columns), block.k_axis):
+        depth = range(shapes[name][k_axis])
+        parts.append((name, part, depth) if k_axis else (name, depth, part))
+    return [*parts, ("C", block.rows, block.columns)]
 
 
 def _draw_items(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:

@@ -40,6 +40,8 @@ PLACES: dict[type[Glyph], tuple[str, ...]] = {
     Text: ("x", "y", "text"),
 }
 
+HEADING: dict[str, Any] = {"bold": True, "size": 14}  # of a panel, or its result
+
 
 @dataclass(frozen=True, kw_only=True)
 class BoxStyle:
@@ -430,7 +432,7 @@ class Sheet(Parts):
             The unit of the clocks.
         """
         left, width = lane
-        self.text(left, 12, title, bold=True, size=14)
+        self.text(left, 12, title, **HEADING)
         self.boxes(f"lane {name}", left + width / 2, 34, width, 10, color="faint")
         passed = np.maximum(width * so_far / most, 0.01)[:, np.newaxis]
         clocks = so_far.astype(int)
@@ -497,14 +499,15 @@ class Sheet(Parts):
         source = self.boxes(name, lines, y, width, height, moves=("x",), color="ink")
         source.tags = ["head"]  # player.js keeps it in sight
 
-    def legend(self, *things: tuple[str, str, str]) -> str:
-        """Return a legend of (text, color, look). A look is "box", "ring", "frame", "pale"
-        or "solid".
+    def legend(self, *things: tuple[str, ...]) -> str:
+        """Return a legend of (text, color) or (text, color, look). A look is "ring", "frame",
+        "pale", "solid" or, by default, "box".
         """
         spans = []
-        for words, color, look in things:
+        for words, color, *looks in things:
             if color.split()[0] in theme.TOKENS:
                 color = theme.css(color)
+            look = "".join(looks) or "box"
             mark = f'<span class="key {look}" style="color:{color}"></span>'
             spans.append(f'<span class="keyed">{mark}{theme.escape_html(words)}</span>')
         return " &ensp;".join(spans)

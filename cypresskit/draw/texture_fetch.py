@@ -16,7 +16,7 @@ from cypresskit.chip.units.cache import empty, find, fold
 from cypresskit.chip.work import BANK_SHIFT
 from cypresskit.devices import HD5870
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import HEADING, Sheet
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
@@ -75,8 +75,8 @@ def texture_fetch(*kernels: Source) -> Player:
         f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
     legend = sheet.legend(
-        ("texel of A", MATRIX_COLORS[0], "box"),
-        ("texel of B", MATRIX_COLORS[1], "box"),
+        ("texel of A", MATRIX_COLORS[0]),
+        ("texel of B", MATRIX_COLORS[1]),
         ("L1 miss: fetched from L2", "ink", "ring"),
         ("waits: its bank delivers another", "wait", "ring"),
     )
@@ -97,18 +97,16 @@ class _Served:
 
 
 class Cache:
-    """A cache of ``size`` bytes, 0 for none, with lines of ``line`` bytes."""
+    """A cache of ``size`` bytes, with lines of ``line`` bytes."""
 
     def __init__(self, size: int, ways: int, line: int):
         sets = size // ways // line
-        self.bits = max(sets - 1, 0).bit_length()
+        self.bits = (sets - 1).bit_length()
         self.age = 0
         self.ways, self.tags, self.used = empty(sets, ways)
 
     def read(self, line: int) -> bool:
         """Read a line. Return whether it was there."""
-        if not len(self.tags):
-            return False
         self.age += 1
         place = fold(line, self.bits) * self.ways
         spot = find(self.tags, self.used, place, self.ways, line, self.age)
@@ -139,19 +137,18 @@ class Replay:
 
         # All texels, row by row: their textures, places and banks, and their lines in L1.
         layout = MemoryLayout(run.launch, HD5870)
-        texels: list[np.ndarray] = []
-        self.first: dict[int, int] = {}  # the first texel of each texture
+        texels = []
         for resource, texture in self.textures.items():
-            self.first[resource] = sum(part.shape[1] for part in texels)
-            y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
+            y, x = np.indices((texture.height, texture.width)).reshape(2, -1)
             bank = layout.bank(resource, x, y)
             line = layout.address(resource, x, y) // HD5870.line_bytes
-            texels.append(np.array([np.full(len(x), resource), y, x, bank, line]))
-        self.resource, self.row, self.column, self.bank, self.line = np.hstack(texels)
+            texels.append([np.full(len(x), resource), y, x, bank, line])
+        table = np.hstack(texels)
+        self.resource, self.row, self.column, self.bank, self.line = table
         self.keys = keys + np.arange(len(self.row))
         self.words = [
             f"{MATRICES[resource]}, row {y}, texel {x}: bank {bank}"
-            for resource, y, x, bank, _ in np.hstack(texels).T.tolist()
+            for resource, y, x, bank, _ in table.T.tolist()
         ]
 
         self.cache = Cache(HD5870.l1_bytes, HD5870.l1_ways, HD5870.line_bytes)
@@ -177,8 +174,9 @@ class Replay:
     def _texels(self, access: Access, items: np.ndarray) -> np.ndarray:
         """Return the numbers of the texels that work-items fetch."""
         assert access.x is not None and access.y is not None
+        first = np.searchsorted(self.resource, access.resource)
         width = self.textures[access.resource].width
-        return self.first[access.resource] + access.y[items] * width + access.x[items]
+        return first + access.y[items] * width + access.x[items]
 
     @staticmethod
     def _items(access: Access, quad: int) -> np.ndarray:
@@ -335,9 +333,8 @@ class Replay:
             BANKS_Y - 24,
             so_far,
             names=[f"{count} {plural('texel', count)} waited" for count in range(so_far[-1] + 1)],
-            bold=True,
             align="right",
-            size=14,
+            **HEADING,
         )
 
     def _draw_ticks(self, sheet: Sheet, clocks: np.ndarray) -> None:

@@ -20,9 +20,12 @@ LOOK = read_packaged("draw/look.css")
 #: For each variable, its first definition, as CSS; later ones are for high contrast.
 DEFINED = dict(re.findall(r"--ck-(\w+): (.*);", LOOK)[::-1])
 #: For each color: its value on light pages and on dark ones.
-TOKENS: dict[str, tuple[str, str]] = {}
-for _name, _light, _dark in re.findall(rf"--ck-(\w+):.*?light-dark\({COLOR}, {COLOR}\)", LOOK):
-    TOKENS.setdefault(_name, (_light, _dark))  # later definitions are for high contrast
+TOKENS: dict[str, tuple[str, str]] = {
+    name: (light, dark)
+    for name, light, dark in re.findall(rf"--ck-(\w+):.*?light-dark\({COLOR}, {COLOR}\)", LOOK)[
+        ::-1
+    ]
+}
 # Colors of similar things (rows of a matrix, blocks, wavefronts), visible on light and dark pages.
 SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
 

@@ -8,22 +8,20 @@ clocks in which a clause starts up count as computing.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Bars, Sheet, TimeAxis
-from cypresskit.il.errors import shorten
+from cypresskit.draw.sheet import HEADING, Bars, Sheet, TimeAxis
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
 FRAMES = 150
-MAX_CLOCK = 1 << 53  # up to which every whole number is a float
 LEFT, RIGHT, ROW = 76, 1146, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 106  # pixels of the stage: counters are on the right of the rows
 HEAD = 84  # pixels above and below a report's rows
@@ -111,7 +109,9 @@ def wavefronts(
     --------
     >>> ck.draw.wavefronts("sgemm_tn", n=512, window=(0, 4000))
     """
-    _check_window(window)
+    begin, end = window
+    if not 0 <= begin < end < inf:
+        raise ValueError(f"window={window}: pass two ascending clocks, as in (2000, 6000)")
     given = [
         simulate(report, n) if isinstance(report, Source) else report
         for report in reports or ("sgemm_tn", "sgemm_tn_37")
@@ -136,12 +136,12 @@ def wavefronts(
         _draw_report(sheet, report, number, layout, clocks)
 
     legend = sheet.legend(
-        ("computes (half height: only one wavefront, half speed)", "alu", "box"),
-        ("stores", "c", "box"),
-        ("in the texture unit", "texture", "box"),
+        ("computes (half height: only one wavefront, half speed)", "alu"),
+        ("stores", "c"),
+        ("in the texture unit", "texture"),
         ("data in flight", "soft", "solid"),
-        ("ALU idle", "wait", "box"),
-        ("not yet", "faint", "box"),
+        ("ALU idle", "wait"),
+        ("not yet", "faint"),
     )
     captions = _write_captions(drawn, clocks)
     # At the first clock all is still gray.
@@ -149,22 +149,11 @@ def wavefronts(
 
 
 def _write_captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
-    """Return a caption for each clock: what each report's wavefronts do then. The last caption
-    counts iterations.
-    """
+    """Return a caption for each clock: what each report's wavefronts do then."""
     states = [
         [f"**{r.kernel}**: {state}." for state in _describe_clocks(r, clocks)] for r in reports
     ]
-    captions = [f"Clock {clock:.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
-    first, last = clocks[0], clocks[-1]
-    done = []
-    for report in reports:
-        ended = find_iteration_ends(report)
-        count = np.count_nonzero((ended > first) & (ended <= last))
-        done += [f"**{report.kernel}** {count}"] if len(ended) else []
-    if done:
-        captions[-1] = f"Clock {last:.0f}. Finished iterations of the loop: {', '.join(done)}."
-    return captions
+    return [f"Clock {clock:.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
 
 
 def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
@@ -179,27 +168,6 @@ def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.nda
     counts = np.minimum(begun - ended, most)
     begins = np.flatnonzero(np.diff(counts[:-1], prepend=-1))
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
-
-
-def find_iteration_ends(report: Report) -> np.ndarray:
-    """Return the clocks at which wavefronts of SIMD engine 0 finished an iteration of the main
-    loop.
-
-    An iteration is counted when its longest ALU clause ends. The result is empty for programs that
-    aren't GEMM kernels, or that wait for the LDS in that clause.
-    """
-    if report.gemm_kernel is None:
-        return np.zeros(0)
-    loop = report.launch.code.main_loop
-    longest = max(len(clause.bundles) for clause in loop)
-    per_iteration = sum(len(clause.bundles) == longest for clause in loop)
-    clocks = report.device.clause_overhead_clocks + report.device.alu_latency_clocks * longest
-    ends = [
-        event.end
-        for event in report.timeline
-        if event.kind == "ALU" and abs(event.end - event.start - clocks) < 0.5
-    ]
-    return np.sort(ends)[::per_iteration]
 
 
 def find_pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
@@ -252,7 +220,7 @@ def _draw_report(
     registers = f"{report.registers} of {report.device.register_pool} registers"
     slots = f"{report.active_wavefronts} wavefront slots"
     title = f"{report.kernel}: {registers}, {slots}"
-    sheet.text(LEFT, layout.title, title, bold=True, size=14)
+    sheet.text(LEFT, layout.title, title, **HEADING)
     numbers = [str(slot) for slot in range(layout.slots)]
     sheet.text(LEFT - 8, layout.rows, numbers, "soft", align="right")
 
@@ -310,9 +278,7 @@ def _draw_activity(
 
 
 def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis: TimeAxis) -> None:
-    """Draw the tracks of both units, how busy they have been so far, and the finished
-    iterations.
-    """
+    """Draw the tracks of both units, and how busy they have been so far."""
     clocks = axis.moments
     window = float(clocks[0]), float(clocks[-1])
     alu = layout.track
@@ -364,17 +330,8 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
             share,
             names=percent,
             color=color,
-            bold=True,
-            size=14,
+            **HEADING,
         )
-    ended = find_iteration_ends(report)
-    if len(ended):
-        is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
-        x = RIGHT + 8
-        lines = layout.title + np.array([0, 16])
-        sheet.text(x, lines, ["iterations", "of the loop"], "soft")
-        counter = layout.title + 42
-        sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 
 
 def _describe_wavefronts(report: Report, window: Window) -> dict[int, str]:
@@ -400,12 +357,3 @@ def _describe_wavefronts(report: Report, window: Window) -> dict[int, str]:
             f" {window[1] - window[0]:.0f} clocks: {', '.join(parts)}."
         )
     return stories
-
-
-def _check_window(window: Any) -> None:
-    """Raise ``ValueError`` unless ``window`` is two clocks in ascending order."""
-    with suppress(TypeError, ValueError):
-        begin, end = window
-        if 0 <= begin < end < MAX_CLOCK:
-            return
-    raise ValueError(f"window={shorten(window)}: pass two ascending clocks, as in (2000, 6000)")

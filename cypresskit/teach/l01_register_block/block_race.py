@@ -53,9 +53,7 @@ def block_race(sizes: Sequence[int] = (1, 2, 4, 8)) -> Player:
         " fetched. C has its full color where a sum is complete. Frames mark what has just changed."
         " Here, work-items run one after the other."
     )
-    legend = sheet.legend(
-        ("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box")
-    )
+    legend = sheet.legend(("A, fetched", "a"), ("B, fetched", "b"), ("C, terms added", "c"))
     return sheet.player(
         captions,
         below=[legend, note],

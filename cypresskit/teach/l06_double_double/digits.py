@@ -76,8 +76,8 @@ def digits(a, b, element: tuple[int, int]) -> Player:
     captions = [_say(n, len(exact), exact[n], sums) for n in range(len(exact))]
     lines = [f"{name}: {float(values[-1]):.3g} at the end" for name, values in rows.items()]
     legend = sheet.legend(
-        ("a right digit", FILLS[RIGHT_DIGIT], "box"),
-        ("a digit of the error", FILLS[ERROR_DIGIT], "box"),
+        ("a right digit", FILLS[RIGHT_DIGIT]),
+        ("a digit of the error", FILLS[ERROR_DIGIT]),
         ("no bits for this digit", "soft", "pale"),
     )
     return sheet.player(captions, lines, step="Product", opens=len(exact) - 1, below=[legend])

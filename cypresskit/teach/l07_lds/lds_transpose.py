@@ -33,8 +33,8 @@ STACK = 232  # the foot of the stacks of requests
 STACKS = 74  # and the height of the highest
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
-ROW_KEYS = [("row modulo 8: 0", theme.SERIES[0], "box")]  # a key
-ROW_KEYS += [(f"{n}", color, "box") for n, color in enumerate(theme.SERIES) if n]
+ROW_KEYS = [("row modulo 8: 0", theme.SERIES[0])]  # a key
+ROW_KEYS += [(f"{n}", color) for n, color in enumerate(theme.SERIES) if n]
 
 
 def lds_transpose(*layouts: Traffic | Source) -> Player:

@@ -106,10 +106,10 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     names = ["leaders", *["helpers"] * (parts - 1)]
     legend = sheet.legend(
         *(
-            (f"values {4 * n} to {4 * n + 3} of k: {name}", theme.SERIES[n], "box")
+            (f"values {4 * n} to {4 * n + 3} of k: {name}", theme.SERIES[n])
             for n, name in enumerate(names)
         ),
-        ("idle", TINTS[-1], "box"),
+        ("idle", TINTS[-1]),
     )
     leaders = int(is_leader.sum())
     helpers = len(part) - leaders
