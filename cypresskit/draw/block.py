@@ -53,11 +53,15 @@ class Block:
 
     @property
     def rows(self) -> range:
-        return range(min(i for i, _ in self.totals), max(i for i, _ in self.totals) + 1)
+        return self._side(0)
 
     @property
     def columns(self) -> range:
-        return range(min(j for _, j in self.totals), max(j for _, j in self.totals) + 1)
+        return self._side(1)
+
+    def _side(self, axis: int) -> range:
+        places = [place[axis] for place in self.totals]
+        return range(min(places), max(places) + 1)
 
     @property
     def phases(self) -> int:

@@ -277,8 +277,7 @@ def _draw_table(sheet: Sheet, loop: _Loop) -> None:
     )
     sheet.ring(source, width - 2, height - 2, "now", "ink")
     numbered = np.array([0, *range(4, count, 5)])  # 1, 5, 10 and so on
-    names = [str(n + 1) for n in numbered]
-    sheet.text(left[5 * numbered] - 3, y[5 * numbered], names, "soft", align="right")
+    sheet.text(left[5 * numbered] - 3, y[5 * numbered], numbered + 1, "soft", align="right")
 
 
 # Positions of the parts of the current bundle.

@@ -9,7 +9,6 @@ mark, Tab and arrow keys tell its value.
 """
 
 import base64
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -140,10 +139,6 @@ class Canvas:
         """Write text with its middle at the height ``y``."""
         self._taken.append(_box(x, y, text, anchor))
         self._texts.append(text_element(x, y, text, color, anchor, **how))
-
-    def place(self, x: float, y: float, text: str, color: str, **how: Any) -> None:
-        """Write text near a point, where no other text is: above it, beside it or below it."""
-        self.write_free(x, y, NEAR, text, color, **how)
 
     def write_free(
         self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
@@ -401,11 +396,9 @@ class Axes(Canvas):
         """Write the name of a line from one point to another along it, at its beginning."""
         (left, right), (low, high) = self.x(x), self.y(y)
         turn = np.arctan2(high - low, right - left)
-        for letter in range(0, len(text), 2):  # where it is, for what is placed later
-            away = 14 + theme.LETTER * letter
-            middle = left + away * np.cos(turn), low + away * np.sin(turn) - 10
-            one, up, other, down = _box(*middle, text[:2], "start")
-            self._taken.append((one, up + 2, other, down - 2))
+        away = 14 + theme.LETTER * np.arange(len(text))
+        letters = left + away * np.cos(turn), low + away * np.sin(turn) - 10
+        self.avoid(np.transpose(letters))
         x, y = left + 14 * np.cos(turn), low + 14 * np.sin(turn)
         place = f"translate({x:.1f} {y:.1f}) rotate({np.degrees(turn):.1f})"
         self._texts.append(text_element(0, -10, text, color, "start", transform=place))
@@ -448,7 +441,7 @@ class Axes(Canvas):
     def _write_spots(self) -> None:
         """Write the labels of rings and dots."""
         for x, y, text, color, class_ in sorted(self._spots):
-            self.place(x, y, text, color, class_=class_)
+            self.write_free(x, y, NEAR, text, color, class_=class_)
 
 
 class Chart(Displayable):
@@ -508,12 +501,6 @@ class Chart(Displayable):
         )
         return svg.encode("ascii", "xmlcharrefreplace").decode()
 
-    def to_paper(self) -> str:
-        """Return the whole picture as SVG for other programs, which know no variables: on white."""
-        svg = self.to_svg(is_whole=True)
-        svg = re.sub(r"<style>.*</style>", f"<style>{PAPER_CSS}</style>", svg)
-        return re.sub(r"var\(--ck-(\w+)\)", lambda name: theme.TOKENS[name[1]][0], svg)
-
     def to_html(self) -> str:
         wide, narrow = self.to_svg(), self.to_svg(NARROW)
         if self.guess:
@@ -533,12 +520,6 @@ class Chart(Displayable):
             f"{theme.escape_html(self.title)}</div>{_paragraph(self.about)}{shown}"
             f"{_paragraph(self.note)}</div>"
         )
-
-
-PAPER_CSS = (
-    "svg{background:#fff;font:12px Helvetica,Arial,sans-serif}.words{display:none}"
-    ".bold,.head{font-weight:600}.head{font-size:18px}"
-)
 
 
 def _paragraph(text: str) -> str:

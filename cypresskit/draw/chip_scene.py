@@ -7,6 +7,7 @@ after the other, and the caption says how many were skipped.
 import numpy as np
 
 from cypresskit.devices import Device
+from cypresskit.draw.sheet import Grid
 from cypresskit.tables import plural
 from cypresskit.timing import Report
 
@@ -54,6 +55,8 @@ class Scene:
     ----------
     first_key
         Its first wavefront's key.
+    size
+        m, n and k as text; "" if it has none.
     wavefronts
         Engine, start and end of each simulated wavefront, in clocks; shape (wavefronts, 3).
     skipped
@@ -73,10 +76,10 @@ class Scene:
     def __init__(self, report: Report, number: int, is_one_kernel: bool) -> None:
         self.report, self.use = report, report.use
         self.first_key = SCENE_KEYS * number
+        self.size = " x ".join(map(str, report.size or ()))
         self.name = report.kernel
         if report.size and is_one_kernel:  # all scenes show the same kernel
-            m, n, k = report.size
-            self.name = f"N = {n}" if m == n == k else f"{m} x {n} x {k}"
+            self.name = self.size if len({*report.size}) > 1 else f"N = {report.size[0]}"
 
         self.wavefronts = self.use.wavefronts
         self.skipped = report.wavefronts - len(self.wavefronts)
@@ -133,8 +136,8 @@ class Scene:
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Return center x, center y and size of the tile of each wavefront."""
         size = min(layout.map_side / max(self.across, self.down), LARGEST_TILE)
-        row, column = np.divmod(wavefront // self.per_tile, self.across)
-        return layout.map_left + (column + 0.5) * size, layout.map_top + (row + 0.5) * size, size
+        places = Grid(layout.map_left, layout.map_top, size, size)
+        return *places.center(*np.divmod(wavefront // self.per_tile, self.across)), size
 
     def tiles(self, layout: ChipLayout) -> list[np.ndarray]:
         """Return the tiles of the map in each frame: x, y, size, state and key, each array of shape
@@ -224,10 +227,7 @@ class Scene:
     def say(self, frame: int) -> str:
         """Return the caption of a frame."""
         report = self.report
-        size = ""
-        if report.size:
-            m, n, k = report.size
-            size = f" {m} x {n} x {k}"
+        launch = f"{report.kernel} {self.size}".rstrip()
         simulated = ""
         if report.simulated < 1:
             simulated = f" ({_percent(report.simulated)} of its work simulated)"
@@ -239,7 +239,7 @@ class Scene:
         running = int(self.running[frame].sum())
         engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
         return (
-            f"**{report.kernel}{size}** on the {report.device.name}."
+            f"**{launch}** on the {report.device.name}."
             f" Clock {self.clocks[frame]:,.0f} of {self.use.clocks[-1]:,.0f}{simulated}:"
             f" {running} wavefronts are running on {engines} of {report.device.simd_engines}"
             f" engines, {self.done[frame]} are done{self._sum() if frame == FRAMES - 1 else ''}."

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cypresskit.devices import CHIP_ALONE, HD5870
-from cypresskit.draw.chart import NARROW, Canvas, Chart, Scale, data_url
-from cypresskit.draw.scripts import handler
+from cypresskit.draw.chart import NARROW, Canvas, Chart, Scale
 from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.gains import FIGURES, IDEAS, Idea
 from cypresskit.published import kernel as published
@@ -27,10 +26,6 @@ RECORD = (
     f" {stored_speeds('sgemm_tn')[published('sgemm_tn')['n_at_max']]:,.0f} modeled"
 )
 NOTE = f"Dots: {CHIP_ALONE.name}. The record as published, with launches and the reading of C."
-LINK = (
-    "border: 0; padding: 0; background: none; font: inherit; color: inherit;"
-    " text-decoration: underline; cursor: pointer"
-)
 
 
 class Bar(NamedTuple):
@@ -133,17 +128,6 @@ class Climb(Chart):
         for bar, y in others:
             rows.draw(bar, y, is_step=False)
         return rows
-
-    def to_html(self) -> str:
-        """Return the picture for a page, with buttons that save it."""
-        if not self.bars:
-            return super().to_html()
-        return (
-            f'<div>{super().to_html()}<p><a style="{LINK}" download="climb.svg"'
-            f' href="{data_url(self.to_paper())}">Save as SVG</a> &nbsp;'
-            f'<button style="{LINK}" onclick="{handler("savePng")}">Save as PNG</button>'
-            "</p></div>"
-        )
 
 
 class _Rows(Canvas):

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from cypresskit.compiler import Code, compile
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import chip
@@ -119,8 +117,7 @@ def _middle(report: Report) -> tuple[float, float]:
 
 def _chip_level(report: Report, engine: Player) -> Level:
     """Return the chip, with links from engine 0 and its wavefronts to the ``engine``'s picture."""
-    on_engine = np.flatnonzero(report.use.wavefronts[:, 0] == 0).tolist()
-    drawn = [wavefront for wavefront in on_engine if wavefront in engine.about]
+    drawn = sorted(engine.about)
     last = len(engine) - 1
     links = {ENGINE_KEYS: Link(last, drawn[0])}
     links |= {wavefront: Link(last, wavefront) for wavefront in drawn}

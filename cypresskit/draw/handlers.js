@@ -24,19 +24,3 @@ export function drawResult(button) {
   button.hidden = true
   button.closest(".ck-chart").dataset.drawn = ""
 }
-
-/** Save the SVG of the link before a button as a PNG: twice the size, on white. */
-export function savePng(button) {
-  const image = new Image()
-  image.onload = () => {
-    const canvas = document.createElement("canvas")
-    canvas.width = 2 * image.naturalWidth
-    canvas.height = 2 * image.naturalHeight
-    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height)
-    const link = document.createElement("a")
-    link.href = canvas.toDataURL("image/png")
-    link.download = "climb.png"
-    link.click()
-  }
-  image.src = button.previousElementSibling.href
-}

@@ -143,9 +143,8 @@ def scale_across(
         return Scale(title, 0.9 * places[0], 1.03 * places[-1], True, some)
     first, last = min(0, places[0]), places[-1]
     last += (last == first) * 1.0
-    few = [at for at in places if len(places) < 7]
-    apart = all(b - a > (last - first) / 12 for a, b in pairwise(few))
-    ticks = few if few and apart else choose_ticks(first, last, 7)
+    are_apart = all(b - a > (last - first) / 12 for a, b in pairwise(places))
+    ticks = places if len(places) < 7 and are_apart else choose_ticks(first, last, 7)
     return Scale(title, first, last + 0.01 * (last - first), ticks=ticks)
 
 

@@ -347,8 +347,7 @@ class Sheet(Parts):
         moments, to_x = axis
         # The whole bar has the text and the key, so that its unfilled part can be selected, too.
         plain = {field: given for field, given in style.items() if field not in ("key", "words")}
-        faint = {"alpha": 0.3 * style.get("alpha", 1.0)}
-        to_come = style | ({"color": future} if future else faint)
+        to_come = style | ({"color": future} if future else {"alpha": 0.3})
 
         now = moments[:, np.newaxis]
         left = to_x(start)
@@ -470,12 +469,15 @@ class Sheet(Parts):
     ):
         """Write text at points.
 
-        ``x``, ``y`` and ``text`` are single values or sequences; or columns of ``source``, if that
-        is given. ``align`` may be a column, too. ``fit``, if given, is the size in units of x.
-        ``look`` are further properties of Bokeh's ``Text``.
+        ``x``, ``y`` and ``text`` are single values or sequences, also of numbers as text; or
+        columns of ``source``, if that is given. ``align`` may be a column, too. ``fit``, if given,
+        is the size in units of x. ``look`` are further properties of Bokeh's ``Text``.
         """
         if source is None:
-            x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
+            x, y, text = (
+                part.tolist()
+                for part in np.broadcast_arrays(*np.atleast_1d(x, y, np.asarray(text, str)))
+            )
         # Fitted text starts small: Bokeh never erases what a larger text leaves at the edge.
         start_size = 8 if fit or self._staged else size
         look = {"text_baseline": "middle", "text_font_size": f"{start_size}px"} | look

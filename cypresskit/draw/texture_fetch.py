@@ -274,8 +274,7 @@ class Replay:
         )
         sheet.ring(source, "w", "h", "wait")
         top = self.row == 0
-        names = [str(bank) for bank in self.bank[top]]
-        sheet.text(close[top], feet[of][top], names, "soft", align="center")
+        sheet.text(close[top], feet[of][top], self.bank[top], "soft", align="center")
         sheet.text(starts[0] - 6, feet[0], "banks", "soft", align="right")
         for n, words in enumerate(self.words):
             label = f"{self.name}: **{words}**"
@@ -292,8 +291,7 @@ class Replay:
         head = LEFT + lane * np.arange(BANKS) + BANK_LABEL + step / 2
         sheet.text(LEFT, BANKS_Y - 24, "Banks: each delivers one texel per clock")
         sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
-        names = [str(bank) for bank in range(BANKS)]
-        sheet.text(head - step / 2 - 5, BANKS_Y, names, "soft", align="right")
+        sheet.text(head - step / 2 - 5, BANKS_Y, np.arange(BANKS), "soft", align="right")
 
         # Two sets of boxes alternate, so that none moves back from a bank to a queue.
         x = np.full((most + 1, 2 * BANKS * MAX_QUEUE), np.nan, np.float32)

@@ -103,7 +103,7 @@ def wavefronts(
     Raises
     ------
     ValueError
-        If a report has no timeline, or the window is empty.
+        If there are no reports, or the window is empty.
 
     Examples
     --------
@@ -117,9 +117,6 @@ def wavefronts(
         for report in reports or ("sgemm_tn", "sgemm_tn_37")
     ]
     drawn = require_nonempty(given, "pass reports of simulate, or names of kernels", Report)
-    for report in drawn:
-        if not report.timeline:
-            raise ValueError(f"{report.kernel}: the report has no timeline to draw")
 
     names = " and ".join(r.kernel for r in drawn)
     sheet = Sheet(f"Wavefronts of a SIMD engine: {names}")
@@ -221,8 +218,7 @@ def _draw_report(
     slots = f"{report.active_wavefronts} wavefront slots"
     title = f"{report.kernel}: {registers}, {slots}"
     sheet.text(LEFT, layout.title, title, **HEADING)
-    numbers = [str(slot) for slot in range(layout.slots)]
-    sheet.text(LEFT - 8, layout.rows, numbers, "soft", align="right")
+    sheet.text(LEFT - 8, layout.rows, np.arange(layout.slots), "soft", align="right")
 
     for activity in ACTIVITIES:
         _draw_activity(sheet, report, activity, (name, KEYS_PER_REPORT * number), layout.rows, axis)
@@ -285,14 +281,16 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     texture = alu + 20
     sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True)
 
-    def draw_track(count: np.ndarray, words: str, n: int, bars: Bars, color: str) -> np.ndarray:
+    def draw_track(
+        count: np.ndarray, words: str, n: int, y: float, height: float, color: str
+    ) -> np.ndarray:
         """Draw when ``n`` wavefronts use a unit. Return their share of the time so far, in
         percent.
         """
         start, end, _ = count[count[:, 2] == n].T
         told = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
-        place = bars._replace(start=start, end=end)
-        sheet.progress_bars(f"{words} {name}", place, axis, future="faint", color=color, words=told)
+        bars = Bars(start, end, y, height)
+        sheet.progress_bars(f"{words} {name}", bars, axis, future="faint", color=color, words=told)
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
@@ -303,7 +301,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     for n, (state, from_right) in enumerate(ALU_STATES.items()):
         high = 16 * n // FULL_SPEED or 16
         color = "alu" if n else "wait"
-        shares.append(draw_track(count, state, n, Bars(0, 0, alu + (16 - high) / 2, high), color))
+        shares.append(draw_track(count, state, n, alu + (16 - high) / 2, high, color))
         sheet.numbers(
             f"share {n} {name}",
             RIGHT - from_right,
@@ -318,7 +316,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
     count = count_overlaps(serves, window, 1)
     words = "the texture unit is busy"
-    serving = draw_track(count, words, 1, Bars(0, 0, texture, 12), "texture")
+    serving = draw_track(count, words, 1, texture, 12, "texture")
 
     computing = sum(n / FULL_SPEED * share for n, share in enumerate(shares))
     for unit, busy, y, color in (("ALU", computing, alu, "alu"), ("TEX", serving, texture, "soft")):

@@ -228,8 +228,3 @@ def test_a_chart_is_the_same_each_time_and_its_image_needs_nothing_else():
         and "NaN" not in svg
         and "http" not in svg.replace("w3.org", "").split("xmlns")[0]
     )
-
-
-def test_a_chart_for_other_programs_has_no_variables():
-    svg = draw.climb().to_paper()
-    assert "var(" not in svg and draw.climb().title in svg

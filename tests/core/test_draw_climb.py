@@ -142,10 +142,9 @@ def test_the_line_of_a_step_is_the_readers(make, edits):
     assert said.endswith(f"is now {line}")
 
 
-def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):
+def test_an_empty_climb_says_so(tmp_path):
     assert "No step of the climb is saved yet" in repr(own_climb({}))
     assert "<svg" in own_climb({}).to_svg()
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     assert isinstance(bench.climb, Climb)
-    saved = own_climb(edits).to_paper()
-    assert "var(" not in saved and "1,988" in saved and REFERENCE == STEPS["12"].n
+    assert REFERENCE == STEPS["12"].n
