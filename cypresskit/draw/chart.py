@@ -206,7 +206,7 @@ class Canvas:
         wide = theme.LETTER * len(words)
         left = min(max(float(x) - wide / 2, 4), self.width - 4 - wide)
         up = y - 19 if y > 40 else y + 19
-        return text_element(left, up, words, color, "start", class_="words")
+        return text_element(left, up, words, color, class_="words")
 
     def svg(self) -> str:
         """Return the drawing's elements."""
@@ -401,7 +401,7 @@ class Axes(Canvas):
         self.avoid(np.transpose(letters))
         x, y = left + 14 * np.cos(turn), low + 14 * np.sin(turn)
         place = f"translate({x:.1f} {y:.1f}) rotate({np.degrees(turn):.1f})"
-        self._texts.append(text_element(0, -10, text, color, "start", transform=place))
+        self._texts.append(text_element(0, -10, text, color, transform=place))
 
     def svg(self) -> str:
         """Return the drawing's elements."""
@@ -489,8 +489,8 @@ class Chart(Displayable):
         canvas = self.paint(width)
         drawn, head = canvas.svg(), 56 if is_whole else 0
         if is_whole:
-            drawn += text_element(0, 10 - head, self.title, "ink", "start", class_="head")
-            drawn += text_element(0, 34 - head, self.about, "soft", "start")
+            drawn += text_element(0, 10 - head, self.title, "ink", class_="head")
+            drawn += text_element(0, 34 - head, self.about, "soft")
         size = f"0 {-head} {width:g} {canvas.height + head:.0f}"
         kind = "narrow" if canvas.is_narrow else "wide"
         svg = (
@@ -542,7 +542,9 @@ def _box(x: float, y: float, text: str, anchor: str) -> Box:
     return left, float(y) - GAP / 2, left + wide, float(y) + GAP / 2
 
 
-def text_element(x: float, y: float, text: str, color: str, anchor: str, **how: Any) -> str:
+def text_element(
+    x: float, y: float, text: str, color: str, anchor: str = "start", **how: Any
+) -> str:
     if anchor != "start":
         how["text_anchor"] = anchor
     words = theme.escape_html(elided(text, 4 * LONGEST))

@@ -156,7 +156,7 @@ class _Rows(Canvas):
             self.write(self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x")
         self.write(self.record_x, TOP - 34, RECORD, "soft", "end")
         peak = f"peak {PEAK:,.0f}"
-        self.write(self.x(PEAK), foot + 4, peak, "soft", "start")
+        self.write(self.x(PEAK), foot + 4, peak, "soft")
 
     def draw(self, bar: Bar, y: float, *, is_step: bool) -> None:
         """Draw a dot, its limit, and unless it is a step, what it starts from."""

@@ -138,7 +138,7 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
         shape += element("path", "ink", d=outline, class_="spot", stroke_width=2)
         shape += "".join(cell.text(str(line)) for cell in cells)
         look = {"font_family": "monospace"}
-        shape += text_element(LABEL + 6, y + ROW / 2, elided(code, LETTERS), "ink", "start", **look)
+        shape += text_element(LABEL + 6, y + ROW / 2, elided(code, LETTERS), "ink", **look)
         named = f"line {line}" if is_narrow else f"line {line}, {code}"
         caption = f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}"
         caption_y = cells[-1].y if is_narrow else HEAD - 6

@@ -65,6 +65,11 @@ def interactive(
     """
     import ipywidgets as widgets  # here: it is slow to import, and optional
 
+    for name, values in choices.items():
+        if not hasattr(values, "__len__"):
+            raise TypeError(
+                f"ck.draw.interactive takes lists to choose from; found {name} = {values!r}"
+            )
     empty = [name for name, values in choices.items() if not len(values)]
     if empty or not choices:
         raise ValueError(

@@ -71,11 +71,8 @@ def line_chart(
     --------
     >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s", kind="modeled")
     """
-    wanted = "each curve is a dict from x to y"
-    require_nonempty(series.values(), wanted, Mapping)
-    places = sorted(
-        set(require_nonempty((place for curve in series.values() for place in curve), wanted))
-    )
+    found = (place for curve in series.values() for place in curve)
+    places = sorted({*require_nonempty(found, "each curve is a dict from x to y")})
     own = (guess.value if guess else None) or {}
     series = {name: curve for name, curve in series.items() if curve}
     drawn = series | ({GUESS: own} if own else {})

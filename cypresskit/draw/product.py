@@ -44,9 +44,9 @@ def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
             f"{launched.name} isn't a kernel in single precision. ck.verify compares any kernel's"
             " product with numpy's."
         )
-    if any(n % side for side in launched.block):
-        sides = " x ".join(map(str, launched.block))
-        raise ValueError(f"n = {n} isn't a multiple of the block's sides, {sides}")
+    rows, columns = launched.block
+    if n % rows or n % columns:
+        raise ValueError(f"n = {n} isn't a multiple of the block's sides, {rows} x {columns}")
     a, b = np.random.default_rng(1).standard_normal((2, n, n)).astype(np.float32)
     unit = float(np.spacing(np.float32(np.sqrt(n))))
     with np.errstate(all="ignore"):  # an incorrect kernel's NaN

@@ -398,7 +398,7 @@ def _paint_shares(width: float, bars: Mapping[str, Mapping[str, float]]) -> Canv
             shape = element("rect", "page", _part_color(part), **place)
             text = f"{part} {share:.0f} %".strip()
             if len(text) * theme.LETTER + 8 < wide:
-                shape += text_element(x + 6, y, text, "ink", "start", class_="on")
+                shape += text_element(x + 6, y, text, "ink", class_="on")
             elif part:
                 places = [(at, away, down) for down in (-21, 21) for at, away in BESIDE]
                 canvas.write_free(x + wide / 2, y, places, text, "ink")

@@ -89,6 +89,11 @@ class TimeAxis(NamedTuple):
     moments: np.ndarray
     to_x: Callable[[np.ndarray], np.ndarray]
 
+    @property
+    def window(self) -> tuple[float, float]:
+        """The first and the last moment."""
+        return float(self.moments[0]), float(self.moments[-1])
+
 
 class Sheet(Parts):
     """A picture under construction."""

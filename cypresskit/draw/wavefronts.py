@@ -225,7 +225,7 @@ def _draw_report(
     _draw_totals(sheet, report, name, layout, axis)
     sheet.play_head(f"head {name}", axis.to_x(clocks), *layout.head)
 
-    stories = _describe_wavefronts(report, (float(clocks[0]), float(clocks[-1])))
+    stories = _describe_wavefronts(report, axis.window)
     sheet.about |= {
         KEYS_PER_REPORT * number + wavefront: words for wavefront, words in stories.items()
     }
@@ -241,7 +241,7 @@ def _draw_activity(
 ) -> None:
     """Draw one activity in the rows at ``y``. ``named`` is the report's name and its first key."""
     name, first_key = named
-    window = float(axis.moments[0]), float(axis.moments[-1])
+    window = axis.window
 
     def span(event: Event) -> Window:
         return getattr(event, activity.begin), getattr(event, activity.end)
@@ -276,7 +276,7 @@ def _draw_activity(
 def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis: TimeAxis) -> None:
     """Draw the tracks of both units, and how busy they have been so far."""
     clocks = axis.moments
-    window = float(clocks[0]), float(clocks[-1])
+    window = axis.window
     alu = layout.track
     texture = alu + 20
     sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True)
