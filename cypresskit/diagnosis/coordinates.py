@@ -59,11 +59,8 @@ class Fetches:
         choice of a register, may be wrong.
         """
         run, need = self.run, self.texel(wanted)
-        passed = (read for e, read in run.reads.items() if e.matrix == self.matrix)
-        if any(run.instruction(step).op.kind == "lds" for read in passed for step in read):
-            return Note()
         others = Fetches(run, "B" if self.matrix == "A" else "A")
-        found = self._explain_k(others, steps) if self.k_axis >= 0 else Note()
+        found = self._explain_k(steps) if self.k_axis >= 0 else Note()
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
         read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
         wrong = [axis for axis in AXES if axis != self.k_axis and need[axis] not in read[axis]]
@@ -73,10 +70,10 @@ class Fetches:
         own = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))])
         return self._set_by(own - others.registers(*AXES), fetches[0], {need[axis], first[axis]})
 
-    def _explain_k(self, others: "Fetches", steps: Sequence[int]) -> Note:
+    def _explain_k(self, steps: Sequence[int]) -> Note:
         """Return why an iteration doesn't fetch its values of k, or one of ``steps`` another."""
         run, axis, iterations = self.run, self.k_axis, self._iterations()
-        own, other = self.registers(axis), others.registers(others.k_axis)
+        own = self.registers(axis)
         places = [*dict.fromkeys(self.places[axis])]
         begin = [run.steps[step].texel for step in iterations[0]] if iterations else []
         part = len({texel[axis] for texel in begin}) or 1
@@ -91,14 +88,11 @@ class Fetches:
                 return self._explain_end(iterations, needed)
             read = {step: run.steps[step].texel[axis] for step in iterations[n]}
             wrong = [step for step, place in read.items() if place not in needed]
-            asked = [step for step in wrong if step in steps]
-            if needed <= {*read.values()} and not asked:
+            if needed <= {*read.values()} and not {*wrong} & {*steps}:
                 continue
-            if not wrong or len(own) > 1 or (n == 0 and own != other):
+            if not wrong or len(own) > 1:
                 return Note()
-            return self._set_by(
-                own, (asked or wrong)[0], needed, iterations[n - 1][-1] if n else -1
-            )
+            return self._set_by(own, wrong[0], needed, iterations[n - 1][-1] if n else -1)
         return Note()
 
     def _iterations(self) -> list[list[int]]:

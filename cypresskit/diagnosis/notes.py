@@ -67,7 +67,7 @@ SENTENCES = {
     " end line 1 with `{state}`",
     "else": "in line {0}, `{wrong}` is incorrect",
 }
-WHOLE = "[{term} is missing: ]{clause}[: look at line {yours}, the only one that you changed]."
+WHOLE = "[{term} is missing: ]{clause}."
 ASIDE = "[The same fault affects {more}.]"
 Values = dict[str, Any]  # what the names in a sentence stand for
 
@@ -99,8 +99,6 @@ class Note:
         The name of a term that is missing for this reason, or "".
     more
         The number of other terms with the same fault.
-    yours
-        The only changed line, or 0.
     """
 
     kind: str = ""
@@ -109,7 +107,6 @@ class Note:
     values: Values = field(default_factory=dict)
     term: str = ""
     more: int = 0
-    yours: int = 0
 
     def __post_init__(self) -> None:
         if self.kind and self.kind not in SENTENCES:
@@ -120,7 +117,7 @@ class Note:
         """What was found, as a sentence, or ""."""
         if not self.kind:
             return ""
-        said = _filled(WHOLE, term=self.term, clause=str(self), yours=self.yours or "")
+        said = _filled(WHOLE, term=self.term, clause=str(self))
         return said[0].upper() + said[1:]
 
     @property

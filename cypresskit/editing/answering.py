@@ -107,7 +107,7 @@ class Case:
 
     def explain(self, trace: ElementTrace) -> list[Note]:
         """Return what is wrong with an element: first the fault among the changed lines."""
-        return [] if trace.right else lead_to_fault(self.fault, trace, self.known)
+        return [] if trace.right else lead_to_fault(self.fault, trace)
 
     def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only, after a pause."""

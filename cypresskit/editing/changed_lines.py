@@ -1,18 +1,17 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
-The last correct text is known, or the given one that a step starts from. Each repair changes one
-thing: a change is undone (a line that is gone is put back), a line deleted or moved to a loop's
-end, one word replaced. It is run, and counts only if ``verify`` then finds nothing: all of C is
-correct, and an iteration takes the values of k for which the kernel is launched. So a line is never
-called wrong without a run that shows it. Where no repair counts, the notes on an incorrect element
-say what is certain.
+The last correct text is known, or the given one that a step starts from. Each change is undone:
+a line gets the text that it had, one that was added is deleted, one that is gone or was moved is
+put back. It counts only if ``verify`` then finds nothing: all of C is correct, and an iteration
+takes the values of k for which the kernel is launched. So a line is never called wrong without a
+run that shows it. Where no change counts, the notes on an incorrect element say what is certain.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import chain, zip_longest
+from itertools import islice
 from typing import NamedTuple
 
 from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
@@ -20,18 +19,10 @@ from cypresskit.diagnosis.notes import Note, Values, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
-from cypresskit.kernels.products import make_product
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks.findings import named_bits
-from cypresskit.machine.observer import Observer, StepEvent
 
-FAILURES = ILError, KernelError, ValueError, TypeError  # of a text that can't be run
-MAX_STEPS = 20_000  # of all repairs that are run: at most some two seconds
-SEED, LARGEST = 12, 99  # of the product's numbers: so large, none becomes correct by chance
-SCALE = 7.0  # of the shown alpha and beta, so that no literal of the kernel equals them
-#: Opcodes that are taken for each other.
-COMPARISONS = "ge", "lt"
-CONFUSED = COMPARISONS, ("add", "iadd", "sub", "mul", "ior")
+MOST = 20  # changes that are undone: each takes a run
 
 
 class Changes(NamedTuple):
@@ -48,28 +39,23 @@ class Changes(NamedTuple):
     replaced: dict[int, str]
     gone: list[tuple[int, str]]
 
-    @property
-    def own(self) -> list[int]:
-        """The lines that aren't as they were."""
-        return sorted(self.replaced)
 
-
-class Repair(NamedTuple):
-    """The lines of a text without a fault, if it is the fault."""
+class Undone(NamedTuple):
+    """The lines of a text without a change, and the fault if that makes it correct."""
 
     fault: Note
     lines: list[str]
 
 
-def find_changed_fault(seen: Verification, known: str) -> Note | None:
+def find_changed_fault(verification: Verification, known: str) -> Note | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text, or
     None.
 
     If work-items store to one place, the note names the missing bits of the address, because many
     unrelated changes would also repair it; and the line whose change does, if it is another one.
     """
-    found = _repaired_fault(seen, known)
-    for race in seen.findings:
+    found = _changed_fault(verification, known)
+    for race in verification.findings:
         if race.lost_bits and not (found and found.line == race.line):
             lines = [found.line] if found else []
             bits = named_bits(race.lost_bits)
@@ -78,56 +64,47 @@ def find_changed_fault(seen: Verification, known: str) -> Note | None:
     return found
 
 
-def _repaired_fault(seen: Verification, known: str) -> Note | None:
-    """Return the fault whose repair counts, or None."""
-    kinds = {finding.kind for finding in seen.findings}
-    if seen.right or seen.size is None or "endless loop" in kinds or not known:
+def _changed_fault(verification: Verification, known: str) -> Note | None:
+    """Return the fault without which the kernel is correct, or None. That a loop doesn't end, or a
+    value was never set, tells more than what a line was before.
+    """
+    kinds = {finding.kind for finding in verification.findings}
+    is_told = kinds & {"endless loop", "uninitialised"}
+    if verification.right or verification.size is None or is_told or not known:
         return None
-    lines = seen.kernel.text.splitlines()
-    changes = _changes(known.splitlines(), lines)
-    # That a value was never set tells more than what it was before
-    undone = () if "uninitialised" in kinds else _undone(lines, changes)
-    counts = _Trial(seen)
-    own = changes.own[::-1]
-    for fault, text in chain(undone, _moved_or_deleted(lines, own), _replaced(lines, own)):
-        if counts.steps_left < 0:
-            break
-        if counts("\n".join(text)):
-            return fault
+    kernel, scalars = verification.kernel, (verification.alpha, verification.beta)
+    lines = kernel.text.splitlines()
+    for fault, others in islice(_undone(lines, _changes(known.splitlines(), lines)), MOST):
+        undone = replace(kernel, text="\n".join(others), given=None)
+        with suppress(ILError, KernelError, ValueError, TypeError):  # it can't be run
+            if verify(undone, alpha=scalars[0], beta=scalars[1]):
+                return fault
     return None
 
 
-def trace_wrong(seen: Verification) -> ElementTrace | None:
+def trace_wrong(verification: Verification) -> ElementTrace | None:
     """Return the trace of the incorrect element; None if there is none, or if an earlier store is
     out of range.
     """
-    if seen.wrong is None:
+    if verification.wrong is None:
         return None
-    row, column, *_ = seen.wrong
+    row, column, *_ = verification.wrong
+    known = verification
     with suppress(KernelError, ValueError):
         return trace_element(
-            seen.kernel, row, column, size=seen.size, alpha=seen.alpha, beta=seen.beta
+            known.kernel, row, column, size=known.size, alpha=known.alpha, beta=known.beta
         )
     return None
 
 
-def lead_to_fault(fault: Note | None, trace: ElementTrace | None, known: str) -> list[Note]:
+def lead_to_fault(fault: Note | None, trace: ElementTrace | None) -> list[Note]:
     """Return the notes of an element's trace, first of them the fault. It leaves only the notes
-    that name its line. Without one, and if no term is missing and no known line is gone, the line
-    to look at is the only changed one.
+    that name its line.
     """
-    faults = trace.faults if trace else ()
-    if fault:
-        return [fault, *(each for each in faults if fault.line in each.lines)]
-    if not trace or not faults:
-        return []
-    first, *others = faults
-    lines = trace.kernel.text.splitlines()
-    changes = _changes(known.splitlines(), lines)
-    own = [at + 1 for at in changes.own] if known and not changes.gone else []
-    if len(own) == 1 and own[0] not in first.lines and not first.term:
-        first = replace(first, line=own[0], yours=own[0])
-    return [first, *others]
+    notes = trace.faults if trace else ()
+    if fault is None:
+        return [*notes]
+    return [fault, *(each for each in notes if fault.line in each.lines)]
 
 
 def _words(line: str) -> list[str]:
@@ -152,87 +129,20 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
     return Changes(replaced, gone)
 
 
-def _undone(lines: list[str], changes: Changes) -> Iterator[Repair]:
-    """Yield the repairs that put a line back, or undo a change."""
-    for at, old in sorted(changes.replaced.items(), reverse=True):
-        if old:
-            words, right = _words(lines[at]), _words(old)
-            wrong = [one for one, other in zip(words, right) if one != other]
-            is_word = len(words) == len(right) and not wrong[1:]
-            fault = note("else", at + 1, wrong=wrong[0]) if is_word else note("undone", at + 1)
-            yield Repair(fault, [*lines[:at], old, *lines[at + 1 :]])
+def _undone(lines: list[str], changes: Changes) -> Iterator[Undone]:
+    """Yield the text without each of its changes: first those of lines that are gone."""
     for at, line in reversed(changes.gone):
-        yield Repair(note("line missing", at + 1, text=line), [*lines[:at], line, *lines[at:]])
-
-
-def _moved_or_deleted(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
-    """Yield the repairs that delete a line, or move it to a loop's end."""
-    ends = [at for at, line in enumerate(lines) if bare_line(line) == "endloop"]
-    for at in near:
-        yield Repair(note("without", at + 1), [*lines[:at], *lines[at + 1 :]])
-        for end in () if bare_line(lines[at]).startswith("break") else ends:
-            yield _moved(lines, at, end)
-
-
-def _moved(lines: list[str], at: int, place: int) -> Repair:
-    """Return the repair that moves a line to right before another."""
-    left = [line for n, line in enumerate(lines) if n != at]
-    left.insert(place - (at < place), lines[at])
-    return Repair(note("place", at + 1, before=place + 1), left)
-
-
-def _replaced(lines: list[str], near: Sequence[int]) -> Iterator[Repair]:
-    """Yield the repairs that replace one word: of each line the likeliest one first."""
-    for turn in zip_longest(*(_other_words(lines, at) for at in near)):
-        yield from filter(None, turn)
-
-
-def _other_words(lines: list[str], at: int) -> Iterator[Repair]:
-    """Yield the repairs of a line by another opcode, another component, or without a mask."""
-    op, *operands = _words(lines[at])
-    opcodes = [other for group in CONFUSED if op in group for other in group if other != op]
-    texts = [(op, f"{other} {', '.join(operands)}") for other in opcodes]
-    if op in COMPARISONS:  # later, or earlier, by one iteration
-        turned = [operands[0], *operands[:0:-1]]
-        texts.append((bare_line(lines[at]), f"{opcodes[0]} {', '.join(turned)}"))
-    for n in (*range(1, len(operands)), 0):
-        name, _, components = operands[n].rpartition(".")
-        letters = [] if components[1:] else "xyzw"
-        for other in [f"{name}.{letter}" for letter in letters] if n else [name]:
-            if name and other != operands[n]:
-                put = [*operands[:n], other, *operands[n + 1 :]]
-                texts.append((operands[n], f"{op} {', '.join(put)}"))
-    for wrong, text in texts:
-        fault = note("else", at + 1, wrong=wrong)
-        yield Repair(fault, [*lines[:at], text, *lines[at + 1 :]])
-
-
-class _Trial(Observer):
-    """Tells whether a text is a repair: all of C is correct, and nothing is found."""
-
-    def __init__(self, seen: Verification) -> None:
-        assert seen.size is not None
-        alpha = seen.alpha if seen.alpha == 1 else SCALE * seen.alpha
-        beta = SCALE * seen.beta
-        self.seen = seen
-        self.given = make_product(seen.kernel, seen.size, alpha, beta, SEED, LARGEST)
-        self.steps_left = MAX_STEPS
-        self.tried: set[str] = set()
-
-    def step(self, event: StepEvent) -> None:
-        self.steps_left -= 1
-
-    def __call__(self, text: str) -> bool:
-        if text in self.tried:
-            return False
-        self.tried.add(text)
-        kernel = replace(self.seen.kernel, text=text, given=None)
-        with suppress(*FAILURES):
-            before = self.steps_left
-            given = replace(self.given, kernel=kernel)
-            if given.wrong(given.run(engine="interpreter", observers=[self])).any():
-                return False
-            # `verify` runs it at four sizes
-            self.steps_left -= 4 * (before - self.steps_left)
-            return verify(kernel).right
-        return False
+        put_back = [*lines[:at], line, *lines[at:]]
+        yield Undone(note("line missing", at + 1, text=line), put_back)
+        for moved in changes.replaced:
+            if bare_line(lines[moved]) == line:
+                place = moved + (moved >= at)
+                fault = note("place", moved + 1, before=at + 1)
+                yield Undone(fault, put_back[:place] + put_back[place + 1 :])
+    for at, old in sorted(changes.replaced.items(), reverse=True):
+        words, right = _words(lines[at]), _words(old)
+        wrong = [one for one, other in zip(words, right) if one != other]
+        fault = note("undone" if old else "without", at + 1)
+        if old and len(words) == len(right) and not wrong[1:]:
+            fault = note("else", at + 1, wrong=wrong[0])
+        yield Undone(fault, [*lines[:at], *filter(None, [old]), *lines[at + 1 :]])

@@ -123,7 +123,7 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
         )
     trace = trace_wrong(seen)
     fault = find_changed_fault(seen, known)
-    notes = lead_to_fault(fault, trace, known)
+    notes = lead_to_fault(fault, trace)
     if found:
         return replace(found, hint=notes[0].text) if fault or (notes and notes[0].line) else found
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"

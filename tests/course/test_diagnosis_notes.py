@@ -48,8 +48,8 @@ def test_an_optional_part_is_said_if_all_that_it_names_is_there(kind):
 def test_other_terms_lines_and_a_missing_term_are_said_beside_it():
     reads = note("reads", 3, element="A[0, 1]", wanted="A[0, 0]")
     assert reads.text == "Line 3 reads A[0, 1] in place of A[0, 0]."
-    told = Note(**vars(reads) | {"more": 1, "yours": 9, "term": "term k = 2"})
+    told = Note(**vars(reads) | {"more": 1, "term": "term k = 2"})
     assert told.text == (
-        "Term k = 2 is missing: line 3 reads A[0, 1] in place of A[0, 0]: look at line 9, the"
-        " only one that you changed. The same fault affects 1 more term."
+        "Term k = 2 is missing: line 3 reads A[0, 1] in place of A[0, 0]. The same fault"
+        " affects 1 more term."
     )

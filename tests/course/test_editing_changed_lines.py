@@ -35,7 +35,7 @@ def judged(step: str, text: str) -> Verification:
 
 
 def first_note(seen: Verification, known: str) -> Note:
-    return lead_to_fault(find_changed_fault(seen, known), trace_wrong(seen), known)[0]
+    return lead_to_fault(find_changed_fault(seen, known), trace_wrong(seen))[0]
 
 
 def planted(name: str) -> tuple[Verification, str]:
