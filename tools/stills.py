@@ -23,6 +23,7 @@ PAGE = (
     "<!DOCTYPE html><style>{style}</style>"
     '<body class="cypresskit" data-look="{scheme}"><div class="stage">{picture}</div></body>'
 )
+BYTES = np.array([1 << 16, 1 << 8, 1])  # of a color's red, green and blue
 COLORS = 128  # of an image: all colors would take twice the bytes
 #: A still in both looks. As an image it follows the color scheme of its place: the system's, or
 #: what a style sheet sets there (labconfig/custom.css).
@@ -122,14 +123,13 @@ def shrink(shot: bytes) -> bytes:
     so a thin red frame doesn't get the orange of something larger.
     """
     image = Image.open(io.BytesIO(shot)).convert("RGB")
-    pixels = np.asarray(image, int)
-    colors, places, counts = np.unique(
-        pixels.reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
-    )
+    pixels = np.asarray(image, int) @ BYTES
+    codes, places, counts = np.unique(pixels, return_inverse=True, return_counts=True)
+    colors = codes[:, np.newaxis] // BYTES % 256
     palette = image.quantize(COLORS // 2, Image.Quantize.MAXCOVERAGE).getpalette() or []
     kept = [*colors[counts.argsort()[-COLORS // 2 :]], *np.reshape(palette, (-1, 3))]
     nearest = abs(colors[:, np.newaxis] - kept).sum(axis=2).argmin(axis=1)
-    drawn = np.array(kept, np.uint8)[nearest][places.reshape(-1)].reshape(pixels.shape)
+    drawn = np.array(kept, np.uint8)[nearest][places.reshape(pixels.shape)]
     small = io.BytesIO()
     Image.fromarray(drawn).save(small, "webp", lossless=True, method=6)
     return small.getvalue()
