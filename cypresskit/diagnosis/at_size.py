@@ -23,7 +23,6 @@ WHOLE = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
 INTERPRETED = 1 << 25  # where nothing can be compiled: 512 x 512, k = 128
 BATCHES = 4  # otherwise: tiles of a pixel kernel, or workgroups: the first, the last, two others
 PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that rows differ
-INTERPRETED_K = 128  # values of k where nothing can be compiled: more take seconds
 
 
 @dataclass(frozen=True)
@@ -45,12 +44,10 @@ class SizedComparison:
 def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedComparison:
     """Compare a kernel's C at a size (m, n, k), rounded up to whole blocks, with numpy's.
 
-    It takes up to a quarter of a second; more where nothing can be compiled. ``alpha`` isn't 0:
-    with a ``beta`` of 1, a correct kernel would then change nothing.
+    It takes up to a quarter of a second; where nothing can be compiled, some seconds. ``alpha``
+    isn't 0: with a ``beta`` of 1, a correct kernel would then change nothing.
     """
     how = kernel.convention
-    if not HAS_LLVM:
-        size = *size[:2], min(size[2], INTERPRETED_K)
     is_whole = prod(size) <= (WHOLE if HAS_LLVM else INTERPRETED)
     m, n, k = size = how.padded(*size)
     rng = np.random.default_rng(n)

@@ -175,8 +175,8 @@ def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatc
     monkeypatch.setattr(engines, "HAS_LLVM", engine)
     kernel = ck.kernels[name]
     rng = random.Random(name)
-    m, n, k = rng.randint(1, 1000), rng.randint(1, 1000), rng.randint(1, 40)
-    monkeypatch.setattr(at_size, "WHOLE", rng.choice([0, 1 << 27]))
+    m, n, k = rng.randint(1, 1000), rng.randint(1, 1000), rng.randint(1, 400)
+    monkeypatch.setattr(at_size, "WHOLE", rng.choice([0, 1 << 30]))
     monkeypatch.setattr(at_size, "INTERPRETED", rng.choice([0, 1 << 22]))
     n = 1 if kernel.is_vector else n
     found = ck.verify(kernel, size=(m, n, k)).at_size
