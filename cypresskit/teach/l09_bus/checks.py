@@ -60,7 +60,7 @@ def check_seconds(n, b, f):
         "16 F / B is for four matrices of doubles.": 16 * f / b,
         "the kernel does 2 N^3 operations, not N^3.": moved * s * f / b,
         "inverted: with a faster bus, a smaller N is enough.": 2 * b / (moved * s * f),
-        "`b` and `f` are exchanged: a faster chip needs a larger N.": moved * s * b / (2 * f),
+        "B and F are exchanged: a faster chip needs a larger N.": moved * s * b / (2 * f),
         "2 N^3 operations over `moved` N^2 numbers leave N itself, not its square.": (
             (moved * s * f / b / 2) ** 0.5
         ),
