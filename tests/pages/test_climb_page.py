@@ -13,6 +13,7 @@ import pytest
 from browsing import JS
 from bs4 import BeautifulSoup
 from conftest import ROOT, drawn_by_day, seeded
+from documents import marked_cells
 from markupsafe import Markup
 from pages import painted, play_all
 from playwright.sync_api import expect
@@ -195,6 +196,8 @@ def test_the_table_compares_measured_kernels_of_the_same_blocks():
     rows = {row.name: row for row in numbers.table()}
     blocks, orders = today.figures("block"), [*today.figures("order").values()]
     measured = [blocks[f"{side} x {side}"] for side in (1, 2, 4, 8)]
+    listed = [row[1] for row in marked_cells("first page", "current_gpu.md")]
+    assert listed == [f"{each:,.0f}" for each in (*measured, *orders)]
     pairs = [*pairwise(measured), *pairwise(orders)]
     assert [name for name, row in rows.items() if row.today] == [*rows][1:]
     for name, (old, new) in zip([*rows][1:], pairs, strict=True):
