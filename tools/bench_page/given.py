@@ -2,24 +2,39 @@
 results are cached.
 """
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.editing.workbench import workbench
+from cypresskit.threads import processors
 from tools.bench_page import KERNELS
 
-with TemporaryDirectory() as folder:
-    benches = [workbench(Path(folder, f"{name}.il"), step=name) for name in STEPS]
+
+def kernels() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the texts, "" for what a step opens with, and the workbench's arguments."""
     for name, step in STEPS.items():
-        for text in step.typed:
-            path = Path(folder, f"{len(benches)}.il")
-            path.write_text(text, encoding="utf-8")
-            benches.append(workbench(path, step=name))
+        for text in ("", *step.typed):
+            yield text, {"step": name}
     for launch in KERNELS:
-        path, kernel = Path(folder, f"{launch.kernel}.il"), reference_kernel(launch.kernel)
-        benches.append(workbench(path, like=kernel, n=launch.n))
-    for bench in benches:
-        job = bench._conversation.job(("code", "clocks", "costs"))
+        yield "", {"like": reference_kernel(launch.kernel), "n": launch.n}
+
+
+def answer(text: str, arguments: dict[str, Any]) -> None:
+    """Answer a kernel as the page does, without a verdict."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"{arguments.get('step', 'kernel')}.il")
+        if text:
+            path.write_text(text, encoding="utf-8")
+        job = workbench(path, **arguments)._conversation.job(("code", "clocks", "costs"))
         AnswerHere(lambda message: None).ask(job)
+
+
+if __name__ == "__main__":
+    texts, each = zip(*kernels())
+    with ProcessPoolExecutor(processors()) as pool:
+        list(pool.map(answer, texts, each))
