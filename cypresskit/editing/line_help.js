@@ -1,6 +1,6 @@
 // The line below the editor: what the caret's line means and costs; or a note, until the text changes.
 import {make} from "../draw/shell.js"
-import {wordAt} from "./il_text.js"
+import {makeSentence, wordAt} from "./il_text.js"
 
 const MAX_LINES = 8 // that a sentence names
 
@@ -39,13 +39,14 @@ export class LineHelp {
     const words = [wordAt(text, column), text.trim().split(/[\s,]/)[0]]
     const meaning = words.map((word) => word && this.meaning(word, line, live)).find(Boolean)
     this.box.replaceChildren()
-    const say = (said, kind = "", tag = "span") => make(this.box, tag, {class: kind}, said)
+    const say = (said, kind = "", tag = "span") => makeSentence(this.box, tag, {class: kind}, said)
     const fault = faults.find((one) => one.line === line)
     if (fault) {
       say(fault.message, "ckw-bad")
       return
     }
-    say(`${this.editor.lines.cutRemark(line)} `)
+    const remark = this.editor.lines.cutRemark(line)
+    if (remark) say(`${remark.trim()}. `)
     if (meaning) {
       say(meaning[0], "", "b")
       say(` ${meaning[1]}. `)

@@ -152,7 +152,9 @@ def test_each_candidate_has_what_the_chip_answers():
     right = frames.pop(1 + riddles.CANDIDATES.index(riddles.SOLUTION))
     speed = round(simulate(kernels.kernel("01a"), kernels.N).gflops)
     assert (right.kind, right.gflops) == ("right", speed)
-    assert right.says.startswith(f"C is correct. {speed} Gflop/s")
+    causes = [float(each) for each in re.findall(r"\d+\.\d", right.says)]
+    gained = speed / frames[0].gflops
+    assert causes == pytest.approx([gained, *numbers.idea_of("01a").causes], abs=0.05)
 
     def c_of(frame):
         return np.reshape([number for number, _ in frame.shown[0]], (8, 8))
@@ -492,20 +494,19 @@ def own_page(browser):
 IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
 
 
-def test_a_copied_link_leads_to_its_step(site, page):
-    """On a phone, where the workbench isn't opened."""
+def test_on_a_phone_try_it_leads_to_a_place_to_type(site, own_page):
+    """The workbench's own page; the address of a laptop's workbench leads to its step."""
+    page = own_page
     page.set_viewport_size({"width": 390, "height": 844})
-    page.add_init_script(COPYING)
+    page.route("**/bench/index.html*", show_workbench)
     near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 52) < 30"
     with served(site) as address:
         for number, name in enumerate(kernels.KERNELS):
-            page.goto(f"{address}/?try={name}" if number % 2 else address)  # as a laptop's address
-            if not number % 2:
-                page.locator(f"[id='{name}'] .try").click()
-            page.get_by_role("link", name="A link to this step").click()
-            page.locator(COPIED).wait_for()
-            page.goto(page.evaluate("window.copied"))
-            page.wait_for_function(near, arg=name)
+            page.goto(f"{address}/?try={name}" if number % 2 else address)
+            if number % 2:
+                page.wait_for_function(near, arg=name)
+            page.locator(f"[id='{name}'] .try").click()
+            page.wait_for_url(f"**/{climb_page.page.bench_link(name)}")
 
 
 FILE = bench_page.PROBLEMS["file"].replace("`", "")
@@ -640,7 +641,7 @@ def test_the_first_touch_answers(by, width, height, site, browser):
     )
     page, loaded = context.new_page(), []
     page.goto((site / "index.html").as_uri())
-    for part in page.locator("h1, #film :is(figcaption, .now, .film-out, label)").all():
+    for part in page.locator("h1, .about, #film :is(figcaption, .letters, .now, .film-out, label)").all():
         expect(part).to_be_in_viewport(ratio=1)
     play_all(page)  # what comes as it comes near is there
     page.on("request", lambda request: loaded.append(request.url))
@@ -667,6 +668,7 @@ def test_the_first_touch_answers(by, width, height, site, browser):
             assert heard.count(f'"{words}"') == 1 and frame.says in heard
             if name == "film":
                 assert page.locator(".typed").inner_text() == words
+                expect(page.locator(".on")).to_be_in_viewport(ratio=1)
                 assert f"C: {frame.shown[1]}" in heard
     assert loaded == []
     context.close()

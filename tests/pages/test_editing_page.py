@@ -634,7 +634,7 @@ def test_a_long_remark_is_shown_whole_below_the_editor_and_hides_no_line_of_it(b
         page.keyboard.press("ArrowDown")
     page.keyboard.insert_text(" ; " + "a remark of many words " * 20)
     help_line = page.locator(".ckw-help").first
-    help_line.filter(has_text="many words").wait_for()
+    help_line.filter(has_text="many words. ").wait_for()
     assert help_line.evaluate("(one) => one.scrollHeight <= one.offsetHeight")
     page.wait_for_function(
         """() => {
@@ -643,6 +643,10 @@ def test_a_long_remark_is_shown_whole_below_the_editor_and_hides_no_line_of_it(b
             return line.bottom <= area.getBoundingClientRect().top + area.clientHeight + 1
         }"""
     )
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")  # its rest would be code
+    page.keyboard.type("mov")
+    assert "a remark of many words \nmov" in page.input_value(AREA)
 
 
 def test_faults_are_underlined_also_in_a_browser_of_2023(begin, page):
@@ -709,6 +713,14 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     """At 200 per cent a screen of 1366 x 768 is one of 683 x 384."""
     page.set_viewport_size({"width": width, "height": height})
     begin()
+    top = page.locator(AREA).bounding_box()["y"]
+    for words in ("short", "a long sentence " * 20):
+        verdict = {"type": "answer", "part": "verdict", "message": words, "findings": []}
+        page.evaluate(
+            "it => channel.say({...it, edit: channel.heard.at(-1).edit})", verdict | {"right": False}
+        )
+        page.locator(".ckw-verdict", has_text=words.strip()).wait_for()
+        assert page.locator(AREA).bounding_box()["y"] == top
     page.evaluate(
         """() => channel.say({type: "answer", edit: channel.heard.at(-1).edit, part: "clocks",
             size: [64, 64, 64], gflops: 1, bound: "texture",

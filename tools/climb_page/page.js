@@ -276,11 +276,11 @@
     if (step) show(step, $(".try", step))
     else close()
   }
-  /** Whether the workbench doesn't open on this page; the step says why. */
+  /** Whether the workbench doesn't open on this page. On a phone it has its own; from a folder it can't, and
+   * the step says why. */
   function isRefused(step) {
-    if (location.protocol === "file:") note(step, $("main").dataset.file)
-    else if (NARROW.matches) offer(step, $(".try", step))
-    else return false
+    if (location.protocol !== "file:") return NARROW.matches
+    note(step, $("main").dataset.file)
     return true
   }
   addEventListener("popstate", follow)
@@ -330,8 +330,9 @@
       button.click()
     })
     button.addEventListener("click", (event) => {
-      event.preventDefault()
       if (!isRefused(step)) turnTo(open?.step === step ? undefined : step)
+      else if (location.protocol !== "file:") return // its link leads there
+      event.preventDefault()
     })
   }
   $("#first").addEventListener("click", (event) => {
@@ -353,26 +354,7 @@
     for (const [n, part] of made.entries()) part.textContent = parts[n]
     said.append(...made)
     $("header", step).after(said)
-    return said
   }
-  /** On a phone: say what to expect of the workbench, and give the link for later. */
-  function offer(step, button) {
-    const words =
-      "The workbench works on a phone, slowly, after 26 MB, once. On a laptop the kernel, C and the costs stand side by side. "
-    const link = document.createElement("a")
-    link.href = linkTo(step)
-    link.textContent = "A link to this step, for later"
-    link.addEventListener("click", (event) => {
-      if (!navigator.share && !navigator.clipboard) return
-      event.preventDefault()
-      send(link, link.href, document.title)
-    })
-    const anyway = document.createElement("a")
-    anyway.href = button.getAttribute("href")
-    anyway.textContent = "Open it here"
-    note(step, words).append(anyway, ". ", link, ".")
-  }
-
   /** Go to a step. Pictures above it come later and move it: stay with it until the reader does
    * something. */
   function goTo(step) {

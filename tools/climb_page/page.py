@@ -134,7 +134,7 @@ def write(site: Path, address: str = "", source: str = "") -> None:
         template()
         .get_template("page.html")
         .render(
-            about=html(top.prose.partition(". ")[0]).striptags() + ".",
+            description=html(top.prose.partition("\n\n")[0]).striptags(),
             address=address,
             from_file=bench_page.PROBLEMS["file"],
             is_built=lambda target: (site / target.partition("#")[0]).exists(),

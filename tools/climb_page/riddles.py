@@ -16,6 +16,7 @@ from cypresskit.draw.texture_fetch import Replay
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import MARK, STEPS, reference_kernel
+from cypresskit.gains import idea_of
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.tables import quantity, ranged
@@ -71,9 +72,13 @@ def film() -> tuple[Frame, ...]:
     return tuple(map(_typed, ("", *CANDIDATES)))
 
 
-def film_loop() -> tuple[int, list[str]]:
-    """Return the loop's lines with a ``HOLE``, and the number of the first one."""
-    return ROWS.index("whileloop") + 2, lines("\n".join(_with(HOLE)), "loop")
+def film_loop() -> tuple[int, list[tuple[str, str]]]:
+    """Return the number of the loop's first line, and its lines with a ``HOLE``, each with what its
+    comment names.
+    """
+    first = ROWS.index("whileloop") + 1
+    named = [row.partition("; ")[2].partition(":")[0] for row in ROWS[first:]]
+    return first + 1, [*zip(lines("\n".join(_with(HOLE)), "loop"), named)]
 
 
 def _with(row: str) -> list[str]:
@@ -91,21 +96,25 @@ def _typed(line: str) -> Frame:
     small = product.answer()
     c, right = np.array(small["c"], int), np.array(small["right"], int)
     cells = [*zip(c.ravel().tolist(), (c != right).ravel().tolist())]
-    before, of = _slower("01a")
+    before, _ = _slower("01a")
     choice = colored(line, roles("01a"))
     if seen.right:
         now = round(simulate(seen.kernel, N).gflops)
-        says = f"C is correct. {now} Gflop/s instead of {before}: {now / before:.0f} times as fast."
+        twice, layout = idea_of("01a").causes
+        says = (
+            f"C is correct, {now / before:.1f} times as fast: {twice:.1f} by using each number"
+            f" twice, {layout:.1f} by transposing A."
+        )
         return Frame(choice, (cells, "all rows are correct"), says, now, "right")
     hint = explain_wrong_product(seen, STEP.starter).hint.replace("`", "")
     if not line:
         empty = [row for row in range(seen.kernel.block[0]) if not any(small["c"][row])]
-        hint = f"Row {ranged(empty)} of each block isn't computed yet."
+        hint = f"Row {ranged(empty)} of each block of C isn't computed yet."
     said = [each for each in hint.split(". ") if not each.startswith("The same")][:2]
     words = ". ".join(said).rstrip(".")
     says = f"{(c != right).sum()} of {c.size} are wrong. {words}."
     shown = cells, f"rows {ranged([*np.flatnonzero((c != right).any(axis=1))])} are wrong"
-    return Frame(choice, shown, says, before, "wrong" if line else "", of)
+    return Frame(choice, shown, says, before, "wrong" if line else "", "Gflop/s so far")
 
 
 @cache
