@@ -2,13 +2,12 @@
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from cypresskit import published, today
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
 from cypresskit.kernels.compiled import compile
-from cypresskit.timing import Report, simulate, simulate_published
+from cypresskit.timing import simulate, simulate_published
 from tools.climb_page.kernels import LAST, STEPS, UP, N, compared, report
 
 PAPER = "sgemm_tn"  # the published kernel
@@ -105,26 +104,6 @@ def filled(text: str) -> str:
     generated kernel are those of the chip alone, as the page says.
     """
     return str(eval(f"f{text!r}", globals()))
-
-
-class Row(NamedTuple):
-    """A row of the table at the page's top: a kernel, and what its change gains."""
-
-    name: str  #: of the step
-    title: str
-    report: Report
-    gain: str  #: over the row before
-    today: str  #: gain of the same change, as measured on the H200; "" for the first row
-
-
-def table() -> list[Row]:
-    """Return the climb's kernels up to the last step up, with the gain of each change."""
-    rows: list[Row] = []
-    for name in UP:
-        gain = growth(factor(name)) if rows else ""
-        now = growth(h200(*TODAY[name])) if rows else ""
-        rows.append(Row(name, idea_of(name).name, report(name), gain, now))
-    return rows
 
 
 def factor(name: str) -> float:
