@@ -649,7 +649,8 @@ def test_the_first_touch_answers(by, width, height, site, browser):
     )
     page, loaded = context.new_page(), []
     page.goto((site / "index.html").as_uri())
-    for part in page.locator("h1, .about, #film :is(figcaption, .letters, .now, .film-out, label)").all():
+    asked = "#film :is(figcaption, .letters, .now, .film-out, label)"
+    for part in page.locator(f"h1, .about, {asked}").all():
         expect(part).to_be_in_viewport(ratio=1)
     play_all(page)  # what comes as it comes near is there
     page.on("request", lambda request: loaded.append(request.url))

@@ -716,9 +716,8 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     top = page.locator(AREA).bounding_box()["y"]
     for words in ("short", "a long sentence " * 20):
         verdict = {"type": "answer", "part": "verdict", "message": words, "findings": []}
-        page.evaluate(
-            "it => channel.say({...it, edit: channel.heard.at(-1).edit})", verdict | {"right": False}
-        )
+        verdict["edit"] = page.evaluate("channel.heard.at(-1).edit")
+        page.evaluate("verdict => channel.say(verdict)", verdict)
         page.locator(".ckw-verdict", has_text=words.strip()).wait_for()
         assert page.locator(AREA).bounding_box()["y"] == top
     page.evaluate(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cypresskit import published, today
 from cypresskit.editing.steps import reference_kernel
-from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of
+from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of  # noqa: F401  # by page.md
 from cypresskit.kernels.compiled import compile
 from cypresskit.timing import simulate, simulate_published
 from tools.climb_page.kernels import LAST, STEPS, UP, N, compared, report
