@@ -677,7 +677,7 @@ def test_the_first_touch_answers(by, width, height, site, browser):
             assert heard.count(f'"{words}"') == 1 and frame.says in heard
             if name == "film":
                 assert page.locator(".typed").inner_text() == words
-                expect(page.locator(".on")).to_be_in_viewport(ratio=1)
+                expect(page.locator(".go-on")).to_be_in_viewport(ratio=1)
                 assert f"C: {frame.shown[1]}" in heard
     assert loaded == []
     context.close()
