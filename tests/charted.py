@@ -142,6 +142,12 @@ class Charted:
             if one.meets(other) and not one.kind == other.kind == "along"
         ]
 
+    def away(self, text: str, name: str) -> float:
+        """How far a label is from a line or dot, in pixels."""
+        (box,) = (label.box for label in self.labels if label.text == text)
+        points = _points(np.array([(mark.x, mark.y) for mark in self.marks[name]]))
+        return float(np.hypot(*(points - np.clip(points, box[:2], box[2:])).T).min())
+
     def texts_on_lines(self) -> list[tuple[str, str]]:
         """The pairs of a text and a line that goes through it. A band and the axes are no lines."""
         found = []

@@ -70,7 +70,7 @@ def sheet(text: str) -> Displayable:
 def line_chart(text: str) -> Displayable:
     guess = draw.Prediction(text, [text, "b"], (), 0.0, text)
     lines = {text: {0: 1, 1: 2}}
-    return draw.line_chart(lines, text, text, title=text, guess=guess, kind="counted")
+    return draw.line_chart(lines, text, text, title=text, about=text, guess=guess, kind="counted")
 
 
 #: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers

@@ -27,6 +27,8 @@ HEAD, FOOT, EDGE = 26, 38, 8  # pixels above and below the axes, and at the side
 GAP = 15  # pixels from one line of text to the next
 LONGEST = 34  # letters of a label
 SAMPLED = 24  # pixels: from here on, the points of a curve have dots
+FAR = 20  # pixels between a text and its point: from here on, a line joins them
+BESIDE_LINE = 3.5  # pixels to each side of a line whose points are marked
 SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
 CSS = theme.minify(read_packaged("draw/chart.css"))
@@ -143,16 +145,43 @@ class Canvas:
     def write_free(
         self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
     ) -> None:
-        """Write text at the first of some places where no text is and no line, or else few."""
+        """Write text at the first of some places where no text is and no line, nor one between it
+        and its point; or else where few are. A thin line leads to a text that is far.
+        """
         found = []
         for number, (anchor, right, down) in enumerate(places):
             box = _box(x + right, y + down, text, anchor)
             if self._is_free(box):
-                found.append((self._crossings(box) + number / 4, number))
+                found.append((3 * self._lines_at(x, y, box) + number / 4, number))
                 if number >= found[0][1] + 24:
                     break
         anchor, right, down = places[min(found, default=(0, 0))[1]]
+        near = _nearest(x, y, _box(x + right, y + down, text, anchor))
+        if np.hypot(*(near - (x, y))) > FAR:
+            leader = f"M{x:.1f} {y:.1f}L{near[0]:.1f} {near[1]:.1f}"
+            self.add("path", color, d=leader, class_=how.get("class_", ""))
         self.write(x + right, y + down, text, color, anchor, **how)
+
+    def write_along(self, line: np.ndarray, text: str, color: str, **how: Any) -> None:
+        """Write text behind the end of a line, or above or below it, as near to its end as
+        possible where no text is, no line, and none that is nearer; or else where few are.
+        """
+        (left, *_, right), (*_, end) = line
+        places = [(right, end, "start", 10.0, 0.0)]
+        for x in np.arange(right, left - 1, -12):
+            y = np.interp(x, *line)
+            for away in (10.0, 16.0, 24.0):
+                for anchor in ("end", "start"):
+                    places += [(x, y, anchor, 0.0, side * away) for side in (-1, 1)]
+        found = []
+        for number, (x, y, anchor, aside, down) in enumerate(places):
+            box = _box(x + aside, y + down, text, anchor)
+            if self._is_free(box):
+                away = np.hypot(*(_nearest(x, y, box) - (x, y))) - 0.5
+                around = *(np.array(box[:2]) - away), *(np.array(box[2:]) + away)
+                found.append((self._lines_at(x, y, box), self._crossings(around), number))
+        x, y, anchor, aside, down = places[min(found, default=(0, 0, 0))[2]]
+        self.write(x + aside, y + down, text, color, anchor, **how)
 
     def avoid(self, points: ArrayLike) -> None:
         """Let texts that are placed later avoid points (x, y) of a line, if they can."""
@@ -163,6 +192,17 @@ class Canvas:
         left, top, right, bottom = box
         x, y = self._drawn.T
         return int(((left < x) & (x < right) & (top < y) & (y < bottom)).sum())
+
+    def _lines_at(self, x: float, y: float, box: Box) -> int:
+        """Return how many points of lines are in the box of a text, or between it and its point,
+        but for those at the point.
+        """
+        way = np.linspace((x, y), _nearest(x, y, box), 20)
+        low, high = way.min(axis=0) - BESIDE_LINE, way.max(axis=0) + BESIDE_LINE
+        drawn = self._drawn[((low < self._drawn) & (self._drawn < high)).all(axis=1)]
+        drawn = drawn[np.hypot(*(drawn - (x, y)).T) > 8]
+        off = np.abs(way[:, np.newaxis] - drawn).max(axis=2)
+        return self._crossings(box) + int((off < BESIDE_LINE).any(axis=0).sum())
 
     def _is_free(self, box: Box, beyond: float = 0) -> bool:
         """Whether a box is inside of the drawing, or not far ``beyond``, and no text is in it."""
@@ -247,7 +287,7 @@ class Axes(Canvas):
         self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
-        self._ends: list[tuple[float, str, str, str, float]] = []
+        self._ends: list[tuple[float, str, str, str, np.ndarray]] = []
         self._spots: list[tuple[float, float, str, str, str]] = []  # x, y, text, color, class
         self._curves: list[tuple[np.ndarray, np.ndarray]] = []
         self._draw_axes(has_grid)
@@ -333,7 +373,7 @@ class Axes(Canvas):
         if is_named_at_start:
             self.note(x[0], y[0], end or label, color, "later" * is_result)
         else:
-            self.end(y[-1], end or label, color, x[-1], is_result=is_result)
+            self.end(y[-1], end or label, color, (x, y), is_result=is_result)
         if len(x) == 1:
             self.dot(name, x[0], y[0], color, kind, *words)
             return
@@ -383,14 +423,21 @@ class Axes(Canvas):
         self._spots.append((self.x(x), self.y(y), text, color, class_))
 
     def end(
-        self, y: float, text: str, color: str, x: float | None = None, *, is_result: bool = False
+        self,
+        y: float,
+        text: str,
+        color: str,
+        line: tuple[ArrayLike, ArrayLike] | None = None,
+        *,
+        is_result: bool = False,
     ) -> None:
-        """Add a label for a line that ends at ``x``, by default at the right, and at the height of
+        """Add a label for a line through points, by default across, that ends at the height of
         ``y``.
         """
         kind = "end later" if is_result else "end"
-        right = self.right if x is None else self.x(x)
-        self._ends.append((self.y(y), elided(text, LONGEST), color, kind, right))
+        x, heights = line or ((self.across.low, self.across.high), (y, y))
+        corners = np.array([self.x(x), self.y(heights)])
+        self._ends.append((self.y(y), elided(text, LONGEST), color, kind, corners))
 
     def along(self, x: Sequence[float], y: Sequence[float], text: str, color: str) -> None:
         """Write the name of a line from one point to another along it, at its beginning."""
@@ -405,23 +452,23 @@ class Axes(Canvas):
 
     def svg(self) -> str:
         """Return the drawing's elements."""
-        self._write_ends()
-        self._write_spots()
+        writers = [self._write_ends, self._write_spots]
+        for write in writers if self.is_beside else writers[::-1]:  # what has fewer places first
+            write()
         return super().svg()
 
     def _write_ends(self) -> None:
-        """Write the labels apart from each other: where their lines end, or beside the axes."""
+        """Write the labels apart from each other: where their lines end, or beside the axes; on a
+        phone, long ones along their lines.
+        """
         if not self.is_beside:
-            around = [("end", 0, s * n) for n in range(9, int(self.high), 3) for s in (-1, 1)]
-            for y, text, color, kind, right in sorted(self._ends):
-                at = max(right, self.left + theme.LETTER * len(text))
-                at = at if self._ends_early(right) else self.right
-                places = [("start", right - at + 10, 0), *around]
-                self.write_free(at, y, places, text, color, class_=kind)
+            for _, text, color, kind, line in sorted(self._ends, key=lambda end: -len(end[1])):
+                self.write_along(line, text, color, class_=kind)
             return
         wanted = [self.foot - y for y, *_ in self._ends]
         for up, end in zip(spread(wanted, GAP, self.high), self._ends):
-            y, text, color, kind, right = end
+            y, text, color, kind, line = end
+            right = line[0, -1]
             x, down = self.right + 10, self.foot - up
             is_moved = abs(y - down) > 3
             if not is_moved and self._ends_early(right):
@@ -477,7 +524,7 @@ class Chart(Displayable):
         guess: bool = False,
     ) -> None:
         self.title = theme.make_readable(finding)
-        self.about, self.note, self.guess = about, note, guess
+        self.about, self.note, self.guess = theme.make_readable(about), note, guess
         self.lines = [theme.make_readable(line) for line in lines]
         self.paint = paint
 
@@ -540,6 +587,11 @@ def _box(x: float, y: float, text: str, anchor: str) -> Box:
     wide = theme.LETTER * len(text)
     left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
     return left, float(y) - GAP / 2, left + wide, float(y) + GAP / 2
+
+
+def _nearest(x: float, y: float, box: Box) -> np.ndarray:
+    """Return the point of a box that is nearest to a point."""
+    return np.clip((x, y), box[:2], box[2:])
 
 
 def text_element(

@@ -109,7 +109,7 @@ class Climb(Chart):
     def _paint(self, width: float) -> Canvas:
         row = 40 if width == NARROW else 26
         steps = [(bar, TOP + row * n) for n, bar in enumerate(self.bars[::-1])]
-        below = TOP + row * len(steps) + 34 * bool(self.beside)
+        below = TOP + row * len(steps) + (row + 8) * bool(self.beside)
         others = [(bar, below + row * n) for n, bar in enumerate(self.beside)]
         foot = below + row * len(others)
         rows = _Rows(width, foot + 20 if self.bars else 1)
@@ -122,7 +122,7 @@ class Climb(Chart):
         rows.add("path", "c", name="stairs", kind="modeled", d=line, stroke_width=2)
         if others:
             head = "Other ideas, and what each starts from"
-            rows.write(0, below - row / 2 - 12, head, class_="bold")
+            rows.write(0, below - row + 1, head, class_="bold")
         for bar, y in steps:
             rows.draw(bar, y, is_step=True)
         for bar, y in others:
@@ -174,7 +174,7 @@ class _Rows(Canvas):
         words = f"{bar.gflops:,.0f}, modeled: {bar.details}"
         self.mark(bar.name, words, x, y, color, "modeled", fill=color, r=5)
         right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
-        beside = [("start", right, 0.0), ("end", min(x, start) - 12, 0.0)]
-        above = "end", self.record_x - 8, -16.0
+        beside = [("start", right - x, 0.0), ("end", min(x, start) - 12 - x, 0.0)]
+        above = "end", self.record_x - 8 - x, -16.0
         places = [*beside[:: -1 if is_step else 1], above]
-        self.write_free(0, y, places, bar.words, "ink")
+        self.write_free(x, y, places, bar.words, "ink")

@@ -31,6 +31,7 @@ def line_chart(
     y: str,
     *,
     kind: Kind | Mapping[str, Kind],
+    about: str,
     guess: Prediction | None = None,
     log: str = "",
     title: str = "",
@@ -52,6 +53,8 @@ def line_chart(
         What kind of numbers these are, by name if not all are of one: "measured" (on hardware),
         "modeled" (by the timing model or the compiler), "counted" (by the device or by
         arithmetic), or "published" (printed in a source).
+    about
+        What is drawn and under which conditions, as sentences: kernel, size, precision, chip.
     guess
         A prediction (``ck.draw.predict``) of a curve.
     log
@@ -69,7 +72,8 @@ def line_chart(
 
     Examples
     --------
-    >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s", kind="modeled")
+    >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s", kind="modeled",
+    ...                    about="N x N x N, single precision, HD 5870.")
     """
     found = (place for curve in series.values() for place in curve)
     places = sorted({*require_nonempty(found, "each curve is a dict from x to y")})
@@ -125,7 +129,7 @@ def line_chart(
     return Chart(
         title or f"{y} against {x}",
         paint,
-        about="Gray is what you drew." if own else "",
+        about=f"{about} Gray is what you drew." if own else about,
         lines=[*rows, *(f"At {place:g}: {words}" for place, words in notes.items())],
         guess=bool(own),
     )

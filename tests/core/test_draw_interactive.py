@@ -18,7 +18,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
         asked.append((b, name))
         if b == 3:
             raise ValueError("three is too many")
-        return draw.line_chart({"a": {0: b, 1: 2}}, "x", "y", kind="counted")
+        return draw.line_chart({"a": {0: b, 1: 2}}, "x", "y", kind="counted", about="b")
 
     box = draw.interactive(view, b=[1, 2, 3], name=["x", "y"])
     (slider, other), status, _ = box.children[0].children, *box.children[1:]

@@ -77,6 +77,7 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
         {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
         *"xy",
         kind="counted",
+        about="Two lines.",
         notes={1: "beside a"},
     ),
     "growing": lambda: ck.teach.build_the_clock.growing(

@@ -56,7 +56,7 @@ def test_fields_of_a_guess_have_names_for_those_who_listen(how):
 def test_a_guessed_curve_is_drawn_with_the_result():
     guess = entered(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
     assert guess.value == {1: 100, 2: 900, 4: 2000}
-    chart = draw.line_chart(SPEED, "b", "Gflop/s", guess=guess, kind="modeled")
+    chart = draw.line_chart(SPEED, "b", "Gflop/s", guess=guess, kind="modeled", about="b x b")
     drawn = Charted(chart, WIDE)
     for place, height in guess.value.items():
         drawn.assert_shown("your guess", place, height)

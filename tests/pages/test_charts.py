@@ -62,7 +62,12 @@ def test_a_guess_is_answered_by_its_button(page):
     guess = draw.Prediction("?", (), (1, 2), 10, "")
     guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
     chart = draw.line_chart(
-        {"speed": {1: 7, 2: 8}}, "b", "y", kind="modeled", guess=guess, title="It is 8"
+        {"speed": {1: 7, 2: 8}},
+        *"by",
+        kind="modeled",
+        about="b x b",
+        guess=guess,
+        title="It is 8",
     )
     page.set_content(f"<!doctype html><body>{chart.to_html()}")
     page.emulate_media(reduced_motion="reduce")

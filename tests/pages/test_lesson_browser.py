@@ -263,7 +263,7 @@ WAITS = "from pathlib import Path\nwhile not Path('go').exists(): pass", "'end'"
 CURVE = (
     "guess = ck.draw.predict('how fast', curve=(1, 2, 4), top=200)",
     "speed = {'speed': {1: 50, 2: 100, 4: 190}}\n"
-    "ck.draw.line_chart(speed, 'b', 'Gflop/s', guess=guess, kind='modeled')",
+    "ck.draw.line_chart(speed, 'b', 'Gflop/s', guess=guess, kind='modeled', about='b x b')",
     "guess.value",
 )
 MISTYPED = "\n".join(
@@ -274,7 +274,7 @@ MISTYPED = "\n".join(
 IL = f"own = '''{MISTYPED}'''\nck.assemble(own, 'own.il')"
 CONTROLS = """ck.draw.interactive(
     lambda item: ck.draw.line_chart(
-        {'a': {0: item}}, 'x', 'y', kind='counted', title=f'Item {item}'),
+        {'a': {0: item}}, 'x', 'y', kind='counted', about='one', title=f'Item {item}'),
     item=[1, 2, 3])"""
 
 

@@ -210,7 +210,9 @@ KINDS = {name: lambda name=name: view(name) for name in ("register_block", "time
     "climb": ck.draw.climb,
     "a reader's climb": lambda: Climb("none", ()),
     "explore": lambda: ck.draw.explore("sgemm_tn", 64),
-    "line_chart": lambda: ck.draw.line_chart({"a": {1: 2, 2: 3}}, "x", "y", kind="counted"),
+    "line_chart": lambda: ck.draw.line_chart(
+        {"a": {1: 2, 2: 3}}, "x", "y", kind="counted", about="two"
+    ),
 }
 
 

@@ -67,7 +67,8 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
             axes.add("path", "c", d=leader)
             axes.write(left, up, f"{speed:,.0f} {kernel}", "c", "end", class_="bold")
         for kernel, (at, speed) in dots.items():
-            axes.dot(kernel, at, speed, "c", how, told[kernel], f"{kernel}: {speed:,.0f}")
+            label = f"{speed:,.0f}" if axes.is_narrow else f"{kernel}: {speed:,.0f}"
+            axes.dot(kernel, at, speed, "c", how, told[kernel], label)
         return axes
 
     roofs = [

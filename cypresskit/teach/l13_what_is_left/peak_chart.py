@@ -10,9 +10,9 @@ from cypresskit.teach.l13_what_is_left.checks import peak_gflops
 from cypresskit.today import figures, record
 
 
-def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str) -> Chart:
+def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str, size: str) -> Chart:
     """Draw Cypress's speeds and those of an experiment, in percent of each chip's peak, by the
-    number that a case begins with, which is named ``x``.
+    number that a case begins with, which is named ``x``. ``size`` is that of Cypress's products.
     """
     parts = {
         HD5870.name: (cypress, HD5870.single_gflops),
@@ -23,6 +23,8 @@ def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str) -> Chart:
         name: {int(str(case).split()[0]): 100 * speed / of for case, speed in speeds.items()}
         for name, (speeds, of) in parts.items()
     }
-    then, now = (max(line.values()) for line in lines.values())
-    title = f"{HD5870.name} reaches {then:.0f} % of its peak, {record()['device']} {now:.0f} %"
-    return line_chart(lines, x, "percent of the peak", kind=kinds, title=title)
+    at = max(set.intersection(*map(set, lines.values())))
+    (old, then), (new, now) = ((name, line[at]) for name, line in lines.items())
+    title = f"At {at}, {old} reaches {then:.0f} % of its peak, {new} {now:.0f} %"
+    about = f"Single precision. {old}: {size}. {new}: N = {record()['n']:,}."
+    return line_chart(lines, x, "% of the peak", kind=kinds, about=about, log="x", title=title)
