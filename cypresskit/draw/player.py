@@ -278,7 +278,8 @@ def _placed(part: Plot | str) -> str:
     """Return a place for a figure, or a text. Figures side by side have the same height."""
     if isinstance(part, str):
         return f'<div class="text">{part}</div>'
-    share = f"--share: {part.aspect_ratio:.3g}"
+    least = part.styles.get("min-width", "100%")
+    share = f"--share: {part.aspect_ratio:.3g}; --least: {least}"
     return f'<div class="figure" role="img" id="{part.id}" style="{share}"></div>'
 
 

@@ -392,6 +392,26 @@ def test_a_work_item_is_in_the_block_of_what_it_fetches_and_has_its_color(kernel
                 assert abs(texel.y - block.y) < block.h / 2
             elif not spec.is_vector:
                 assert abs(texel.x - block.x) < block.w / 2
+    stores, loads = ([a for a in traffic.accesses if a.kind == kind] for kind in ("store", "load"))
+    stored, added = (
+        {mark.numbers[0]: mark for mark in Seen(ck.teach.small.split_k(kernel), frame)["sums"]}
+        for frame in (2, 3)
+    )
+    slots = {int(stores[0].addresses[0, n]): n for n in np.flatnonzero(stores[0].active)}
+    loaded = {
+        slots[int(access.addresses[0, item])]: item
+        for access in loads
+        for item in np.flatnonzero(access.active).tolist()
+        if int(access.addresses[0, item]) in slots
+    }
+    assert len(loaded) == len(items) * 3 // 4
+    in_lds = sorted(loaded, key=lambda n: (round(stored[n].y), stored[n].x))
+    assert in_lds == [n for _, n in sorted(slots.items()) if n in loaded]
+    assert not any(block.has(*stored[n][:2]) for block in seen["blocks"] for n in loaded)
+    for n in items:
+        assert added[n][:2] == approx(items[loaded.get(n, n)][:2], abs=0.1)
+    for n in set(items) - set(loaded):
+        assert stored[n][:2] == approx(items[n][:2], abs=0.1)
 
 
 def test_frames_of_the_race_are_around_what_has_changed():

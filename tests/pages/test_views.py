@@ -204,13 +204,21 @@ KINDS = {name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_p
 
 
 @pytest.mark.parametrize(
-    ("name", "source"), [("explore", "engines"), ("digits", "off double-double")]
+    ("name", "source"),
+    [
+        ("explore", "engines"),
+        ("digits", "off double-double"),
+        ("block_race", "cells 8 x 8"),
+        ("split_k", "LDS"),
+    ],
 )
 def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
-    """The engine that explore asks to click, and the error that digits end with."""
+    """The engine that explore asks to click, the error that digits end with, the fourth runner of a
+    race, the LDS through which sums go.
+    """
     page.set_viewport_size({"width": 390, "height": 844})
     show(gallery.VIEWS[name][1]())
     page.evaluate(JS.settled)
-    x, _ = page.evaluate(JS.place, [source, 0])
+    x, y = page.evaluate(JS.place, [source, 0])
     half = draw.chip_scene.ChipLayout.engine_size[0] / 2 if source == "engines" else 0
-    assert half < x < 390 - half
+    assert half < x < 390 - half and 0 < y < 844

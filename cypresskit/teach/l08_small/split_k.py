@@ -22,16 +22,15 @@ ROW, ROW_BY_VECTOR = 9, 5  # pixels of a row of A
 COLUMN = 11  # pixels of a column of B
 ITEM, APART = 14, 18  # pixels of a work-item, and from one to the next
 GAP = 26  # pixels between A or B and C
-NAME = 110  # pixels for C's name, beside it
+SUMS, SLOT, SLOTS = 9, 18, 8  # pixels of a work-item's sums, and of a slot in the LDS; in a row
 TINTS = [*theme.SERIES, "rgba(128,128,128,0.16)"]  # by part; the last: not fetched, or idle
 NOTHING = len(theme.SERIES)
-FRAMES = 4
 KINDS = "fetch", "store", "load"
 
 
 class _Places:
     """Where the texels of A and B and the blocks of C are, by row and column. B is above C, or if
-    it is a vector, above A's columns.
+    it is a vector, above A's columns. The LDS is above A, or then beside C.
     """
 
     def __init__(self, spec: Kernel) -> None:
@@ -46,6 +45,11 @@ class _Places:
         self.a = Grid(LEFT, c_top, 4 * value, row)
         self.b = Grid(b_left, TOP, texel, VALUE)
         self.c = Grid(c_left, c_top, block, spec.block[0] * row)
+        columns = 1 if spec.is_vector else spec.convention.multiple[1] // spec.block[1]
+        self.end = c_left + columns * block
+        self.lds = Grid(LEFT, TOP, SLOT, SLOT)
+        if spec.is_vector:
+            self.lds = Grid(self.end + GAP, c_top, SLOT, SLOT)
 
     def item(self, row: np.ndarray, column: np.ndarray, part: np.ndarray) -> tuple:
         """Return the centers of work-items, by block and part of k: side by side in their block."""
@@ -85,24 +89,48 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
 
     layout = _Places(spec)
     a, b, c = layout.a, layout.b, layout.c
-    end = c.left + (1 + max(across)) * c.width
     sheet = Sheet(f"A product with reduction: {spec.name}, {parts} work-items for each block")
-    sheet.stage(sheet.title, end + NAME, a.top + rows * a.height + 16)
+    slots, leader = _passed_on(accesses["store"], accesses["load"], len(part))
+    used = -(-(1 + max(slots)) // SLOTS)
+    foot = max(a.top + rows * a.height, layout.lds.top + used * SLOT) + 16
+    sheet.stage(sheet.title, max(layout.end, layout.lds.left + SLOTS * SLOT) + 16, foot)
     _draw_texels(sheet, "A", of_a, part, a)
     _draw_texels(sheet, right[0], of_b, part, b)
     x, y = c.center(down, across)
-    sheet.boxes("blocks", x, y, c.width - 3, c.height - 3, line="soft", alpha=0)
-    is_leader = part == 0
-    shade = np.array([np.where((n < FRAMES - 1) | is_leader, part, NOTHING) for n in range(FRAMES)])
+    done = np.repeat([[0], [0], [0], [1]], len(x), axis=1)
+    fill = ["c 0", "c 0.35"], done
+    sheet.boxes("blocks", x, y, c.width - 3, c.height - 3, line="soft", fill=fill)
+    row, column = np.divmod(np.arange(used * SLOTS), SLOTS)
+    slot = layout.lds.center(row, column)
+    sheet.boxes("LDS", *slot, SLOT - 2, SLOT - 2, color="faint")
+    is_leader = leader == np.arange(len(part))
+    idle, last = np.full(len(part), NOTHING), np.where(is_leader, part, NOTHING)
+    shade = np.array([idle, part, part, last])
     words = [f"work-item {n}: part {part[n] + 1} of k" for n in range(len(part))]
     x, y = layout.item(block_row, block_column, part)
     sheet.boxes("items", x, y, ITEM, ITEM, words=words, fill=(TINTS, shade), round=7)
-    for name, corner in {
+    row, column = np.divmod(np.maximum(slots, 0), SLOTS)
+    in_lds = np.where(is_leader, (x, y), layout.lds.center(row, column))
+    places = np.array([(x, y), (x, y), in_lds, (x[leader], y[leader])])
+    side = np.outer([0.001, SUMS, SUMS, SUMS], np.ones(len(part)))
+    sheet.boxes(
+        "sums",
+        places[:, 0],
+        places[:, 1],
+        side,
+        side,
+        words=[f"the sums of work-item {n}" for n in range(len(part))],
+        fill=(TINTS, np.array([part, part, part, part[leader]])),
+        line="page",
+        moves=("x", "y"),
+    )
+    for title, corner in {
         f"A: {rows} rows": (a.left, a.top - 12),
         "x" if spec.is_vector else f"B: {columns} columns": (b.left, b.top - 12),
-        f"{right[1]}: {len(blocks)} blocks": (end + 14, c.top + 12),
+        f"{right[1]}: {len(blocks)} blocks": (c.left, c.top - 12),
+        "LDS": (layout.lds.left, layout.lds.top - 12),
     }.items():
-        sheet.text(*corner, name, bold=True, size=14)
+        sheet.text(*corner, title, bold=True, size=14)
     names = ["leaders", *["helpers"] * (parts - 1)]
     legend = sheet.legend(
         *(
@@ -120,12 +148,32 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
         f" {parts} work-items for each. Nothing is fetched yet.",
         f"First pass: each work-item fetches only its part of k, {len(of_a)} texels of A and"
         f" {len(of_b)} of {right[0]} in an iteration, and sums it for the whole block.",
-        f"The {helpers} helpers store their sums into the LDS, in {counts['store']}, and wait at"
-        " barriers.",
+        f"The {helpers} helpers store their sums (squares) into the LDS, in {counts['store']}, and"
+        " wait at barriers.",
         f"Second pass: the {leaders} leaders load them, in {counts['load']} each, add them to"
         f" their own, and store {right[1]}. The helpers are idle.",
     ]
     return sheet.player(captions, step="Step", below=[legend], opens=1)
+
+
+def _passed_on(
+    stores: list[Access], loads: list[Access], items: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the LDS's slot of each work-item's first sums, -1 if they stay in registers, and the
+    work-item that loads them, or else itself.
+    """
+    slots, leader = np.full(items, -1), np.arange(items)
+    for access in stores:
+        assert access.addresses is not None
+        first = access.active & (slots < 0)
+        slots[first] = access.addresses[0, first] // (4 * len(access.addresses))
+    owner = {slot: item for item, slot in enumerate(slots.tolist()) if slot >= 0}
+    for access in loads:
+        assert access.addresses is not None
+        read = access.addresses[0] // (4 * len(access.addresses))
+        for item in np.flatnonzero(access.active).tolist():
+            leader[owner.get(int(read[item]), item)] = item
+    return slots, leader
 
 
 def _draw_texels(
@@ -142,7 +190,7 @@ def _draw_texels(
         texels = zip(access.x.tolist(), access.y.tolist(), part.tolist())
         owner |= {(x, y): number for x, y, number in texels}
     x, y = np.transpose(list(owner))
-    shade = np.tile([*owner.values()], (FRAMES, 1))
+    shade = np.tile([*owner.values()], (4, 1))
     shade[0] = NOTHING
     words = [
         f"{name}: row {row}, columns {4 * column} to {4 * column + 3}" for column, row in owner
