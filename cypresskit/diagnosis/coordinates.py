@@ -17,7 +17,6 @@ from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.il.dataflow import Key, keys, uses
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.statement import find_statement
-from cypresskit.tables import quantity
 
 AXES = 0, 1
 
@@ -126,10 +125,8 @@ class Fetches:
         tested = keys(uses(run.program, branch))
         writers = (run.recorded.last_writer(key, left[-1]) for key in tested)
         sets = [run.line(step) for step in writers if step is not None]
-        if not iterations:
-            return note("skipped", branch.written_line, *sets[:1], skipped=lines)
-        runs = quantity(len(iterations), "iteration")
-        return note("ends", branch.written_line, *sets[:1], runs=runs)
+        names: Values = {"iteration": len(iterations) + 1, "skipped": lines}
+        return note("skipped", branch.written_line, *sets[:1], **names)
 
     def _set_by(self, own: set[Key], step: int, right: set[int], since: int = -1) -> Note:
         """Return the note on what set the register of a coordinate last before a step, unless that
@@ -141,7 +138,5 @@ class Fetches:
             if writer is not None and writer >= since:
                 value = float(np.uint32(run.steps[writer].words[key[1]]).view(np.float32))
                 if value // 1 not in right:
-                    sources = Lines(run.sources([writer]) if since < 0 else ())
-                    names: Values = {"register": run.name(key), "value": value}
-                    return note("set", run.line(writer), sources=sources, **names)
+                    return note("set", run.line(writer), register=run.name(key), value=value)
         return Note()

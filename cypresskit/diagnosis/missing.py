@@ -3,7 +3,6 @@ was lost on its way to the store.
 """
 
 from collections.abc import Collection
-from itertools import chain
 
 from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import Elements, MatrixElement
@@ -40,11 +39,7 @@ def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
             (place, at), *_ = lost.items()
             return _overwritten(run, at, place, later)
 
-    names: Values = {"register": run.name(key)}
-    (stored, *_) = run.operands(run.store, run.traced.place.word)
-    source = run.key(stored)
-    names["name"] = run.name(source) if source and source != key else ""
-    return note("elsewhere", run.line(step), run.line(run.store), at=1, **names)
+    return note("elsewhere", run.line(step), run.line(run.store), at=1, register=run.name(key))
 
 
 def _reads_any(run: TracedRun, step: int, place: Key, held: Collection[Key]) -> bool:
@@ -54,12 +49,10 @@ def _reads_any(run: TracedRun, step: int, place: Key, held: Collection[Key]) -> 
 
 def _overwritten(run: TracedRun, step: int, place: Key, later: int) -> Note:
     """Return the note on a product that a step put into a place, and a later one overwrote."""
-    line, i = run.line(step), run.instruction(later)
-    only = i.op.multiplies and len(i.sources) == 2
-    names: Values = {"register": run.name(place), "does": "multiplies" if only else ""}
+    line, register = run.line(step), run.name(place)
     if run.line(later) != line:
-        return note("overwritten", line, run.line(later), at=1, **names)
-    return note("only multiplied" if only else "overwritten next", line, **names)
+        return note("overwritten", line, run.line(later), at=1, register=register)
+    return note("overwritten next", line, register=register)
 
 
 def _old_c(run: TracedRun) -> Note:
@@ -123,8 +116,6 @@ def _unread(run: TracedRun, readings: tuple[Reading, ...]) -> Note:
     why = Fetches(run, absent.matrix).explain(absent)
     if why.kind:
         return note("not fetched", *why.lines, element=absent, why=why)
-    alike = {e for terms in run.traced.correct for e in terms if e.matrix == absent.matrix}
-    read = {e: steps for e, steps in run.reads.items() if e.matrix == absent.matrix}
-    own = [steps for e, steps in read.items() if e in alike] or [at[:1] for at in read.values()]
-    lines = sorted({*map(run.line, chain.from_iterable(own))})
+    read = [steps[0] for e, steps in run.reads.items() if e.matrix == absent.matrix]
+    lines = sorted({*map(run.line, read)})
     return note("unread", *lines, at=-1, element=absent, matrix=absent.matrix)

@@ -15,22 +15,19 @@ from cypresskit.tables import named_lines, quantity
 SENTENCES = {
     # A line has an element in place of another.
     "reads": "line {0} reads {element}[, which {passed:store},] in place of {wanted}[: {why}]",
-    "multiplies": "line {0} multiplies {element}[ of {source}] in place of {wanted}[, which"
-    " {reader:read}]",
-    "product": "line {0} adds {product} in place of {wanted}[: see {read}]",
-    "set": "line {0} sets {register} to {value:g}[, from what {sources:set}]",
+    "multiplies": "line {0} multiplies {element} in place of {wanted}[, which {reader:read}]",
+    "set": "line {0} sets {register} to {value:g}",
     # No line reads an element.
     "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
     "outside": "{read:read} outside of {matrix}[: {why}]",
     "not fetched": "this work-item doesn't read {element}: {why}",
-    "skipped": "line {0} skips {skipped}[, and tests what line {1} sets]",
-    "ends": "line {0} ends the loop after {runs}[, and tests what line {1} sets]",
+    "skipped": "in iteration {iteration} line {0} skips {skipped}[, and tests what line {1} sets]",
     "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
     "stores": "line {adds} adds up {element}, which line {stores} stores as {wanted}[: {taken:take}"
     " it]",
-    "places": "line {0} stores {element} as {wanted}: check where it stores[, from what"
-    " {sources:set}], and the coordinates of the fetches",
+    "places": "line {0} stores {element} as {wanted}: check where it stores, and the"
+    " coordinates of the fetches",
     "one place": "work-items {item} and {other} store to one place in line {0}: its address"
     " doesn't depend on {bits} of their number[; {repair}]",
     "no store": "no line stores C",
@@ -44,14 +41,12 @@ SENTENCES = {
     "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
     "late read": "line {0} reads C after line {1} has stored there",
     # Where a product was lost.
-    "only multiplied": "line {0} only multiplies, and the next iteration overwrites its product",
-    "overwritten": "line {0} puts it into {register}, which line {1} overwrites[: it only {does}]",
+    "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
     "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
-    "elsewhere": "line {0} puts it into {register}, but it isn't in what line {1} stores[: {name}]",
+    "elsewhere": "line {0} puts it into {register}, but it isn't in what line {1} stores",
     # What is added belongs to no correct sum.
     "sum": "line {0} takes a sum that doesn't belong here: line {1} adds {product}",
     "extra": "line {0} adds {product}, which doesn't belong in this sum[; {read:read} {odd}]",
-    "single": "line {0} adds {product} without a second factor",
     "by number": "line {0} multiplies {element} by {number:g}, not by {other}",
     "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
     "unknown": "the terms aren't known[: line {0} gives neither a product of two elements, nor a"

@@ -6,7 +6,6 @@ comes from no matrix: it is a number, such as alpha, or a rounding error, which 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +24,7 @@ from cypresskit.diagnosis.elements import (
 from cypresskit.diagnosis.recorded import StepRecorder
 from cypresskit.diagnosis.source_facts import reads_old_c
 from cypresskit.il import Instruction, Source
-from cypresskit.il.dataflow import Key, defines, keys, read_positions, uses
+from cypresskit.il.dataflow import Key, defines, read_positions
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.machine import KernelError
@@ -180,18 +179,6 @@ class TracedRun:
                 break
             (at, *_) = moved
         return Reading(element, self.line(step), step)
-
-    def sources(self, steps: Sequence[int]) -> list[int]:
-        """Return the other lines from which the results of some steps come."""
-        left, found = [*steps], {*steps}
-        while left:
-            step = left.pop()
-            for key in keys(uses(self.program, self.instruction(step))):
-                writer = self.recorded.last_writer(key, step)
-                if writer is not None and writer not in found:
-                    found.add(writer)
-                    left.append(writer)
-        return sorted({*map(self.line, found.difference(steps))})
 
     # What was read and multiplied
 

@@ -111,7 +111,6 @@ class Slice:
                 self.unknown.append(found[0])
         for elements, kept in self.terms.items():
             self.terms[elements] = tuple(term for term in kept[::-1] if term.times) or kept[-1:]
-        self.terms = {elements: kept for elements, kept in self.terms.items() if kept}
 
     def _summand(self, at: ReadWord, way: Way, times: float = 1.0) -> Iterator[tuple[Node, Way]]:
         """Add ``times`` an operand to the sum if it is a number or an element; else yield what
@@ -155,11 +154,6 @@ class Slice:
         self._add_term(Addend(tuple(factors), times, a.step, *way[1:]))
 
     def _add_term(self, term: Addend) -> None:
-        """Add a term to the sum. Terms that cancel are left out, and others times 0."""
-        if not term.times and term.elements not in self.run.traced.correct:
-            return
-        held = self.terms[term.elements]
-        opposite = next((n for n, other in enumerate(held) if other.times == -term.times), -1)
-        self.terms[term.elements] = (
-            (*held, term) if opposite < 0 else held[:opposite] + held[opposite + 1 :]
-        )
+        """Add a term to the sum, but no incorrect one times 0."""
+        if term.times or term.elements in self.run.traced.correct:
+            self.terms[term.elements] += (term,)

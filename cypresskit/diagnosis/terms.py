@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import (
-    NO_ELEMENT,
     Elements,
     MatrixElement,
     correct_products,
@@ -20,7 +19,7 @@ from cypresskit.diagnosis.missing import explain_missing
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
-from cypresskit.il.dataflow import ADDRESS, defines, keys, uses
+from cypresskit.il.dataflow import defines
 
 RIGHT = Note()  # of a correct term
 
@@ -131,11 +130,6 @@ class _Judge:
         found += map(self._missing, missing)
         return sorted(found, key=lambda term: (term.kind == "missing", term.step))
 
-    def _reads(self, *addends: Addend) -> Lines:
-        """Return the lines that read the factors of terms, but not those that added them."""
-        read = {reading.line for each in addends for reading in each.factors}
-        return Lines(sorted(read - {0, *map(self._line, addends)}))
-
     def _line(self, addend: Addend) -> int:
         """Return the line that added a term."""
         return self.run.line(addend.made)
@@ -175,7 +169,6 @@ class _Judge:
         has_old = not self.traced.given.beta or (element,) in self.extra
         if not is_near:  # it is another one's, or stored by several work-items
             is_shared = has_old or self.run.recorded.is_shared
-            names["sources"] = Lines(self._address())
             return note("places", self.store, **names) if is_shared else None
         registers = {register for _, register, _ in self.run.products[first]}
         if not has_old or len(registers) > 1:
@@ -184,15 +177,6 @@ class _Judge:
         taken = Lines(map(self.run.line, addend.crossed[:1]))
         names |= {"adds": self._line(addend), "stores": self.store, "taken": taken}
         return note("stores", *taken, self.store, names["adds"], **names)
-
-    def _address(self) -> list[int]:
-        """Return the lines that compute the address of the store."""
-        run = self.run
-        read = uses(run.program, run.instruction(run.store))
-        address = keys(use for use in read if use[0] == ADDRESS)
-        writers = [run.recorded.last_writer(key, run.store) for key in address]
-        last = [step for step in writers if step is not None]
-        return sorted({*run.sources(last), *map(run.line, last)})
 
     # Terms of the correct sum
 
@@ -221,7 +205,8 @@ class _Judge:
         for addend in others:
             lines = sorted({self._line(first), self._line(addend)})
             names["places"] = Lines(lines)
-            names["read"] = Lines(() if lines[1:] else self._reads(first, addend))
+            read = {each.line for one in (first, addend) for each in one.factors}
+            names["read"] = Lines(sorted(read.difference([0, *lines])) if not lines[1:] else ())
             whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
             why = names["why"] = next((each for each in whys if each.kind), Note())
             found = note("repeated", *lines, *why.lines[::-1], at=-1, **names)
@@ -242,10 +227,8 @@ class _Judge:
 
     def _extra(self, addend: Addend) -> Term:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
-        elements, line, product = addend.elements, self._line(addend), _product(addend.elements)
-        if len(elements) == 1 and elements[0].matrix != "C":
-            found = note("single", line, product=product)
-        elif addend.crossed and self._accumulates(addend.made):
+        line, product = self._line(addend), _product(addend.elements)
+        if addend.crossed and self._accumulates(addend.made):
             found = note("sum", self.run.line(addend.crossed[0]), line, product=product)
         else:
             wanted = {element for elements in self.correct for element in elements}
@@ -261,32 +244,22 @@ class _Judge:
         return i.dest is not None and i.dest.register in (s.register for s in i.sources[2:])
 
     def _replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
-        """Return the missing term in whose place a term was added, or (): one that was made nowhere
-        and shares a factor, which no earlier iteration has left; or else one of the same matrices.
+        """Return the missing term in whose place a term was added, or (): one of the same matrices
+        that was made nowhere; rather one that shares a factor, which no earlier iteration has left.
         """
         old = self.traced.old
         nowhere = [some for some in missing if some == old or some not in self.run.products]
         alike = [some for some in nowhere if _letters(some) == _letters(addend.elements)]
-        if not alike and len(addend.elements) == 1:
-            return ()
         left = {read.element for read in addend.factors if self._is_left(read, addend)}
-        shared = [some for some in alike or nowhere if {*some} & {*addend.elements}]
+        shared = [some for some in alike if {*some} & {*addend.elements}]
         shared.sort(key=lambda some: len(left & {*some}))
         return next(iter(shared + alike), ())
 
     def _replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""
-        line = self._line(addend)
-        alike = _letters(addend.elements) == _letters(wanted)
-        element = next((e for e in addend.elements if alike and e not in wanted), NO_ELEMENT)
-        belongs = next((w for w in wanted if w.matrix == element.matrix), NO_ELEMENT)
-        read = next((r for r in addend.factors if r.element not in wanted), addend.factors[0])
-        if belongs == NO_ELEMENT:
-            read_at = self._reads(addend)
-            products: Values = {"product": _product(addend.elements), "wanted": _product(wanted)}
-            found = note("product", line, *read_at, read=read_at, **products)
-        else:
-            found = self._factor(addend, read, belongs)
+        read = next(read for read in addend.factors if read.element not in wanted)
+        belongs = next(w for w in wanted if w.matrix == read.element.matrix)
+        found = self._factor(addend, read, belongs)
         return self._term("wrong", addend, self.correct[wanted], found)
 
     def _factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:
@@ -308,9 +281,7 @@ class _Judge:
             at = bool(passed or why.lines)
             return note("reads", read.line, *passed, *why.lines, at=at, **names)
         reader = [] if has_wanted else [each for each in readers[:1] if each != line]
-        source = [] if has_wanted else [each for each in [read.line] if each not in (line, *reader)]
-        names |= {"source": Lines(source), "reader": Lines(reader)}
-        return note("multiplies", line, *source, *reader, **names)
+        return note("multiplies", line, *reader, reader=Lines(reader), **names)
 
     def _stored_by(self, read: Reading, wanted: MatrixElement) -> Lines:
         """Return the line that stored what was loaded from the LDS, if it should have stored what

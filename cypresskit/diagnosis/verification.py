@@ -249,10 +249,11 @@ equal numpy's, to the last bit.
             outside = outside or outcome.findings
         compared += comparison
         passed.append(small)
+    taken = values_taken(known)
     remarks = None
     if outside:
-        given = make_product(known, last, alpha, beta)
-        remarks = outside_reads(given, outside, _longer_iteration(given))
+        longer = _note_of_values(known, taken) if taken > known.k_step else None
+        remarks = outside_reads(make_product(known, last, alpha, beta), outside, longer)
     found = Verification(
         known,
         True,
@@ -262,8 +263,7 @@ equal numpy's, to the last bit.
         alpha=alpha,
         beta=beta,
     )
-    is_stated = find_statement(known.text)[0]
-    if is_stated and (taken := values_taken(known)):
+    if find_statement(known.text)[0] and 0 < taken < known.k_step:
         return replace(found, right=False, misstated=_note_of_values(known, taken))
     if whole is None:
         return found
@@ -284,19 +284,6 @@ def _note_of_values(kernel: Kernel, taken: int) -> Note:
     stated = state(replace(kernel.convention, k_step=taken))
     names: Values = {"k": taken, "stated": kernel.k_step, "state": stated}
     return note("states k" if line else "launched for k", line or 1, **names)
-
-
-def _longer_iteration(given: Product) -> Note | None:
-    """Return the note on a correct kernel that reads outside of A or B, but not if it is launched
-    for twice as many values of k per iteration; or None.
-    """
-    kernel = given.kernel
-    how = replace(kernel.convention, k_step=2 * kernel.k_step)
-    for small in _sizes(double := replace(kernel, convention=how))[:SMALL]:
-        outcome = _verified(make_product(double, small, given.alpha, given.beta), ())
-        if not outcome or outcome.findings:
-            return None
-    return _note_of_values(kernel, how.k_step)
 
 
 def _whole_size(kernel: Kernel, size: Side) -> Size:

@@ -67,8 +67,8 @@ def kernel_stats(kernel: Source) -> KernelStats:
 
 
 def values_taken(kernel: Kernel) -> int:
-    """Return how many values of k an iteration takes, by the products that it makes, if that is
-    less than the kernel is launched for; else 0. It is 0, too, if a loop is inside another.
+    """Return how many values of k an iteration takes, by the products that it makes; 0 if a loop is
+    inside another.
     """
     try:
         controls = compiler.compile(kernel.program).controls
@@ -77,7 +77,7 @@ def values_taken(kernel: Kernel) -> int:
     depth = max(control.depth for control in controls)
     values, flops = kernel.convention.per_iteration
     taken = _most_flops(kernel, [c for c in controls if c.depth == depth]) * values // flops
-    return taken * kernel.convention.parts if depth == 1 and taken < values else 0
+    return taken * kernel.convention.parts if depth == 1 else 0
 
 
 def _most_flops(kernel: Kernel, controls: Iterable[Control]) -> int:
