@@ -144,9 +144,9 @@ class Canvas:
 
     def write_free(
         self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
-    ) -> None:
+    ) -> Box:
         """Write text at the first of some places where no text is and no line, nor one between it
-        and its point; or else where few are. A thin line leads to a text that is far.
+        and its point; or else where few are. Return its box.
         """
         found = []
         for number, (anchor, right, down) in enumerate(places):
@@ -156,11 +156,8 @@ class Canvas:
                 if number >= found[0][1] + 24:
                     break
         anchor, right, down = places[min(found, default=(0, 0))[1]]
-        near = _nearest(x, y, _box(x + right, y + down, text, anchor))
-        if np.hypot(*(near - (x, y))) > FAR:
-            leader = f"M{x:.1f} {y:.1f}L{near[0]:.1f} {near[1]:.1f}"
-            self.add("path", color, d=leader, class_=how.get("class_", ""))
         self.write(x + right, y + down, text, color, anchor, **how)
+        return _box(x + right, y + down, text, anchor)
 
     def write_along(self, line: np.ndarray, text: str, color: str, **how: Any) -> None:
         """Write text behind the end of a line, or above or below it, as near to its end as
@@ -486,9 +483,12 @@ class Axes(Canvas):
         return right < self.right - 2 * GAP
 
     def _write_spots(self) -> None:
-        """Write the labels of rings and dots."""
+        """Write the labels of rings and dots. A thin line leads to one that is far."""
         for x, y, text, color, class_ in sorted(self._spots):
-            self.write_free(x, y, NEAR, text, color, class_=class_)
+            box = self.write_free(x, y, NEAR, text, color, class_=class_)
+            left, up = _nearest(x, y, box)
+            if np.hypot(left - x, up - y) > FAR:
+                self.add("path", color, d=f"M{x:.1f} {y:.1f}L{left:.1f} {up:.1f}", class_=class_)
 
 
 class Chart(Displayable):
