@@ -199,8 +199,7 @@ def verify(
     size
         Also compare C at this size: m = n = k (with a vector, m = k), or (m, n, k). Its matrices
         hold random floats. Up to 512 x 512 x 512 all elements are compared, in larger products
-        those of four tiles or workgroups: in a quarter of a second. In a browser k is then at most
-        128.
+        those of four tiles or workgroups: in a quarter of a second; in a browser, in some seconds.
     unless
         Is called before each product but the first; if it returns True, ``Interrupted`` is raised.
 

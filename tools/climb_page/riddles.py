@@ -100,10 +100,10 @@ def _typed(line: str) -> Frame:
     choice = colored(line, roles("01a"))
     if seen.right:
         now = round(simulate(seen.kernel, N).gflops)
-        twice, layout = idea_of("01a").causes
+        block, layout = idea_of("01a").causes
         says = (
-            f"C is correct, {now / before:.1f} times as fast: {twice:.1f} by using each number"
-            f" twice, {layout:.1f} by transposing A."
+            f"C is correct, {now / before:.1f} times as fast: {block:.1f} by the block of"
+            f" 2 x 2, {layout:.1f} by transposing A."
         )
         return Frame(choice, (cells, "all rows are correct"), says, now, "right")
     hint = explain_wrong_product(seen, STEP.starter).hint.replace("`", "")
