@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare
 from cypresskit.kernels.products import Size, in_precision
@@ -20,7 +19,6 @@ from cypresskit.machine.launch import prepare
 
 NOTHING = ProductComparison()
 WHOLE = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
-INTERPRETED = 1 << 25  # where nothing can be compiled: 512 x 512, k = 128
 BATCHES = 4  # otherwise: tiles of a pixel kernel, or workgroups: the first, the last, two others
 PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that rows differ
 
@@ -48,7 +46,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     isn't 0: with a ``beta`` of 1, a correct kernel would then change nothing.
     """
     how = kernel.convention
-    is_whole = prod(size) <= (WHOLE if HAS_LLVM else INTERPRETED)
+    is_whole = prod(size) <= WHOLE
     m, n, k = size = how.padded(*size)
     rng = np.random.default_rng(n)
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)

@@ -177,13 +177,10 @@ export class Editor {
     if (selected) this.area.setSelectionRange(first, first + changed.join("\n").length)
   }
 
-  /** Insert a line break and the line's indent; within a comment after it, since its rest is no code. */
+  /** Insert a line break and the line's indent. */
   breakLine() {
-    const {selectionStart: at, selectionEnd: end} = this.area
-    const line = this.text.slice(0, at).split("\n").at(-1) ?? ""
-    const rest = this.text.slice(end).split("\n")[0].length
-    if (at === end && /;|\/\//.test(line)) this.area.setSelectionRange(end + rest, end + rest)
-    const indent = line.match(/^[ \t]*/)
+    const before = this.text.slice(0, this.area.selectionStart)
+    const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^[ \t]*/)
     this.insert(`\n${indent}`)
   }
 }

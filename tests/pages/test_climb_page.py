@@ -327,7 +327,7 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     images = page.locator("figure img")
     assert images.count() == len(pictures.PICTURES) + len(climb_page.page.CHARTS)
     assert all(image.is_visible() for image in images.all())
-    assert "C is correct." in page.locator("#film").inner_text()
+    assert "C is correct," in page.locator("#film").inner_text()
     assert not any(choices.is_visible() for choices in page.locator("fieldset").all())
     context.close()
 

@@ -644,10 +644,6 @@ def test_a_long_remark_is_shown_whole_below_the_editor_and_hides_no_line_of_it(b
             return line.bottom <= area.getBoundingClientRect().top + area.clientHeight + 1
         }"""
     )
-    page.keyboard.press("ArrowLeft")
-    page.keyboard.press("Enter")  # its rest would be code
-    page.keyboard.type("mov")
-    assert re.search(r"many words mad .*\d\n mov\n", page.input_value(AREA))
 
 
 def test_faults_are_underlined_also_in_a_browser_of_2023(begin, page):

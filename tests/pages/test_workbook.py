@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 import cypresskit as ck
 from cypresskit.editing import steps
 from cypresskit.grading import course
-from tools import workbook
+from tools import bench_page, workbook
 from tools.bench_page import PROBLEMS
 from tools.bench_page.browser import TIMEOUT_MS, served
 
@@ -161,7 +161,7 @@ def test_a_lesson_gives_what_its_file_holds(path, whole_site, reader):
 
 def test_what_each_lesson_gave_is_kept_when_another_fails(tmp_path, monkeypatch, capfd):
     """A second run goes on with that. What failed is told in two lines."""
-    monkeypatch.setattr(workbook.bench_page, "DOWNLOADS", tmp_path / "kept")
+    monkeypatch.setattr(bench_page, "DOWNLOADS", tmp_path / "kept")
     ran = tmp_path / "ran"
     texts = {"00_right": f"open({str(ran)!r}, 'a').write('0')", "01_wrong": "1 / 0"}
     lessons = [tmp_path / f"{name}.ipynb" for name in texts]
@@ -169,10 +169,10 @@ def test_what_each_lesson_gave_is_kept_when_another_fails(tmp_path, monkeypatch,
         cell = nbformat.v4.new_code_cell(text, id="one")
         nbformat.write(nbformat.v4.new_notebook(cells=[cell]), lesson)
     with pytest.raises(SystemExit, match="A second run goes on"):
-        workbook.launches(lessons)
+        bench_page.launches("launches", [], "cypresskit.cli.ahead", *map(str, lessons))
     assert capfd.readouterr().err == "01_wrong.ipynb failed. ZeroDivisionError: division by zero\n"
     lessons[1].write_text(lessons[1].read_text().replace("1 / 0", "1 / 1"))
-    workbook.launches(lessons)
+    bench_page.launches("launches", [], "cypresskit.cli.ahead", *map(str, lessons))
     assert ran.read_text() == "0"
 
 
