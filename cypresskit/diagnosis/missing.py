@@ -38,7 +38,6 @@ def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
         if not held:
             (place, at), *_ = lost.items()
             return _overwritten(run, at, place, later)
-
     return note("elsewhere", run.line(step), run.line(run.store), at=1, register=run.name(key))
 
 

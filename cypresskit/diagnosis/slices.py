@@ -25,8 +25,7 @@ class Addend:
     """A term of a sum: the product of ``factors`` and a number.
 
     ``made`` is the step that multiplied two factors, or took a single one; ``scaled`` has the steps
-    that multiplied by a number, ``crossed`` those that took the sum from another register, and
-    ``scale`` is the product of the numbers, without signs.
+    that multiplied by a number, and ``crossed`` those that took the sum from another register.
     """
 
     factors: tuple[Reading, ...]
@@ -34,7 +33,6 @@ class Addend:
     made: int = -1
     scaled: tuple[int, ...] = ()
     crossed: tuple[int, ...] = ()
-    scale: float = 1.0
 
     @property
     def elements(self) -> Elements:
@@ -47,7 +45,6 @@ class Way(NamedTuple):
     times: float = 1.0
     scaled: tuple[int, ...] = ()
     crossed: tuple[int, ...] = ()
-    scale: float = 1.0
 
 
 class Slice:
@@ -70,7 +67,7 @@ class Slice:
         self.number = 0.0
         self.numbers: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
-        self.unknown = run.undecided
+        self.unknown = [*run.undecided]
         if not self.unknown:
             self._follow((run.store, run.traced.place.word + (run.traced.words > 1)))
 
@@ -143,8 +140,7 @@ class Slice:
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
             number = number or 0.0
-            scaled, scale = (a.step, *way.scaled), way.scale * abs(number)
-            yield from self._summand(other, way._replace(scaled=scaled, scale=scale), number)
+            yield from self._summand(other, way._replace(scaled=(a.step, *way.scaled)), number)
             return
         if NO_ELEMENT in map(self.run.element, (a, b)):
             self.unknown.append(a.step)

@@ -194,7 +194,7 @@ class _Judge:
         names: Values = {"name": self.traced.name(elements), "times": len(addends)}
         terms = [self._term("right", first, k)]
         if first.times != value:
-            wrong = [addend for addend in addends if addend.scale != abs(value)]
+            wrong = [addend for addend in addends if abs(addend.times) != abs(value)]
             steps = {step for addend in wrong for step in addend.scaled}
             lines = sorted({self.run.instruction(step).written_line for step in steps})
             names |= {"times": first.times, "scalar": scalar, "value": value, "see": Lines(lines)}

@@ -68,7 +68,7 @@ def kernel_stats(kernel: Source) -> KernelStats:
 
 def values_taken(kernel: Kernel) -> int:
     """Return how many values of k an iteration takes, by the products that it makes; 0 if a loop is
-    inside another.
+    inside another, or the kernel can't be compiled.
     """
     try:
         controls = compiler.compile(kernel.program).controls
