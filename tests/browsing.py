@@ -23,8 +23,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import ROOT, wait_for
 from needs import demanded
+from repository import ROOT
+from waiting import wait_for
 
 READY = "() => document.querySelector('[data-ready]')"
 #: The functions of pages.js, for `page.evaluate`.
@@ -83,11 +84,27 @@ def close_at_script_errors(page) -> list[str]:
 @pytest.fixture
 def clock(browser):
     """A context of its own for this test's page, with a clock that the test can stop: see
-    ``pages.hold_clock``.
+    ``hold_clock``.
     """
     context = browser.new_context(viewport=SIZE)
     context.clock.install()
     return context
+
+
+def hold_clock(page) -> None:
+    """Stop the page's clock. It goes on by `page.clock.run_for`, however long that takes here. For
+    tests that ask for ``clock``.
+    """
+    from playwright.sync_api import Error  # not at the top: the core's tests run without it
+
+    for ahead in 0.2, 0.5, 1, 2, 4:  # seconds: on a busy computer the moment may be over already
+        try:
+            page.clock.pause_at(page.evaluate("Date.now()") / 1000 + ahead)
+            return
+        except Error as error:
+            if "past" not in str(error):
+                raise
+    raise AssertionError("this page's clock runs away from the test")
 
 
 @pytest.fixture
@@ -130,6 +147,11 @@ def show(page, saved):
 
     yield goto
     assert not faults
+
+
+def at(page, frame: int | None = None, source: str = "") -> dict:
+    """What the player shows at a frame."""
+    return page.evaluate(JS.at, [frame, source])
 
 
 class Lab:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import nbformat
-from conftest import ROOT
+from repository import ROOT
 
 from cypresskit.grading import judging
 from cypresskit.grading.judging import Attempt

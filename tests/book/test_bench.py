@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from conftest import drawn_by_day
+from sampling import drawn_by_day
 
 from tools import bench
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT
+from repository import ROOT
 
 from cypresskit import teach
 from tools import book

@@ -2,7 +2,7 @@
 
 import ast
 
-from conftest import from_rows
+from sampling import from_rows
 
 from tools import check_imports
 

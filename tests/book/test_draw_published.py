@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from conftest import drawn_by_day
+from sampling import drawn_by_day
 
 from cypresskit import draw, published
 from cypresskit.draw.published_charts import CHARTS

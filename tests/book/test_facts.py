@@ -9,8 +9,8 @@
 - ``defined``: who defines, documents or states it;
 - ``guess``: why this cause can't be removed alone. The lesson says that it is a guess.
 
-``known.py`` has what the expressions name. A number with a unit that is in none of these stands in
-an output of the lesson, in the published figures, or in the record of a current GPU.
+``fact_values.py`` has what the expressions name. A number with a unit that is in none of these
+stands in an output of the lesson, in the published figures, or in the record of a current GPU.
 """
 
 import ast
@@ -22,8 +22,9 @@ from functools import cache
 import nbformat
 import numpy as np
 import pytest
-from conftest import ROOT, drawn_by_day
-from known import KNOWN
+from fact_values import KNOWN
+from repository import ROOT
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import published

@@ -8,9 +8,9 @@ from contextlib import suppress
 
 import nbformat
 import pytest
-from conftest import ROOT
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from repository import ROOT
 
 from cypresskit.cli.ahead import CELL_SECONDS
 

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from cell_outputs import code_cells, exempt, told
 from charted import Charted, assert_kinds_told
-from compared import code_cells, exempt, told
-from conftest import ROOT, drawn_by_day
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
+from repository import ROOT
+from sampling import drawn_by_day
 
 from cypresskit.cli import cmd_lab
 from cypresskit.grading.course import METADATA_KEY

@@ -4,8 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from conftest import ROOT
-from documents import marked_cells
+from repository import ROOT, marked_cells
 
 import cypresskit as ck
 from cypresskit import published

@@ -7,16 +7,16 @@ import io
 import re
 import tomllib
 
-import conftest
+import kernel_texts
 import pytest
-from conftest import ROOT
+from repository import ROOT
 
 import cypresskit as ck
 from cypresskit.il.opcodes import find_opcode
 
 PAGE = (ROOT / "docs/own_kernel.md").read_text()
 ROWS = dict(re.findall(r"(?m)^\| (\w[^|]*?) \| (`.+?) \| .+ \|$", PAGE))
-TEXTURE = conftest.TEXTURE.format(0)
+TEXTURE = kernel_texts.TEXTURE.format(0)
 
 
 def test_every_block_of_the_page_prints_what_the_page_says():

@@ -6,7 +6,7 @@ from time import sleep
 import numba
 import numpy as np
 import pytest
-from known import load_clocks, near
+from fact_values import load_clocks, near
 
 from cypresskit.teach.l13_what_is_left import checks as lesson
 from cypresskit.today import figures, record

@@ -14,10 +14,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pages
+import players
 import pytest
-from conftest import TEXTURE, pixel
-from launches import HERE
+from kernel_texts import TEXTURE, pixel
+from repository import ROOT
 
 import cypresskit as ck
 from cypresskit import compiler, devices, host
@@ -173,7 +173,7 @@ def altered(name: str, old: str, new: str) -> ck.Kernel:
 
 NOWHERE = Path("nowhere.il")
 SCREEN = 1600  # characters of an error: twenty lines of eighty
-REFUSED = tomllib.loads((HERE / "cases/refused.toml").read_text())["refused"]
+REFUSED = tomllib.loads((ROOT / "tests/cases/refused.toml").read_text())["refused"]
 
 
 @pytest.mark.parametrize("written", REFUSED)
@@ -183,7 +183,7 @@ def test_what_makes_no_sense_is_rejected_in_words(written, tmp_path, monkeypatch
     (tmp_path / "mine.il").write_text(ck.kernels["sgemm_naive"].text)
     error, said = REFUSED[written]
     with pytest.raises(getattr(builtins, error), match=said) as caught:
-        eval(written, vars(pages) | vars(devices) | vars(host) | globals() | {"replace": replace})
+        eval(written, vars(players) | vars(devices) | vars(host) | globals() | {"replace": replace})
     assert len(str(caught.value)) < SCREEN
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import seeded
+from sampling import seeded
 
 import cypresskit as ck
 from cypresskit.compiler import compile

@@ -12,16 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, compute, from_rows, pixel, seeded
-from launches import HERE, launch_of
+from kernel_files import launch_of
+from kernel_texts import TEXTURE, compute, pixel
 from products import random_matrices
+from repository import ROOT
+from sampling import SIX, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.diagnosis.verification import NAMES, verify
 from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.machine.checks import Finding, Findings, check
 
-ZOO = sorted((HERE / "zoo").glob("*.toml"))
+ZOO = sorted((ROOT / "tests/zoo").glob("*.toml"))
 
 
 def parts(path: Path) -> tuple[str, str, dict, dict]:

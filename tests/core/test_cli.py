@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ROOT, from_rows
+from repository import ROOT
+from sampling import from_rows
 
 from cypresskit import cli
 from cypresskit.cli import cmd_lab

@@ -13,10 +13,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, compute, drawn_by_day, pixel, seeded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from launches import HERE, programs
+from kernel_files import programs
+from kernel_texts import TEXTURE, compute, pixel
+from repository import ROOT
+from sampling import drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.il.meaning import MEANING
@@ -28,7 +30,7 @@ from cypresskit.machine.compiled.translate import translate
 from tools.fuzz.engines import agree
 from tools.fuzz.programs import random_program
 
-PROGRAMS = HERE / "programs"
+PROGRAMS = ROOT / "tests/programs"
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
 

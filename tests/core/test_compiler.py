@@ -9,11 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 from threading import Barrier, BrokenBarrierError
 
-import faults
+import case_files
 import numpy as np
 import pytest
-from conftest import ROOT, TEXTURE, drawn_by_day, from_rows, pixel
+from kernel_texts import TEXTURE, pixel
 from products import random_matrices
+from repository import ROOT
+from sampling import drawn_by_day, from_rows
 
 import cypresskit as ck
 from cypresskit.compiler import CompileError, compile, ir
@@ -71,7 +73,7 @@ def test_all_engines_agree_on_the_catalogue(name):
 def test_code_of_the_catalogue_is_what_was_accepted(name, request):
     """Whether a change of it is right is for the other laws; that it is meant, for who reads it."""
     code = str(ck.compile(name)).encode()
-    faults.agree(request, CODE, name, hashlib.sha256(code).hexdigest()[:16])
+    case_files.agree(request, CODE, name, hashlib.sha256(code).hexdigest()[:16])
 
 
 def test_a_double_whose_words_come_from_one_bank_is_refused():

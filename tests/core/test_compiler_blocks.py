@@ -5,7 +5,7 @@ them alone.
 from dataclasses import replace
 
 import pytest
-from conftest import TEXTURE, pixel
+from kernel_texts import TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import compile

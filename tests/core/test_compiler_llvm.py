@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from conftest import drawn_by_day, seeded
 from products import random_matrices
+from sampling import drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.compiler.llvm import back_end, translated

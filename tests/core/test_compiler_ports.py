@@ -2,7 +2,7 @@
 
 import random
 
-from conftest import from_rows, seeded
+from sampling import from_rows, seeded
 
 from cypresskit.compiler.ports import Ports, find_slot_reads
 

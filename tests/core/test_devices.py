@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from conftest import from_rows
-from documents import marked_lines
+from repository import marked_lines
+from sampling import from_rows
 
 from cypresskit.compiler import compile
 from cypresskit.devices import ASHRAF, DEVICES, HD5850, HD5870, NAKASATO, XEON, calibrations

@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import drawn_by_day, each_of_six, seeded
-from faults import plant
+from planted_faults import plant
+from sampling import drawn_by_day, each_of_six, seeded
 
 import cypresskit as ck
 from cypresskit.diagnosis import at_size

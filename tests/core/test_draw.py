@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 from bokeh.models import ColumnDataSource
-from conftest import from_rows
-from pages import record, view
+from players import record, view
+from sampling import from_rows
 
 import cypresskit as ck
 from cypresskit.draw.player import Track, format_short

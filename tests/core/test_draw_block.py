@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from conftest import SIX, from_rows
-from pages import record
+from players import record
+from sampling import SIX, from_rows
 
 import cypresskit as ck
 from cypresskit.draw.block import elements, find_block

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from charted import WIDTHS, Charted, assert_kinds_told
-from conftest import ROWS, from_rows, seeded
+from sampling import ROWS, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit import draw, published

@@ -3,7 +3,8 @@
 from xml.etree import ElementTree
 
 import pytest
-from conftest import ROOT, drawn_by_day
+from repository import ROOT
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import draw

@@ -4,7 +4,7 @@ import asyncio
 from threading import Thread
 
 import numpy as np
-from conftest import without_a_loop
+from waiting import without_a_loop
 
 from cypresskit import draw
 from cypresskit.draw.player import Player

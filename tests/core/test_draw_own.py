@@ -2,7 +2,7 @@
 
 import re
 
-from conftest import drawn_by_day
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import draw

@@ -1,7 +1,7 @@
 """The host's timelines: what is refused."""
 
 import pytest
-from pages import pipeline
+from players import pipeline
 
 from cypresskit import draw
 from cypresskit.host import Task, run_tasks

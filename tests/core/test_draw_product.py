@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from charted import WIDTHS
-from conftest import from_rows
+from sampling import from_rows
 
 import cypresskit as ck
 from cypresskit import draw

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from pages import drawn, record, recorded, whole_numbers
+from players import drawn, record, recorded, whole_numbers
 
 from cypresskit import draw
 

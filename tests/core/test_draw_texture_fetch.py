@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from conftest import drawn_by_day
-from pages import finish
+from players import finish
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit.draw.texture_fetch import texture_fetch

@@ -4,7 +4,7 @@ import os
 import random
 
 import pytest
-from conftest import seeded
+from sampling import seeded
 
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, add_checksum, strip_checksum
 

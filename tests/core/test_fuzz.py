@@ -4,7 +4,7 @@ import random
 import re
 from pathlib import Path
 
-from conftest import seeded
+from sampling import seeded
 
 import cypresskit as ck
 from cypresskit.machine.checks import check

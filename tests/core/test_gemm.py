@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import each_of_six, from_rows
 from products import FLAGS, check_product, products, random_matrices
+from sampling import each_of_six, from_rows
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs

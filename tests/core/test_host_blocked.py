@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import from_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from other_moments import at_other_moments, numpy_gemm
+from sampling import from_rows
 
 from cypresskit.devices import HD5870
 from cypresskit.host import blocked

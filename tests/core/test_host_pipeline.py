@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import ROWS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from other_moments import at_other_moments, numpy_gemm
 from pytest import approx
+from sampling import ROWS
 
 from cypresskit.devices import HD5970, XEON
 from cypresskit.host import pipeline

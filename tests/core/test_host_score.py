@@ -5,7 +5,7 @@ parameters.
 from dataclasses import replace
 
 import pytest
-from documents import marked_cells
+from repository import marked_cells
 
 from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import Machine, adapt_cpu_share, five_stage, four_stage

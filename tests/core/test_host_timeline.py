@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
-from conftest import drawn_by_day, from_rows
 from hypothesis import given
 from hypothesis import strategies as st
+from sampling import drawn_by_day, from_rows
 
 import cypresskit as ck
 from cypresskit import host

@@ -6,14 +6,15 @@ import random
 import re
 import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SIX, compute, from_rows, pixel, seeded
-from faults import agree
+from case_files import agree
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_texts import compute, pixel
+from repository import ROOT
+from sampling import SIX, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.il import OPCODES, reference
@@ -22,8 +23,6 @@ from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.registers import INPUT_NAMES
 from tools import il_page
 
-HERE = Path(__file__).parents[1]
-
 
 def only(line: str):
     """The one instruction that ``line`` assembles to."""
@@ -31,7 +30,7 @@ def only(line: str):
 
 
 def test_everything_that_production_kernels_use_is_read():
-    text = (HERE / "everything.il").read_text()
+    text = (ROOT / "tests/everything.il").read_text()
     program = ck.assemble(text, "all.il")
     assert str(program) == text and ck.assemble(text.replace(",", " ,  ")) == program
 
@@ -96,7 +95,7 @@ def fault(text: str) -> ck.ILError:
     return caught.value
 
 
-FAULTY = HERE / "cases/faulty_texts.toml"
+FAULTY = ROOT / "tests/cases/faulty_texts.toml"
 
 
 @pytest.mark.parametrize("text", tomllib.loads(FAULTY.read_text()))
@@ -192,7 +191,7 @@ def test_a_listing_of_compiled_code_is_told_from_il():
     assert "this is compiled code" in found.message
 
 
-MNEMONICS = (HERE / "il_mnemonics.txt").read_text().split()
+MNEMONICS = (ROOT / "tests/il_mnemonics.txt").read_text().split()
 
 
 @pytest.mark.parametrize("name", sorted({*MNEMONICS} - {*OPCODES, "mdef", "mend"}))
@@ -240,7 +239,7 @@ def test_what_amds_compilers_write_has_the_meaning_of_what_it_stands_for():
 EXAMPLES = {
     name: re.sub(r"`(.*?)`(<br>)?", r"\1\n", example)
     for name, example in re.findall(
-        r"(?m)^\| `(\w+)` \|.* (`.*`) \|$", (HERE.parent / "docs/il.md").read_text()
+        r"(?m)^\| `(\w+)` \|.* (`.*`) \|$", (ROOT / "docs/il.md").read_text()
     )
 }
 
@@ -273,7 +272,7 @@ def test_the_reference_has_every_register_and_modifier():
 
 
 def test_the_reference_page_is_current():
-    assert (HERE.parent / "docs/il.md").read_text() == il_page.page()
+    assert (ROOT / "docs/il.md").read_text() == il_page.page()
 
 
 @seeded(6)

@@ -1,6 +1,7 @@
 """What instructions read and write, and the backward analyses over it."""
 
-from conftest import compute, from_rows
+from kernel_texts import compute
+from sampling import from_rows
 
 from cypresskit.il import OPCODES
 from cypresskit.il.dataflow import defines, find_successors, is_address, keys, liveness, uses

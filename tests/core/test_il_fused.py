@@ -5,8 +5,8 @@ import ctypes.util
 
 import numpy as np
 import pytest
-from conftest import seeded
 from same_bits import differences
+from sampling import seeded
 
 from cypresskit.il.fused import multiply_add
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import ROWS
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sampling import ROWS
 
 from cypresskit.il import OPCODES
 from cypresskit.il.meaning import MEANING, NAN, NAN64

@@ -5,7 +5,7 @@ import random
 import hand_ins
 import pytest
 from answers import planted
-from conftest import DAY
+from sampling import DAY
 
 from cypresskit import cli
 

@@ -5,8 +5,8 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from conftest import SIX, drawn_by_day
 from products import FLAGS, check_product, products
+from sampling import SIX, drawn_by_day
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs

@@ -5,7 +5,7 @@ That the rules forbid nothing else shows in the catalog and in random programs, 
 from dataclasses import replace
 
 import pytest
-from conftest import SIX
+from sampling import SIX
 
 import cypresskit as ck
 from cypresskit.compiler.assembly import Read

@@ -7,8 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, compute, drawn_by_day, from_rows, pixel
-from launches import HERE
+from kernel_texts import TEXTURE, compute, pixel
+from repository import ROOT
+from sampling import drawn_by_day, from_rows
 
 import cypresskit as ck
 from cypresskit.machine.launch import MAX_INSTRUCTIONS
@@ -145,7 +146,7 @@ def test_global_reads_outside_give_zero_and_are_counted(engine):
 INNER = "\n".join(
     ["whileloop", "break_logicalnz r2.x", "mov r2.x, l0.x", *["iadd r1, r1, l0.x"] * 20, "endloop"]
 )
-FAILING = tomllib.loads((HERE / "cases/failing_launches.toml").read_text())["failing"]
+FAILING = tomllib.loads((ROOT / "tests/cases/failing_launches.toml").read_text())["failing"]
 
 
 @ENGINES

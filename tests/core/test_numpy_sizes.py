@@ -6,7 +6,7 @@ import warnings
 from itertools import product
 
 import numpy as np
-from conftest import drawn_by_day
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit.kernels.generated import block_kernel, generate_kernel

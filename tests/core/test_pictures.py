@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pytest
 from bokeh.models import HoverTool
-from conftest import ROOT
-from pages import finish, pipeline, recorded, view, whole_numbers
+from players import finish, pipeline, recorded, view, whole_numbers
+from repository import ROOT
 
 import cypresskit as ck
 from cypresskit import draw, host

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from charted import LETTER, SVG, WIDTHS, Charted
-from pages import VIEWS, recorded, reports, view, whole_numbers
 from placed import Seen
+from players import VIEWS, recorded, reports, view, whole_numbers
 from pytest import approx
 
 import cypresskit as ck

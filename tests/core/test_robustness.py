@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from conftest import drawn_by_day
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit.files.atomic import save_file

@@ -5,7 +5,7 @@ import random
 from io import StringIO
 
 import pytest
-from conftest import from_rows, seeded
+from sampling import from_rows, seeded
 
 from cypresskit.tables import as_csv, duration, markdown, quantity, ranged
 

@@ -8,7 +8,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import ROWS, SIX, TEXTURE, drawn_by_day, pixel
+from kernel_texts import TEXTURE, pixel
+from sampling import ROWS, SIX, drawn_by_day
 
 import cypresskit as ck
 from cypresskit import published

@@ -6,7 +6,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
-from conftest import ROWS, drawn_by_day, seeded
+from sampling import ROWS, drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.chip.engine import run

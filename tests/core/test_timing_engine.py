@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import from_rows
+from sampling import from_rows
 
 from cypresskit.chip import work
 from cypresskit.chip.engine import run

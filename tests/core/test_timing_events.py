@@ -5,8 +5,9 @@ is timed.
 from collections import defaultdict
 
 import numpy as np
-from conftest import TEXTURE, each_of_six, from_rows, pixel
+from kernel_texts import TEXTURE, pixel
 from products import random_matrices
+from sampling import each_of_six, from_rows
 
 import cypresskit as ck
 from cypresskit.chip.units.dram import GLOBAL

@@ -6,7 +6,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from conftest import ROWS, drawn_by_day
+from sampling import ROWS, drawn_by_day
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870

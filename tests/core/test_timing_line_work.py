@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
-from conftest import each_of_six, seeded
+from sampling import each_of_six, seeded
 
 import cypresskit as ck
 from cypresskit.kernels import KERNELS

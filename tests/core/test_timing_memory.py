@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from conftest import seeded
 from numba import njit
+from sampling import seeded
 
 from cypresskit.chip.units.cache import fold
 from cypresskit.chip.units.dram import GLOBAL, address_bits, dram_location, line_clocks, read_dram

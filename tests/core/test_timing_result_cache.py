@@ -8,8 +8,8 @@ from contextlib import suppress
 from dataclasses import fields, replace
 
 import pytest
-from conftest import seeded
 from new_python import printed_by
+from sampling import seeded
 
 import cypresskit as ck
 from cypresskit import compiler

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from conftest import seeded
+from sampling import seeded
 
 import cypresskit as ck
 from cypresskit.chip.engine import run

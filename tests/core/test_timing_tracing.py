@@ -8,7 +8,7 @@ from itertools import combinations, groupby, product
 
 import numpy as np
 import pytest
-from conftest import drawn_by_day, from_rows, seeded
+from sampling import drawn_by_day, from_rows, seeded
 
 from cypresskit.chip.work import ALU, BARRIER, KINDS
 from cypresskit.compiler import compile

@@ -11,8 +11,9 @@ from zipfile import ZipFile
 import nbformat
 import psutil
 import pytest
-from conftest import from_rows, wait_for
 from new_python import printed_by
+from sampling import from_rows
+from waiting import wait_for
 
 import cypresskit as ck
 from cypresskit.cli import ahead

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from answers import planted
 from answers.l14 import BY_NUMBER, LAUNCH, RUN, TIMED, made
-from conftest import ROOT, seeded
+from repository import ROOT
+from sampling import seeded
 
 import cypresskit as ck
 from cypresskit.devices import HD5850, HD5870

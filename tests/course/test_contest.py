@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import ROWS, drawn_by_day
+from sampling import ROWS, drawn_by_day
 
 import cypresskit as ck
 from cypresskit import cli

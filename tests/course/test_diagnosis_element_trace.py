@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from conftest import ROOT, SIX, drawn_by_day, from_rows, seeded
-from faults import Fault, agree, edited, plant
+from case_files import agree, edited
+from planted_faults import Fault, plant
+from repository import ROOT
+from sampling import SIX, drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.diagnosis.element_trace import ElementTrace

@@ -14,10 +14,11 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from conftest import ROOT, from_rows, seeded
-from faults import agree, edited
+from case_files import agree, edited
 from random_edits import edited as randomly_edited
 from random_edits import random_edits
+from repository import ROOT
+from sampling import from_rows, seeded
 
 import cypresskit as ck
 from cypresskit import compiler

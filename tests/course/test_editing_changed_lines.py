@@ -5,8 +5,9 @@ import re
 import tomllib
 
 import pytest
-from conftest import ROOT, drawn_by_day, seeded
-from faults import agree, edited
+from case_files import agree, edited
+from repository import ROOT
+from sampling import drawn_by_day, seeded
 
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.notes import Note

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from actors import FIGURES, SETTINGS, Actor, judge
-from conftest import drawn_by_day, from_rows, seeded
+from sampling import drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.editing import edit_history, supervisor, workbench

@@ -1,7 +1,7 @@
 """What the workbench saves at a step, the step's check passes."""
 
 from answers import planted
-from conftest import drawn_by_day
+from sampling import drawn_by_day
 
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.steps import STEPS

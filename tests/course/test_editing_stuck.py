@@ -7,7 +7,7 @@ import time
 
 import pytest
 from actors import judge
-from conftest import from_rows, seeded
+from sampling import from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.editing import stuck, workbench

@@ -6,7 +6,7 @@ from collections import deque
 
 import pytest
 from actors import SETTINGS, Actor
-from conftest import seeded
+from sampling import seeded
 
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing.conversation import Conversation

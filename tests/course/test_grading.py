@@ -17,7 +17,8 @@ from pathlib import Path
 import hand_ins
 import nbformat
 import pytest
-from conftest import ROOT, ROWS, drawn_by_day, from_rows, seeded
+from repository import ROOT
+from sampling import ROWS, drawn_by_day, from_rows, seeded
 
 from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work

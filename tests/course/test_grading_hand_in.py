@@ -14,9 +14,9 @@ from itertools import permutations
 import hand_ins
 import pytest
 from bs4 import BeautifulSoup
-from conftest import from_rows, seeded
 from hypothesis import given
 from hypothesis import strategies as st
+from sampling import from_rows, seeded
 
 from cypresskit import cli
 from cypresskit.cli import cmd_grade

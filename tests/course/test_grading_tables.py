@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import from_rows
 from hand_ins import judge_by, rows, save
+from sampling import from_rows
 
 from cypresskit import cli
 from cypresskit.grading import course, gradebook, submissions

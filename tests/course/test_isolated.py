@@ -15,10 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from answer_sources import find_function
 from answers import planted
-from conftest import drawn_by_day, find_function, from_rows, wait_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import drawn_by_day, from_rows
+from waiting import wait_for
 
 import cypresskit as ck
 from cypresskit.isolated import Raised, here, plain, runner, seccomp

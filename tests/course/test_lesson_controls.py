@@ -5,7 +5,8 @@ import random
 import re
 from itertools import product
 
-from conftest import ROOT, drawn_by_day
+from repository import ROOT
+from sampling import drawn_by_day
 
 from cypresskit import draw
 from cypresskit.teach.bindings import find_needed_cells

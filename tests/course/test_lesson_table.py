@@ -4,7 +4,7 @@ import random
 import re
 from html import unescape
 
-from conftest import seeded
+from sampling import seeded
 
 import cypresskit as ck
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT
+from repository import ROOT
 
 from cypresskit.grading.course import METADATA_KEY
 from tools import book, nbgrader_assignment

@@ -5,10 +5,11 @@ import sys
 from types import SimpleNamespace
 
 import nbformat
-import pages
 import pytest
 from charted import Charted
-from conftest import from_rows, without_a_loop
+from readable import axe_finds
+from sampling import from_rows
+from waiting import without_a_loop
 
 import cypresskit as ck
 from cypresskit import draw, session
@@ -107,7 +108,7 @@ def test_a_curve_is_drawn_on_its_chart(page):
     points.nth(0).press("ArrowUp")
     assert page.evaluate("() => saved.at(-1)")[0] == pytest.approx(2720 * 0.11)
     assert points.nth(0).get_attribute("aria-valuenow") == "299"
-    assert not pages.axe_finds(page)
+    assert not axe_finds(page)
 
 
 WIDGETS = (

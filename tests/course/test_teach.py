@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from answer_sources import find_function
 from answers import planted
-from conftest import by_day, drawn_by_day, find_function
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sampling import by_day, drawn_by_day
 
 from cypresskit.lesson_table import Table
 from cypresskit.teach import formula

@@ -7,7 +7,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import ROWS, seeded
+from sampling import ROWS, seeded
 
 from cypresskit.isolated.serving import CellError, Server
 from cypresskit.teach import bindings, check

@@ -5,7 +5,7 @@ import random
 from math import gcd
 
 import pytest
-from conftest import from_rows, seeded
+from sampling import from_rows, seeded
 
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.formula import Formula, _is_equal, draw_case, formula_exercise

@@ -4,8 +4,9 @@ import linecache
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import ROOT, from_rows
 from new_python import printed_by
+from repository import ROOT
+from sampling import from_rows
 from traitlets.config import Config
 
 import cypresskit as ck

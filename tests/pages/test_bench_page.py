@@ -9,9 +9,10 @@ from unittest.mock import patch
 
 import pytest
 from browsing import JS, SIZE
-from conftest import SIX, drawn_by_day, seeded
-from pages import painted, require, unreadable
+from python_sites import require
 from random_edits import edited
+from readable import painted, unreadable
+from sampling import SIX, drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.compiler.llvm import back_end

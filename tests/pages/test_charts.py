@@ -1,7 +1,7 @@
 """Charts in Chromium: no text on another or outside, keys, light and dark, guesses."""
 
-from conftest import drawn_by_day
-from pages import FOR_PICTURES, unreadable
+from readable import FOR_PICTURES, unreadable
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import draw

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from browsing import JS
 from bs4 import BeautifulSoup
-from conftest import ROOT, drawn_by_day, seeded
-from documents import marked_cells
 from markupsafe import Markup
-from pages import painted, play_all
 from playwright.sync_api import expect
+from readable import painted, play_all
+from repository import ROOT, marked_cells
+from sampling import drawn_by_day, seeded
 
 from cypresskit import published, today
 from cypresskit.compiler import compile

@@ -6,8 +6,8 @@ from queue import SimpleQueue
 
 import pytest
 from browsing import JS, close_at_script_errors
-from conftest import wait_for
 from playwright.sync_api import expect
+from waiting import wait_for
 
 import cypresskit as ck
 from cypresskit.draw.scripts import join_modules

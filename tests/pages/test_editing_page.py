@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from browsing import close_at_script_errors
-from conftest import drawn_by_day
-from pages import axe_finds
+from readable import axe_finds
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit.draw.scripts import join_modules, read_packaged

@@ -4,8 +4,8 @@ JupyterLab.
 
 import numpy as np
 import pytest
-from browsing import JS
-from pages import at, recorded, view
+from browsing import JS, at
+from players import recorded, view
 from playwright.sync_api import expect
 
 import cypresskit as ck

@@ -1,9 +1,9 @@
 """What WebAssembly has no instruction for, in the site's Python, gives the bits that it should."""
 
 import numpy as np
-from conftest import seeded
 from numba import njit
 from same_bits import differences
+from sampling import seeded
 
 from cypresskit.il.fused import multiply_add
 from tools.bench_page import missing_math

@@ -11,9 +11,9 @@ import ipywidgets
 import nbformat
 import numpy as np
 import pytest
-from conftest import drawn_by_day
-from pages import view
 from PIL import Image
+from players import view
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit.draw import display, theme

@@ -2,9 +2,9 @@
 
 import re
 
-import pages
 from browsing import close_at_script_errors
-from conftest import ROOT
+from readable import unreadable
+from repository import ROOT
 
 from tools import questions_page
 
@@ -36,7 +36,7 @@ def test_an_answer_comes_after_a_key(browser, tmp_path):
         assert page.evaluate("location.hash") == f"#{key}" and room >= 0 <= more
         assert len(asked.split("\n")) < len(answered.split("\n")) and len(asked) < len(answered)
         assert len(re.split("\n+", asked.strip())) == 2 + len(question.answers)
-    assert not pages.unreadable(page)
+    assert not unreadable(page)
     page.keyboard.press("ArrowLeft")
     assert page.evaluate(tells)[0] == asked
     page.keyboard.press("ArrowLeft")

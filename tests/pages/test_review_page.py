@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import pages
 import pytest
 from browsing import close_at_script_errors
 from playwright.sync_api import expect
+from readable import unreadable
 
 from cypresskit.grading import course, gradebook, review
 from cypresskit.grading.decisions import Decision, read_decisions
@@ -252,10 +252,10 @@ def test_everybody_can_read_it(tab, tmp_path):
     ids = [section.get_attribute("id") for section in page.locator("section").all()]
     for id in ids:
         expect(page.locator("section:not([hidden])")).to_have_attribute("id", id)
-        assert not pages.unreadable(page)
+        assert not unreadable(page)
         press(page, "ArrowRight")
     page.emulate_media(media="print")
     assert not page.locator("nav").is_visible()
     page.goto((tmp_path / "g.html").as_uri())
     page.emulate_media(media="screen")
-    assert page.locator("main").count() == 1 and not pages.unreadable(page)
+    assert page.locator("main").count() == 1 and not unreadable(page)

@@ -9,9 +9,10 @@ import sys
 
 import pytest
 from browsing import JS
-from conftest import ROOT, by_day
-from pages import play_all, unreadable
 from playwright.sync_api import expect
+from readable import play_all, unreadable
+from repository import ROOT
+from sampling import by_day
 
 from tools.gallery import VIEWS, read_lesson
 from tools.site import faults

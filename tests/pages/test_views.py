@@ -2,11 +2,12 @@
 
 import nbformat
 import numpy as np
-import pages
 import pytest
-from browsing import JS, READY
-from conftest import ROOT, drawn_by_day
-from pages import FOR_PICTURES, IN_LESSONS, VIEWS, at, unreadable, view
+from browsing import JS, READY, at, hold_clock
+from players import IN_LESSONS, VIEWS, view
+from readable import FOR_PICTURES, unreadable
+from repository import ROOT
+from sampling import drawn_by_day
 
 from cypresskit import draw
 from tools import gallery
@@ -31,7 +32,7 @@ def test_values_travel_unless_motion_is_reduced(motion, clock, page, show):
     page.emulate_media(reduced_motion=motion)
     show(view("lds_transpose"))
     at(page, len(view("lds_transpose")) // 3)
-    pages.hold_clock(page)
+    hold_clock(page)
     for act in (JS.travel, JS.travel, JS.painted):
         page.evaluate(act)
         page.clock.run_for(300)

@@ -1,6 +1,6 @@
 """Widgets hear Python, and are heard, on a busy page and while a cell runs."""
 
-from pages import hold_clock
+from browsing import hold_clock
 from playwright.sync_api import expect
 
 from cypresskit.editing import page_files

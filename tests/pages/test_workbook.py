@@ -7,10 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from compared import code_cells, exempt, told
-from conftest import wait_for
-from pages import LAUNCH, axe_finds, make_python_site, require
+from cell_outputs import code_cells, exempt, told
 from playwright.sync_api import Page
+from python_sites import LAUNCH, make_python_site, require
+from readable import axe_finds
+from waiting import wait_for
 
 import cypresskit as ck
 from cypresskit.editing import steps

@@ -3,8 +3,8 @@
 import json
 import re
 
-from conftest import ROOT
 from nbval.plugin import get_sanitize_patterns
+from repository import ROOT
 
 from cypresskit.editing.steps import MIME
 

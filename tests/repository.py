@@ -1,6 +1,8 @@
-"""Tables that a page of docs/ has between two marks."""
+"""Where the repository is, and the tables that a page of its docs/ has between two marks."""
 
-from conftest import ROOT
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def marked_lines(name: str, page: str = "model.md") -> list[str]:

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).parent
-
 
 def array(shape: list) -> np.ndarray:
     """An array of a file: its shape, then what it holds if that isn't 1, 2, 3, ..."""

@@ -2,13 +2,9 @@
 offset that is another, a ``mad`` that is there twice or not at all.
 """
 
-import json
 import random
 import re
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import blocks, make_product
@@ -106,31 +102,3 @@ def count_correct_share(kernel: Kernel) -> float:
     except (KernelError, ValueError):
         return 0.0
     return float(1 - given.wrong(result).mean())
-
-
-def edited(text: str, edits: list[list]) -> str:
-    """A text with edits: of each the first line, how many are taken out, and the new ones."""
-    lines = text.split("\n")
-    for first, count, *new in reversed(edits):
-        lines[first - 1 : first - 1 + count] = new
-    return "\n".join(lines)
-
-
-@cache
-def cases(text: str) -> dict:
-    """The cases of a file of this text, by name."""
-    return tomllib.loads(text)
-
-
-def agree(request, path: Path, name: str, says: str) -> None:
-    """Compare what is said of a case with its file; ``--accept`` writes it there."""
-    text = path.read_text()
-    if request.config.getoption("accept"):
-        before, mark, after = text.partition(f"[{json.dumps(name, ensure_ascii=False)}]")
-        own, gap, others = after.partition("\n[")
-        line = f"says = {json.dumps(says, ensure_ascii=False)}"
-        own, count = re.subn(r"^says = .*$", lambda _: line, own, count=1, flags=re.MULTILINE)
-        own = own if count else f"\n{line}{own}"
-        path.write_text(before + mark + own + gap + others)
-    else:
-        assert says == cases(text)[name].get("says", "")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from pages import reports
+from players import reports
 
 import cypresskit as ck
 from cypresskit import draw

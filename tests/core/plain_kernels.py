@@ -7,7 +7,8 @@ component in which it lies, whatever its neighbors store beside it.
 import random
 from collections.abc import Iterator
 
-TEXTURE = "dcl_resource_id({})_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
+from kernel_texts import TEXTURE
+
 NUMBERS = {"single": ("x", "y", "z", "w"), "double": ("xy", "zw")}  # of a texel
 FIRST_SUM = 40  # its register
 FIRST_FETCHED = 10, 24  # of A, of B

@@ -1,0 +1,35 @@
+"""Cases as data: each is a table of a TOML file, with what is said of it; see ``--accept``."""
+
+import json
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+
+def edited(text: str, edits: list[list]) -> str:
+    """A text with edits: of each the first line, how many are taken out, and the new ones."""
+    lines = text.split("\n")
+    for first, count, *new in reversed(edits):
+        lines[first - 1 : first - 1 + count] = new
+    return "\n".join(lines)
+
+
+@cache
+def cases(text: str) -> dict:
+    """The cases of a file of this text, by name."""
+    return tomllib.loads(text)
+
+
+def agree(request, path: Path, name: str, says: str) -> None:
+    """Compare what is said of a case with its file; ``--accept`` writes it there."""
+    text = path.read_text()
+    if request.config.getoption("accept"):
+        before, mark, after = text.partition(f"[{json.dumps(name, ensure_ascii=False)}]")
+        own, gap, others = after.partition("\n[")
+        line = f"says = {json.dumps(says, ensure_ascii=False)}"
+        own, count = re.subn(r"^says = .*$", lambda _: line, own, count=1, flags=re.MULTILINE)
+        own = own if count else f"\n{line}{own}"
+        path.write_text(before + mark + own + gap + others)
+    else:
+        assert says == cases(text)[name].get("says", "")

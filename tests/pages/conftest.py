@@ -1,0 +1,31 @@
+"""A site that runs Python, which the tests of pages share."""
+
+import shutil
+
+import pytest
+from python_sites import make_python_site
+
+
+@pytest.fixture(scope="session")
+def python_site(tmp_path_factory, once):
+    """A site's parts that run Python, made once, and why there are none: see ``require``."""
+    folder = tmp_path_factory.mktemp("python")
+    return once("python-site", lambda: make_python_site(folder))
+
+
+@pytest.fixture(scope="module")
+def timed_once(tmp_path_factory, once, python_site):
+    """The tests of a file, and what they start, time a launch once for all: those that the site's
+    workbench opens with were timed for the site.
+    """
+
+    def begin():
+        folder = tmp_path_factory.mktemp("timed")
+        if (timed := python_site[0] / "bench/launches").is_dir():
+            shutil.copytree(timed, folder / "cypresskit")
+        return folder
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(once("timed", begin)))
+        patch.setenv("CYPRESSKIT_KEEP", "1")
+        yield

@@ -1,0 +1,100 @@
+"""Pictures that tests look at, each drawn once, and what of them is compared."""
+
+from functools import cache
+
+import numpy as np
+
+import cypresskit as ck
+from cypresskit import draw
+from cypresskit.draw.player import Player
+from cypresskit.host import Task, run_tasks
+from cypresskit.teach import l01_register_block as register_block
+from cypresskit.timing import simulate
+from tools import gallery
+
+
+@cache
+def reports():
+    return [simulate("sgemm_tn", n) for n in (128, 512)]
+
+
+@cache
+def pipeline():
+    """Three tasks on a chip, each behind a copy; the bus is shared with a second queue."""
+    tasks = []
+    for n in range(3):
+        about = {"matrix": "C", "place": (n,), "chip": 0, "label": str(n)}
+        a, c = {f"a{n}": "a"}, {f"c{n}": "c"}
+        tasks += [
+            Task(f"load2 {n}", "load2", "DMA 0", {"bus": 2.0}, {}, a, 2e6, **about),
+            Task(f"mult {n}", "mult", "chip 0", {"chip 0": 3.0}, a, c, **about),
+            Task(f"store {n}", "store", "thread 0", {"bus": 1.0}, c, {}, 1e6, **about),
+        ]
+    return run_tasks(tasks, {"chip 0": 100.0, "bus": 100.0}, 1e9)
+
+
+def recorded(kernel: str, a, b, *items) -> list[ck.Recording]:
+    """What work-items do in one launch of a kernel of the catalogue."""
+    launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
+    ck.launch(launched.program, **launched.arguments(a, b, None, 1, 0), observers=recorders)
+    return [recorder.recording for recorder in recorders]
+
+
+def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
+    """Matrices of small whole numbers, in single precision, whose sums are exact."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
+
+
+VIEWS = {
+    "register_block": lambda: draw.register_block("sgemm_tn"),
+    "texture_fetch": draw.texture_fetch,
+    "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
+    "bundles": lambda: draw.bundles("sgemm_tn"),
+    "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
+    "chip": lambda: draw.chip(reports()[1]),
+    "chip_sizes": lambda: draw.chip(reports()),
+    "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
+    "block_race": lambda: register_block.block_race((1, 2, 8)),
+    "timeline_default": gallery.VIEWS["timeline"][1],
+    "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
+}
+#: As a lesson draws them, where that differs.
+IN_LESSONS = {
+    "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
+    "block_race": register_block.block_race,
+    "wavefronts": lambda: draw.wavefronts(n=256),
+    "lds_transpose": ck.teach.lds.lds_transpose,
+}
+
+
+@cache
+def view(name: str, in_lesson: bool = False) -> Player:
+    return (VIEWS | IN_LESSONS if in_lesson else VIEWS)[name]()
+
+
+def frames(player: Player, name: str, column: str) -> np.ndarray:
+    """What a source shows over the frames."""
+    return next(t.frames for t in player.tracks if t.source.name == name and t.column == column)
+
+
+def finish(player: Player, name: str) -> int:
+    """The clock at which a racing variant is shown as done."""
+    return int(frames(player, f"finish {name}", "value").max())
+
+
+def drawn(player: Player, name: str) -> dict:
+    """The data of a source."""
+    return next(m for m in player.figures[0].references() if m.name == name).data
+
+
+def record(name: str, item=(1, 1), iterations: int = 3, integers: bool = False):
+    """A recorded run of a kernel of the catalogue; A and B as stored, and the recording."""
+    kernel = ck.kernels[name]
+    rng = np.random.default_rng(3)
+    (rows, columns), k = kernel.convention.multiple, kernel.k_step * iterations
+    m, n = 2 * rows, 3 * columns
+    shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
+    draw = (lambda s: rng.integers(-4, 5, s)) if integers else rng.standard_normal
+    a, b = (draw(shape).astype(kernel.dtype) for shape in shapes)
+    return kernel, a, b, recorded(name, a, b, item)[0]

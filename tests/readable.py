@@ -1,0 +1,71 @@
+"""Whether everybody can read a page."""
+
+import pytest
+
+#: A rule that the checker has, and doesn't follow by itself: a fold is called what it shows.
+MISNAMED = "label-content-name-mismatch"
+
+
+def axe_finds(page, *rules: str) -> list:
+    """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on
+    to find: on a busy computer the colors may still be those of the theme before.
+    """
+    axe, serious = pytest.importorskip("axe_playwright_python.sync_playwright").Axe(), []
+    options = {"runOnly": rules} if rules else {"rules": {MISNAMED: {"enabled": True}}}
+    for _ in range(3):
+        found = axe.run(page, options=options).response["violations"]
+        serious = [(v["id"], v["help"]) for v in found if v["impact"] in ("serious", "critical")]
+        if not serious:
+            break
+        page.wait_for_timeout(300)
+    return serious
+
+
+#: The screens on which everybody can read a picture, and in which look; and a page.
+FOR_PICTURES = (1366, 768, "light"), (1366, 768, "dark"), (390, 844, "light")
+SCREENS = *FOR_PICTURES, (320, 640, "dark")
+
+
+def unreadable(page, show=lambda: None, screens=SCREENS) -> list:
+    """What keeps somebody from reading a page that ``show`` shows on each of the screens: it
+    scrolls sideways, a script fails, or what a checker of accessibility finds.
+    """
+    found = []
+
+    def note(error) -> None:
+        found.append(str(error))
+
+    page.on("pageerror", note)
+    for width, height, look in screens:
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=look)
+        show()
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        found += [f"{wide} of {width} pixels"] * (wide > width) + axe_finds(page)
+    page.remove_listener("pageerror", note)
+    return found
+
+
+def play_all(page) -> None:
+    """Go to each picture of the first page, and wait until it plays."""
+    for stage in page.locator("figure .stage").all():
+        stage.scroll_into_view_if_needed()
+        stage.locator("cypresskit-picture > [data-ready]").wait_for(state="attached")
+
+
+#: The letters of an element and of all inside it have no color, or have it again.
+LETTERS = """(it, color) => [it, ...it.querySelectorAll("*")].forEach((one) =>
+  one.style.setProperty("-webkit-text-fill-color", color))"""
+
+
+def painted(said) -> bool:
+    """Whether an element's words are seen: without their letters, the same place looks otherwise.
+    The text of a node is there even if nothing shows it.
+    """
+    if not said.is_visible() or not said.inner_text().strip():
+        return False
+    before = said.screenshot(animations="disabled")
+    said.evaluate(LETTERS, "transparent")
+    after = said.screenshot(animations="disabled")
+    said.evaluate(LETTERS, "")
+    return before != after
