@@ -5,9 +5,9 @@
 Each mutant is one expression of one function: a comparison's other side, a term left out, a number
 one larger, two arguments exchanged, `and` for `or`, a `not` dropped. First the tests of core and
 course run once, with coverage, in a copy of the working tree. Then each mutant stands in that copy,
-and the tests that ran its line, and passed, run until one fails. What lives is printed: it is
-equivalent, changes no result, or shows which law is missing. Code that numba compiles has no
-coverage: its line is run by "no test", which is said.
+and the tests that ran its line, and passed, run until one fails. Of code that another process runs,
+or that numba compiled, no coverage is seen: then the tests that ran a line of its file, or else of
+its folder. What lives is printed: it is equivalent, changes no result, or shows which law is missing.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +41,8 @@ OPPOSITE = {
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
 }
-ORDERED = {"isinstance", "getattr", "setattr", "hasattr", "issubclass", "range", "zip"}
+#: Functions whose arguments can't be exchanged, or always can.
+KEPT = {"isinstance", "getattr", "setattr", "hasattr", "issubclass", "range", "zip", "min", "max"}
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def changed(node: ast.expr) -> tuple[str, str] | None:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return "one more", str(value + 1)
         case ast.Call(func=func, args=[first, second, *rest], keywords=words) if (
-            ast.unparse(func) not in ORDERED
+            ast.unparse(func) not in KEPT
         ):
             swapped = ast.Call(func, [second, first, *rest], words)
             return "arguments exchanged", ast.unparse(swapped)
@@ -162,11 +163,24 @@ class Tests:
         self.data.read()
 
     def of(self, mutant: Mutant, seed: int) -> list[str]:
-        """Return tests that run a mutant's line, spread over all that do."""
-        lines = self.data.contexts_by_lineno(str(self.copy / mutant.path))
-        names = {context.partition("|")[0] for context in lines.get(mutant.line, ())}
-        tests = sorted(names - self.failed - {""})
-        return random.Random(seed).sample(tests, min(MAX_TESTS, len(tests)))
+        """Return tests of a mutant, spread over all that run its line."""
+        file = self.copy / mutant.path
+        tests = self.lines(file).get(mutant.line) or self.file(file)
+        for other in sorted(file.parent.glob("*.py")) if not tests else ():
+            tests = tests | self.file(other)
+        return random.Random(seed).sample(sorted(tests), min(MAX_TESTS, len(tests)))
+
+    def lines(self, file: Path) -> dict[int, set[str]]:
+        """Return the tests that run each line of a file."""
+        by_line = self.data.contexts_by_lineno(str(file))
+        return {
+            line: {context.partition("|")[0] for context in contexts} - self.failed - {""}
+            for line, contexts in by_line.items()
+        }
+
+    def file(self, file: Path) -> set[str]:
+        """Return the tests that run some line of a file."""
+        return set().union(*self.lines(file).values())
 
 
 def outcome(mutant: Mutant, tests: list[str]) -> str:
@@ -204,9 +218,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         chosen_tests = [tests.of(mutant, chosen.seed) for mutant in drawn]
     outcomes = []
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        for mutant, found in zip(drawn, pool.map(outcome, drawn, chosen_tests), strict=True):
-            print(found, mutant, flush=True)
-            outcomes.append(found)
+        asked = zip(drawn, chosen_tests, strict=True)
+        decided = {pool.submit(outcome, mutant, found): mutant for mutant, found in asked}
+        for future in as_completed(decided):
+            print(future.result(), decided[future], flush=True)
+            outcomes.append(future.result())
     counts = {words: outcomes.count(words) for words in ("noticed", "LIVES", "no test")}
     print(f"\nseed {chosen.seed}: {counts}")
 

@@ -116,6 +116,16 @@ def looped(body: str, text: str = LOOP):
     return compile(ck.assemble(text.replace("{body}", body)))
 
 
+@pytest.mark.parametrize("source", ["r5", "l0.y"])
+def test_what_is_computed_twice_is_computed_once(source):
+    def slots(*lines):
+        controls = looped("\n".join(lines)).controls
+        return sum(len(control.operations) for control in controls)
+
+    once, again = f"mul r6, {source}, r0.z", f"mul r7, {source}, r0.z"
+    assert slots(once, again, "add r5, r6, r7") == slots(once, "add r5, r6, r6")
+
+
 @pytest.mark.parametrize("test", ["ge", "ige"])
 def test_a_loop_is_left_without_a_push(test):
     code = looped("add r5, r5, l0.y", LOOP.replace("ge r1.x", f"{test} r1.x"))

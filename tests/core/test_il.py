@@ -89,9 +89,9 @@ def test_macro_expansion_renames_registers_and_literals():
     assert program.literals[2] == (0x40000000,) * 4
 
 
-def fault(text: str) -> ck.ILError:
+def fault(text: str, before: str = "") -> ck.ILError:
     with pytest.raises(ck.ILError) as caught:
-        ck.assemble(text, "mine.il")
+        ck.assemble(text, "mine.il", before=before)
     return caught.value
 
 
@@ -184,6 +184,9 @@ def test_faulty_lines_are_reported_each_and_alone(name):
         for n in faulty:
             damaged[n] = rng.choice(("qqzz r0, r1", "for (;;) {", "mov r0, r1 r2", "}", "mov r0"))
         assert [f.line - 1 for f in fault("\n".join(damaged)).faults] == faulty
+        given = rng.randrange(faulty[0] + 1)  # lines that stand before what somebody writes
+        found = fault("\n".join(damaged[given:]), before="\n".join(damaged[:given])).faults
+        assert [f.line - 1 + given for f in found] == faulty
 
 
 def test_a_listing_of_compiled_code_is_told_from_il():
