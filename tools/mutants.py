@@ -7,7 +7,8 @@ one larger, two arguments exchanged, `and` for `or`, a `not` dropped. First the 
 course run once, with coverage, in a copy of the working tree. Then each mutant stands in that copy,
 and the tests that ran its line, and passed, run until one fails. Of code that another process runs,
 or that numba compiled, no coverage is seen: then the tests that ran a line of its file, or else of
-its folder. What lives is printed: it is equivalent, changes no result, or shows which law is missing.
+its folder. What lives is printed: it is equivalent, changes no result, or shows which law is
+missing.
 """
 
 import argparse
