@@ -20,7 +20,8 @@ solution finds it, and gains only a line in its own notebook.
 - ``here`` judges in this process, in a browser.
 """
 
-from cypresskit.isolated.answer import Answer, NoResult, Raised, Refused, call
+from cypresskit.isolated.answer import Answer, NoResult, Raised, call
 from cypresskit.isolated.plain import Other
+from cypresskit.isolated.serving import Refused
 
 __all__ = ["Answer", "NoResult", "Other", "Raised", "Refused", "call"]

@@ -12,17 +12,15 @@ process of its own (``process``), or in a browser in this one (``here``).
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-from cypresskit.isolated import here, plain
-from cypresskit.isolated.plain import decode, encode
+from cypresskit.isolated import here
+from cypresskit.isolated.plain import Other, decode, encode, text
 from cypresskit.isolated.process import ForkServer
+from cypresskit.isolated.serving import MAX_CHARACTERS, MAX_ERROR, Refused
 from cypresskit.subprocesses import read_message, write_message
-
-MAX_CHARACTERS = 4_000  # of output that is shown at once
-MAX_TRACEBACK = 1_000  # characters of a process's report on its own failure
 
 
 class NoResult(Exception):
@@ -49,14 +47,6 @@ class Raised(Exception):
         self.type, self.line, self.source = type, line, source
 
 
-class Refused(Exception):
-    """Cells gave no answer. ``sets`` is the name that the faulty cell sets, or None."""
-
-    def __init__(self, sets: str | None, text: str, line: int) -> None:
-        super().__init__(text)
-        self.sets, self.line = sets, line
-
-
 @dataclass(frozen=True)
 class CallLimits:
     """The limits of a call."""
@@ -78,7 +68,7 @@ OWN = ForkServer()
 
 
 class Connection:
-    """A stream of messages to a copy of a warm process.
+    """A stream of messages to a copy of a warm process, when no other copy of it is running.
 
     Parameters
     ----------
@@ -91,38 +81,31 @@ class Connection:
     def __init__(self, server: ForkServer, show: Callable[[str], object] = lambda _: None) -> None:
         self.server = server
         self.show = show
-        self.busy = False  # whether it is computing
-        self.reported = False  # whether its end has been reported
-        self.stream: Any = None
-
-    def open(self) -> None:
-        """Start a copy, when no other one of the server is running."""
-        self.server.lock.acquire()
+        self.is_busy = False  # whether it is computing
+        self.is_ended = False  # whether its end has been reported
+        server.lock.acquire()
         try:
-            self.stream = self.server.channel()
-            self.messages: BinaryIO = self.stream.makefile("rwb")
+            self.stream = server.channel()
+            self.messages: Any = self.stream.makefile("rwb")
         except BaseException:
-            self.server.lock.release()
+            server.lock.release()
             raise
 
     def close(self) -> None:
         """End the copy."""
         try:
-            if self.stream is None:
-                return
             with suppress(OSError):
                 self.messages.close()
             self.stream.close()
-            if not self.reported:
-                (self.server.end if self.busy else self.server.ended)()
+            if not self.is_ended:
+                (self.server.end if self.is_busy else self.server.ended)()
         finally:
-            self.stream = None
             self.server.lock.release()
 
     def exchange(self, message: dict, limits: CallLimits) -> dict:
         """Send a message and return the reply. Raises ``NoResult``."""
         late = threading.Event()
-        self.busy = True
+        self.is_busy = True
 
         def stop() -> None:
             late.set()
@@ -134,77 +117,41 @@ class Connection:
         timer.daemon = True
         timer.start()
         try:
-            write_message(self.messages, message)
-            while True:
-                reply = read_message(self.messages)
-                if reply is None:
-                    raise self._lost(late.is_set())
-                if reply.keys() != {"print"}:
-                    self.busy = False
-                    return reply
-                with suppress(OSError):  # the output may be closed or full
-                    self.show(plain.text(reply["print"], MAX_CHARACTERS))
-        except OSError:
-            raise self._lost(late.is_set()) from None
+            with suppress(OSError):  # it has ended
+                write_message(self.messages, message)
+                while (reply := read_message(self.messages)) is not None:
+                    if reply.keys() != {"print"}:
+                        self.is_busy = False
+                        return reply
+                    with suppress(OSError):  # the output may be closed or full
+                        self.show(text(reply["print"], MAX_CHARACTERS))
         except ValueError:
             raise NoResult("forged") from None
         finally:
             timer.cancel()
             timer.join()
-
-    def _lost(self, late: bool) -> NoResult:
-        """Return the exception for a process that has ended."""
-        if late:
-            return NoResult("time")
-        status = 0
-        if self.server.process:
-            self.reported = True
-            status = self.server.ended()
-        return NoResult("ended", signal=status & 0x7F)
+        if late.is_set():
+            raise NoResult("time")
+        self.is_ended = True
+        raise NoResult("ended", signal=self.server.ended() & 0x7F)
 
 
-def checked(reply: dict) -> dict:
-    """Return a reply, whose parts have the right types. Raises ``NoResult``, ``Raised`` and
-    ``Refused``.
+def result_of(reply: dict) -> Any:
+    """Return the result in a reply. Raises ``Raised``, ``Refused`` or ``NoResult`` if the reply
+    says so, and ``NoResult`` for one of any other form.
     """
-    if "broken" in reply:  # an answer could send this, too
-        raise NoResult("broken", plain.text(reply["broken"])[-MAX_TRACEBACK:])
-    if "halted" in reply:
-        raise NoResult(plain.text(reply["halted"], 20))
-    if "failed" in reply:
-        failed = reply["failed"]
-        if not isinstance(failed, dict):
-            raise NoResult("forged")
-        kind, said, source = (
-            plain.text(failed.get(part, ""), most)
-            for part, most in (("type", 60), ("text", 2_000), ("source", 200))
-        )
-        raise Raised(kind, said, _whole(failed.get("line")), source)
-    if "cell" in reply:
-        cell = reply["cell"]
-        if not isinstance(cell, list) or len(cell) != 3:
-            raise NoResult("forged")
-        sets, said, line = cell
-        sets = sets if isinstance(sets, str) else None
-        raise Refused(sets, plain.text(said, 2_000), _whole(line))
-    made = reply.get("made")
-    fine = made == "function" or (isinstance(made, dict) and "value" in made)
-    if not fine and "result" not in reply:
-        raise NoResult("forged")
-    return reply
-
-
-def decoded(data: Any) -> Any:
-    """Return the value in a reply."""
-    try:
-        return decode(data)
-    except (ValueError, RecursionError, OverflowError):
-        raise NoResult("forged") from None
-
-
-def _whole(value: Any) -> int:
-    """Return a whole number from a message; 0 for anything else."""
-    return value if type(value) is int else 0
+    match reply:
+        case {"result": result}:
+            with suppress(ValueError, RecursionError, OverflowError):
+                return decode(result)
+        case {"raised": [str(kind), str(said), int(line), str(source)]}:
+            kind, said, source = (text(part, MAX_ERROR) for part in (kind, said, source))
+            raise Raised(kind, said, line, source)
+        case {"refused": [str() | None as sets, str(said), int(line)]}:
+            raise Refused(sets, text(said, MAX_ERROR), line)
+        case {"lost": [str(reason), str(said)]}:  # an answer could send "broken", too
+            raise NoResult(reason, text(said, MAX_ERROR))
+    raise NoResult("forged")
 
 
 class Answer:
@@ -228,7 +175,7 @@ class Answer:
     Attributes
     ----------
     value
-        The plain data of an answer that isn't a function.
+        The plain data of the answer; ``Other("function")`` if it can be called.
     names
         The names in its cells, if the check has looked for them.
     parameters
@@ -247,28 +194,29 @@ class Answer:
     ) -> None:
         self.limits = limits or CallLimits()
         self.making = making or self.limits
-        self.connection: Connection | here.ServerHere
-        self.connection = here.ServerHere(show) if here.IS_USED else Connection(server or OWN, show)
+        self.show = show
+        self.server = server or OWN
         self.value: Any = None
         self.names: set[str] = set()
         self.parameters: list[tuple[str, bool]] = []
-        self.type = ""
-        self.function = False
         self.how = {"cells": [cell._asdict() for cell in cells], "name": name}
 
+    @property
+    def is_function(self) -> bool:
+        """Whether it can be called."""
+        return isinstance(self.value, Other) and self.value.type == "function"
+
     def __enter__(self) -> "Answer":
-        self.connection.open()
+        self.connection: Connection | here.ServerHere
+        if here.IS_USED:
+            self.connection = here.ServerHere(self.show)
+        else:
+            self.connection = Connection(self.server, self.show)
         try:
             megabytes = {"first": self.making.megabytes, "megabytes": self.limits.megabytes}
-            message = {"make": self.how | megabytes}
-            reply = checked(self.connection.exchange(message, self.making))
-            made = reply["made"]
-            self.type = plain.text(reply.get("type", ""), 60)
-            if made != "function":
-                self.value = decoded(made["value"])
-            self.function = made == "function"
+            self.value = self._result({"make": self.how | megabytes}, self.making)
         except BaseException:
-            self.__exit__()
+            self.connection.close()
             raise
         return self
 
@@ -276,18 +224,21 @@ class Answer:
         self.connection.close()
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._result({}, arguments)
+        return self._called({}, arguments)
 
     def through(self, function: Callable, *arguments: Any) -> Any:
         """Return ``function(answer, *arguments)``, called in the answer's process.
 
         It is a function of the package, such as those in a lesson's ``visible``.
         """
-        return self._result({"through": [function.__module__, function.__name__]}, arguments)
+        return self._called({"through": [function.__module__, function.__name__]}, arguments)
 
-    def _result(self, how: dict, arguments: tuple) -> Any:
+    def _called(self, how: dict, arguments: tuple) -> Any:
         call = how | {"values": [encode(argument) for argument in arguments]}
-        return decoded(checked(self.connection.exchange({"call": call}, self.limits))["result"])
+        return self._result({"call": call}, self.limits)
+
+    def _result(self, message: dict, limits: CallLimits) -> Any:
+        return result_of(self.connection.exchange(message, limits))
 
 
 def call(module: str, name: str, *arguments: Any, limits: CallLimits, server: ForkServer) -> Any:
@@ -295,11 +246,7 @@ def call(module: str, name: str, *arguments: Any, limits: CallLimits, server: Fo
 
     It is trusted: the lessons are accessible there.
     """
-    connection = Connection(server)
-    connection.open()
-    try:
+    with closing(Connection(server)) as connection:
         how = {"function": [module, name], "megabytes": limits.megabytes}
         how["arguments"] = [encode(argument) for argument in arguments]
-        return decoded(checked(connection.exchange({"run": how}, limits))["result"])
-    finally:
-        connection.close()
+        return result_of(connection.exchange({"run": how}, limits))

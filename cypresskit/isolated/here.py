@@ -5,17 +5,17 @@ True. Verdicts are the same as with a process of its own, and a loop ends after 
 memory isn't limited, nothing is kept apart, and Python 3.11 can't end a loop.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from io import BytesIO
 from time import monotonic
 from typing import Any
 
 from cypresskit.isolated import teach_stub
 from cypresskit.isolated.plain import text
 from cypresskit.isolated.serving import CELL, MAX_CHARACTERS, Halt, Server
-from cypresskit.subprocesses import MAX_MESSAGE_BYTES
+from cypresskit.subprocesses import read_message, write_message
 
 #: Whether answers are judged in this process.
 IS_USED = sys.platform == "emscripten"
@@ -41,9 +41,6 @@ class ServerHere(Server):
         self.outputs = sys.stdout, sys.stderr
         self.reply: dict = {}
 
-    def open(self) -> None:
-        """Begin: there is no process to start."""
-
     def close(self) -> None:
         """End: there is no process to end."""
 
@@ -68,10 +65,10 @@ class ServerHere(Server):
 
 def _copy(message: dict) -> dict:
     """Return a message as another process would get it. Raise ``ValueError`` if it is too large."""
-    text = json.dumps(message)
-    if len(text) > MAX_MESSAGE_BYTES:
-        raise ValueError(f"a message of {len(text):,} bytes")
-    return json.loads(text)
+    stream = BytesIO()
+    write_message(stream, message)
+    stream.seek(0)
+    return read_message(stream) or {}
 
 
 @contextmanager

@@ -7,11 +7,11 @@ other value is an object whose only key is its kind: ``{"tuple": [...]}``, ``{"a
 """
 
 import base64
-import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import islice
 from numbers import Real
 from typing import Any
@@ -24,8 +24,10 @@ MAX_BITS = 13_000  # of an integer: about 3,900 digits; Python's JSON reads at m
 NUMBER_LIMIT = 2**63  # above all sizes, rates and counts
 MAX_ITEMS = 2_000_000  # of a list
 MAX_DEPTH = 50  # of nested lists
-ARRAY_KINDS = "biuf"  # dtype kinds of arrays: booleans, integers, floats
+#: The types of arrays: booleans, integers and floats, in this machine's order of bytes.
+DTYPES = {np.dtype(code).str for code in "?" + np.typecodes["AllInteger"] + np.typecodes["Float"]}
 MAX_TEXT = 60  # characters of a value that isn't plain data
+Key = str | int | float | None  # what a dict's keys are
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     """
     if depth > MAX_DEPTH:
         return {"other": ["list", "a list that is nested too deeply"]}
-    if value is None or value is True or value is False:
+    inner = partial(encode, depth=depth + 1)
+    if value is None:
         return value
     if isinstance(value, str):
         return str.__str__(value)
@@ -62,20 +65,21 @@ def encode(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Real | Decimal):
         with suppress(OverflowError, ValueError):  # of a fraction that is too large
             return float(value)
-    if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
+    if isinstance(value, np.ndarray) and value.dtype.str in DTYPES:
         plain = np.ascontiguousarray(value)
         data = base64.b64encode(plain.tobytes()).decode("ascii")
         return {"array": [plain.dtype.str, list(value.shape), data]}
     if isinstance(value, Other):
         return {"other": [value.type, value.text]}
     if isinstance(value, Device):
-        return {"device": [encode(item, depth + 1) for item in vars(value).values()]}
+        return {"device": [*map(inner, vars(value).values())]}
     if isinstance(value, dict):
-        return {"dict": [[encode(k, depth), encode(v, depth + 1)] for k, v in value.items()]}
+        keys = [encode(key, depth) for key in value]
+        return {"dict": [keys, [*map(inner, value.values())]]}
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | np.ndarray):
         kind = "tuple" if isinstance(value, tuple) else "list"
         name = type(value).__name__
-        items = [encode(item, depth + 1) for item in islice(value, MAX_ITEMS)]
+        items = [*map(inner, islice(value, MAX_ITEMS))]
         return {kind: items} if kind == name else {"items": [name, items]}
     return {"other": [type(value).__name__, _text(value)]}
 
@@ -90,51 +94,36 @@ def _text(value: Any) -> str:
 class Items(list):
     """The items of an iterable other than list or tuple. ``type`` is the name of its type."""
 
-    type = "list"
+    def __init__(self, items: Iterable, type: str) -> None:
+        super().__init__(items)
+        self.type = type
 
 
 def decode(data: Any, depth: int = 0) -> Any:
     """Return the value that ``encode`` encoded. Raises ``ValueError`` for anything else."""
     if depth > MAX_DEPTH + 5:
         raise ValueError("a message is nested too deeply")
-    if data is None or isinstance(data, bool | int | float):
-        return data
-    if isinstance(data, str):
-        return text(data)
-    if not isinstance(data, dict) or len(data) != 1:
-        raise ValueError("a message isn't plain data")
-    ((kind, content),) = data.items()
-    if kind == "array":
-        return _array(content)
-    if not isinstance(content, list):
-        raise ValueError("a message isn't plain data")
-    if kind == "tuple":
-        return tuple(decode(item, depth + 1) for item in content)
-    if kind == "list":
-        return [decode(item, depth + 1) for item in content]
-    if kind == "dict":
-        return dict(_pair(pair, depth) for pair in content)
-    if kind == "device":
-        return _device([decode(item, depth + 1) for item in content])
-    if len(content) != 2:
-        raise ValueError(f"a message has an invalid {text(kind, 20)}")
-    first, second = content
-    if kind == "items" and isinstance(first, str) and isinstance(second, list):
-        items = Items(decode(item, depth + 1) for item in second)
-        items.type = text(first, MAX_TEXT)
-        return items
-    if kind == "other" and isinstance(first, str) and isinstance(second, str):
-        return Other(text(first, MAX_TEXT), text(second, MAX_TEXT))
-    raise ValueError(f"a message has an unknown part, {text(kind, 20)!r}")
-
-
-def _pair(pair: Any, depth: int) -> tuple:
-    if not isinstance(pair, list) or len(pair) != 2:
-        raise ValueError("a message has a dict with invalid pairs")
-    key, value = (decode(part, depth + 1) for part in pair)
-    if not isinstance(key, str | int | float | bool | None):
-        raise ValueError("a message has a dict with a key that is neither number nor text")
-    return key, value
+    inner = partial(decode, depth=depth + 1)
+    match data:
+        case None | bool() | int() | float():
+            return data
+        case str():
+            return text(data)
+        case {"tuple": [*items]}:
+            return tuple(map(inner, items))
+        case {"list": [*items]}:
+            return [*map(inner, items)]
+        case {"items": [str(kind), [*items]]}:
+            return Items(map(inner, items), text(kind, MAX_TEXT))
+        case {"dict": [[*keys], [*values]]} if all(isinstance(key, Key) for key in keys):
+            return dict(zip(map(inner, keys), map(inner, values)))
+        case {"other": [str(kind), str(shown)]}:
+            return Other(text(kind, MAX_TEXT), text(shown, MAX_TEXT))
+        case {"device": [*fields]}:
+            return _device([*map(inner, fields)])
+        case {"array": [str(dtype), [*shape], str(content)]} if dtype in DTYPES:
+            return _array(dtype, shape, content)
+    raise ValueError("a message isn't plain data")
 
 
 def _device(values: list) -> Device | Other:
@@ -161,20 +150,12 @@ def is_below_limit(value: Any) -> bool:
     return not isinstance(value, int | float) or abs(value) < NUMBER_LIMIT
 
 
-def _array(content: Any) -> np.ndarray:
+def _array(dtype: str, shape: list, content: str) -> np.ndarray:
+    items = np.frombuffer(base64.b64decode(content, validate=True), dtype)
     try:
-        name, shape, encoded = content
-        dtype = np.dtype(str(name))
-        if dtype.kind not in ARRAY_KINDS or not all(
-            type(side) is int and side >= 0 for side in shape
-        ):
-            raise ValueError("its items aren't numbers")
-        raw = base64.b64decode(encoded, validate=True)
-        if math.prod(shape) * dtype.itemsize != len(raw):
-            raise ValueError("its shape doesn't match its size")
-        return np.frombuffer(raw, dtype).reshape(shape).copy()
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"not an array: {error}") from None
+        return items.reshape(shape).copy()
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"not the shape of an array: {error}") from None
 
 
 def text(value: Any, most: int | None = None) -> str:

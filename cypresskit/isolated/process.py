@@ -14,12 +14,12 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 from cypresskit.files.disk_cache import cache_folder
@@ -38,7 +38,6 @@ ENVIRONMENT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # variables tha
 OUTSIDE = "HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"
 START_SECONDS = 120  # for a new process to start
 CACHE = "/tmp/cache"  # the folder of caches in a sandbox
-TRIAL = "import ast, sys; sys.path[:0] = ast.literal_eval(sys.argv[1]); import numpy"
 
 
 class ForkServer:
@@ -131,20 +130,18 @@ def map_with_servers(
     Each server has imported ``modules``.
     """
     servers = [ForkServer(modules=modules) for _ in range(processors())]
-    free: Queue[ForkServer] = Queue()
-    for server in servers:
-        free.put(server)
+    free = deque(servers)
 
-    def done(item: Any) -> Any:
-        server = free.get()
+    def work_on(item: Any) -> Any:
+        server = free.pop()
         try:
             return work(item, server)
         finally:
-            free.put(server)
+            free.append(server)
 
     pool = ThreadPoolExecutor(len(servers))
     try:
-        yield from pool.map(done, items)
+        yield from pool.map(work_on, items)
     finally:  # also when the user stops the command: what runs is ended, and nothing begins
         pool.shutdown(wait=False, cancel_futures=True)
         for server in servers:
@@ -215,13 +212,12 @@ def find_sandbox() -> list[str] | None:
 
 
 def _works(command: list[str]) -> bool:
-    """Return whether Python and numpy run in a sandbox."""
-    trial = [*command, sys.executable, "-I", "-c", TRIAL]
-    trial.append(repr([str(PACKAGE.parent), *library_folders()]))
+    """Return whether a bare process starts in a sandbox."""
+    server = ForkServer(command)
     try:
-        done = subprocess.run(
-            trial, capture_output=True, timeout=START_SECONDS, env=bare_environment(())
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        server.channel().close()
+    except OSError:
         return False
-    return done.returncode == 0
+    finally:
+        server.end()
+    return True

@@ -4,19 +4,19 @@
 the notebook's (``here``):
 
     -> {"make": ...}                     the cells, and the name of the answer that they set
-    <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
-                                         a cell that can't be run
     -> {"call": {"values": [...]}}       arguments; optional "through": [module, name] of a
                                          function to pass the answer to
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
                                          and "megabytes"
     <- {"print": "text"}                 the first lines of its output
-    <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory"
-    <- {"broken": a traceback}           a fault of the package, not of the answer
+    <- {"result": ...}                   of "make", the answer: a function only by its type
+    <- {"raised": [type, message, line, source]}  an error of the answer
+    <- {"refused": [sets, message, line]}  a cell that can't be run
+    <- {"lost": [reason, ""]}            no result, for a reason such as "memory"; for "broken", a
+                                         fault of the package, with the traceback
 """
 
 import ast
-import asyncio
 import builtins
 import importlib
 import linecache
@@ -26,23 +26,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from difflib import get_close_matches
 from functools import partial
-from importlib.util import module_from_spec, spec_from_file_location
-from inspect import CO_COROUTINE
 from io import TextIOBase
 from pathlib import Path
+from runpy import run_path
 from traceback import walk_tb
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from cypresskit.isolated.plain import decode, encode
+from cypresskit.isolated.plain import Other, decode, encode
 
 PACKAGE = Path(__file__).parents[1]
 MAX_LINES, MAX_CHARACTERS = 20, 4_000  # of an answer's output
-AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # a notebook's cell may await
 CELL = "<cell "  # begins the file name of a student's code
-MAX_ERROR = 2_000  # characters of an error's message
+MAX_ERROR = 2_000  # characters of a message or a traceback
+MAX_SOURCE = 200  # characters of the line that raised an error
 
 
 class Halt(BaseException):
@@ -88,7 +86,6 @@ class Server:
         self.send = send
         self.output = FirstLines(lambda text: self.send({"print": text}))
         self.answer: Any = None
-        self.loop = asyncio.Runner()  # of cells that await
 
     def handle(self, message: dict) -> None:
         """Do what a message says, and send the outcome."""
@@ -97,13 +94,18 @@ class Server:
         try:
             tasks[task](message[task])
         except Exception:  # not the answer's: those are caught in `guarded`
-            self.send({"broken": traceback.format_exc()[-4_000:]})
+            self.send({"lost": ["broken", traceback.format_exc()[-MAX_ERROR:]]})
 
     # -- how the answer is made
 
     def make(self, how: dict) -> None:
-        """Make the answer that cells set."""
-        self.guarded(lambda: self.run_cells(how["cells"], how["name"]), made=True)
+        """Make the answer that cells set. What they print isn't shown."""
+
+        def work() -> Any:
+            self.answer = self.run_cells(how["cells"], how["name"])
+            return Other("function") if callable(self.answer) else self.answer
+
+        self.guarded(work, FirstLines(lambda _: None))
 
     def run_cells(self, cells: list[dict], name: str) -> Any:
         """Return the answer that cells set.
@@ -124,28 +126,24 @@ class Server:
             except SyntaxError as error:
                 python = "Python {}.{}".format(*sys.version_info)
                 message = f"isn't valid {python}: {str(error.msg).rstrip('?')}"
-                raise CellError(cell["sets"], message, error.lineno or 0) from None
+                raise Refused(cell["sets"], message, error.lineno or 0) from None
             self.run_statements(tree, file, cell, names)
         if name not in names:
-            raise CellError(None, "", 0)
+            raise Refused(None, "", 0)
         return names[name]
 
     def run_statements(self, tree: ast.Module, file: str, cell: dict, names: dict) -> None:
         """Run a cell, statement by statement. One that isn't ``binding`` may fail."""
         for statement in tree.body:
             try:
-                code = compile(ast.Module([statement], []), file, "exec", AWAITS)
-                if code.co_flags & CO_COROUTINE:
-                    self.loop.run(eval(code, names))
-                else:
-                    exec(code, names)
+                exec(compile(ast.Module([statement], []), file, "exec"), names)
             except MemoryError:
                 raise
             except Exception as error:
                 if statement.lineno in cell["binding"]:
                     line, _ = place_of(error)
                     message = f"stops with {error_text(error)}"
-                    raise CellError(cell["sets"], message, line or statement.lineno) from None
+                    raise Refused(cell["sets"], message, line or statement.lineno) from None
 
     # -- calls
 
@@ -155,71 +153,55 @@ class Server:
         called = self.answer
         if "through" in how:
             module, name = how["through"]
-            called = partial(getattr(load_module(module), name), self.answer)
-        self.guarded(lambda: called(*arguments))
+            called = partial(load_function(module, name), self.answer)
+        self.guarded(lambda: called(*arguments), self.output)
 
     def run(self, how: dict) -> None:
         """Call a function of the package by its name."""
         module, name = how["function"]
         function = getattr(importlib.import_module(module), name)
-        self.guarded(lambda: function(*map(decode, how["arguments"])))
+        self.guarded(lambda: function(*map(decode, how["arguments"])), self.output)
 
-    def guarded(self, work: Callable, made: bool = False) -> None:
-        """Do some work, and send the outcome. What cells print that make an answer isn't shown."""
-        output = FirstLines(lambda _: None) if made else self.output
+    def guarded(self, work: Callable, output: FirstLines) -> None:
+        """Do some work, and send the outcome. What it prints goes to ``output``."""
+        reply: dict[str, Any]
         try:
             with refuse_input(), redirect_stdout(output), redirect_stderr(output):
-                value = work()
-                if made:
-                    self.answer = value
-                    what = "function" if callable(value) else {"value": encode(value)}
-                    reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
-                else:
-                    reply = {"result": encode(value)}
+                reply = {"result": encode(work())}
         except MemoryError:
-            reply = {"halted": "memory"}
+            reply = {"lost": ["memory", ""]}
         except SystemExit:
-            reply = {"halted": "exit"}
+            reply = {"lost": ["exit", ""]}
         except Halt as halt:
-            reply = {"halted": str(halt)}
-        except CellError as error:
-            reply = {"cell": [error.sets, error.message, error.line]}
+            reply = {"lost": [str(halt), ""]}
+        except Refused as refused:
+            reply = {"refused": [refused.sets, str(refused), refused.line]}
         except BaseException as error:
             if self.ends_at_interrupt and isinstance(error, KeyboardInterrupt):
                 raise
-            reply = {"failed": self.error(error)}
+            message = error_text(error)[:MAX_ERROR]
+            reply = {"raised": [type(error).__name__, message, *place_of(error)]}
         try:
             self.send(reply)
         except ValueError:
-            self.send({"halted": "large"})
-
-    def error(self, error: BaseException) -> dict:
-        line, text = place_of(error)
-        message = error_text(error)
-        kind = type(error).__name__
-        return {"type": kind, "text": message[:MAX_ERROR], "line": line, "source": text[:200]}
+            self.send({"lost": ["large", ""]})
 
 
-def load_module(name: str) -> ModuleType:
-    """Return a new copy of a module of the package, read from its file: a lesson's can't be
-    imported here.
+def load_function(module: str, name: str) -> Callable:
+    """Return a function of the package, read from its file: a lesson's can't be imported here."""
+    file = PACKAGE.parent.joinpath(*module.split(".")).with_suffix(".py")
+    return run_path(str(file))[name]
+
+
+class Refused(Exception):
+    """Cells gave no answer.
+
+    ``sets`` is the name that the faulty cell sets, or None; ``line`` is the line of its error.
     """
-    file = PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py")
-    spec = spec_from_file_location(name, file)
-    assert spec and spec.loader
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
-
-class CellError(Exception):
-    """A cell that could not be run: what it ``sets``, the error, and its ``line``."""
-
-    def __init__(self, sets: str | None, message: str, line: int) -> None:
-        super().__init__(message)
-        self.sets = sets
-        self.message = message
-        self.line = line
+    def __init__(self, sets: str | None, text: str, line: int) -> None:
+        super().__init__(text)
+        self.sets, self.line = sets, line
 
 
 def error_text(error: BaseException) -> str:
@@ -235,15 +217,15 @@ def error_text(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> tuple[int, str]:
-    """Return the line of the student's code that raised an error, and its text; (0, "") if none
-    did.
+    """Return the line of the student's code that raised an error, and how it begins; (0, "") if
+    none did.
     """
     ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = next((file for file, _ in ran if file.startswith(CELL)), None)
     if own is None:
         return 0, ""
     line = [number for file, number in ran if file == own][-1]
-    return line, linecache.getline(own, line).strip()
+    return line, linecache.getline(own, line).strip()[:MAX_SOURCE]
 
 
 class RefusedMagics:

@@ -136,11 +136,16 @@ def capitalize(text: str) -> str:
     return text if is_name else text[0].upper() + text[1:]
 
 
+def type_name(value) -> str:
+    """Return the name of a value's type, also of one that isn't plain data."""
+    return value.type if isinstance(value, Other | Items) else type(value).__name__
+
+
 def type_with_article(value) -> str:
     """Return a value's type with its article: ``an int``; ``None`` stays ``None``."""
     if value is None:
         return "None"
-    name = value.type if isinstance(value, Other | Items) else type(value).__name__
+    name = type_name(value)
     return f"{'an' if name[:1] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
@@ -274,10 +279,10 @@ def _shelled(check: Callable[..., Verdict], name: str, is_called: bool) -> Calla
         with ExitStack() as stack:
             answer = _open_answer(given, stack)
             if is_called:
-                kind = f"{name} is of type {answer.type}, not a function."
-                require(answer.function, kind, f"keep the line `def {name}`.")
+                kind = f"{name} is of type {type_name(answer.value)}, not a function."
+                require(answer.is_function, kind, f"keep the line `def {name}`.")
                 return check(answer)
-            return check(_usable(Other("function") if answer.function else answer.value, name))
+            return check(_usable(answer.value, name))
 
     @wraps(check)
     def checked(*arguments) -> Verdict:

@@ -81,7 +81,7 @@ def test_whatever_a_message_holds_it_is_plain_data_or_refused(data):
 NESTED = {
     "tuple": (lambda inner: {"tuple": [inner]}, lambda inner: (inner,)),
     "list": (lambda inner: {"list": [inner]}, lambda inner: [inner]),
-    "value": (lambda inner: {"dict": [[1, inner]]}, lambda inner: {1: inner}),
+    "value": (lambda inner: {"dict": [[1], [inner]]}, lambda inner: {1: inner}),
     "items": (lambda inner: {"items": ["deque", [inner]]}, lambda inner: deque([inner])),
 }
 
@@ -113,7 +113,11 @@ def test_bytes_that_are_no_message_are_refused(data):
 
 def test_a_shape_that_does_not_fit_is_refused():
     zeros = base64.b64encode(bytes(8)).decode()
-    for content in (["<f8", [2], zeros], ["O", [1], zeros], ["<f8", [-1], zeros], ["<f8", [1], 7]):
+    for content in (
+        *(["<f8", shape, zeros] for shape in ([2], ["1"], [2**70], [1] * 99)),
+        ["O", [1], zeros],
+        ["<f8", [1], 7],
+    ):
         with pytest.raises(ValueError):
             plain.decode({"array": content})
 

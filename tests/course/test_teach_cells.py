@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sampling import ROWS, seeded
 
-from cypresskit.isolated.serving import CellError, Server
+from cypresskit.isolated.serving import Refused, Server
 from cypresskit.teach import bindings, check
 from cypresskit.teach.answer_source import AnswerSource
 
@@ -29,7 +29,7 @@ def statement(chance: random.Random) -> str:
             f"%time {name} = {value}",
             f"%prun -q {name} = {value}",
         ]
-        forms += [f"{name}, other = %time ({value}, 1)", f"{name} = await give({value})"]
+        forms += [f"{name}, other = %time ({value}, 1)"]
     if chance.random() < 0.1:
         forms = [f"{name} = {chance.choice(ROWS['refused_values'])}"]
     return chance.choice(forms)
@@ -42,17 +42,14 @@ def cell(chance: random.Random) -> str:
     ]
     text = "\n".join(parts[: chance.randrange(1, 5)])
     heads = chance.choices([(), ROWS["cell_heads"], ROWS["lost_heads"]], [6, 3, 1])[0]
-    if heads and "await" not in text:  # there IPython can't
+    if heads:
         text = f"{chance.choice(heads)}\n{text}"
-    if text[0] == "%" and "await" not in text and chance.random() < 0.2:
+    if text[0] == "%" and chance.random() < 0.2:
         text = f"%%capture\n{text}"
     text = "\n" * chance.randrange(3) + text
     if chance.random() < 0.1:
         text = "\n".join(f"  {line}" for line in text.split("\n")) if "'''" not in text else text
     return text.replace("\n", "\r\n") if chance.random() < 0.05 else text
-
-
-BEGIN = "import asyncio\nasync def give(value):\n    return value"
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +81,7 @@ def made_here(cells: list[str], name: str):
         with ThreadPoolExecutor(1) as thread:
             run = thread.submit(Server(print).run_cells, [each._asdict() for each in needed], name)
             return run.result()
-    except CellError as error:
+    except Refused as error:
         return f"{error}"
 
 
@@ -94,7 +91,7 @@ def test_a_cell_that_ran_in_a_notebook_gives_the_same_answer_or_names_the_magic(
 ):
     chance = random.Random(f"{seed} {random.random()}")  # `--new` draws others
     monkeypatch.chdir(tmp_path)
-    cells = [BEGIN, *(cell(chance) for _ in range(chance.randrange(1, 4)))]
+    cells = [cell(chance) for _ in range(chance.randrange(1, 4))]
     there = run_there(cells)
     for name in NAMES if there is not None else ():
         here = made_here(cells, name)
