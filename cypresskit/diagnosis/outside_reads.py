@@ -1,6 +1,4 @@
-"""Reads outside of an array that leave C correct, since they give 0: which lines read there, and
-what their runs say of the loop.
-"""
+"""Reads outside of an array that leave C correct, since they give 0: which lines read there."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -23,36 +21,22 @@ class OutsideReads:
     line, runs, inside
         The line that reads outside the most often in a product, how often it runs, and how often it
         reads inside.
-    longer_iteration
-        If they come from an iteration that takes more values of k than it is launched for, a note
-        that says so; or None.
+    restated
+        If nothing is read outside once another k is stated, a note that says so; or None.
     """
 
     findings: Findings
     line: int
     runs: int
     inside: int
-    longer_iteration: Note | None
+    restated: Note | None
 
     def __str__(self) -> str:
         lines = sorted({line for found in self.findings for line in (found.line, *found.also)})
         reads = named_lines(lines, "read").capitalize()
         gets = "gets" if len(lines) == 1 else "get"
-        why = self.longer_iteration.text if self.longer_iteration else self.loop_advice
-        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {why}".rstrip()
-
-    @property
-    def loop_advice(self) -> str:
-        """What the runs of a line that only read outside say of its loop, or ""."""
-        side = "begins{} too early" if self.findings[0].before else "ends{} too late"
-        if self.runs == self.inside:
-            return ""
-        if self.runs - self.inside == 1:
-            return f"Perhaps the loop {side.format(' an iteration')}."
-        return (
-            f"Line {self.line} reads inside in {self.inside} of {self.runs} runs: the loop"
-            f" {side.format('')}."
-        )
+        cure = self.restated.text if self.restated else ""
+        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {cure}".rstrip()
 
     @property
     def is_overlong(self) -> bool:
@@ -60,15 +44,13 @@ class OutsideReads:
         return self.runs - self.inside > max(1, self.inside // 2)
 
 
-def outside_reads(
-    given: Product, findings: Findings, longer_iteration: Note | None
-) -> OutsideReads:
+def outside_reads(given: Product, findings: Findings, restated: Note | None) -> OutsideReads:
     """Run a correct kernel's product, and return its reads outside."""
     reads = _Reads()
     given.run(engine="interpreter", observers=[reads])
     at = max(reads.runs, key=lambda at: reads.runs[at] - reads.inside[at])
     line = given.kernel.program.body[at].line
-    return OutsideReads(findings, line, reads.runs[at], reads.inside[at], longer_iteration)
+    return OutsideReads(findings, line, reads.runs[at], reads.inside[at], restated)
 
 
 class _Reads(Observer):

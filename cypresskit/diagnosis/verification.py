@@ -248,23 +248,23 @@ equal numpy's, to the last bit.
             outside = outside or outcome.findings
         compared += comparison
         passed.append(small)
-    taken = values_taken(known)
+    is_stated = find_statement(known.text)[0] > 0
+    restated = _restated(known, alpha, beta) if outside or is_stated else None
+    takes_fewer = is_stated and restated is not None and restated.values["k"] < known.k_step
     remarks = None
     if outside:
-        longer = _note_of_values(known, taken) if taken > known.k_step else None
-        remarks = outside_reads(make_product(known, last, alpha, beta), outside, longer)
+        remarks = outside_reads(make_product(known, last, alpha, beta), outside, restated)
     found = Verification(
         known,
-        True,
+        not takes_fewer,
         tuple(passed),
         remarks=remarks,
+        misstated=restated if takes_fewer else None,
         comparison=compared,
         alpha=alpha,
         beta=beta,
     )
-    if find_statement(known.text)[0] and 0 < taken < known.k_step:
-        return replace(found, right=False, misstated=_note_of_values(known, taken))
-    if whole is None:
+    if takes_fewer or whole is None:
         return found
     if unless():
         raise Interrupted
@@ -275,13 +275,20 @@ equal numpy's, to the last bit.
     return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
 
 
-def _note_of_values(kernel: Kernel, taken: int) -> Note:
+def _restated(kernel: Kernel, alpha: float, beta: float) -> Note | None:
     """Return the note that an iteration takes another number of values of k than it is launched
-    for.
+    for. None if the kernel, launched for that number, is incorrect; or reads outside though that is
+    more.
     """
+    taken = values_taken(kernel)
+    if taken in (0, kernel.k_step):
+        return None
+    how = replace(kernel.convention, k_step=taken)
+    checked = verify(replace(kernel, convention=how), alpha=alpha, beta=beta)
+    if not checked or (checked.remarks and taken > kernel.k_step):
+        return None
     line, _ = find_statement(kernel.text)
-    stated = state(replace(kernel.convention, k_step=taken))
-    names: Values = {"k": taken, "stated": kernel.k_step, "state": stated}
+    names: Values = {"k": taken, "stated": kernel.k_step, "state": state(how)}
     return note("states k" if line else "launched for k", line or 1, **names)
 
 

@@ -210,7 +210,8 @@ def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
     if not seen.right:
         return {}
     if seen.remarks and seen.remarks.is_overlong:
-        return {"problem": f"It isn't timed. {seen.remarks.loop_advice}"}
+        reads = f"reads inside in {seen.remarks.inside} of {seen.remarks.runs} runs"
+        return {"problem": f"It isn't timed: line {seen.remarks.line} {reads}."}
     try:
         report = report_at(seen.kernel, n, whole)
     except UNTIMED as error:

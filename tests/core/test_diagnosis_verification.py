@@ -14,6 +14,7 @@ from sampling import drawn_by_day, each_of_six, seeded
 import cypresskit as ck
 from cypresskit.diagnosis import at_size
 from cypresskit.editing.steps import reference_kernel
+from cypresskit.kernels.compiled import values_taken
 from cypresskit.kernels.products import make_product
 from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import engines
@@ -284,11 +285,12 @@ def test_a_kernel_that_fetches_ahead_is_correct_with_a_remark():
     reads = {(each.kind, each.line) for each in found.remarks.findings}
     assert found and not found.findings
     assert reads == {("fetch outside", 17), ("fetch outside", 18)}
-    late = PREFETCHES.replace(
-        "(0,1,0) r4", "(0,2,0) r4"
-    )  # now it is wrong, and the fetch tells why
+    late = PREFETCHES.replace("(0,1,0) r4", "(0,2,0) r4")  # wrong, and the fetch tells why
     found = ck.verify(late)
     assert not found and found.wrong and "fetch outside" in {each.kind for each in found.findings}
+    line = re.compile(r"( *mad r1., r2..)(.*\n)")
+    again = line.sub(r"\1\2\1\2\1_neg(xyzw)\2", PREFETCHES)  # three products, of one k
+    assert "values of k" not in str(ck.verify(again)) and values_taken(ck.load_kernel(again)) == 3
 
 
 @pytest.mark.parametrize("block", ["2x2", "4x4", "8x8"])
