@@ -1,6 +1,6 @@
 """Charts in Chromium: no text on another or outside, keys, light and dark, guesses."""
 
-from readable import FOR_PICTURES, unreadable
+from readable import PHONE, unreadable
 from sampling import drawn_by_day
 
 import cypresskit as ck
@@ -45,7 +45,7 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
         page.locator("svg.ck-chart >> visible=true").wait_for()
         assert page.evaluate(FAULTS) == [], page.viewport_size
 
-    assert unreadable(page, show, FOR_PICTURES) == []
+    assert unreadable(page, show, PHONE) == []
     if page.locator("[data-group]").count():
         first = page.locator("[data-group] >> visible=true").first
         first.focus()

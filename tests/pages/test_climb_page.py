@@ -52,6 +52,13 @@ def soup(site):
     return BeautifulSoup((site / "index.html").read_bytes(), "html.parser")
 
 
+@pytest.fixture
+def page(page):
+    """Nothing on it moves by itself."""
+    page.emulate_media(reduced_motion="reduce")
+    return page
+
+
 # -- its kernels and numbers
 
 
@@ -347,6 +354,7 @@ def test_a_still_is_as_high_as_its_picture(site):
 def test_it_plays_from_a_folder_and_is_light(site, page):
     """With all its pictures, in fewer bytes than a photograph has."""
     loaded, problems = set(), []
+    page.emulate_media(reduced_motion="no-preference")
     page.on("request", lambda request: loaded.add(request.url.partition("?")[0]))
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto((site / "index.html").as_uri())
@@ -494,7 +502,7 @@ def test_a_workbench_that_did_not_arrive_comes_when_it_is_asked_for_again(
 @pytest.fixture
 def own_page(browser):
     """A page without service workers, which would fetch what the test answers."""
-    context = browser.new_context(service_workers="block")
+    context = browser.new_context(service_workers="block", reduced_motion="reduce")
     yield context.new_page()
     context.close()
 

@@ -68,7 +68,7 @@ MADE += [f"pictures/{name}" for name in VIEWS]
 
 @pytest.mark.parametrize("name", [*BUILT, *by_day(MADE, 4)])
 def test_everybody_can_read_each_page(name, site, page):
-    """On each screen, and with all its pictures."""
+    """On both screens, and with all its pictures."""
     if not (file := site / f"{name}.html").exists():
         assert name.startswith(("bench", "workbook"))
         pytest.skip("the site was built without Python")

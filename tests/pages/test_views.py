@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from browsing import JS, READY, at, hold_clock
 from players import IN_LESSONS, VIEWS, view
-from readable import FOR_PICTURES, unreadable
+from readable import PHONE, unreadable
 from repository import ROOT
 from sampling import drawn_by_day
 
@@ -59,7 +59,7 @@ PLAYERS = [name for name in PICTURES if name not in (*CHARTS, "explore", "lds_pi
 
 @drawn_by_day("name", PLAYERS, 5)
 def test_everybody_can_read_a_player(name, show):
-    """At its first, middle and last frame, on each screen, all marks and texts lie inside their
+    """At its first, middle and last frame, on both screens, all marks and texts lie inside their
     figure, and no two texts overlap; each stop of Tab has a name.
     """
     player = PICTURES[name]()
@@ -72,7 +72,7 @@ def test_everybody_can_read_a_player(name, show):
             assert page.evaluate(JS.faults) == [], f"frame {frame}, {page.viewport_size}"
         assert page.evaluate(JS.strangeStops) == []
 
-    assert unreadable(page, look, FOR_PICTURES) == []
+    assert unreadable(page, look, PHONE) == []
 
 
 #: With scenes, and a long listing: the player is one for all views.
