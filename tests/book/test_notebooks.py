@@ -125,7 +125,7 @@ def is_check(cell) -> bool:
     return cell.metadata.get(METADATA_KEY, {}).get("part") == "check"
 
 
-@drawn_by_day("path", SOLVED, 2, ids=lambda path: path.stem)
+@drawn_by_day("path", SOLVED, 1, ids=lambda path: path.stem)
 def test_runs_and_prints_what_it_holds(path, tmp_path):
     result = nbval(
         shutil.copy(path, tmp_path / path.name), READERS

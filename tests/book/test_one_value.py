@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from repository import ROOT, marked_cells
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import published
@@ -25,7 +26,7 @@ def test_the_value_is_timed_as_its_author_did():
         ck.simulate_published("sgemm_tn_37")
 
 
-@pytest.mark.parametrize("name", [n for n in SPEEDS.values() if n in ck.kernels])
+@drawn_by_day("name", [n for n in SPEEDS.values() if n in ck.kernels], 2)
 def test_pictures_have_the_value_that_cells_print(name):
     stored = stored_speeds(name)[published.size_of(name)]
     assert ck.simulate_published(name).gflops == pytest.approx(stored, rel=5e-4)
