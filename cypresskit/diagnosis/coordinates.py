@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cypresskit.diagnosis.elements import MatrixElement
+from cypresskit.diagnosis.elements import MatrixElement, is_k_row
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.il.dataflow import Key, keys, uses
@@ -28,19 +28,14 @@ class Fetches:
     ----------
     steps
         Those that ran.
-    places
-        The coordinates x, and y, of the matrix's elements in the correct sum.
     k_axis
-        The coordinate that depends on k, or -1.
+        The coordinate that depends on k; -1 of C.
     """
 
     def __init__(self, run: TracedRun, matrix: str) -> None:
         self.run, self.matrix = run, matrix
         self.steps = [step for step in run.readers(matrix) if run.steps[step].texel]
-        correct = (element for terms in run.traced.correct for element in terms)
-        texels = [self.texel(element) for element in correct if element.matrix == matrix]
-        self.places = [*zip(*texels)] or [(), ()]
-        self.k_axis = next((axis for axis in AXES if len({*self.places[axis]}) > 1), -1)
+        self.k_axis = -1 if matrix == "C" else int(is_k_row(run.traced.kernel, matrix))
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
@@ -53,87 +48,100 @@ class Fetches:
         return keys((0, i.sources[0], axes) for i in fetches)
 
     def explain(self, wanted: MatrixElement, steps: Sequence[int] = ()) -> Note:
-        """Return why the fetches, or only some ``steps``, don't read an element. The note is empty
-        where that isn't known: if they fetch for other work-items, too; and if an offset, or the
-        choice of a register, may be wrong.
+        """Return why the fetches, or only some ``steps``, don't read an element, if one coordinate
+        is wrong: what set k, or what ended the loop; or if no line reads it, what set the other.
+
+        The note is empty where that isn't known: if the matrix passes through the LDS, so that
+        other work-items fetch for this one; and if an offset, or the choice of a register, may be
+        wrong.
         """
-        run, need = self.run, self.texel(wanted)
-        others = Fetches(run, "B" if self.matrix == "A" else "A")
-        found = self._explain_k(steps) if self.k_axis >= 0 else Note()
+        run = self.run
+        if any(self.matrix == each.matrix for _, stored in run.lds_stores for each in stored):
+            return Note()
+        need, first = self.texel(wanted), self.texel(run.traced.first(wanted))
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
         read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
-        wrong = [axis for axis in AXES if axis != self.k_axis and need[axis] not in read[axis]]
-        if found.kind or len(wrong) != 1 or not fetches:
-            return found
-        (axis,), first = wrong, self.texel(run.traced.first(wanted))
-        own = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))])
-        return self._set_by(own - others.registers(*AXES), fetches[0], {need[axis], first[axis]})
+        wrong = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
+        if wrong in ([], [self.k_axis]):
+            return self._explain_k(steps) if self.k_axis >= 0 else Note()
+        if len(wrong) > 1 or wanted in run.reads:
+            return Note()
+        (axis,) = wrong
+        others = Fetches(run, "B" if self.matrix == "A" else "A").registers(*AXES)
+        registers = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))]) - others
+        return self._set_by(registers, fetches[0], {need[axis], first[axis]})
 
     def _explain_k(self, steps: Sequence[int]) -> Note:
-        """Return why an iteration doesn't fetch its values of k, or one of ``steps`` another."""
-        run, axis, iterations = self.run, self.k_axis, self._iterations()
-        own = self.registers(axis)
-        places = [*dict.fromkeys(self.places[axis])]
-        begin = [run.steps[step].texel for step in iterations[0]] if iterations else []
-        part = len({texel[axis] for texel in begin}) or 1
-        kernel = run.traced.kernel
-        if find_statement(kernel.text)[0]:
-            part = len({*self.places[axis][: kernel.k_step]})
-        elif len({*map(tuple, begin)}) < len(begin):  # which offset is wrong isn't known
+        """Return what set k in the first iteration that doesn't fetch its own values of k, or in
+        which one of ``steps`` fetches another; or what ended the loop before it.
+        """
+        run, axis = self.run, self.k_axis
+        iterations, registers = self._by_iteration(), self.registers(axis)
+        correct = (element for term in run.traced.correct for element in term)
+        texels = [self.texel(element) for element in correct if element.matrix == self.matrix]
+        places = [*dict.fromkeys(texel[axis] for texel in texels)]
+        first = [tuple(run.steps[step].texel) for step in iterations[0]] if iterations else []
+        count = len({texel[axis] for texel in first}) or 1
+        if find_statement(run.traced.kernel.text)[0]:
+            count = len({texel[axis] for texel in texels[: run.traced.kernel.k_step]})
+        elif len({*first}) < len(first):  # which offset is wrong isn't known
             return Note()
-        for n in range(len(places) // part):
-            needed = {*places[n * part : (n + 1) * part]}
+        for n in range(len(places) // count):
+            needed = {*places[n * count : (n + 1) * count]}
             if n == len(iterations):
                 return self._explain_end(iterations, needed)
-            read = {step: run.steps[step].texel[axis] for step in iterations[n]}
-            wrong = [step for step, place in read.items() if place not in needed]
-            if needed <= {*read.values()} and not {*wrong} & {*steps}:
+            fetched = {step: run.steps[step].texel[axis] for step in iterations[n]}
+            wrong = [step for step, place in fetched.items() if place not in needed]
+            if needed <= {*fetched.values()} and not {*wrong} & {*steps}:
                 continue
-            if not wrong or len(own) > 1:
+            if not wrong or len(registers) > 1:
                 return Note()
-            return self._set_by(own, wrong[0], needed, iterations[n - 1][-1] if n else -1)
+            return self._set_by(registers, wrong[0], needed, iterations[n - 1][-1] if n else -1)
         return Note()
 
-    def _iterations(self) -> list[list[int]]:
-        """Return the steps by the iteration of their loop."""
-        turn, found, before = 0, defaultdict(list), -1
+    def _by_iteration(self) -> list[list[int]]:
+        """Return the steps by the iteration of the loop in which they ran."""
+        iteration, found, before = 0, defaultdict(list), -1
         for step, (at, *_) in enumerate(self.run.steps):
-            turn += at <= before or self.run.instruction(step).op.flow == "loop"
+            iteration += at <= before or self.run.instruction(step).op.flow == "loop"
             before = at
             if step in self.steps:
-                found[turn].append(step)
+                found[iteration].append(step)
         return [*found.values()]
 
     def _explain_end(self, iterations: list[list[int]], needed: set[int]) -> Note:
-        """Return why no fetch ran after some iterations."""
+        """Return why no fetch ran after some iterations: what set k, or the last branch that may
+        have skipped the fetches; or that they are in no loop.
+        """
         run, body, pairs = self.run, self.run.program.body, self.run.program.matching
         fetches = [at for at, i in enumerate(body) if run.reads_from(i, self.matrix)]
-        left = []  # the branches that may skip them
+        branches = []
         for step, (at, *_) in enumerate(run.steps):
             flow = body[at].op.flow
-            begin = pairs[at] if flow == "break" else at
-            if flow in ("if", "break") and begin < min(fetches, default=0) < pairs[begin]:
-                left.append(step)
+            start = pairs[at] if flow == "break" else at
+            if flow in ("if", "break") and start < min(fetches, default=0) < pairs[start]:
+                branches.append(step)
         lines = Lines(body[at].written_line for at in fetches)
-        if not left:
+        if not branches:
             return note("no loop", *lines[:1]) if iterations else Note()
-        own = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
-        found = self._set_by(own, left[-1], needed, iterations[-1][-1] if iterations else -1)
+        registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
+        since = iterations[-1][-1] if iterations else -1
+        found = self._set_by(registers, branches[-1], needed, since)
         if found.kind:
             return found
-        branch = run.instruction(left[-1])
+        branch = run.instruction(branches[-1])
         tested = keys(uses(run.program, branch))
-        writers = (run.recorded.last_writer(key, left[-1]) for key in tested)
+        writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)
         sets = [run.line(step) for step in writers if step is not None]
         names: Values = {"iteration": len(iterations) + 1, "skipped": lines}
         return note("skipped", branch.written_line, *sets[:1], **names)
 
-    def _set_by(self, own: set[Key], step: int, right: set[int], since: int = -1) -> Note:
-        """Return the note on what set the register of a coordinate last before a step, unless that
-        is right; only ``since`` a step at which it was right, if there is one.
+    def _set_by(self, registers: set[Key], step: int, right: set[int], since: int = -1) -> Note:
+        """Return the note on what set a coordinate's register last before a step, unless that is
+        right; only ``since`` a step at which it was right, if there is one.
         """
         run = self.run
-        for key in own:
+        for key in registers:
             writer = run.recorded.last_writer(key, step)
             if writer is not None and writer >= since:
                 value = float(np.uint32(run.steps[writer].words[key[1]]).view(np.float32))

@@ -171,10 +171,11 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         run = TracedRun(traced, item)
         sliced = Slice(run)
         place = stores.launch.shape.place(item)
-        faults = [find_late_read(run) or sliced.note_unknown()] if got != expected else []
-        if not sliced.unknown:
-            terms, judged = judge_terms(sliced)
-            faults = judged or faults
+        unknown, faults = sliced.explain_unknown(), []
+        if unknown is None:
+            terms, faults = judge_terms(sliced)
+        if got != expected and not faults:
+            faults = [find_late_read(run) or unknown or note("values")]
     return ElementTrace(
         kernel=kernel,
         row=row,

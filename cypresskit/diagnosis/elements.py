@@ -118,15 +118,24 @@ class TracedElement:
         return ("beta", self.given.beta) if is_old else ("alpha", self.given.alpha)
 
 
+def is_k_row(kernel: Kernel, matrix: str) -> bool:
+    """Return whether k is the row of A, or of B, as it is stored; else it is the column."""
+    return kernel.trans_a if matrix == "A" else not kernel.trans_b
+
+
+def k_and_place(kernel: Kernel, element: MatrixElement) -> tuple[int, int]:
+    """Return the k of an element of A or B, and the row or column of C to which it belongs."""
+    matrix, row, column = element
+    return (row, column) if is_k_row(kernel, matrix) else (column, row)
+
+
 def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elements]:
     """Return the elements whose products are the ``k`` terms of the correct C[row, column]."""
-    return [
-        (
-            MatrixElement("A", *((at, row) if kernel.trans_a else (row, at))),
-            MatrixElement("B", *((column, at) if kernel.trans_b else (at, column))),
-        )
-        for at in range(k)
-    ]
+
+    def element(matrix: str, place: int, at: int) -> MatrixElement:
+        return MatrixElement(matrix, *((at, place) if is_k_row(kernel, matrix) else (place, at)))
+
+    return [(element("A", row, at), element("B", column, at)) for at in range(k)]
 
 
 def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElement]]:
@@ -140,11 +149,10 @@ def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElemen
     elements: dict[int, MatrixElement] = {}
     made = []
     for letter, matrix in matrices.items():
-        own, numbers = np.split(numbers, [matrix.size])
-        rows, columns = np.divmod(np.arange(matrix.size), matrix.shape[-1])
-        places = map(MatrixElement, [letter] * len(own), rows.tolist(), columns.tolist())
-        words = own.astype(kind).view(np.uint32).reshape(len(own), -1)[:, -1]
-        elements |= zip(words.tolist(), places)
-        made.append(own.reshape(matrix.shape))
+        values, numbers = np.split(numbers, [matrix.size])
+        words = values.astype(kind).view(np.uint32).reshape(len(values), -1)[:, -1]
+        for at, word in enumerate(words.tolist()):
+            elements[word] = MatrixElement(letter, *divmod(at, matrix.shape[-1]))
+        made.append(values.reshape(matrix.shape))
     a, b, c = made
     return replace(given, a=a, b=b, c=c), elements

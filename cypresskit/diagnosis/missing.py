@@ -49,9 +49,9 @@ def _reads_any(run: TracedRun, step: int, place: Key, held: Collection[Key]) -> 
 def _overwritten(run: TracedRun, step: int, place: Key, later: int) -> Note:
     """Return the note on a product that a step put into a place, and a later one overwrote."""
     line, register = run.line(step), run.name(place)
-    if run.line(later) != line:
-        return note("overwritten", line, run.line(later), at=1, register=register)
-    return note("overwritten next", line, register=register)
+    if run.steps[later].at == run.steps[step].at:
+        return note("overwritten next", line, register=register)
+    return note("overwritten", line, run.line(later), at=1, register=register)
 
 
 def _old_c(run: TracedRun) -> Note:
@@ -59,10 +59,10 @@ def _old_c(run: TracedRun) -> Note:
     if late := find_late_read(run):
         return late
     (element,) = run.traced.old
-    own = run.reads.get(element, ())
-    if not own and (outside := _outside(run, element)):
+    readers = run.reads.get(element, ())
+    if not readers and (outside := _outside(run, element)):
         return outside
-    return note("old", *sorted({*map(run.line, own)}), beta=run.traced.given.beta)
+    return note("old", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
 
 
 def find_late_read(run: TracedRun) -> Note | None:
@@ -95,9 +95,9 @@ def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
     """Return why two factors that were read weren't multiplied with each other."""
     (stored, *_) = run.operands(run.store, run.traced.place.word)
     for element, other in (elements, elements[::-1]):
-        made = run.products.get((element,), ())
-        own = [one for one in made if one[1:] == run.key(stored)]  # others are of other sums
-        for step, _, c in own[-1:]:
+        products = run.products.get((element,), ())
+        stored_ones = [each for each in products if each[1:] == run.key(stored)]
+        for step, _, c in stored_ones[-1:]:  # the others are of other sums
             factors = run.operands(step, c)
             if factors[2:]:  # it adds the product
                 number = next(filter(lambda it: it is not None, map(run.number, factors)))

@@ -14,8 +14,8 @@ from cypresskit.tables import named_lines, quantity
 #: What is said of each kind of note.
 SENTENCES = {
     # A line has an element in place of another.
-    "reads": "line {0} reads {element}[, which {passed:store},] in place of {wanted}[: {why}]",
-    "multiplies": "line {0} multiplies {element} in place of {wanted}[, which {reader:read}]",
+    "reads": "line {0} reads {element}[, which {stored:store},] in place of {wanted}[: {why}]",
+    "multiplies": "line {0} {takes} {element} in place of {wanted}[, which {reader:read}]",
     "set": "line {0} sets {register} to {value:g}",
     # No line reads an element.
     "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
@@ -49,8 +49,12 @@ SENTENCES = {
     "extra": "line {0} adds {product}, which doesn't belong in this sum[; {read:read} {odd}]",
     "by number": "line {0} multiplies {element} by {number:g}, not by {other}",
     "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
-    "unknown": "the terms aren't known[: line {0} gives neither a product of two elements, nor a"
-    " sum of such, nor a number times a sum][: {loads:load} a sum, which isn't followed]",
+    # The terms aren't known, or all right.
+    "branches": "the terms aren't known: line {0} branches on elements",
+    "loads a sum": "the terms aren't known: {loads:load} a sum, which isn't followed",
+    "no sum": "the terms aren't known: line {0} gives neither a product of two elements, nor a sum"
+    " of such, nor a number times a sum",
+    "values": "with other elements than these the sum is correct: it depends on their values",
     # A change of the text that makes the kernel correct.
     "without": "without line {0} the kernel is correct",
     "undone": "without the change in line {0} the kernel is correct",

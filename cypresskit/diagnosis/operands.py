@@ -21,7 +21,7 @@ from cypresskit.diagnosis.elements import (
     TracedElement,
     numbered,
 )
-from cypresskit.diagnosis.recorded import StepRecorder
+from cypresskit.diagnosis.recorded import LdsStore, StepRecorder
 from cypresskit.diagnosis.source_facts import reads_old_c
 from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, defines, read_positions
@@ -53,11 +53,22 @@ class Reading:
 
 
 class ReadWord(NamedTuple):
-    """A source of a step, by its number, at one position: of a double, that of the high word."""
+    """What a step reads to compute a component of its result.
+
+    Attributes
+    ----------
+    step, n
+        The step, and the number of the source.
+    position
+        The position of the word in the source: of a double, that of its high word.
+    result
+        The component of the result.
+    """
 
     step: int
     n: int
     position: int
+    result: int
 
 
 class TracedRun:
@@ -70,7 +81,8 @@ class TracedRun:
     steps
         What each step read and wrote, in the first product.
     undecided
-        The step before the first that differs in the second: its branch depends on the elements.
+        The step before the first that differs in the second, a branch that depends on the elements;
+        None if all are the same.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -86,8 +98,9 @@ class TracedRun:
         self.steps, self.other_steps = self.recorded.steps, other.steps
         self.store = self.recorded.store
         self.instruction = self.recorded.instruction
-        pairs = enumerate(zip_longest(self.steps, self.other_steps, fillvalue=self.steps[0]))
-        self.undecided = [n - 1 for n, (one, two) in pairs if one.at != two.at][:1]
+        executed = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
+        pairs = enumerate(zip_longest(*executed))
+        self.undecided = next((n - 1 for n, (one, other) in pairs if one != other), None)
 
     def line(self, step: int) -> int:
         """Return the line of a step; in a macro that of the call, if it writes a register of the
@@ -148,7 +161,7 @@ class TracedRun:
             read = read_positions(self.program, i, n)
             wide = i.op.sources[n] == "d"
             position = 1 if wide else 0 if read == (0,) or i.op.across else c
-            found.append(ReadWord(step, n, position))
+            found.append(ReadWord(step, n, position, c))
         return found
 
     def source(self, at: ReadWord) -> Source:
@@ -210,6 +223,14 @@ class TracedRun:
                 if element:
                     found[element].append(step)
         return found
+
+    @cached_property
+    def lds_stores(self) -> list[tuple[LdsStore, set[MatrixElement]]]:
+        """The stores to the LDS, each with the elements that it put there."""
+        return [
+            (store, {self.elements[word] for word in store.words if word in self.elements})
+            for store in self.recorded.lds_stores
+        ]
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:

@@ -14,8 +14,16 @@ from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEv
 
 
 class StoreRecorder(Observer):
-    """Records the last store to ``place``: ``writer`` is (instruction, work-item); and the
-    ``launch``.
+    """Records the last store to a place.
+
+    Attributes
+    ----------
+    place
+        The place.
+    writer
+        (instruction, work-item) of the store; None if there is none.
+    launch
+        The launch.
     """
 
     def __init__(self, place: StoredAt) -> None:
@@ -52,11 +60,31 @@ class RecordedStep(NamedTuple):
     texel: list[int]
 
 
+class LdsStore(NamedTuple):
+    """A store to the LDS, by any work-items: before which step it ran, its line, and the words."""
+
+    step: int
+    line: int
+    words: set[int]
+
+
 class StepRecorder(Observer):
-    """Records the steps of a work-item, and in ``writers`` those that write each component of a
-    register; ``store`` is the last in which it stores ``place``;
-    ``is_shared`` tells whether others store there, too. ``passed`` has each store to
-    the LDS: the step before which it ran, its line, and the words that work-items stored.
+    """Records the steps of a work-item.
+
+    Attributes
+    ----------
+    item, place
+        The work-item, and a place of C.
+    steps
+        What each step did.
+    writers
+        The steps that write each component of a register.
+    store
+        The last step that stores ``place``; -1 if none does.
+    is_shared
+        Whether other work-items store there, too.
+    lds_stores
+        The stores to the LDS.
     """
 
     def __init__(self, item: int, place: StoredAt) -> None:
@@ -64,7 +92,7 @@ class StepRecorder(Observer):
         self.store, self.is_shared = -1, False
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
-        self.passed: list[tuple[int, int, set[int]]] = []
+        self.lds_stores: list[LdsStore] = []
 
     def start(self, launch: Launch) -> None:
         self.program = launch.program
@@ -73,7 +101,7 @@ class StepRecorder(Observer):
         i = event.instruction
         if i.op.kind == "lds" and i.op.store:
             words = {*event.rows(i.sources[-1], i.sources[-1].swizzle).ravel().tolist()}
-            self.passed.append((len(self.steps), i.written_line, words))
+            self.lds_stores.append(LdsStore(len(self.steps), i.written_line, words))
         if event.active[self.item]:
             for key in defines(i):
                 self.writers[key].append(len(self.steps))

@@ -4,8 +4,9 @@ them.
 From the store, sums are followed through registers, down to the products of two elements
 (``operands`` tells which operand holds which). Addresses aren't followed.
 
-Not covered (``unknown``): results that are no sums of products, such as a maximum, and sums that
-pass through memory or the LDS.
+Not covered (``explain_unknown``): results that are no sums of products, such as a maximum; doubles
+of two halves that aren't one in a register; sums that pass through memory or the LDS; and kernels
+that branch on elements.
 """
 
 from collections import defaultdict
@@ -16,16 +17,28 @@ from typing import NamedTuple
 from cypresskit.diagnosis.elements import NO_ELEMENT, Elements
 from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.operands import Node, Reading, ReadWord, TracedRun
+from cypresskit.il.dataflow import defines
 
-SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
+#: By what the sources of an instruction are multiplied in the sum that it makes.
+SUMS = {"mov": (1.0,), "add": (1.0, 1.0), "dadd": (1.0, 1.0), "sub": (1.0, -1.0)}
 
 
 @dataclass(frozen=True)
 class Addend:
-    """A term of a sum: the product of ``factors`` and a number.
+    """A term of a sum: the product of factors and a number.
 
-    ``made`` is the step that multiplied two factors, or took a single one; ``scaled`` has the steps
-    that multiplied by a number, and ``crossed`` those that took the sum from another register.
+    Attributes
+    ----------
+    factors
+        Two elements, or a single one.
+    times
+        The number.
+    made
+        The step that multiplied the factors, or took the single one.
+    scaled
+        The steps that multiplied by a number.
+    crossed
+        The steps that took the sum from another component or register than that of their result.
     """
 
     factors: tuple[Reading, ...]
@@ -39,8 +52,8 @@ class Addend:
         return tuple(factor.element for factor in self.factors)
 
 
-class Way(NamedTuple):
-    """What happens to a result on its way to the stored sum; the fields are those of ``Addend``."""
+class Path(NamedTuple):
+    """What happens to a result until it is stored; the fields are those of ``Addend``."""
 
     times: float = 1.0
     scaled: tuple[int, ...] = ()
@@ -67,87 +80,89 @@ class Slice:
         self.number = 0.0
         self.numbers: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
-        self.unknown = [*run.undecided]
-        if not self.unknown:
+        self.unknown: list[int] = []
+        if run.undecided is None:
             self._follow((run.store, run.traced.place.word + (run.traced.words > 1)))
 
-    def note_unknown(self) -> Note:
-        """Return the note on the first step whose result isn't followed."""
-        step = min(self.unknown, default=-1)
-        if step < 0:
-            return note("unknown")
-        line = self.run.line(step)
-        is_load = self.run.instruction(step).op.kind == "lds" or self.run.read_words(step)
-        return note("unknown", loads=Lines([line])) if is_load else note("unknown", line)
+    def explain_unknown(self) -> Note | None:
+        """Return why the terms aren't known; None if they are."""
+        run = self.run
+        if run.undecided is not None:
+            return note("branches", run.line(run.undecided))
+        if not self.unknown:
+            return None
+        step = min(self.unknown)
+        line = run.line(step)
+        if run.instruction(step).op.kind == "lds" or run.read_words(step):
+            return note("loads a sum", loads=Lines([line]))
+        return note("no sum", line)
 
     def _follow(self, node: Node) -> None:
         """Collect the terms of a result."""
         run = self.run
-        left: list[tuple[Node, Way]] = [(node, Way())]
-        while left:
-            found, way = left.pop()
-            i = run.instruction(found[0])
-            operands = run.operands(*found)
+        pending: list[tuple[Node, Path]] = [(node, Path())]
+        while pending:
+            (step, component), path = pending.pop()
+            i = run.instruction(step)
+            operands = run.operands(step, component)
             halves = run.traced.words > 1 and "f" in i.op.sources
             computed = any(len({*run.words(at)}) > 1 for at in operands)
             torn = any(map(run.is_torn, operands))
             if torn or (computed and halves) or i.op.kind == "lds":
-                self.unknown.append(found[0])
+                self.unknown.append(step)
             elif i.opcode in SUMS:
-                left += self._summand(operands[0], way)
-                left += self._summand(operands[1], way, SUMS[i.opcode])
+                for at, times in zip(operands, SUMS[i.opcode]):
+                    pending += self._summand(at, path, times)
             elif i.op.multiplies:
                 for p in range(max(i.op.across, 1)):
                     a, b = (at._replace(position=p) if i.op.across else at for at in operands[:2])
-                    left += self._product(a, b, way)
+                    pending += self._product(a, b, path)
                 for at in operands[2:]:
-                    left += self._summand(at, way)
-            elif i.opcode == "mov":
-                left += self._summand(operands[0], way)
+                    pending += self._summand(at, path)
             elif computed:
-                self.unknown.append(found[0])
+                self.unknown.append(step)
         for elements, kept in self.terms.items():
             self.terms[elements] = tuple(term for term in kept[::-1] if term.times) or kept[-1:]
 
-    def _summand(self, at: ReadWord, way: Way, times: float = 1.0) -> Iterator[tuple[Node, Way]]:
+    def _summand(self, at: ReadWord, path: Path, times: float = 1.0) -> Iterator[tuple[Node, Path]]:
         """Add ``times`` an operand to the sum if it is a number or an element; else yield what
         wrote it.
         """
         run = self.run
         number, writer = run.number(at), run.writer(at)
-        way = way._replace(times=way.times * times * run.sign(at))
         if number is not None:
-            self.number += way.times * number * run.sign(at)
+            self.number += path.times * times * number
             self.numbers += [writer[0] if writer else at.step] * bool(number)
             made = run.instruction(writer[0]) if writer and not number else None
             if made is None or not (made.opcode == "mov" or made.op.multiplies):
                 return
+        path = path._replace(times=path.times * times * run.sign(at))
         if run.element(at) != NO_ELEMENT:
-            self._add_term(Addend((run.reading(at),), way.times, at.step, *way[1:]))
+            self._add_term(Addend((run.reading(at),), path.times, at.step, *path[1:]))
             return
         i = run.instruction(at.step)
         is_copy = i.opcode == "mov" and at.step == run.store
-        if i.dest and i.dest.register != run.source(at).register and not is_copy:
-            way = way._replace(crossed=(at.step, *way.crossed))
+        if not is_copy and run.key(at) not in [key for key in defines(i) if key[1] == at.result]:
+            path = path._replace(crossed=(at.step, *path.crossed))
         if writer:
-            yield writer, way
+            yield writer, path
         else:
             self.unknown.append(at.step)
 
-    def _product(self, a: ReadWord, b: ReadWord, way: Way) -> Iterator[tuple[Node, Way]]:
+    def _product(self, a: ReadWord, b: ReadWord, path: Path) -> Iterator[tuple[Node, Path]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self.run.number(a), self.run.number(b)
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
-            number = number or 0.0
-            yield from self._summand(other, way._replace(scaled=(a.step, *way.scaled)), number)
+            scaled = path._replace(scaled=(a.step, *path.scaled))
+            yield from self._summand(other, scaled, number or 0.0)
             return
         if NO_ELEMENT in map(self.run.element, (a, b)):
             self.unknown.append(a.step)
             return
         factors = sorted(map(self.run.reading, (a, b)), key=lambda read: read.element)
-        times = way.times * self.run.sign(a) * self.run.sign(b)
-        self._add_term(Addend(tuple(factors), times, a.step, *way[1:]))
+        times = path.times * self.run.sign(a) * self.run.sign(b)
+        self._add_term(Addend(tuple(factors), times, a.step, *path[1:]))
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum, but no incorrect one times 0."""

@@ -14,12 +14,12 @@ from cypresskit.diagnosis.elements import (
     Elements,
     MatrixElement,
     correct_products,
+    k_and_place,
 )
 from cypresskit.diagnosis.missing import explain_missing
 from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
-from cypresskit.il.dataflow import defines
 
 RIGHT = Note()  # of a correct term
 
@@ -89,14 +89,15 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
 
 
 def _faults(terms: list[Term]) -> list[Note]:
-    """Return the terms' notes. Terms of one kind whose notes name the same lines, or what set the
-    same coordinate, share one.
+    """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
+    set one coordinate, share the first.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
         if term.note.kind:
             why = term.note.values.get("why", Note())
-            alike[term.kind, why.lines or (term.note.line, term.note.lines)].append(term.note)
+            place = why.lines or term.note.line or term.note.lines
+            alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
     return sorted(found, key=lambda fault: not fault.lines)
 
@@ -144,39 +145,47 @@ class _Judge:
     # The whole sum
 
     def another_element(self) -> Note | None:
-        """Return a note if the whole sum belongs to another element.
+        """Return a note if the whole sum belongs to another element: what is wrong is where it is
+        stored, and not each of its terms.
 
-        An element of the same block, and any of output streams, counts only if a product of the
-        correct sum was made, too.
+        In its block it is, if the sum has the other element's old C, too, and adds up in one
+        register. Between blocks it may be, if the sum has that old C, or several work-items store
+        there. If no correct product was made, the fetches are wrong: in a block, or if C is in
+        output streams, which have no addresses.
         """
-        products = {elements for elements in self.extra if len(elements) == 2}
-        first: Elements = min(products, default=())
-        wanted = {elements for elements in self.correct if len(elements) == 2}
-        if not wanted <= {*self.missing} or _letters(first) != "AB":
+        element = self._summed_element()
+        if element is None:
             return None
-        a, b = first
-        row = a.column if self.kernel.trans_a else a.row
-        column = b.row if self.kernel.trans_b else b.column
-        if products != {*correct_products(self.kernel, row, column, len(wanted))}:
+        (old,) = self.traced.old
+        sides = zip(element[1:], old[1:], self.kernel.block)
+        is_near = all(one // side == other // side for one, other, side in sides)
+        is_made = any(elements in self.run.products for elements in self.correct)
+        if not is_made and (is_near or self.kernel.convention.streams):
             return None
-        (old,), element = self.traced.old, MatrixElement("C", row, column)
-        names: Values = {"element": element, "wanted": old}
-        places = zip((row, column), old[1:], self.kernel.block)
-        is_near = all(one // side == other // side for one, other, side in places)
-        if is_near or self.kernel.convention.streams:
-            if not any(elements in self.run.products for elements in self.correct):
-                return None
         has_old = not self.traced.given.beta or (element,) in self.extra
-        if not is_near:  # it is another one's, or stored by several work-items
-            is_shared = has_old or self.run.recorded.is_shared
-            return note("places", self.store, **names) if is_shared else None
+        names: Values = {"element": element, "wanted": old}
+        if not is_near:
+            is_misplaced = has_old or self.run.recorded.is_shared
+            return note("places", self.store, **names) if is_misplaced else None
+        (first,) = correct_products(self.kernel, element.row, element.column, 1)
         registers = {register for _, register, _ in self.run.products[first]}
         if not has_old or len(registers) > 1:
-            return None  # it is made of other elements than it should be
+            return None
         addend = self.slice.terms[first][0]
         taken = Lines(map(self.run.line, addend.crossed[:1]))
         names |= {"adds": self._line(addend), "stores": self.store, "taken": taken}
         return note("stores", *taken, self.store, names["adds"], **names)
+
+    def _summed_element(self) -> MatrixElement | None:
+        """Return the element whose products the sum has, and none of the correct ones; or None."""
+        products = {elements for elements in self.extra if len(elements) == 2}
+        wanted = {elements for elements in self.correct if len(elements) == 2}
+        first: Elements = min(products, default=())
+        if not wanted <= {*self.missing} or _letters(first) != "AB":
+            return None
+        (_, row), (_, column) = (k_and_place(self.kernel, factor) for factor in first)
+        is_whole = products == {*correct_products(self.kernel, row, column, len(wanted))}
+        return MatrixElement("C", row, column) if is_whole else None
 
     # Terms of the correct sum
 
@@ -185,33 +194,42 @@ class _Judge:
 
         The first one may be scaled incorrectly; the others are repeated.
         """
-        scalar, value = self.traced.scalar(elements)
         first, *others = addends = self.slice.terms[elements]
-        k = self.correct[elements]
+        _, value = self.traced.scalar(elements)
         is_pair = self.kernel.precision == "double-double"  # whose parts are added one by one
         if others and (is_pair or any(addend.times != value for addend in addends)):
             first, others = replace(first, times=sum(addend.times for addend in addends)), []
-        names: Values = {"name": self.traced.name(elements), "times": len(addends)}
-        terms = [self._term("right", first, k)]
-        if first.times != value:
-            wrong = [addend for addend in addends if abs(addend.times) != abs(value)]
-            steps = {step for addend in wrong for step in addend.scaled}
-            lines = sorted({self.run.instruction(step).written_line for step in steps})
-            names |= {"times": first.times, "scalar": scalar, "value": value, "see": Lines(lines)}
-            found = replace(
-                note("scaled", *lines, **names), line=[0, self.store * bool(wrong), *lines][-1]
-            )
-            terms = [self._term("scaled", first, k, found)]
-        for addend in others:
-            lines = sorted({self._line(first), self._line(addend)})
-            names["places"] = Lines(lines)
-            read = {each.line for one in (first, addend) for each in one.factors}
-            names["read"] = Lines(sorted(read.difference([0, *lines])) if not lines[1:] else ())
-            whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
-            why = names["why"] = next((each for each in whys if each.kind), Note())
-            found = note("repeated", *lines, *why.lines[::-1], at=-1, **names)
-            terms.append(self._term("repeated", addend, k, found))
-        return terms
+        if first.times == value:
+            terms = [self._term("right", first, self.correct[elements])]
+        else:
+            terms = [self._scaled(elements, first)]
+        return terms + [self._repeated(elements, first, addend) for addend in others]
+
+    def _scaled(self, elements: Elements, whole: Addend) -> Term:
+        """Return a term that is multiplied by another number than its scalar."""
+        scalar, value = self.traced.scalar(elements)
+        addends = self.slice.terms[elements]
+        wrong = [addend for addend in addends if abs(addend.times) != abs(value)]
+        steps = {step for addend in wrong for step in addend.scaled}
+        lines = Lines(sorted({self.run.instruction(step).written_line for step in steps}))
+        names: Values = {"name": self.traced.name(elements), "times": whole.times}
+        names |= {"scalar": scalar, "value": value, "see": lines}
+        found = note("scaled", *lines, at=-1, **names)
+        if wrong and not lines:
+            found = replace(found, line=self.store)
+        return self._term("scaled", whole, self.correct[elements], found)
+
+    def _repeated(self, elements: Elements, first: Addend, again: Addend) -> Term:
+        """Return a term that was added before."""
+        lines = Lines(sorted({self._line(first), self._line(again)}))
+        read = {factor.line for addend in (first, again) for factor in addend.factors}
+        readers = Lines(sorted(read.difference([0, *lines])) if len(lines) == 1 else ())
+        whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
+        why = next((each for each in whys if each.kind), Note())
+        names: Values = {"name": self.traced.name(elements), "places": lines, "read": readers}
+        names |= {"times": len(self.slice.terms[elements]), "why": why}
+        found = note("repeated", *lines, *why.lines[::-1], at=-1, **names)
+        return self._term("repeated", again, self.correct[elements], found)
 
     def _missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
@@ -228,7 +246,9 @@ class _Judge:
     def _extra(self, addend: Addend) -> Term:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
         line, product = self._line(addend), _product(addend.elements)
-        if addend.crossed and self._accumulates(addend.made):
+        correct = (each for elements in self.correct for each in self.slice.terms.get(elements, ()))
+        is_alone = addend.crossed[:1] not in [each.crossed[:1] for each in correct]
+        if addend.crossed and is_alone and self._accumulates(addend.made):
             found = note("sum", self.run.line(addend.crossed[0]), line, product=product)
         else:
             wanted = {element for elements in self.correct for element in elements}
@@ -263,63 +283,55 @@ class _Judge:
         return self._term("wrong", addend, self.correct[wanted], found)
 
     def _factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:
-        """Return the note on a factor in the place of another one: either a line reads it from a
-        wrong place, or a line multiplies it that should multiply another one.
+        """Return the note on a factor in the place of another one: it was read from a wrong place,
+        if that is known to be wrong, or else if no use of what was read is right; or the line is
+        wrong that multiplies it.
         """
         line, run = self._line(addend), self.run
-        read_at = run.reads.get(wanted, [])
-        readers = [*map(run.line, read_at)]
-        own = {*defines(run.instruction(read.step))}
-        others = [at for at in read_at if own.isdisjoint(defines(run.instruction(at)))]
         names: Values = {"element": read.element, "wanted": wanted}
-        has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
-        is_left = self._is_left(read, addend) and read.line in readers
-        if not (has_wanted or is_left or self._is_right_elsewhere(read, addend, bool(others))):
-            why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
-            passed = self._stored_by(read, wanted)
-            names |= {"why": why, "passed": passed}
-            at = bool(passed or why.lines)
-            return note("reads", read.line, *passed, *why.lines, at=at, **names)
-        reader = [] if has_wanted else [each for each in readers[:1] if each != line]
-        return note("multiplies", line, *reader, reader=Lines(reader), **names)
+        why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
+        if not why.kind and self._is_right(read, addend, wanted):
+            readers = [run.line(step) for step in run.reads.get(wanted, ()) if step != read.step]
+            reader = Lines(each for each in readers[:1] if each != line)
+            takes = "multiplies" if run.instruction(addend.made).op.multiplies else "takes"
+            return note("multiplies", line, *reader, takes=takes, reader=reader, **names)
+        stored = self._stored_by(read, wanted)
+        causes = [*stored, *why.lines]
+        names |= {"why": why, "stored": stored}
+        return note("reads", read.line, *causes, at=1 if causes else 0, **names)
 
     def _stored_by(self, read: Reading, wanted: MatrixElement) -> Lines:
         """Return the line that stored what was loaded from the LDS, if it should have stored what
         is wanted: no work-item stored that.
         """
         stores = [
-            (line, {*map(self.run.elements.get, words)})
-            for step, line, words in self.run.recorded.passed
-            if step <= read.step
+            (store.line, elements)
+            for store, elements in self.run.lds_stores
+            if store.step <= read.step and read.element in elements
         ]
-        own = [(line, stored) for line, stored in stores if read.element in stored][-1:]
         is_load = self.run.instruction(read.step).op.kind == "lds"
-        return Lines(line for line, stored in own if is_load and wanted not in stored)
+        return Lines(line for line, each in stores[-1:] if is_load and wanted not in each)
+
+    def _is_right(self, read: Reading, addend: Addend, wanted: MatrixElement) -> bool:
+        """Return whether some use of what was read is right, so that its line is: that step has
+        read the wanted element, too; it is left from the iteration before; or another line makes a
+        correct term of it, or the same product, for another sum.
+        """
+        run = self.run
+        has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
+        if has_wanted or self._is_left(read, addend):
+            return True
+        for elements, made in run.products.items():
+            if elements == addend.elements or elements in self.correct:
+                for step, _, c in made:
+                    is_read = read in map(run.reading, run.operands(step, c)[:2])
+                    if is_read and run.line(step) != self._line(addend):
+                        return True
+        return False
 
     def _is_left(self, read: Reading, addend: Addend) -> bool:
         """Return whether a line multiplies what a line below it read in the iteration before."""
         return read.step < addend.made and read.line > self._line(addend)
-
-    def _is_right_elsewhere(self, read: Reading, addend: Addend, is_wanted_read: bool) -> bool:
-        """Return whether another line multiplies what was read as it should: it makes a correct
-        term, or the same product for another sum; or if the wanted element was read, too, one of
-        the same k.
-        """
-        for elements, made in self.run.products.items():
-            is_right = elements == addend.elements or elements in self.correct
-            if is_right or (is_wanted_read and self._is_of_one_k(elements)):
-                for step, _, c in made:
-                    is_read = read in map(self.run.reading, self.run.operands(step, c)[:2])
-                    if is_read and self.run.line(step) != self._line(addend):
-                        return True
-        return False
-
-    def _is_of_one_k(self, elements: Elements) -> bool:
-        """Return whether elements are the factors of a product of some correct sum."""
-        if _letters(elements) != "AB":
-            return False
-        a, b = elements
-        return a[2 - self.kernel.trans_a] == b[1 + self.kernel.trans_b]
 
 
 def _product(factors: Iterable[MatrixElement]) -> str:
