@@ -6,7 +6,7 @@ import re
 from nbval.plugin import get_sanitize_patterns
 from repository import ROOT
 
-from cypresskit.editing.steps import MIME
+from cypresskit.editing.step_outputs import MIME
 
 DIFFERS = get_sanitize_patterns((ROOT / "cypresskit/data/nbval_sanitize.cfg").read_text())
 WIDGET = "application/vnd.jupyter.widget-view+json"  # has ids, new each time

@@ -30,7 +30,7 @@ PRODUCTS = {
 
 
 #: The launches that are simulated whole: those of the contest.
-WHOLE = {(step.reference, step.n) for step in STEPS.values() if step.whole}
+WHOLE = {(step.reference, step.n) for step in STEPS.values() if step.whole_launch}
 
 
 def climb(launch: Timed) -> Figure:

@@ -5,7 +5,7 @@ last, after a pause. Nothing here starts a thread or a process: ``AnswerProcess`
 (``answer_process``) has a process of its own, which may be ended at any time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -33,39 +33,39 @@ class Case:
 
     A job has ``edit`` and ``text``, in which there is no fault; the ``name`` of the file; ``like``,
     the name of a kernel, or None; ``n``, at which it is timed; a ``step`` of the climb, or None; a
-    ``known`` text, from which the faulty lines differ; the ``parts`` to make; and for "replay",
+    ``known_text``, from which the faulty lines differ; the ``parts`` to make; and for "replay",
     perhaps an ``element`` of C.
     """
 
     def __init__(self, job: Message, comes: Callable[..., bool]) -> None:
         self.job, self.comes = job, comes
-        self.parts = [*job["parts"]]  # that are left to make
-        self.known: str = job.get("known", "")
+        self.parts = [*job["parts"]]  # that aren't made yet
         self.step = STEPS.get(job.get("step") or "")
-        self.whole = self.step is not None and self.step.whole
+        self.whole_launch = self.step is not None and self.step.whole_launch
 
     @cached_property
-    def seen(self) -> Verification:
+    def verification(self) -> Verification:
         """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does."""
         job = self.job
         scales = self.step is not None and self.step.scales
-        return dynamic_answers.judged_kernel(
+        return dynamic_answers.verify_text(
             job["text"], job["name"], job.get("like"), job["n"], scales, self.comes
         )
 
     @cached_property
     def fault(self) -> Note | None:
         """The fault among the lines that were changed since the known text."""
-        return find_changed_fault(self.seen, self.known)
+        return find_changed_fault(self.verification, self.job.get("known_text", ""))
 
     @cached_property
     def small(self) -> SmallProduct | None:
-        return small_product(self.seen.kernel)
+        return small_product(self.verification.kernel)
 
     @cached_property
     def wrong(self) -> WrongElement | None:
         """The incorrect element that is shown: one of the small product, if that has one."""
-        return self.seen.wrong and ((self.small and self.small.wrong) or self.seen.wrong)
+        wrong = self.verification.wrong
+        return wrong and ((self.small and self.small.wrong) or wrong)
 
     def code(self) -> Part:
         answer = static_answers.code_answer(assembled(self.job["text"], self.job["name"]))
@@ -75,35 +75,32 @@ class Case:
 
     def verdict(self) -> Part:
         try:
-            answer = dynamic_answers.verdict_answer(self.seen, self.wrong)
+            answer = dynamic_answers.verdict_answer(self.verification, self.wrong)
         except (ValueError, TypeError) as error:
             self.parts.clear()
             return unknown_launch(error)
-        if self.seen.findings and self.fault:
+        if self.verification.findings and self.fault:
             row = dynamic_answers.fault_row(self.fault)
-            shown = [row] * (self.seen.wrong is None)  # or else it is an element's first note
-            answer |= {"message": row["message"], "findings": shown + answer["findings"]}
+            answer["message"] = row["message"]
+            if self.verification.wrong is None:  # or else it is an element's first note
+                answer["findings"].insert(0, row)
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> Part:
-        answer = dynamic_answers.clocks_answer(self.seen, self.job["n"], self.whole)
+        answer = dynamic_answers.clocks_answer(self.verification, self.job["n"], self.whole_launch)
         if "problem" in answer:
             self.parts.clear()
         return answer
 
     def llvm(self) -> Part:
-        return dynamic_answers.llvm_answer(self.seen, self.job["n"], self.whole)
-
-    def replay_place(self) -> Sequence[int] | None:
-        """The element in the job, or the incorrect one, or None."""
-        return self.job.get("element") or (self.wrong and self.wrong[:2])
+        return dynamic_answers.llvm_answer(self.verification, self.job["n"], self.whole_launch)
 
     def replay(self) -> Part | None:
-        """The terms of this element."""
-        place = self.replay_place()
+        """The terms of the element in the job, or of the incorrect one."""
+        place = self.job.get("element") or (self.wrong and self.wrong[:2])
         if place is None:
             return None
-        return dynamic_answers.replay_answer(self.seen, self.small, place, self.explain)
+        return dynamic_answers.replay_answer(self.verification, self.small, place, self.explain)
 
     def explain(self, trace: ElementTrace) -> list[Note]:
         """Return what is wrong with an element: first the fault among the changed lines."""
@@ -111,11 +108,12 @@ class Case:
 
     def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only, after a pause."""
-        if not self.seen.right:
+        if not self.verification.right:
             return None
         if self.comes(PAUSE):
             raise Interrupted
-        report = dynamic_answers.report_at(self.seen.kernel, self.job["n"], self.whole)
+        kernel = self.verification.kernel
+        report = dynamic_answers.report_at(kernel, self.job["n"], self.whole_launch)
         return dynamic_answers.costs_answer(line_costs(report, unless=self.comes))
 
 
@@ -143,20 +141,20 @@ class AnswerHere:
 
     def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear
-        self.left: Case | None = None  # that isn't answered to its end
+        self.unfinished: Case | None = None
 
     def comes(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``: here, none does."""
         return False
 
     def ask(self, job: Message) -> None:
-        """Answer a job, in place of one that is left."""
-        self.left = Case(job, self.comes)
+        """Answer a job, in place of an unfinished one."""
+        self.unfinished = Case(job, self.comes)
         self.resume()
 
     def resume(self) -> None:
-        """Send each part that is left, then "done", unless a message waits."""
-        case = self.left
+        """Send each part that isn't made yet, then "done", unless a message waits."""
+        case = self.unfinished
         if case is None:
             return
         try:
@@ -173,7 +171,7 @@ class AnswerHere:
             self._say(case, "trouble", message=fault_in_words(error))
             case.parts.clear()
         if not case.parts:
-            self.left = None
+            self.unfinished = None
             self._say(case, "done")
 
     def _say(self, case: Case, kind: str, **more: Any) -> None:

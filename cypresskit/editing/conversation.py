@@ -17,16 +17,16 @@ from typing import Any
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
 from cypresskit.editing.edit_history import Edit
-from cypresskit.editing.kernel_file import KernelFile, whole_letters
+from cypresskit.editing.kernel_file import KernelFile, replace_surrogates
 from cypresskit.editing.legend import TABLES
-from cypresskit.editing.own_climb import own_climb
+from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.step_files import BROUGHT, REPLACED, histories, saved_edit
+from cypresskit.editing.step_files import BROUGHT, REPLACED, read_histories, saved_edit
 from cypresskit.editing.steps import STEPS
-from cypresskit.editing.stuck import LineHelp, stuck_in
+from cypresskit.editing.stuck import LineHelp, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
-from cypresskit.editing.versions import NO_COSTS, side_by_side
+from cypresskit.editing.versions import NO_COSTS, compare_edits
 
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 #: Notes on texts, where they come from or what became of them.
@@ -35,11 +35,7 @@ THEIRS = "written by another program"
 #: To the pages, if a text replaces one that its reader hasn't seen; without and with the problem of
 #: a history that can't be written.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
-AT_ONCE_UNWRITTEN = (
-    "This text was changed in two places at once. The earlier version is in the history, but only"
-    " until Python ends: {}"
-)
-UNWRITTEN = "The history can't be written: {}."
+AT_ONCE_UNWRITTEN = f"{AT_ONCE[:-1]}, but only until Python ends: {{}}"
 #: What a page gets of its step, with the targets; of the solution, a press shows a line.
 STEP_FIELDS = ("name", "title", "idea", "hint", "opens", "guess", "record")
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
@@ -69,23 +65,22 @@ class Conversation:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.file, self.edits, self.settings = file, file.edits, settings
+        self.edits.listeners.append(self._say_history)
         self.name = file.path.name
         self.step = STEPS.get(settings.get("step") or "")
+        self.help = LineHelp(self.edits, self.step) if self.step else None
         self.lock = threading.RLock()
         self.supervisor = Supervisor(self._take_answer, self.lock, start, clock)
         self.pages: list[Send] = []
-        self.listeners: list[Callable[[], None]] = []  # called when the history has changed
         self.text = file.read()
         self.edit = "file-0"
         #: Where the text comes from, unless it was typed.
-        self.note = "" if self.edits.known(self.text) else OPENED
+        self.note = "" if self.edits.find_text(self.text) else OPENED
         self.answers: dict[str, Message] = {}
-        self.help = LineHelp(self.edits, self.step) if self.step else None
         self.missing = [*PARTS]  # of the answer; none once there are no more
         self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
         self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
-        self.history_problem = ""  # why it couldn't be written when an edit was last added
 
     # -- pages
 
@@ -148,32 +143,24 @@ class Conversation:
         }
         self.say(state, page)
 
-    def _kept(self) -> Message | None:
-        """The speed of the edit that the step saves, and a sentence on it; or None."""
-        if self.step is None or (kept := saved_edit(self.edits, self.step)) is None:
-            return None
-        origin = f", {BROUGHT}" if kept.note == BROUGHT else ""
-        words = f"Saved: {kept.gflops:,.0f} Gflop/s{origin}"
-        return {"gflops": kept.gflops, "words": words}
-
     # -- texts
 
     def _hear_text(self, message: Message, _: Send | None) -> None:
         """Take a text that was typed."""
-        edit, text = str(message["edit"]), whole_letters(str(message["text"]))
-        self.begin(edit, text, message.get("base"))
+        edit, text = str(message["edit"]), replace_surrogates(str(message["text"]))
+        self.take_text(edit, text, message.get("base"))
 
     def _hear_unsent(self, message: Message, _: Send | None) -> None:
         """Keep a text that was based on an older one than the file's."""
-        text = whole_letters(str(message["text"]))
-        self._read_history()
+        text = replace_surrogates(str(message["text"]))
+        self.edits.read_changes()
         if text != self.text or self.file.problem:
-            self._add_unjudged(text, "typed on a page that was left before it was sent")
-        with suppress(OSError):  # the page keeps the text until it is written
-            self.edits.save()
+            self.edits.add_unjudged(text, "typed on a page that was left before it was sent")
+        self.edits.save()
+        if not self.edits.problem:  # or else the page keeps the text
             self._acknowledge(str(message["edit"]))
 
-    def begin(self, edit: str, text: str, base: str | None = None) -> None:
+    def take_text(self, edit: str, text: str, base: str | None = None) -> None:
         """Make a text the newest one, and answer it.
 
         ``base`` is the edit that was changed. If it isn't the last one, the reader hasn't seen the
@@ -181,30 +168,29 @@ class Conversation:
         "": a draft of an earlier page, made of the file's text.
         """
         with self.lock:
-            unseen = base not in (None, self.edit)
-            added = False
-            if text != self.text and (unseen or self.note):
-                added = self._add_unjudged(self.text, self.note or REPLACED)
+            is_unseen = base not in (None, self.edit)
+            is_added = False
+            if text != self.text and (is_unseen or self.note):
+                is_added = self.edits.add_unjudged(self.text, self.note or REPLACED)
             self._save(text)
-            self._take(edit, text)
-            if added and unseen and base:
-                problem = self.history_problem
-                told = AT_ONCE_UNWRITTEN.format(problem) if problem else AT_ONCE
-                self.say({"type": "trouble", "message": told})
+            self._replace_text(edit, text)
+            if is_added and is_unseen and base:
+                problem = self.edits.problem
+                message = AT_ONCE_UNWRITTEN.format(problem) if problem else AT_ONCE
+                self.say({"type": "trouble", "message": message})
             self._answer_text()
 
-    def put(self, text: str, note: str) -> None:
+    def load(self, text: str, note: str) -> None:
         """Make a text the newest one that doesn't come from a page. ``note`` says where it comes
         from.
         """
         with self.lock:
-            if text == self.text:
-                return
-            self._add_unjudged(self.text, REPLACED)
-            self._save(text)
-            self._take(f"put-{next(self.numbers)}", text, note)
+            if text != self.text:
+                self.edits.add_unjudged(self.text, REPLACED)
+                self._save(text)
+                self._replace_text(f"load-{next(self.numbers)}", text, note)
 
-    def _take(self, edit: str, text: str, note: str = "") -> None:
+    def _replace_text(self, edit: str, text: str, note: str = "") -> None:
         self.say({"type": "text", "text": text, "edit": edit})
         self.edit, self.text, self.note = edit, text, note
         self.answers, self.missing, self.element = {}, [*PARTS], None
@@ -212,26 +198,26 @@ class Conversation:
 
     def _hear_restart(self, *_: object) -> None:
         if self.step is not None:
-            self.put(self.step.starter, f"step {self.step.name} from its beginning")
+            self.load(self.step.starter, f"step {self.step.name} from its beginning")
 
     def _hear_line(self, _: Message, page: Send | None) -> None:
         """Show a reader who is stuck one more line of the solution. The history says so."""
-        if self.help is not None and stuck_in(self.edits, self.step) == 0.0:
-            self._read_history()
-            self.say({"type": "line"} | self.help.press(self.text, self._add), page)
+        if self.help is not None and seconds_until_help(self.edits, self.step) == 0.0:
+            self.edits.read_changes()
+            self.say({"type": "line"} | self.help.press(self.text), page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))
         if edit is not None:
-            self.put(edit.text, f"edit {edit.number} again")
+            self.load(edit.text, f"edit {edit.number} again")
 
     def _hear_compare(self, message: Message, page: Send | None) -> None:
         """Show two edits side by side."""
-        pair = [self.edits.find(int(entry)) for entry in message["entries"]]
-        known = [edit for edit in pair if edit is not None]
-        if len(known) == 2:
-            costs = [self.costs.get(edit.text, NO_COSTS) for edit in known]
-            self.say({"type": "versions"} | side_by_side(known, costs), page)
+        found = [self.edits.find(int(entry)) for entry in message["entries"]]
+        pair = [edit for edit in found if edit is not None]
+        if len(pair) == 2:
+            costs = [self.costs.get(edit.text, NO_COSTS) for edit in pair]
+            self.say({"type": "versions"} | compare_edits(pair, costs), page)
 
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
@@ -239,7 +225,7 @@ class Conversation:
     def _save(self, text: str) -> None:
         """Write a text into the file. What another program has just written is in the history."""
         for theirs in self.file.save(text):
-            self._add_unjudged(theirs, THEIRS)
+            self.edits.add_unjudged(theirs, THEIRS)
 
     # -- answers
 
@@ -275,7 +261,7 @@ class Conversation:
             self.missing = [part for part in ALL_PARTS if part in (*self.missing, message["part"])]
             self.supervisor.ask(self.job(self.missing))
         else:
-            picture = own_climb(histories(self.file.path.parent)).to_html()
+            picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
             answer = {"type": "answer", "edit": self.edit, "part": "climb"}
             self.say(answer | {"picture": picture})
 
@@ -288,14 +274,12 @@ class Conversation:
     def job(self, parts: Sequence[str]) -> Message:
         """Return the job to make these parts of the answer to the newest text."""
         right = next((edit.text for edit in reversed(self.edits) if edit.right), "")
-        known = right or (self.step.starter if self.step else "")
+        known_text = right or (self.step.starter if self.step else "")
         job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": [*parts]}
-        return job | self.settings | {"known": known, "element": self.element}
+        return job | self.settings | {"known_text": known_text, "element": self.element}
 
     def _take_answer(self, message: Message) -> None:
-        """Take a message about the newest text, and send it to the pages. If the history knows the
-        speed of a correct one, it is shown until that is computed again.
-        """
+        """Take a message about the newest text, and send it to the pages."""
         if message["type"] == "done":
             self.missing = []
         if message["type"] == "answer":
@@ -306,22 +290,15 @@ class Conversation:
             elif message["part"] == "costs":
                 self.costs[self.text] = message
         self.say(message)
-        known = self.edits.known(self.text)
-        if message.get("right") and known and known.n == self.settings["n"]:
-            size, answer = [known.n] * 3, {"type": "answer", "edit": self.edit, "part": "clocks"}
-            figures = {"gflops": known.gflops, "size": size, "bound": known.bound, "busy": {}}
-            self.say(answer | figures)
-
-    # -- history
 
     def _add_judged(self) -> None:
-        """Keep the answered text in the history, unless the last edit says the same of it."""
+        """Add the answered text to the history."""
         card = self.answers.get("code", {}).get("card")
         verdict, clocks = self.answers.get("verdict"), self.answers["clocks"]
         if card is None or verdict is None:
             return
         gflops = clocks.get("gflops", 0.0)
-        made = Edit(
+        edit = Edit(
             number=0,
             text=self.text,
             right=verdict["right"],
@@ -334,44 +311,25 @@ class Conversation:
             note=self.note,
         )
         self.note = ""
-        self._read_history()
-        last = self.edits[-1] if self.edits else Edit(0, "")
-        if (last.text, last.judgement) != (made.text, made.judgement):
-            self._add(made)
-
-    def _add_unjudged(self, text: str, note: str) -> bool:
-        """Keep a text in the history, unless it is there. Only its origin is known."""
-        is_new = bool(text.strip()) and self.edits.known(text) is None
-        if is_new:
-            self._add(Edit(0, text, note=note))
-        return is_new
-
-    def _add(self, edit: Edit) -> None:
-        self.history_problem = ""
-        try:
-            self.edits.add(edit)
-        except OSError as error:
-            self.history_problem = UNWRITTEN.format(error.strerror or error)
-            self.say({"type": "trouble", "message": self.history_problem})
-        self._say_history()
-
-    def _read_history(self) -> None:
-        """Read the history, if another workbench has changed it."""
-        if self.edits.news():
-            self._say_history()
+        self.edits.add_judged(edit)
 
     def _say_history(self) -> None:
+        if self.edits.problem:
+            self.say({"type": "trouble", "message": self.edits.problem})
         self.say({"type": "history"} | self._history())
-        for listener in tuple(self.listeners):
-            with suppress(Exception):  # whatever an output that is gone raises
-                listener()
 
     def _history(self) -> Message:
-        """What a page shows of the history."""
+        """Return what a page shows of the history."""
+        saved = None if self.step is None else saved_edit(self.edits, self.step)
+        origin = f", {BROUGHT}" if saved and saved.note == BROUGHT else ""
         return {
             "entries": [edit.shown() for edit in self.edits],
-            "kept": self._kept(),
-            "stuck": stuck_in(self.edits, self.step),
+            "saved": saved
+            and {
+                "gflops": saved.gflops,
+                "words": f"Saved: {saved.gflops:,.0f} Gflop/s{origin}",
+            },
+            "wait": seconds_until_help(self.edits, self.step),
         }
 
     # -- the file
@@ -382,15 +340,15 @@ class Conversation:
         """
         with self.lock:
             self.supervisor.look()
-            self._read_history()
-            text = self.file.news()
+            self.edits.read_changes()
+            text = self.file.read_change()
             if text is None and self.file.problem:
                 self._save(self.text)
                 if not self.file.problem:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:
-                self._add_unjudged(self.text, REPLACED)
-                self._take(f"file-{next(self.numbers)}", text, THEIRS)
+                self.edits.add_unjudged(self.text, REPLACED)
+                self._replace_text(f"file-{next(self.numbers)}", text, THEIRS)
 
 
 _watched: set[Conversation] = set()

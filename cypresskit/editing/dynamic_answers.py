@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
-from cypresskit.compiler import CompileError, compile
+from cypresskit.compiler import CompileError, Control, compile
 from cypresskit.diagnosis.element_trace import ElementTrace, trace_element, trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
@@ -55,7 +55,7 @@ HELP = {
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
-def judged_kernel(
+def verify_text(
     text: str,
     name: str,
     like: str | None = None,
@@ -69,65 +69,72 @@ def judged_kernel(
     It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises, and
     ``Interrupted`` as soon as ``unless`` returns True. The last few results are cached.
     """
-    return _judged(text, name, like, n, scales, Unless(unless))
+    return _verify_text(text, name, like, n, scales, Unless(unless))
 
 
 @lru_cache(maxsize=8)
-def _judged(
+def _verify_text(
     text: str, name: str, like: str | None, n: int | None, scales: bool, unless: Unless
 ) -> Verification:
     launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
     kernel = load_kernel(text, like=launched_like, name=kernel_name(name))
-    seen = verify(kernel, size=n, unless=unless)
-    return verify(kernel, alpha=2.0, beta=-1.0, unless=unless) if scales and seen.unread else seen
+    verification = verify(kernel, size=n, unless=unless)
+    if scales and verification.unread:
+        return verify(kernel, alpha=2.0, beta=-1.0, unless=unless)
+    return verification
 
 
-def verdict_answer(seen: Verification, wrong: WrongElement | None) -> Part:
+def verdict_answer(verification: Verification, wrong: WrongElement | None) -> Part:
     """Return the part "verdict". ``wrong`` is an incorrect element of C, if all of C was computed.
 
     It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
     ``findings``, each with a message, and perhaps kind, line, column and advice. Of the kind
     "answer" is the element.
     """
-    findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
-    if seen.error:
-        kind = "answer" if seen.at_size else "launch"
-        findings.append({"kind": kind, "line": seen.error_line, "message": seen.error})
+    findings = [_finding_row(finding) for finding in verification.findings[:FINDINGS]]
+    if error := verification.error:
+        kind = "answer" if verification.at_size else "launch"
+        findings.append({"kind": kind, "line": verification.error_line, "message": error})
     if wrong is not None:
         findings.append({"kind": "answer", "message": f"{wrong}."})
-    if seen.launch_hint:
-        findings.insert(0, {"kind": "launch", "message": seen.launch_hint})
-    answer = {"right": seen.right, "message": _sentence(seen, wrong), "findings": findings}
-    return answer | {"aside": " ".join([_tested_sizes(seen), *seen.asides]) if seen.right else ""}
+    if hint := verification.launch_hint:
+        findings.insert(0, {"kind": "launch", "message": hint})
+    asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
+    return {
+        "right": verification.right,
+        "message": _sentence(verification, wrong),
+        "findings": findings,
+        "aside": " ".join(asides),
+    }
 
 
-def _tested_sizes(seen: Verification) -> str:
+def _tested_sizes(verification: Verification) -> str:
     """Return at which sizes a kernel is correct, in a sentence, and what of it wasn't tested."""
-    sizes = seen.at
-    if seen.at_size:
-        m, n, k = seen.at_size.size
-        sizes += f"; {seen.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"
-    is_pair = seen.kernel.precision == "double-double"
+    sizes = verification.at
+    if verification.at_size:
+        m, n, k = verification.at_size.size
+        sizes += f"; {verification.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"
+    is_pair = verification.kernel.precision == "double-double"
     untested = " The low parts of double-doubles aren't tested." if is_pair else ""
     return f"Tested sizes: {sizes}.{untested}"
 
 
-def _sentence(seen: Verification, wrong: WrongElement | None) -> str:
+def _sentence(verification: Verification, wrong: WrongElement | None) -> str:
     """Return the verdict in one sentence."""
-    result = "y" if seen.kernel.is_vector else "C"
-    if seen.right:
+    result = "y" if verification.kernel.is_vector else "C"
+    if verification.right:
         return f"{result} is correct."
-    if seen.launch_hint:
-        return seen.launch_hint
+    if verification.launch_hint:
+        return verification.launch_hint
     if wrong is not None:
         return f"{result} is incorrect: {wrong}."
-    if seen.findings:
-        first = seen.findings[0]
-        said = first.message
+    if verification.findings:
+        first = verification.findings[0]
+        message = first.message
         if first.kind == "endless loop":  # its advice says why
-            said = first.advice[:1].lower() + first.advice[1:]
-        return f"Line {first.line}, {first.kind}: {said.rstrip('.')}."
-    return seen.error or f"{result} is incorrect."
+            message = first.advice[:1].lower() + first.advice[1:]
+        return f"Line {first.line}, {first.kind}: {message.rstrip('.')}."
+    return verification.error or f"{result} is incorrect."
 
 
 def _finding_row(finding: Finding) -> Part:
@@ -142,7 +149,7 @@ def fault_row(fault: Note) -> Part:
 
 
 def replay_answer(
-    seen: Verification,
+    verification: Verification,
     small: SmallProduct | None,
     place: Sequence[int],
     explain: Callable[[ElementTrace], Sequence[Note]],
@@ -156,16 +163,16 @@ def replay_answer(
     ``notes``; ``terms``, each with ``text``, whether it is ``right``, a ``note``, its ``line``, and
     the ``lines`` that changed it; or a ``problem``, why there are no terms.
     """
-    if small is not None and not (seen.right or seen.at_size or small.wrong):
+    if small is not None and not (verification.right or verification.at_size or small.wrong):
         small = None
-    of = small.given if small else seen
+    of = small.given if small else verification
     row, column = place
     try:
         if small:
             trace = trace_product(small.given, row, column)
         else:
             trace = trace_element(
-                seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta
+                verification.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta
             )
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
@@ -200,20 +207,20 @@ def _term_row(term: Term, trace: ElementTrace) -> Part:
     }
 
 
-def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
+def clocks_answer(verification: Verification, n: int, whole_launch: bool = False) -> Part:
     """Return the part "clocks".
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by; ``busy`` (shares of the time,
     by unit); and ``notes`` on what would help and on its time; or a ``problem``, why it can't be
     timed. It is empty for an incorrect kernel, which may run for much longer than a correct one.
     """
-    if not seen.right:
+    if not verification.right:
         return {}
-    if seen.remarks and seen.remarks.is_overlong:
-        reads = f"reads inside in {seen.remarks.inside} of {seen.remarks.runs} runs"
-        return {"problem": f"It isn't timed: line {seen.remarks.line} {reads}."}
+    if (remarks := verification.remarks) and remarks.is_overlong:
+        reads = f"reads inside in {remarks.inside} of {remarks.runs} runs"
+        return {"problem": f"It isn't timed: line {remarks.line} {reads}."}
     try:
-        report = report_at(seen.kernel, n, whole)
+        report = report_at(verification.kernel, n, whole_launch)
     except UNTIMED as error:
         return {"problem": f"It can't be timed: {last_line(error)}"}
     return {
@@ -221,7 +228,7 @@ def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
         "gflops": shown_speed(report.gflops),
         "bound": report.bound,
         "busy": dict(report.busy),
-        "notes": [what_helps(report.bound, seen.kernel), *_notes_on_time(report)],
+        "notes": [what_helps(report.bound, verification.kernel), *_notes_on_time(report)],
     }
 
 
@@ -229,34 +236,38 @@ def what_helps(bound: str, kernel: Kernel) -> str:
     """Return what an iteration of a kernel does, and what would make it faster if ``Report.bound``
     says that it is bound so.
     """
+    loop = compile(kernel.program).main_loop
     advice = next(advice for start, advice in HELP.items() if bound.startswith(start))
-    code = compile(kernel.program)
-    stores = sorted({control.store.line for control in code.main_loop if control.store})
+    stores = sorted({control.store.line for control in loop if control.store})
     if stores and bound.startswith("DRAM"):
         advice = f"{named_lines(stores, 'store').capitalize()} in each iteration: perhaps once"
         advice += " after the loop would do."
-    bundles = [bundle for control in code.main_loop for bundle in control.bundles]
-    fetches = sum(len(control.fetches) for control in code.main_loop)
+    return f"{_describe_iteration(loop, kernel)} {advice}"
+
+
+def _describe_iteration(loop: Sequence[Control], kernel: Kernel) -> str:
+    """Return how many products and fetches an iteration makes, and what keeps it from more."""
+    bundles = [bundle for control in loop for bundle in control.bundles]
+    fetches = sum(len(control.fetches) for control in loop)
     products = sum(bundle.products for bundle in bundles)
     others = [bundle for bundle in bundles if not bundle.products]
     lines = sorted({operation.line for bundle in others for operation in bundle.operations})
     named = f" ({named_lines(lines)})" if 0 < len(lines) <= FINDINGS else ""
-    made = (
+    text = (
         f"An iteration makes {quantity(products, 'product')} with {fetches} fetches, in"
         f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}."
     )
-    whole = [o for bundle in bundles for o in bundle.operations if o.place == 0]
-    plain = [o for o in whole if o.row.flops == 1]
-    muls = sum(o.is_product for o in plain)
-    adds = sum(o.name.startswith("ADD") for o in plain)
-    if 0 < products == muls <= adds:
-        made += " The products are added by other operations: a `mad` multiplies and adds."
+    operations = [o for bundle in bundles for o in bundle.operations]
+    single = [o for o in operations if o.place == 0 and o.row.flops == 1]
+    adds = sum(o.name.startswith("ADD") for o in single)
+    if 0 < products == sum(o.is_product for o in single) <= adds:
+        text += " The products are added by other operations: a `mad` multiplies and adds."
     rows, columns = kernel.block
     texel = 16 // BYTES[kernel.precision]
     possible = rows * columns / (-(-rows // texel) - (-columns // texel))
     if products < possible * fetches:
-        made += f" A block of {rows} x {columns} can make {possible:g} products per fetch."
-    return f"{made} {advice}"
+        text += f" A block of {rows} x {columns} can make {possible:g} products per fetch."
+    return text
 
 
 def _notes_on_time(report: Report) -> list[str]:
@@ -271,25 +282,25 @@ def _notes_on_time(report: Report) -> list[str]:
     return notes
 
 
-def report_at(mine: Kernel, n: int, whole: bool = False) -> Report:
+def report_at(mine: Kernel, n: int, whole_launch: bool = False) -> Report:
     """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``. With
-    ``whole``, the whole launch of a large block is simulated.
+    ``whole_launch``, that of a large block is simulated as a whole.
     """
     rows, columns = mine.block
-    exact = whole and rows * columns >= LARGE_BLOCK
+    exact = whole_launch and rows * columns >= LARGE_BLOCK
     return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, exact=exact)
 
 
-def llvm_answer(seen: Verification, n: int, whole: bool = False) -> Part:
+def llvm_answer(verification: Verification, n: int, whole_launch: bool = False) -> Part:
     """Return the part "llvm" of a kernel: LLVM's code of it, as in the part "code", and its
     ``gflops`` if it is correct.
     """
-    program = seen.kernel.program
+    program = verification.kernel.program
     answer = code_answer(program, by="llvm")
-    if "refusal" in answer or not seen.right:
+    if "refusal" in answer or not verification.right:
         return answer
     with suppress(*UNTIMED):
-        ours = report_at(seen.kernel, n, whole)
+        ours = report_at(verification.kernel, n, whole_launch)
         theirs = report_on(replace(ours.launch, compiled=compile(program, by="llvm")))
         answer["gflops"] = shown_speed(theirs.gflops)
     return answer

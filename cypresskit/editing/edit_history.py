@@ -11,7 +11,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -76,14 +76,24 @@ class Edit:
 
 
 class Edits(Sequence[Edit]):
-    """The edits of a kernel, the oldest first, kept in the file at ``path``."""
+    """The edits of a kernel, the oldest first, in the file at ``path``.
+
+    Attributes
+    ----------
+    problem
+        Why not all edits are written, or "".
+    listeners
+        Called when the edits have changed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.problem = ""
+        self.listeners: list[Callable[[], None]] = []
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
         self._written = self.rows  # those that the file has
         self._stamp: object = ...  # of the file when it was last read or written
-        self.news()
+        self.read_changes()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -95,27 +105,31 @@ class Edits(Sequence[Edit]):
         """Return the edit with a number, or None."""
         return next((edit for edit in self.rows if edit.number == number), None)
 
-    def known(self, text: str) -> Edit | None:
+    def find_text(self, text: str) -> Edit | None:
         """Return the last edit with this text, or None."""
         return next((edit for edit in reversed(self.rows) if edit.text == text), None)
 
-    def fastest(self, n: int, least: float = 0.0, given: str = "") -> Edit | None:
+    def find_fastest(self, n: int, least: float = 0.0, given: str = "") -> Edit | None:
         """Return the reader's fastest correct edit timed at m = n = k = ``n``, the last of equals;
         None if none reaches ``least`` Gflop/s. The text ``given``, the catalog's, and those of
         other readers don't count.
         """
-        timed = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
-        typed = [edit for edit in timed if edit.text != given and edit.note != LINKED]
-        typed.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
-        return next((edit for edit in typed if not find_given_text(edit.text)), None)
+        mine = [
+            edit
+            for edit in self.rows
+            if (edit.right and edit.n == n and edit.gflops >= least)
+            and (edit.text != given and edit.note != LINKED)
+        ]
+        mine.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
+        return next((edit for edit in mine if not find_given_text(edit.text)), None)
 
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
         isn't known to be correct; or if it was typed, and judged alike too short a time ago to be
-        read. Where a line was ``SHOWN``, nothing is replaced: each counts. Raises ``OSError`` if
-        the file can't be written; the edit is then written with the next one.
+        read. Where a line was ``SHOWN``, nothing is replaced: each counts. If the file can't be
+        written, the edit is written with the next one.
         """
-        self.news()
+        self.read_changes()
         rows = [*self.rows]
         last = rows[-1] if rows else Edit(0, "", right=True)
         now = round(edit.time or time.time(), 1)
@@ -128,48 +142,72 @@ class Edits(Sequence[Edit]):
         elif are_typed and is_unread and rows:
             rows.pop()
         before = rows[-1].text if rows else edit.text
-        change = change_between(before, edit.text)
+        change = describe_change(before, edit.text)
         rows.append(replace(edit, number=last.number + 1, time=now, change=change))
         self.rows = rows
         self.save()
+        self._tell()
         return rows[-1]
+
+    def add_judged(self, edit: Edit) -> None:
+        """Add an edit that was checked, unless the last one says the same."""
+        self.read_changes()
+        last = self.rows[-1] if self.rows else Edit(0, "")
+        if (last.text, last.judgement) != (edit.text, edit.judgement):
+            self.add(edit)
+
+    def add_unjudged(self, text: str, note: str) -> bool:
+        """Add a text of which only its origin is known. Returns False if it is there, or empty."""
+        is_new = bool(text.strip()) and self.find_text(text) is None
+        if is_new:
+            self.add(Edit(0, text, note=note))
+        return is_new
 
     # -- the file
 
     def save(self) -> None:
-        """Write the edits that couldn't be written. Raises ``OSError`` if they still can't be."""
+        """Write the edits that aren't written yet."""
         if self._written is self.rows:
             return
         rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
-        save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
+        self.problem = ""
+        try:
+            save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
+        except OSError as error:
+            self.problem = f"The history can't be written: {error.strerror or error}."
+            return
         self._stamp = file_stamp(self.path)
         self._written = self.rows
 
-    def news(self) -> bool:
-        """Read the file if another workbench has written it. Returns whether it has."""
-        if self._stamp == (stamp := file_stamp(self.path)):
-            return False
-        self._stamp = stamp
-        self.rows = self._written = _read(self.path)
-        return True
+    def read_changes(self) -> None:
+        """Read the file if another workbench has written it."""
+        if self._stamp != (stamp := file_stamp(self.path)):
+            self._stamp, self.problem = stamp, ""
+            self.rows = self._written = _read(self.path)
+            self._tell()
+
+    def _tell(self) -> None:
+        for listener in tuple(self.listeners):
+            with suppress(Exception):  # whatever an output that is gone raises
+                listener()
 
     def __repr__(self) -> str:
         lines = (f"  {edit.number:3}  {edit}" for edit in self.rows)
         return "\n".join([f"{len(self)} edits", *lines])
 
 
-def change_between(before: str, after: str) -> str:
+def describe_change(before: str, after: str) -> str:
     """Describe the change of a text by a new line, a product if there is one; "" for none. A line
     that was moved isn't new, nor is one whose comment was changed.
     """
     old, now = ([*map(bare_line, text.splitlines())] for text in (before, after))
     if [*filter(None, old)] == [*filter(None, now)]:
         return "" if before == after else "only comments or spaces were changed"
-    left = Counter(old)  # of each line
+    unmatched = Counter(old)  # of each line
     new = []
     for number, line in enumerate(now, 1):
-        left[line] -= 1
-        if line and left[line] < 0:
+        unmatched[line] -= 1
+        if line and unmatched[line] < 0:
             new.append((number, line))
     if not new:
         return "lines were moved or deleted"

@@ -32,17 +32,17 @@ class KernelFile:
         self.stamp = stamp
         return text
 
-    def news(self) -> str | None:
+    def read_change(self) -> str | None:
         """Return the text that another editor has written since the last look, or None; also None
         while the file is missing or can't be read.
         """
         try:
-            return self._written()
+            return self._read_change()
         except OSError:
             return None
 
-    def _written(self) -> str | None:
-        """Return ``news``. Raises ``OSError`` if it can't be read, or is no text."""
+    def _read_change(self) -> str | None:
+        """Return ``read_change``. Raises ``OSError`` if it can't be read, or is no text."""
         if file_stamp(self.path) in (None, self.stamp):
             return None
         try:
@@ -62,7 +62,7 @@ class KernelFile:
                 raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes")
             if self.path.exists() and not is_writable(self.path):
                 raise OSError(errno.EACCES, "it is read-only, or no plain file")
-            self.stamp = save_file(self.path, text, lambda: theirs.append(self._written()))
+            self.stamp = save_file(self.path, text, lambda: theirs.append(self._read_change()))
         except OSError as error:
             self.problem = (
                 f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"
@@ -76,6 +76,6 @@ def is_writable(path: Path) -> bool:
     return path.is_file() and bool(path.stat().st_mode & WRITABLE)
 
 
-def whole_letters(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return a text with lone surrogates, which a page may send, replaced."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from cypresskit.devices import CHIP_ALONE
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
-from cypresskit.editing.edit_history import Edit, Edits, change_between
+from cypresskit.editing.edit_history import Edit, Edits, describe_change
 from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
 from cypresskit.tables import quantity
 
@@ -17,32 +17,31 @@ NOTHING = (
 )
 
 
-def own_climb(histories: Mapping[str, Edits]) -> Climb:
+def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
     """Return the climb. ``histories`` maps the name of a step to its edits."""
     bars: list[Bar] = []
-    judged = 0  # edits after the first step
+    judged = 0  # edits that were judged after the first step
     before = Edit(0, "")  # the saved one of the step before
-    for step, kept in _steps(histories):
+    for step, saved in _steps(histories):
         if bars:
             judged += sum(
-                edit.number <= kept.number
+                edit.number <= saved.number
                 for edit in histories[step.name]
                 if edit.right is not None and edit.text != step.starter
             )
         continues = step.previous and bars and not step.reorders
         start = before.text if continues else step.starter
-        change = change_between(start, kept.text)
-        bars.append(Bar(step.title, change, kept.gflops, before.gflops))
-        before = kept
+        change = describe_change(start, saved.text)
+        bars.append(Bar(step.title, change, saved.gflops, before.gflops))
+        before = saved
     if not bars:
         return Climb(NOTHING, ())
-    sides = [step for step in STEPS.values() if not step.climbs]
     speeds = f"{before.gflops:,.0f} Gflop/s"
     if len(bars) > 1:
         speeds = f"{bars[0].gflops:,.0f} to {speeds} in {quantity(judged, 'edit')}"
     sentence = f"{speeds}, {CHIP_ALONE.name}. The record of 2010, as published: {PAPER:,}"
-    side = ", ".join(step.name for step in sides)
-    return Climb(sentence, bars, note=f"Side steps ({side}) aren't part of it.")
+    sides = ", ".join(step.name for step in STEPS.values() if not step.climbs)
+    return Climb(sentence, bars, note=f"Side steps ({sides}) aren't part of it.")
 
 
 def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
@@ -55,10 +54,10 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         if not (edits := histories.get(step.name)):
             continue
         if step.name == FIRST:
-            edit = edits.fastest(step.n)
+            edit = edits.find_fastest(step.n)
         else:
-            least = 0.0 if step.whole else step.targets.minimum
-            edit = edits.fastest(step.n, least, given=step.starter)
+            least = 0.0 if step.whole_launch else step.targets.minimum
+            edit = edits.find_fastest(step.n, least, given=step.starter)
         needed = fastest / CLOSE if step.reorders else fastest * CLOSE
         if step.climbs and edit is not None and edit.gflops > needed:
             yield step, edit

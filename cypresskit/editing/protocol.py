@@ -59,8 +59,7 @@ Messages of Python
     - "code" (``static_answers.code_answer``): the compiled code and its statistics.
     - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``
       (``small_product``) holds a product that the reader can check by hand.
-    - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it. What the history
-      knows of them comes first.
+    - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it.
     - "llvm" (``dynamic_answers.llvm_answer``): LLVM's code, its statistics and speed; only if the
       page asks for it.
     - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
@@ -72,15 +71,15 @@ Messages of Python
 ``text``: text, edit
     Show this text: it comes from another editor, another page, the history, or the step. The page
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
-``history``: entries, kept, stuck
+``history``: entries, saved, wait
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
-    ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: in how many
+    ``saved`` holds its ``gflops`` and a sentence (``words``), or is None. ``wait``: in how many
     seconds one more line can be shown, or None.
 ``line``: lines, hint, end
     The lines that a stuck reader was shown; ``hint`` is the next one without its sources, or "", if
     it is among them; ``end`` says that there is no further one, or is "".
 ``versions``: figures, hunks
-    Two entries side by side (``versions.side_by_side``).
+    Two entries side by side (``versions.compare_edits``).
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message

@@ -56,8 +56,8 @@ class SmallProduct:
 
     def in_words(self, row: int, column: int) -> str:
         """Return an element's place, its correct sum, and its value if that is another."""
-        left, right = self.factors
-        terms = [f"{a:g}·{b:g}" for a, b in zip(left[row], right[:, column])]
+        rows, columns = self.factors
+        terms = [f"{a:g}·{b:g}" for a, b in zip(rows[row], columns[:, column])]
         got, expected = self.c[row, column], self.given.expected[row, column]
         more = ["…"] * (len(terms) > SHOWN_TERMS)
         correct = f"{' + '.join(terms[:SHOWN_TERMS] + more)} = {expected:g}."

@@ -6,29 +6,25 @@ history, and marked nowhere. The given text is no edit of the reader's.
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from cypresskit.editing.edit_history import SHOWN, Edit, Edits, history_path
-from cypresskit.editing.kernel_file import whole_letters
-from cypresskit.editing.steps import STEPS, Step, saved_texts
-from cypresskit.editing.stuck import edit_of_shown_line, shown_lines
+from cypresskit.editing.steps import STEPS, Step
 from cypresskit.files.atomic import save_file
-from cypresskit.kernels.own import read_text
 
 CLIMB = os.environ.get("CYPRESSKIT_CLIMB", "climb")  # the folder
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
 REPLACED = "replaced by another text"  # note on a text that no longer counts
 
 
-def histories(folder: Path) -> dict[str, Edits]:
+def read_histories(folder: Path) -> dict[str, Edits]:
     """Return the histories of all steps in a folder, by the steps' names."""
     return {step.name: Edits(history_path(folder / step.file)) for step in STEPS.values()}
 
 
 def saved_edit(edits: Edits, step: Step) -> Edit | None:
     """Return the reader's fastest correct edit that reaches the step's minimum, or None."""
-    return edits.fastest(step.n, step.targets.minimum, given=step.starter)
+    return edits.find_fastest(step.n, step.targets.minimum, given=step.starter)
 
 
 def submitted_edit(edits: Edits, step: Step) -> Edit | None:
@@ -50,17 +46,17 @@ def begin_step(path: Path, step: Step) -> None:
     if path.exists():
         return
     edits = Edits(history_path(path))
-    known = submitted_edit(edits, step)
-    made = histories(path.parent)
+    if submitted := submitted_edit(edits, step):
+        save_file(path, submitted.text)
+        return
+    histories = read_histories(path.parent)
     earlier = () if step.reorders else _steps_before(step)
-    before = [(each, made[each.name].fastest(each.n)) for each in earlier]
-    own = [(edit.gflops, each.name, edit.text) for each, edit in before if edit is not None]
-    gflops, name, text = max(own, default=(0.0, "", step.starter))
-    save_file(path, known.text if known else text)
-    if name and not known:
-        with suppress(OSError):
-            note = f"your kernel from step {name}, {gflops:,.0f} Gflop/s"
-            edits.add(Edit(0, text, note=note))
+    found = [(each, histories[each.name].find_fastest(each.n)) for each in earlier]
+    kernels = [(edit.gflops, each.name, edit.text) for each, edit in found if edit is not None]
+    gflops, name, text = max(kernels, default=(0.0, "", step.starter))
+    save_file(path, text)
+    if name:
+        edits.add_unjudged(text, f"your kernel from step {name}, {gflops:,.0f} Gflop/s")
 
 
 def _steps_before(step: Step) -> Iterator[Step]:
@@ -68,26 +64,3 @@ def _steps_before(step: Step) -> Iterator[Step]:
     while step.previous:
         step = STEPS[step.previous]
         yield step
-
-
-def bring_back(path: Path, step: Step) -> None:
-    """Restore texts from the saved notebook, after it was moved, into the files of steps that save
-    nothing here. What a file held goes into its history. The file of ``step`` is at ``path``.
-    """
-    for name, held in saved_texts().items():
-        place = path if name == step.name else path.with_name(STEPS[name].file)
-        edits = Edits(history_path(place))
-        text = whole_letters(held.text)
-        told = min(held.lines_shown, len(STEPS[name].solution))
-        with suppress(OSError):
-            for _ in range(told - len(shown_lines(edits, STEPS[name]))):
-                edits.add(edit_of_shown_line(edits, text))
-        counts = saved_edit(edits, STEPS[name]) if held.kept else submitted_edit(edits, STEPS[name])
-        if counts is not None or edits.known(text):
-            continue
-        with suppress(OSError, ValueError):
-            before = read_text(place) if place.exists() else ""
-            if before.strip() and edits.known(before) is None:
-                edits.add(Edit(0, before, note=REPLACED))
-            edits.add(Edit(0, text, note=BROUGHT))
-            save_file(place, text)

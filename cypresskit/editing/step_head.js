@@ -50,8 +50,8 @@ export class StepHead {
   }
 
   /** The step saves another text. */
-  showSaved(kept) {
-    this.step.kept = kept
+  showSaved(saved) {
+    this.step.saved = saved
     this.showTargets()
   }
 
@@ -88,7 +88,7 @@ export class StepHead {
 
   /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
-    this.fastest ??= this.step.kept?.gflops ?? 0
+    this.fastest ??= this.step.saved?.gflops ?? 0
     this.markChecks()
   }
 
@@ -118,7 +118,7 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, kept} = this.step
+    const {targets, saved} = this.step
     this.targetsLine.replaceChildren("Targets in Gflop/s, the chip alone but for the record:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)
@@ -127,7 +127,7 @@ export class StepHead {
       const reached = reaches(speed, each)
       say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}`, reached ? "ckw-reached" : "")
     }
-    if (kept) say(kept.words, "ckw-kept", "b")
+    if (saved) say(saved.words, "ckw-saved", "b")
     const helps = speed && speed < targets.reference * (1 - WITHIN)
     this.hint.hidden = !helps
   }

@@ -5,21 +5,12 @@ A step is data: its idea, how its kernel is launched and timed, and its targets.
 checks read the same table.
 """
 
-import json
-import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from itertools import compress
-from operator import not_
-from pathlib import Path
-from typing import NamedTuple
 
 from cypresskit.diagnosis.source_facts import choose_scalars
-from cypresskit.files.received import read_plain
 from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
-from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import author
@@ -27,9 +18,6 @@ from cypresskit.published import kernel as published_kernel
 
 FIRST = "00"  # the first step
 BLOCK = re.compile(r"block_(\d+)x(\d+)(?:x(\d+))?")  # rows, columns, values of k per iteration
-MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output that holds a step's text
-LARGEST = 64 << 20  # bytes of a notebook
-LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
 MARK = "below this one"  # in the comments that ask for lines
 OUR = "our_step_"  # in the name of the kernel with our solution
 CLOSE = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
@@ -66,7 +54,7 @@ class Step:
     guess: bool = False  # the costs open once the reader has guessed the most expensive line
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
-    whole: bool = False  # whether the whole launch is simulated, if its blocks are large
+    whole_launch: bool = False  # whether the whole launch is simulated, if its blocks are large
     solution: tuple[str, ...] = ()  # lines, one of which is shown to a reader who is stuck
     reorders: bool = False  # our solution: the step before's, its products by their texel of B
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
@@ -99,75 +87,25 @@ class Step:
         return starter_text(self.start or self.name)
 
     @property
-    def solved(self) -> str:
-        """The source with our solution: its lines in place of the comments that ask for them."""
-        return self._with_solution()
+    def has_solution(self) -> bool:
+        """Whether there is a source with our solution."""
+        return self.reorders or (bool(self.solution) and MARK in self.starter)
 
-    @property
-    def typed(self) -> tuple[str, ...]:
-        """The sources as readers write our solution: in the place of those comments, and below
-        them. None where no comment asks for its lines.
+    def with_solution(self, keeps_comments: bool = False) -> str:
+        """Return the source with our solution: its lines in place of the comments that ask for
+        them, or below them.
         """
         if self.reorders:
-            return (self.solved,)
-        if not self.solution or MARK not in self.starter:
-            return ()
-        return self.solved, self._with_solution(1)
-
-    def _with_solution(self, kept: int = 0) -> str:
-        if self.reorders:
-            return _by_texel_of_b(STEPS[self.previous].solved)
+            return _sort_products(STEPS[self.previous].with_solution())
         rows = self.starter.splitlines()
         marks = [number for number, row in enumerate(rows) if MARK in row]
         groups = [self.solution]
         if len(marks) > 1:  # fetches, and products
-            is_fetch = [line.startswith("sample") for line in self.solution]
-            groups = [tuple(compress(self.solution, is_fetch))]
-            groups += [tuple(compress(self.solution, map(not_, is_fetch)))]
-        for mark, lines in reversed(list(zip(marks, groups, strict=True))):
-            rows[mark + kept : mark + 1] = [f"    {line}" for line in lines]
+            fetches = [line for line in self.solution if line.startswith("sample")]
+            groups = [tuple(fetches), self.solution[len(fetches) :]]
+        for mark, lines in reversed([*zip(marks, groups, strict=True)]):
+            rows[mark + keeps_comments : mark + 1] = [f"    {line}" for line in lines]
         return "\n".join(rows) + "\n"
-
-
-class StepText(NamedTuple):
-    """The text that a notebook submits for a step, and whether it passed the step (``kept``)."""
-
-    text: str
-    kept: bool
-    lines_shown: int = 0  #: of the solution, to a reader who was stuck
-
-
-def step_texts(outputs: object) -> dict[str, StepText]:
-    """Return the submitted texts, by step, in the ``outputs`` of a notebook's cell; for each step,
-    the last one. All other outputs are ignored.
-    """
-    texts = {}
-    for output in outputs if isinstance(outputs, list) else []:
-        with suppress(KeyError, TypeError, AttributeError):
-            held = output["data"][MIME]
-            step, text = held["step"], held["text"]
-            if step in STEPS and isinstance(text, str):
-                lines = held.get("lines_shown")
-                lines = lines if type(lines) is int else 0
-                texts[step] = StepText(text, held.get("kept") is not False, lines)
-    return texts
-
-
-def saved_texts() -> dict[str, StepText]:
-    """Return the submitted texts, by step, in the saved file of this notebook. A notebook that was
-    moved to another folder holds the only copies. Without a file that Jupyter names, the result is
-    empty.
-    """
-    path = Path(os.environ.get("JPY_SESSION_NAME", ""))
-    if path.suffix != ".ipynb":
-        return {}
-    try:
-        cells = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST))["cells"]
-        outputs = [output for cell in cells for output in cell.get("outputs", ())]
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return {}
-    texts = step_texts(outputs)
-    return {step: held for step, held in texts.items() if 0 < len(held.text) <= LONGEST}
 
 
 def reference_kernel(name: str) -> Kernel:
@@ -179,7 +117,7 @@ def reference_kernel(name: str) -> Kernel:
         return Kernel(name, starter_text(name), EMPTY[name])
     if name.startswith(OUR):
         step = STEPS[name.removeprefix(OUR)]
-        return Kernel(name, step.solved, reference_kernel(step.like).convention)
+        return Kernel(name, step.with_solution(), reference_kernel(step.like).convention)
     if block := BLOCK.fullmatch(name):
         rows, columns, steps = (int(number or 1) for number in block.groups())
         return block_kernel(rows, columns, steps, scaled=True)
@@ -194,17 +132,14 @@ def starter_text(name: str) -> str:
     return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
 
 
-def _by_texel_of_b(source: str) -> str:
+def _sort_products(source: str) -> str:
     """Return a source whose products in the loop are ordered by the texel of B that they use."""
     rows = source.splitlines()
-    begin, end = (
-        next(number for number, row in enumerate(rows) if row.strip() == word)
-        for word in ("whileloop", "endloop")
-    )
-    places = [n for n in range(begin, end) if rows[n].strip().startswith("mad")]
-    products = sorted((rows[n] for n in places), key=lambda row: row.split()[3])
-    for place, row in zip(places, products):
-        rows[place] = row
+    loop = range(rows.index("whileloop"), rows.index("endloop"))
+    places = [number for number in loop if rows[number].strip().startswith("mad")]
+    products = sorted((rows[number] for number in places), key=lambda row: row.split()[3])
+    for number, row in zip(places, products):
+        rows[number] = row
     return "\n".join(rows) + "\n"
 
 

@@ -3,7 +3,6 @@
 The history says how many were shown: an edit for each, with the note ``SHOWN``.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 from time import time
@@ -19,7 +18,7 @@ ALL_SHOWN = "These are all lines of our solution that your kernel lacks."
 ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
 
 
-def stuck_in(edits: Edits, step: Step | None) -> float | None:
+def seconds_until_help(edits: Edits, step: Step | None) -> float | None:
     """Return in how many seconds one more line of a step's solution can be shown to a reader who
     has tried often without a correct kernel; None for others, and where no line is shown.
     """
@@ -29,33 +28,33 @@ def stuck_in(edits: Edits, step: Step | None) -> float | None:
     return max(0.0, tries[-1].time + STUCK_SECONDS - time())
 
 
-def next_line(text: str, step: Step) -> str:
+def find_next_line(text: str, step: Step) -> str:
     """Return the first line of a step's solution that a text lacks, or "" if it has all."""
     has = {*map(bare_line, text.splitlines())}
     return next((line for line in step.solution if line not in has), "")
 
 
-def without_sources(line: str) -> str:
+def hide_sources(line: str) -> str:
     """Return a line of IL with a question mark in the place of each source: a hint."""
     name, _, rest = line.partition(" ")
     target, *sources = rest.split(", ")
     return " ".join(filter(None, [name, ", ".join([target, *"?" * len(sources)])]))
 
 
-def shown_lines(edits: Edits, step: Step) -> list[str]:
+def find_shown_lines(edits: Edits, step: Step) -> list[str]:
     """Return the lines of a step's solution that its reader was shown, one for each edit that says
     so: the first that its text and the lines before it lack.
     """
     lines: list[str] = []
     for edit in edits:
         if edit.note == SHOWN:
-            lines.append(next_line("\n".join([edit.text, *lines]), step))
+            lines.append(find_next_line("\n".join([edit.text, *lines]), step))
     return lines
 
 
-def edit_of_shown_line(edits: Edits, text: str) -> Edit:
+def make_shown_edit(edits: Edits, text: str) -> Edit:
     """Return the edit that says that one more line was shown at a text."""
-    return replace(edits.known(text) or Edit(0, text), note=SHOWN, time=0.0)
+    return replace(edits.find_text(text) or Edit(0, text), note=SHOWN, time=0.0)
 
 
 class LineHelp:
@@ -65,14 +64,15 @@ class LineHelp:
         self.edits, self.step = edits, step
         self.hinted = ""  # the line whose hint was shown last
 
-    def press(self, text: str, add: Callable[[Edit], None]) -> dict[str, Any]:
-        """Return what is shown beside a text; ``add`` the edit of a line that is shown whole."""
-        line = next_line("\n".join([text, *shown_lines(self.edits, self.step)]), self.step)
-        hint = without_sources(line)
+    def press(self, text: str) -> dict[str, Any]:
+        """Return what is shown beside a text. The history gets an edit for each whole line."""
+        shown = find_shown_lines(self.edits, self.step)
+        line = find_next_line("\n".join([text, *shown]), self.step)
+        hint = hide_sources(line)
         is_hint = line not in (hint, self.hinted)
         self.hinted = line
         if line and not is_hint:
-            add(edit_of_shown_line(self.edits, text))
-        end = "" if line else ALL_SHOWN if next_line(text, self.step) else ALL_TYPED
-        lines = [*filter(None, shown_lines(self.edits, self.step))]
+            self.edits.add(make_shown_edit(self.edits, text))
+        end = "" if line else ALL_SHOWN if find_next_line(text, self.step) else ALL_TYPED
+        lines = [*filter(None, find_shown_lines(self.edits, self.step))]
         return {"lines": lines, "hint": hint if is_hint else "", "end": end}

@@ -14,19 +14,19 @@ NO_COSTS = {"message": "not known: load this version, and wait for its costs", "
 Costs = Mapping[str, Any]  # the part "costs" of a text's answer
 
 
-def side_by_side(pair: Sequence[Edit], costs: Sequence[Costs]) -> dict[str, Any]:
+def compare_edits(pair: Sequence[Edit], costs: Sequence[Costs]) -> dict[str, Any]:
     """Compare two edits, with the costs of their lines.
 
     The result holds ``figures``, each a name and two values; and ``hunks``, each a list of rows:
     whether the row is ``changed``, and its ``sides``, each [number, cost, text] of a line, or None.
     """
     before, after = (edit.text.splitlines() for edit in pair)
-    left, right = map(_lines, pair, costs)
+    old, new = map(_lines, pair, costs)
     hunks = [
         [
             {"changed": kind != "equal", "sides": sides}
             for kind, i1, i2, j1, j2 in hunk
-            for sides in zip_longest(left[i1:i2], right[j1:j2])
+            for sides in zip_longest(old[i1:i2], new[j1:j2])
         ]
         for hunk in SequenceMatcher(None, before, after, False).get_grouped_opcodes(AROUND)
     ]

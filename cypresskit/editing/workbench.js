@@ -194,10 +194,10 @@ class Bench {
   }
 
   /** The history has changed, and perhaps what the step saves. */
-  showHistory({entries, kept, stuck}) {
+  showHistory({entries, saved, wait}) {
     this.history.show(entries)
-    this.step?.showSaved(kept)
-    this.step?.showStuck(stuck)
+    this.step?.showSaved(saved)
+    this.step?.showStuck(wait)
   }
 
   // -- texts

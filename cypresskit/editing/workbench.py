@@ -11,21 +11,13 @@ from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.widget_channel import make_channel
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.step_files import (
-    BROUGHT,
-    CLIMB,
-    begin_step,
-    bring_back,
-    histories,
-    saved_edit,
-    submitted_edit,
-)
-from cypresskit.editing.steps import MIME, starter_text, step_named
-from cypresskit.editing.stuck import shown_lines
+from cypresskit.editing.own_climb import draw_own_climb
+from cypresskit.editing.step_files import BROUGHT, CLIMB, begin_step, read_histories, saved_edit
+from cypresskit.editing.step_outputs import HTML, PLAIN, restore_texts, submitted_output
+from cypresskit.editing.steps import starter_text, step_named
 from cypresskit.files.atomic import save_file
 from cypresskit.gains import REFERENCE
 from cypresskit.il.errors import shorten
@@ -34,12 +26,11 @@ from cypresskit.kernels.own import resolve
 from cypresskit.session import drop_dead_widget
 from cypresskit.tables import in_columns
 
-PLAIN = "text/plain"
-HTML = "text/html"
 MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
 STILL = "The kernel as it was when this cell ran. Run the cell to edit it: what you type is saved."
 MAX_PROCESSES = 3  # of the last workbenches: a new one ends those of older ones that are idle
-_conversations: dict[tuple, Conversation] = {}  # by file and settings, the last one used at the end
+#: By file and settings, the last one used at the end.
+open_conversations: dict[tuple, Conversation] = {}
 
 
 def workbench(
@@ -111,14 +102,14 @@ def workbench(
         text = text and starter_text(text)
         if file is None:
             path.parent.mkdir(exist_ok=True)
-        bring_back(path, chosen)
+        restore_texts(path, chosen)
         begin_step(path, chosen)
     else:
-        known = None if like is None else resolve(like, "like")
-        settings = {"like": known and known.name, "n": n or REFERENCE, "step": None}
+        kernel = None if like is None else resolve(like, "like")
+        settings = {"like": kernel and kernel.name, "n": n or REFERENCE, "step": None}
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}: make it")
-        start = text or (known and known.text)
+        start = text or (kernel and kernel.text)
         if start and not path.exists():
             save_file(path, start)
         if not path.exists():
@@ -128,10 +119,10 @@ def workbench(
             )
     bench = Workbench(path.absolute(), settings)
     if text is not None:
-        bench._conversation.put(text, "from the notebook's cell")
-    edit = bench.history.known(bench.text) or Edit(0, "")
+        bench.conversation.load(text, "from the notebook's cell")
+    edit = bench.history.find_text(bench.text) or Edit(0, "")
     if chosen is not None and edit.right is None and (text is not None or edit.note == BROUGHT):
-        bench._conversation.answer_here()
+        bench.conversation.answer_here()
     return bench
 
 
@@ -155,14 +146,14 @@ class Workbench:
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
-        self._conversation = _conversation(path, settings)
+        self.conversation = _open_conversation(path, settings)
         self._widget: Any = None
 
     @property
     def text(self) -> str:
         """The kernel's text."""
-        self._conversation.look()
-        return self._conversation.text
+        self.conversation.look()
+        return self.conversation.text
 
     @property
     def kernel(self) -> Kernel:
@@ -174,15 +165,15 @@ class Workbench:
     @property
     def history(self) -> Edits:
         """The edits so far, each with ``text``, ``right`` and ``gflops``."""
-        self._conversation.look()
-        return self._conversation.edits
+        self.conversation.look()
+        return self.conversation.edits
 
     @property
     def saved_kernel(self) -> Kernel | None:
         """The kernel that the step saves: the fastest correct one that reaches its first target.
         None if there is none, or no step.
         """
-        step = self._conversation.step
+        step = self.conversation.step
         edit = None if step is None else saved_edit(self.history, step)
         return None if edit is None else self._kernel_of(edit.text)
 
@@ -190,16 +181,16 @@ class Workbench:
     def climb(self) -> Climb:
         """The climb so far as one picture, with buttons that save it as a file."""
         folder = self.path.parent
-        return own_climb(histories(folder if self._conversation.step else folder / CLIMB))
+        return draw_own_climb(read_histories(folder if self.conversation.step else folder / CLIMB))
 
     def _kernel_of(self, text: str) -> Kernel:
-        return judged_kernel(text, self.path.name, self._conversation.settings["like"]).kernel
+        return verify_text(text, self.path.name, self.conversation.settings["like"]).kernel
 
     def __repr__(self) -> str:
         return f"Workbench: {self.path.name}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        self._hand_in()
+        show_submitted(self.conversation)
         shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
         words = repr(self)
@@ -208,50 +199,40 @@ class Workbench:
         data |= {PLAIN: words, HTML: still}
         return drop_dead_widget(data), drop_dead_widget(metadata)
 
-    def _hand_in(self) -> None:
-        """Display the step's submitted text in an invisible output, for the saved notebook, and
-        update it whenever the history changes.
-        """
-        step, edits = self._conversation.step, self._conversation.edits
-        if step is None:
-            return
-        from IPython.display import display
-
-        def bundle() -> dict[str, Any]:
-            edit, kept = submitted_edit(edits, step), saved_edit(edits, step)
-            if edit is None:
-                return {HTML: "", PLAIN: ""}
-            lines = len(shown_lines(edits, step))
-            held = {"step": step.name, "text": edit.text, "kept": edit == kept}
-            held |= {"lines_shown": lines} if lines else {}
-            saved = "Saved." if edit == kept else ""
-            return {MIME: held, HTML: "", PLAIN: saved}
-
-        shown = display(bundle(), raw=True, display_id=True)
-        if shown is not None:
-            listeners = self._conversation.listeners
-            listeners.append(lambda: shown.update(bundle(), raw=True))
-            del listeners[:-MAX_OUTPUTS]
-
     def _begin(self) -> Any:
         """Return the widget; it is made when it is first shown."""
         if self._widget is None:
-            conversation, channel = self._conversation, make_channel()
+            conversation, channel = self.conversation, make_channel()
             self._widget = _widget_class()(channel=channel.model_id)
             conversation.connect(channel.send)
             channel.on_msg(lambda _, message, __: conversation.hear(message, channel.send))
         return self._widget
 
 
-def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
+def show_submitted(conversation: Conversation) -> None:
+    """Display the step's submitted text in an invisible output, for the saved notebook, and update
+    it whenever the history changes.
+    """
+    step, edits = conversation.step, conversation.edits
+    if step is None:
+        return
+    from IPython.display import display
+
+    shown = display(submitted_output(edits, step), raw=True, display_id=True)
+    if shown is not None:
+        edits.listeners.append(lambda: shown.update(submitted_output(edits, step), raw=True))
+        del edits.listeners[1:-MAX_OUTPUTS]  # the first is the conversation's
+
+
+def _open_conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     """Return the conversation about a file with these settings. A cell that runs again continues
     the old one; those with other settings continue beside it.
     """
     key = path.resolve(), *settings.values()
-    talk = _conversations.pop(key, None) or Conversation(KernelFile(path), settings)
+    talk = open_conversations.pop(key, None) or Conversation(KernelFile(path), settings)
     talk.look()
-    _conversations[key] = talk
-    for old in [*_conversations.values()][:-MAX_PROCESSES]:
+    open_conversations[key] = talk
+    for old in [*open_conversations.values()][:-MAX_PROCESSES]:
         with old.lock:
             if old.supervisor.job is None:
                 old.supervisor.stop()

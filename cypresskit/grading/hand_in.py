@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from cypresskit.editing.steps import STEPS, step_texts
+from cypresskit.editing.step_outputs import find_step_texts
+from cypresskit.editing.steps import STEPS
 from cypresskit.grading.course import Cell, Exercise, Lesson, find_entry, is_given, is_handed_out
 from cypresskit.grading.handout import LINK
 from cypresskit.grading.judging import Attempt
@@ -64,7 +65,7 @@ class HandIn:
         self.file = file
         self._places = _find_places(cells, lesson)
         outputs = [output for cell in cells for output in cell["outputs"]]
-        self._saved = step_texts(outputs)
+        self._saved = find_step_texts(outputs)
         self.is_cleared = any(each.step for each in lesson.exercises) and not outputs
         handed = {"", *(_plain(cell["source"]) for cell in lesson.cells)}
         self.cells = []

@@ -64,7 +64,7 @@ class Cell(NamedTuple):
 
 
 #: Serves a notebook's checks.
-OWN = ForkServer()
+NOTEBOOK_SERVER = ForkServer()
 
 
 class Connection:
@@ -144,13 +144,13 @@ def result_of(reply: dict) -> Any:
         case {"result": result}:
             with suppress(ValueError, RecursionError, OverflowError):
                 return decode(result)
-        case {"raised": [str(kind), str(said), int(line), str(source)]}:
-            kind, said, source = (text(part, MAX_ERROR) for part in (kind, said, source))
-            raise Raised(kind, said, line, source)
-        case {"refused": [str() | None as sets, str(said), int(line)]}:
-            raise Refused(sets, text(said, MAX_ERROR), line)
-        case {"lost": [str(reason), str(said)]}:  # an answer could send "broken", too
-            raise NoResult(reason, text(said, MAX_ERROR))
+        case {"raised": [str(kind), str(message), int(line), str(source)]}:
+            kind, message, source = (text(part, MAX_ERROR) for part in (kind, message, source))
+            raise Raised(kind, message, line, source)
+        case {"refused": [str() | None as sets, str(message), int(line)]}:
+            raise Refused(sets, text(message, MAX_ERROR), line)
+        case {"lost": [str(reason), str(message)]}:  # an answer could send "broken", too
+            raise NoResult(reason, text(message, MAX_ERROR))
     raise NoResult("forged")
 
 
@@ -195,7 +195,7 @@ class Answer:
         self.limits = limits or CallLimits()
         self.making = making or self.limits
         self.show = show
-        self.server = server or OWN
+        self.server = server or NOTEBOOK_SERVER
         self.value: Any = None
         self.names: set[str] = set()
         self.parameters: list[tuple[str, bool]] = []
@@ -234,7 +234,7 @@ class Answer:
         return self._called({"through": [function.__module__, function.__name__]}, arguments)
 
     def _called(self, how: dict, arguments: tuple) -> Any:
-        call = how | {"values": [encode(argument) for argument in arguments]}
+        call = how | {"values": [*map(encode, arguments)]}
         return self._result({"call": call}, self.limits)
 
     def _result(self, message: dict, limits: CallLimits) -> Any:
@@ -247,6 +247,6 @@ def call(module: str, name: str, *arguments: Any, limits: CallLimits, server: Fo
     It is trusted: the lessons are accessible there.
     """
     with closing(Connection(server)) as connection:
-        how = {"function": [module, name], "megabytes": limits.megabytes}
-        how["arguments"] = [encode(argument) for argument in arguments]
+        how: dict[str, Any] = {"function": [module, name], "megabytes": limits.megabytes}
+        how["values"] = [*map(encode, arguments)]
         return result_of(connection.exchange({"run": how}, limits))

@@ -2,7 +2,7 @@
 
 ``answer.Answer`` does so by itself where Python runs in a browser, or if ``here.IS_USED`` is set to
 True. Verdicts are the same as with a process of its own, and a loop ends after as many seconds. But
-memory isn't limited, nothing is kept apart, and Python 3.11 can't end a loop.
+memory isn't limited, nothing is replaced apart, and Python 3.11 can't end a loop.
 """
 
 import sys
@@ -101,7 +101,7 @@ def _ended_after(seconds: float) -> Iterator[None]:
 def _stubs() -> Iterator[None]:
     """Replace the lessons, and what else an answer doesn't get, by stubs."""
     face = vars(sys.modules["cypresskit"])
-    kept = {name: face[name] for name in REPLACED if name in face}
+    replaced = {name: face[name] for name in REPLACED if name in face}
     lessons = {
         name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{LESSONS}.")
     }
@@ -113,6 +113,6 @@ def _stubs() -> Iterator[None]:
     finally:
         for name in REPLACED:
             face.pop(name, None)
-        face.update(kept)
+        face.update(replaced)
         del sys.modules[LESSONS]
         sys.modules.update(lessons)

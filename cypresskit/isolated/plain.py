@@ -134,8 +134,8 @@ def _device(values: list) -> Device | Other:
     given = dict(zip(vars(HD5870), values))
     fine = len(values) == len(vars(HD5870)) and all(
         is_below_limit(value)
-        and (type(value) is type(own) or (isinstance(own, float) and type(value) is int))
-        for value, own in zip(values, vars(HD5870).values())
+        and (type(value) is type(stock) or (isinstance(stock, float) and type(value) is int))
+        for value, stock in zip(values, vars(HD5870).values())
     )
     try:
         return Device(**given) if fine else wrong

@@ -48,7 +48,7 @@ class ForkServer:
     sandbox
         The command of the sandbox in which it runs; None for none.
     modules
-        Modules that it imports before it is copied; none in a sandbox.
+        Modules that it imports before it is copied.
     """
 
     def __init__(
@@ -72,13 +72,12 @@ class ForkServer:
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         folders = [str(PACKAGE.parent), *library_folders()]
+        python = python_command(folders, MAIN, modules=self.modules)
         # Stored results may have been forged by an earlier answer.
         keep = {"CYPRESSKIT_KEEP": "0"}
         if self.sandbox is None:
-            python = python_command(folders, MAIN, modules=self.modules)
             return python, bare_environment(OUTSIDE) | keep
-        environment = bare_environment(()) | keep | {"XDG_CACHE_HOME": CACHE}
-        return [*self.sandbox, *python_command(folders, MAIN)], environment
+        return [*self.sandbox, *python], bare_environment(()) | keep | {"XDG_CACHE_HOME": CACHE}
 
     def channel(self) -> socket.socket:
         """Return a stream to a new copy of the warm process."""
@@ -192,8 +191,7 @@ def find_sandbox() -> list[str] | None:
             rest += ["--symlink", os.readlink(folder), folder]
         elif os.path.exists(folder):
             rest += ["--ro-bind", folder, folder]
-    places = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(sys.executable)]
-    places += [os.path.dirname(os.path.realpath(sys.executable)), *library_folders(), str(PACKAGE)]
+    places = [sys.prefix, sys.base_prefix, sys.exec_prefix, *library_folders(), str(PACKAGE)]
     for place in sorted({os.path.abspath(place) for place in places}):
         if os.path.exists(place) and not f"{place}/".startswith("/usr/"):
             rest += ["--ro-bind", place, place]

@@ -6,7 +6,7 @@ the notebook's (``here``):
     -> {"make": ...}                     the cells, and the name of the answer that they set
     -> {"call": {"values": [...]}}       arguments; optional "through": [module, name] of a
                                          function to pass the answer to
-    -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
+    -> {"run": {"function": ...}}        a function of the package: [module, name], its "values"
                                          and "megabytes"
     <- {"print": "text"}                 the first lines of its output
     <- {"result": ...}                   of "make", the answer: a function only by its type
@@ -105,7 +105,7 @@ class Server:
             self.answer = self.run_cells(how["cells"], how["name"])
             return Other("function") if callable(self.answer) else self.answer
 
-        self.guarded(work, FirstLines(lambda _: None))
+        self.guarded(work, [], FirstLines(lambda _: None))
 
     def run_cells(self, cells: list[dict], name: str) -> Any:
         """Return the answer that cells set.
@@ -149,25 +149,25 @@ class Server:
 
     def call(self, how: dict) -> None:
         """Call the answer with values, or through a function of the package that calls it."""
-        arguments = [decode(encoded) for encoded in how["values"]]
         called = self.answer
         if "through" in how:
-            module, name = how["through"]
-            called = partial(load_function(module, name), self.answer)
-        self.guarded(lambda: called(*arguments), self.output)
+            called = partial(load_function(*how["through"]), self.answer)
+        self.guarded(called, how["values"], self.output)
 
     def run(self, how: dict) -> None:
         """Call a function of the package by its name."""
         module, name = how["function"]
         function = getattr(importlib.import_module(module), name)
-        self.guarded(lambda: function(*map(decode, how["arguments"])), self.output)
+        self.guarded(function, how["values"], self.output)
 
-    def guarded(self, work: Callable, output: FirstLines) -> None:
-        """Do some work, and send the outcome. What it prints goes to ``output``."""
+    def guarded(self, work: Callable, values: list, output: FirstLines) -> None:
+        """Do some work with encoded values, and send the outcome. What it prints goes to
+        ``output``.
+        """
         reply: dict[str, Any]
         try:
             with refuse_input(), redirect_stdout(output), redirect_stderr(output):
-                reply = {"result": encode(work())}
+                reply = {"result": encode(work(*map(decode, values)))}
         except MemoryError:
             reply = {"lost": ["memory", ""]}
         except SystemExit:
@@ -211,8 +211,8 @@ def error_text(error: BaseException) -> str:
         text = f"{text}: {error}".removesuffix(": ")
         if isinstance(error, NameError):
             *_, (frame, _) = walk_tb(error.__traceback__)
-            near = get_close_matches(error.name or "", frame.f_locals, 1)
-            text += "".join(f" (did you mean `{name}`?)" for name in near)
+            similar = get_close_matches(error.name or "", frame.f_locals, 1)
+            text += "".join(f" (did you mean `{name}`?)" for name in similar)
     return text
 
 
@@ -221,11 +221,11 @@ def place_of(error: BaseException) -> tuple[int, str]:
     none did.
     """
     ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    own = next((file for file, _ in ran if file.startswith(CELL)), None)
-    if own is None:
+    cell = next((file for file, _ in ran if file.startswith(CELL)), None)
+    if cell is None:
         return 0, ""
-    line = [number for file, number in ran if file == own][-1]
-    return line, linecache.getline(own, line).strip()[:MAX_SOURCE]
+    line = [number for file, number in ran if file == cell][-1]
+    return line, linecache.getline(cell, line).strip()[:MAX_SOURCE]
 
 
 class RefusedMagics:
@@ -254,9 +254,9 @@ def refuse(*_: Any) -> str:
 @contextmanager
 def refuse_input() -> Iterator[None]:
     """End an answer that calls ``input``: there is no keyboard."""
-    own = builtins.input
+    real_input = builtins.input
     builtins.input = refuse
     try:
         yield
     finally:
-        builtins.input = own
+        builtins.input = real_input

@@ -11,7 +11,7 @@ from typing import Any
 
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
-from cypresskit.editing.dynamic_answers import judged_kernel, what_helps
+from cypresskit.editing.dynamic_answers import verify_text, what_helps
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.editing.workbench import Workbench
@@ -94,7 +94,7 @@ def _judged(
     _: Program,
 ) -> Verdict:
     """Return the verdict on a step's text that assembles."""
-    seen = judged_kernel(text, step.file, step.like, step.n, step.scales)
+    seen = verify_text(text, step.file, step.like, step.n, step.scales)
     if not seen.right:
         return explain_wrong_product(seen, step.starter)
     mine = seen.kernel

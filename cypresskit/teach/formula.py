@@ -92,7 +92,7 @@ class Formula:
                 if len(failed) > 1 or stopped.verdict.hint == LOOP_HINT:  # each may take long
                     break
         want = [self.right(*case) for case in cases]
-        fine = [_is_equal(result, value) for result, value in zip(results, want)]
+        fine = [is_equal(result, value) for result, value in zip(results, want)]
         if not all(fine):
             return replace(self, cases=cases).refused(results, want, failed, answer)
         if failed:
@@ -116,7 +116,7 @@ class Formula:
             why = f"{self.hint} Does it compute from what it is given?"
             if _are_rounded([result], [want]):
                 why = ROUNDED
-            require(_is_equal(result, want), message, why)
+            require(is_equal(result, want), message, why)
 
     def refused(
         self,
@@ -128,7 +128,7 @@ class Formula:
         """Return the verdict on wrong results: the first, and the mistake that explains all; or,
         beside the hint, what other calls ``failed`` with.
         """
-        fine = [_is_equal(result, value) for result, value in zip(results, want)]
+        fine = [is_equal(result, value) for result, value in zip(results, want)]
         n = fine.index(False)
         message = (
             f"{self.call(self.cases[n])} gives {_text(results[n])}{self.unit};"
@@ -136,7 +136,7 @@ class Formula:
         )
         mistaken = [self.mistakes(*case) for case in self.cases]
         for its_hint in mistaken[0]:
-            if all(_is_equal(result, made[its_hint]) for result, made in zip(results, mistaken)):
+            if all(is_equal(result, made[its_hint]) for result, made in zip(results, mistaken)):
                 return Verdict(False, message, its_hint)
 
         hint = self.hint
@@ -228,7 +228,7 @@ def result_of(call: str, answer: Callable, case: tuple, hint: str) -> float:
     return figure
 
 
-def _is_equal(value: float, right: float) -> bool:
+def is_equal(value: float, right: float) -> bool:
     """Whether two numbers agree to six digits and, if ``right`` is whole, to less than a half."""
     off_by_one = isinstance(right, int) and abs(value - right) >= 0.5
     return isclose(value, right, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12) and not off_by_one

@@ -11,7 +11,7 @@ from importlib import import_module
 
 from cypresskit.draw.theme import TOKENS
 from cypresskit.isolated import here
-from cypresskit.isolated.answer import OWN
+from cypresskit.isolated.answer import NOTEBOOK_SERVER
 from cypresskit.teach.check import Verdict
 
 # On white: no color of letters can be read on both light and dark pages
@@ -57,7 +57,7 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
 def install(shell) -> None:
     """Let ``shell``, an IPython, show verdicts, and start the process in which answers run."""
     if not here.IS_USED:
-        OWN.start()
+        NOTEBOOK_SERVER.start()
     known: dict[tuple[str, str], bool] = {}
 
     def stay() -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import cypresskit as ck
-from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.steps import STEPS
 from cypresskit.teach.answer_source import AnswerSource
 from tools.book import read, solved, student
@@ -86,7 +86,7 @@ def right_kernel(text: str) -> ck.Kernel | None:
     likes = dict.fromkeys([None, *(step.like for step in STEPS.values())])
     for like in likes:
         with suppress(ValueError):
-            seen = judged_kernel(text, "right.il", like)
+            seen = verify_text(text, "right.il", like)
             if seen.right:
                 return seen.kernel
     return None

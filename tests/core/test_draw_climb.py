@@ -9,9 +9,9 @@ from sampling import drawn_by_day
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.climb_picture import Climb
-from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.edit_history import Edit, Edits
-from cypresskit.editing.own_climb import own_climb
+from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.gains import FIGURES, IDEAS, LAUNCHES, REFERENCE, Timed, idea_of
 from cypresskit.timing import simulate
@@ -52,10 +52,12 @@ def test_our_solution_is_a_correct_kernel_of_the_speed_in_the_list(name):
     """It is the given kernel with our lines; of step 03, step 02's with its products moved."""
     step = STEPS[name]
     kernel = reference_kernel(f"our_step_{name}")
-    assert judged_kernel(kernel.text, step.file, step.like).right
-    before = STEPS["02"].solved if name == "03" else "\n".join([step.starter, *step.solution])
+    assert verify_text(kernel.text, step.file, step.like).right
+    before = "\n".join([step.starter, *step.solution])
+    if name == "03":
+        before = STEPS["02"].with_solution()
     lines = {line.strip() for line in before.splitlines()}
-    assert {line.strip() for line in step.solved.splitlines()} <= lines
+    assert {line.strip() for line in kernel.text.splitlines()} <= lines
     assert simulate(kernel, REFERENCE).gflops == pytest.approx(idea_of(name).gflops, abs=0.06)
 
 
@@ -107,7 +109,7 @@ def edits(make):
 
 
 def test_a_readers_sentence_is_computed(edits):
-    climb = own_climb(edits)
+    climb = draw_own_climb(edits)
     assert climb.title == (
         "45 to 1,988 Gflop/s in 4 edits, the chip alone. The record of 2010, as published: 2,014"
     )
@@ -120,17 +122,17 @@ def test_a_readers_sentence_is_computed(edits):
 def test_a_step_that_is_no_faster_is_left_out(make, edits):
     make(edits, "01a", starter_text("block_2x2"), 1900.0)
     make(edits, "02", starter_text("block_8x8"), 1800.0)
-    assert STEPS["02"].title not in [bar.name for bar in own_climb(edits).bars]
+    assert STEPS["02"].title not in [bar.name for bar in draw_own_climb(edits).bars]
 
 
 def test_a_step_that_only_reorders_stands_where_it_is_as_fast(make, edits):
     """The reader's products of the step before may have been in order. A slower one is no step."""
     step = STEPS["03"]
     make(edits, "02", starter_text("block_8x8"), 1828.0)
-    make(edits, "03", step.solved, 1755.0)
-    assert step.title not in [bar.name for bar in own_climb(edits).bars]
-    make(edits, "03", f"{step.solved}; again\n", 1828.0)
-    assert step.title in [bar.name for bar in own_climb(edits).bars]
+    make(edits, "03", step.with_solution(), 1755.0)
+    assert step.title not in [bar.name for bar in draw_own_climb(edits).bars]
+    make(edits, "03", f"{step.with_solution()}; again\n", 1828.0)
+    assert step.title in [bar.name for bar in draw_own_climb(edits).bars]
 
 
 def test_the_line_of_a_step_is_the_readers(make, edits):
@@ -139,13 +141,13 @@ def test_the_line_of_a_step_is_the_readers(make, edits):
     text = step.starter.replace("; twelve more products: your lines go below this one", line)
     make(edits, "01b", step.starter, STEPS["01b"].targets.minimum)
     make(edits, "02", text, 1352.0)
-    said = next(bar.details for bar in own_climb(edits).bars if bar.name == step.title)
+    said = next(bar.details for bar in draw_own_climb(edits).bars if bar.name == step.title)
     assert said.endswith(f"is now {line}")
 
 
 def test_an_empty_climb_says_so(tmp_path):
-    assert "No step of the climb is saved yet" in repr(own_climb({}))
-    assert "<svg" in own_climb({}).to_svg()
+    assert "No step of the climb is saved yet" in repr(draw_own_climb({}))
+    assert "<svg" in draw_own_climb({}).to_svg()
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     assert isinstance(bench.climb, Climb)
     assert REFERENCE == STEPS["12"].n

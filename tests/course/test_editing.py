@@ -25,12 +25,12 @@ from cypresskit import compiler
 from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import Edit, Edits, change_between
+from cypresskit.editing.edit_history import Edit, Edits, describe_change
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import STEPS, reference_kernel
-from cypresskit.editing.versions import NO_COSTS, side_by_side
+from cypresskit.editing.versions import NO_COSTS, compare_edits
 from cypresskit.il import dataflow
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.compiled import kernel_stats
@@ -204,7 +204,7 @@ def test_a_step_that_starts_from_a_correct_kernel_is_correct(step):
     only what line 1 states is held against it.
     """
     chosen = STEPS[step]
-    assert dynamic_answers.judged_kernel(chosen.starter, chosen.file, chosen.like).right
+    assert dynamic_answers.verify_text(chosen.starter, chosen.file, chosen.like).right
 
 
 @pytest.mark.parametrize("name", ["dgemm_tn", "dgemm_nn"])
@@ -245,16 +245,16 @@ def test_costs_give_way_to_any_other_job():
     said = []
     job = {"edit": "a", "text": NAIVE, "name": "my.il", "like": "sgemm_naive", "n": 136}
     job["parts"] = ["code", "verdict", "clocks", "costs"]
-    dynamic_answers.judged_kernel(NAIVE, "my.il", "sgemm_naive", 136)
+    dynamic_answers.verify_text(NAIVE, "my.il", "sgemm_naive", 136)
     for comes in ([False] * 4 + [True], [False] * 6 + [True] * 9):
         answerer = AnswerHere(said.append)
         answerer.comes = partial(next, iter(comes))
         answerer.ask(job)
-        assert answerer.left.parts == ["costs"]
+        assert answerer.unfinished.parts == ["costs"]
         assert "done" not in [message["type"] for message in said]
-    answerer.left.comes = answerer.comes = lambda _=0: False
+    answerer.unfinished.comes = answerer.comes = lambda _=0: False
     answerer.resume()
-    assert not answerer.left
+    assert not answerer.unfinished
     assert [m.get("part", m["type"]) for m in said[-2:]] == ["costs", "done"]
 
 
@@ -305,7 +305,7 @@ def test_two_versions_side_by_side_hold_all_that_differs(seed):
         after[at : at + chance.randint(0, 3)] = new
     pair = [Edit(0, "\n".join(text), bundles=n) for n, text in enumerate((before, after))]
     lines = [{"line": n, "shown": f"{n}.0"} for n in range(1, len(before) + 1, 2)]
-    found = side_by_side(pair, [{"message": "line 1", "lines": lines}, NO_COSTS])
+    found = compare_edits(pair, [{"message": "line 1", "lines": lines}, NO_COSTS])
     for hunk in reversed(found["hunks"]):
         old, new = (
             [line for line in side if line] for side in zip(*(row["sides"] for row in hunk))
@@ -321,7 +321,7 @@ def test_two_versions_side_by_side_hold_all_that_differs(seed):
     figures = {name: values for name, *values in found["figures"]}
     assert figures["bundles per iteration"] == ["–", 1]
     assert figures["costs"][0] == "line 1" and "not known" in figures["costs"][1]
-    wrong = side_by_side([Edit(0, "", right=False)] * 2, [NO_COSTS] * 2)["figures"]
+    wrong = compare_edits([Edit(0, "", right=False)] * 2, [NO_COSTS] * 2)["figures"]
     assert ["costs", "–", "–"] in wrong, "an incorrect kernel has no costs to wait for"
 
 
@@ -357,7 +357,7 @@ def test_it_begins_a_file_with_a_kernels_text_and_keeps_one_that_is_there(tmp_pa
     assert second.kernel.block == (8, 8)
     assert repr(second) == "Workbench: my.il"
     again = ck.workbench(path, like="sgemm_naive")
-    assert first._conversation is again._conversation, "of a cell that is run again"
+    assert first.conversation is again.conversation, "of a cell that is run again"
 
 
 # -- the page's files
@@ -389,7 +389,7 @@ def test_a_text_written_while_another_is_saved_is_overwritten_and_known_or_news(
 
     file.read()
     monkeypatch.setattr(place, name, slow)
-    assert file.save("mine") == ["theirs"] or file.news() == "theirs"
+    assert file.save("mine") == ["theirs"] or file.read_change() == "theirs"
     assert not file.problem
 
 
@@ -403,7 +403,7 @@ def test_what_is_said_of_a_version_is_true(seed):
         at = chance.randrange(len(after))
         after[at : at + 1] = chance.choice(([after[at] + " ; one"], ["  " + after[at]], ["", ""]))
     old, now = ([*map(bare_line, text)] for text in (before.split("\n"), after))
-    words = change_between(before, "\n".join(after))
+    words = describe_change(before, "\n".join(after))
     named = re.match(r"line (\d+) is now (.*?)(?:, and (\d+) more lines?)?$", words)
     more = Counter(filter(None, now)) - Counter(old)
     assert bool(named) == bool(more)
@@ -433,8 +433,8 @@ def test_a_check_takes_the_verdict_that_its_workbench_has_shown(monkeypatch):
     job = {"edit": 1, "text": text, "name": "my.il", "like": like, "n": 64, "parts": ["verdict"]}
     AnswerHere(lambda message: None).ask(job)
     monkeypatch.setattr(dynamic_answers, "verify", None)
-    assert dynamic_answers.judged_kernel(text, "my.il", like, 64, False).right
-    assert dynamic_answers.judged_kernel(text, "my.il", like=like, n=64).right
+    assert dynamic_answers.verify_text(text, "my.il", like, 64, False).right
+    assert dynamic_answers.verify_text(text, "my.il", like=like, n=64).right
 
 
 def test_a_job_is_interrupted_within_its_verdict_and_resumed():
@@ -448,10 +448,9 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
     stopped: set[tuple] = set()
     for patience in range(1, 9):
         heard: list[dict] = []
-        dynamic_answers._judged.cache_clear()
         answerer = Busy(heard.append, patience)
-        answerer.ask(job)
-        while answerer.left is not None:
+        answerer.ask(job | {"text": f"{job['text']}; {patience}\n"})  # none that was checked
+        while answerer.unfinished is not None:
             stopped |= {(each["type"], each["part"]) for each in heard[-1:]}
             answerer.resume()
         assert [each for each in heard if each["type"] != "working"] == expected
@@ -460,15 +459,15 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
 
 def test_the_part_of_llvm_has_its_code_and_speed_of_a_correct_kernel_alone():
     right, wrong = (
-        dynamic_answers.llvm_answer(dynamic_answers.judged_kernel(t, "my.il", "sgemm_naive"), 64)
+        dynamic_answers.llvm_answer(dynamic_answers.verify_text(t, "my.il", "sgemm_naive"), 64)
         for t in (NAIVE, NAIVE.replace("mad r10.x, r2.x", "mad r10.x, r3.x"))
     )
     code = ck.compile(NAIVE, by="llvm")
     assert right["card"]["gprs"] == code.gprs and "rows" in wrong
     assert sum(row["loop"] for row in right["rows"]) > 4
     ours = dynamic_answers.clocks_answer(
-        dynamic_answers.judged_kernel(NAIVE, "my.il", "sgemm_naive"), 64
+        dynamic_answers.verify_text(NAIVE, "my.il", "sgemm_naive"), 64
     )
     assert 0 < right["gflops"] != ours["gflops"] and "gflops" not in wrong
-    double = dynamic_answers.judged_kernel(ck.kernels["dgemm_naive"].text, "my.il", "dgemm_naive")
+    double = dynamic_answers.verify_text(ck.kernels["dgemm_naive"].text, "my.il", "dgemm_naive")
     assert "no fused" in dynamic_answers.llvm_answer(double, 64)["refusal"]["message"]

@@ -11,7 +11,7 @@ from sampling import drawn_by_day, seeded
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
-from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.steps import STEPS, reference_kernel
 
 GAP = "your line"  # in the comment below which a step's reader writes
@@ -30,7 +30,7 @@ def written(step: str, lines: list[str]) -> str:
 
 def judged(step: str, text: str) -> Verification:
     chosen = STEPS[step]
-    return judged_kernel(text, chosen.file, chosen.like, scales=chosen.scales)
+    return verify_text(text, chosen.file, chosen.like, scales=chosen.scales)
 
 
 def first_note(seen: Verification, known: str) -> Note:

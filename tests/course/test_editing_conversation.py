@@ -19,8 +19,10 @@ from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import ALL_PARTS
 from cypresskit.editing.step_files import saved_edit, submitted_edit
-from cypresskit.editing.steps import MIME, STEPS, saved_texts, starter_text, step_texts
+from cypresskit.editing.step_outputs import MIME, find_step_texts, read_step_texts
+from cypresskit.editing.steps import STEPS, starter_text
 from cypresskit.editing.supervisor import OVER, SLOW
+from cypresskit.editing.workbench import show_submitted
 from cypresskit.il.parser import MAX_TEXT
 
 NAIVE = ck.kernels["sgemm_naive"].text
@@ -242,7 +244,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
 
 def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path):
     """The cell waits until the page's message is heard."""
-    old = ck.workbench(tmp_path / "a.il", like="sgemm_naive")._conversation
+    old = ck.workbench(tmp_path / "a.il", like="sgemm_naive").conversation
     old.supervisor.start = Actor
     old.supervisor.prepare()
     others = [tmp_path / f"{number}.il" for number in range(workbench.MAX_PROCESSES)]
@@ -256,7 +258,7 @@ def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path)
         cells.start()
         cells.join(1)
         assert cells.is_alive() and old.supervisor.answerer is not None
-        old.begin("a-1", NAIVE + "; 1\n")
+        old.take_text("a-1", NAIVE + "; 1\n")
     cells.join()
     assert old.supervisor.job and old.supervisor.answerer is not None
     old.close()
@@ -310,13 +312,13 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
     talk.connect(hear)  # from then on, it looks whether the process has ended
     try:
         for number, pause in enumerate([0.3, 2.0]):
-            talk.begin(f"a-{number}", NAIVE + f"; {number}\n")
+            talk.take_text(f"a-{number}", NAIVE + f"; {number}\n")
             time.sleep(pause)
             while (quick := talk.supervisor.answerer) is None or quick.process.poll() is not None:
                 time.sleep(0.01)  # the one before is dead, and a new one is being begun
             quick.process.kill()
         done.clear()
-        talk.begin("a-last", NAIVE + "; last\n")
+        talk.take_text("a-last", NAIVE + "; last\n")
         assert done.wait(200)
         assert talk.answers["verdict"]["right"]
         assert talk.supervisor.answerer.process.poll() is None
@@ -339,12 +341,12 @@ def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
     theirs = OTHER + "; from another editor\n"
     bench.path.write_text(theirs)
     assert bench.text == theirs
-    talk = bench._conversation
+    talk = bench.conversation
     talk.supervisor.start = Actor
     bench.path.write_text(theirs + "; again\n")
     talk.hear({"type": "hello"})
     assert talk.text == theirs + "; again\n"
-    talk.begin("a-1", NAIVE + "; typed\n")
+    talk.take_text("a-1", NAIVE + "; typed\n")
     assert bench.path.read_text() == NAIVE + "; typed\n"
     assert {theirs, theirs + "; again\n"} <= {edit.text for edit in bench.history}
     talk.close()
@@ -399,8 +401,8 @@ def test_where_an_earlier_version_is_is_said_as_it_is(talk, problem, monkeypatch
     told = talk.troubles()[-1]
     assert told.startswith("This text was changed in two places at once.")
     assert ("but only until Python ends" in told and problem in told) == bool(problem)
-    assert talk.talk.edits.known(OTHER)
-    assert bool(Edits(history_path(talk.path)).known(OTHER)) == (not problem)
+    assert talk.talk.edits.find_text(OTHER)
+    assert bool(Edits(history_path(talk.path)).find_text(OTHER)) == (not problem)
 
 
 def test_a_recalled_text_is_that_of_the_history(talk):
@@ -473,7 +475,7 @@ def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
         edits.add(mine)
         edits.add(Edit(0, text, right=True, gflops=2.0, n=64))
         edits.add(Edit(0, "incorrect", right=False, gflops=3.0, n=64))
-        assert edits.fastest(64).text == mine.text
+        assert edits.find_fastest(64).text == mine.text
 
 
 @seeded(2)
@@ -490,8 +492,8 @@ def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     found = Edits(path)
     assert [edit.text for edit in found] == [f"text {number}" for number in range(30)]
     assert len({edit.number for edit in found}) == len(found)
-    assert {n: found.fastest(n).text for n in fastest} == fastest
-    assert found.fastest(64, 30.0) is None
+    assert {n: found.find_fastest(n).text for n in fastest} == fastest
+    assert found.find_fastest(64, 30.0) is None
 
 
 @seeded(3)
@@ -520,9 +522,9 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
             assert bench.history[0].note == origin
         text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
         right = chance.random() < 0.7
-        talk = bench._conversation
+        talk = bench.conversation
         talk.supervisor.start = Actor
-        talk.begin(f"a-{number}", text)
+        talk.take_text(f"a-{number}", text)
         judge(talk, gflops, right)
         talk.close()
         if right:
@@ -536,7 +538,7 @@ def handed_in(step, monkeypatch):
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda bundle, **_: shown.append(bundle))
     bench = ck.workbench(step=step)
-    bench._hand_in()
+    show_submitted(bench.conversation)
     return [{"output_type": "display_data", "data": shown[0]}], bench
 
 
@@ -567,17 +569,16 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(tmp_path,
     for step in places:
         output, bench = handed_in(step, monkeypatch)
         outputs.append(output)
-        handed = {name: kept.text for name, kept in step_texts(output).items()}
+        handed = {name: kept.text for name, kept in find_step_texts(output).items()}
         assert handed == {name: text for name, text in wanted.items() if name == step}
         if step in wanted and step not in own:
             assert bench.text == bench.path.read_text() == wanted[step]
-            kept = bench._conversation._history()["kept"]
-            assert bool(kept) == (step == "00"), "no other target is as low"
+            assert bool(bench.saved_kernel) == (step == "00"), "no other target is as low"
     found = {step: Edits(history_path(path)) for step, path in places.items()}
     assert {step: submitted_edit(found[step], STEPS[step]).text for step in wanted} == wanted
-    assert found["01a"].known(held)
+    assert found["01a"].find_text(held)
     save_notebook(tmp_path / "moved.ipynb", outputs)
-    assert {step: saved.text for step, saved in saved_texts().items()} == wanted
+    assert {step: saved.text for step, saved in read_step_texts().items()} == wanted
 
 
 def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypatch):
@@ -593,18 +594,18 @@ def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypat
         "IPython.display.display", lambda bundle, **_: shown.append(bundle) or Handle()
     )
     bench = ck.workbench(step="01b")
-    talk = bench._conversation
+    talk = bench.conversation
     talk.supervisor.start = Actor
-    bench._hand_in()
+    show_submitted(talk)
     assert MIME not in shown[0], "nothing was typed"
     wanted = []
     for edit, (gflops, right) in enumerate(
         [(90.0, False), (300.0, True), (1000.0, True), (9.0, False)]
     ):
-        talk.begin(f"a-{edit}", f"{NAIVE}; {edit}\n")
+        talk.take_text(f"a-{edit}", f"{NAIVE}; {edit}\n")
         judge(talk, gflops, right)
         wanted.append((talk.text, gflops == 1000.0) if edit < 3 else wanted[-1])
-        held = step_texts([{"data": shown[-1]}])
+        held = find_step_texts([{"data": shown[-1]}])
         assert held["01b"][:2] == wanted[-1]
         kept = [text for text, reaches_target in wanted if reaches_target]
         assert [bench.saved_kernel.text if bench.saved_kernel else None] == (kept or [None])[-1:]
@@ -665,30 +666,20 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     assert [edit.text for edit in talk.talk.edits if edit.text] == [NAIVE, texts[-1], *others]
 
 
-@pytest.mark.parametrize(("n", "speeds"), [(128, [7.0, 5.0]), (256, [5.0])])
-def test_a_speed_that_the_history_knows_comes_at_once(talk, n, speeds, monkeypatch):
-    """If it is of the same size; it is timed nevertheless."""
-    monkeypatch.setitem(FIGURES, "verdict", {"right": True, "message": ""})
-    talk.talk.edits.add(Edit(0, NAIVE, right=True, gflops=7.0, n=n, bound="ALU"))
-    talk.talk.hear({"type": "shown", "edit": "file-0"})
-    talk.settle("file-0")
-    assert [message["gflops"] for message in talk.said if "gflops" in message] == speeds
-
-
 @drawn_by_day("name", ["00", "own"], 1)
 def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     """Neither the text that it begins with, nor one that came with a link."""
     monkeypatch.chdir(tmp_path)
     step, bench = STEPS[name], ck.workbench(step=name)
-    talk = bench._conversation
+    talk = bench.conversation
     talk.supervisor.start = Actor
     talk.answer_here()
     assert bench.text == step.starter and bench.history and bench.saved_kernel is None
     linked = starter_text(step.reference) + "; theirs"
-    talk.put(linked, LINKED)
+    talk.load(linked, LINKED)
     talk.answer_here()
     assert bench.history[-1].right and bench.saved_kernel is None
-    talk.begin("a-1", linked + "; mine")
+    talk.take_text("a-1", linked + "; mine")
     talk.answer_here()
     assert bench.saved_kernel.text == linked + "; mine"
 
@@ -705,7 +696,7 @@ def test_only_a_workbench_that_is_shown_judges(tmp_path):
     """Of two with other sizes of one file."""
     path = tmp_path / "my.il"
     path.write_text(NAIVE)
-    shown, other = (ck.workbench(path, like="sgemm_naive", n=n)._conversation for n in (256, 512))
+    shown, other = (ck.workbench(path, like="sgemm_naive", n=n).conversation for n in (256, 512))
     actors = {}
 
     def begin(talk):

@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from actors import judge
+from actors import Actor, judge
 from sampling import from_rows, seeded
 
 import cypresskit as ck
@@ -15,8 +15,9 @@ from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import SHOWN, Edit
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.steps import MIME, STEPS, reference_kernel
-from cypresskit.editing.stuck import STUCK_SECONDS, STUCK_TRIES, next_line, stuck_in
+from cypresskit.editing.step_outputs import MIME
+from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.editing.stuck import STUCK_SECONDS, STUCK_TRIES, find_next_line, seconds_until_help
 from cypresskit.il.cursor import bare_line
 
 STEP = STEPS["01a"]
@@ -51,7 +52,7 @@ def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path,
     step = STEPS[name]
     talk, heard = talk_after(tmp_path, STUCK_TRIES, STUCK_SECONDS + 60, step=step)
     text = f"{step.starter}\n{step.solution[-1]}\n"
-    talk.put(text, note)
+    talk.load(text, note)
     has = {*map(bare_line, text.splitlines())}
     lacks = [line for line in dict.fromkeys(step.solution) if line not in has]
     for number, line in enumerate(lacks):
@@ -72,7 +73,7 @@ def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path,
         (text, "These are all lines of our solution that your kernel lacks."),
         (ours, "Your kernel has all lines of our solution: look at their order."),
     ):
-        talk.put(has, "")
+        talk.load(has, "")
         talk.hear({"type": "line"}, heard.append)
         assert heard[-1]["end"] == why
 
@@ -86,7 +87,7 @@ def test_a_line_is_shown_after_time_and_tries_alone(tmp_path, tries, seconds, ri
     said = [message["lines"] for message in heard if message["type"] == "line"]
     assert said == ([[], ["mad r11.xy__, r2.y, r3, r11"]] if shown else [])
     waits = seconds < STUCK_SECONDS
-    assert (57 < (stuck_in(talk.edits, STEP) or 0) <= 61) == waits
+    assert (57 < (seconds_until_help(talk.edits, STEP) or 0) <= 61) == waits
     assert (talk.edits[-1].note == SHOWN) == shown
     assert (SHOWN in str(talk.edits[-1])) == shown
 
@@ -101,14 +102,17 @@ def test_the_shown_lines_lead_to_a_correct_kernel(name):
     )
     *_, gap = asked.finditer(text)
     before, after = text[: gap.end()], text[gap.end() :]
-    while line := next_line(before + after, step):
+    while line := find_next_line(before + after, step):
         before += f"{line}\n"
     assert ck.verify(ck.load_kernel(before + after, like=reference_kernel(step.like)))
 
 
 def test_other_steps_show_nothing():
     edits = [Edit(n, "x", right=False, time=1.0) for n in range(9)]
-    assert stuck_in(edits, STEPS["contest"]) is None and stuck_in(edits, STEP) == 0.0
+    assert (
+        seconds_until_help(edits, STEPS["contest"]) is None
+        and seconds_until_help(edits, STEP) == 0.0
+    )
 
 
 # -- what the button promises
@@ -134,16 +138,15 @@ class Reader:
         self.bundle = bundle
 
     def open(self) -> None:
-        for talk in workbench._conversations.values():  # those of a Python that has ended
+        for talk in workbench.open_conversations.values():  # those of a Python that has ended
             talk.close()
-            talk.listeners.clear()
-        workbench._conversations.clear()
+            talk.edits.listeners.clear()
+        workbench.open_conversations.clear()
         self.monkeypatch.chdir(self.folder)
         self.bench = ck.workbench(step=self.step)
-        self.talk = self.bench._conversation
-        self.talk.supervisor.start = lambda *_: AnswerHere(lambda *_: None)
-        self.talk._answer_text = lambda: None
-        self.bench._hand_in()
+        self.talk = self.bench.conversation
+        self.talk.supervisor.start = Actor
+        workbench.show_submitted(self.talk)
 
     def press(self) -> None:
         heard: list[dict] = []
@@ -151,7 +154,7 @@ class Reader:
         self.shown += sum(m["type"] == "line" and not m["end"] + m["hint"] for m in heard)
 
     def edit(self, text: str, judged: bool, right: bool = False) -> None:
-        self.talk.begin(f"a-{random.random()}", text)
+        self.talk.take_text(f"a-{random.random()}", text)
         if judged:
             judge(self.talk, 9.0 * right, right)
 

@@ -44,13 +44,11 @@ class Python:
     def begin(self):
         self.talk = Conversation(KernelFile(self.path), SETTINGS, Actor)
         self.taken.append(self.talk.text)
-        take = self.talk._take
+        self.talk.pages.append(self.note)
 
-        def noted(edit, text, note=""):
-            self.taken.append(text)
-            take(edit, text, note)
-
-        self.talk._take = noted
+    def note(self, message):
+        if message["type"] == "text":
+            self.taken.append(message["text"])
 
 
 class Tab:

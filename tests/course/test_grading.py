@@ -22,7 +22,7 @@ from sampling import ROWS, drawn_by_day, from_rows, seeded
 
 from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work
-from cypresskit.editing import steps
+from cypresskit.editing import step_outputs
 from cypresskit.files.received import is_hidden, printable_name
 from cypresskit.grading import course, gradebook, judging, review, submissions
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Work
@@ -227,7 +227,7 @@ def test_no_message_is_a_fault_of_the_check(key, server):
 
 
 def kept(step: object, text: object, **more: object) -> dict:
-    data = {steps.MIME: {"step": step, "text": text, **more}}
+    data = {step_outputs.MIME: {"step": step, "text": text, **more}}
     return {"output_type": "display_data", "data": data}
 
 

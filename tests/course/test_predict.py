@@ -152,8 +152,8 @@ def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, t
     monkeypatch.setattr(session, "has_user", lambda: user)
     made = without_a_loop(eval)(code, {"ck": ck, "guess": ck.draw.predict})
     shown = made._repr_mimebundle_()
-    if hasattr(made, "_conversation"):
-        made._conversation.close()
+    if hasattr(made, "conversation"):
+        made.conversation.close()
     data, metadata = shown if isinstance(shown, tuple) else (shown, {})
     assert (session.WIDGET_MIME in data) == (user is not False)
     assert data["text/plain"].strip() and (user or session.WIDGET_MIME not in metadata)

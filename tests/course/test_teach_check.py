@@ -117,7 +117,7 @@ def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
     def refuse(*_, **__):
         raise OSError("no room")
 
-    monkeypatch.setattr(answer, "OWN", process.ForkServer())
+    monkeypatch.setattr(answer, "NOTEBOOK_SERVER", process.ForkServer())
     monkeypatch.setattr(process.subprocess, "Popen", refuse)
     assert "no Python can be started here (no room)" in start.check_peak(lambda *_: 0).message
 
@@ -244,7 +244,7 @@ FAULTS = [RuntimeError("internal error 17"), ValueError("operands")]
             lambda s, u: sum(s) + (u - 1) * max(s),
         ),
         (
-            "climb.judged_kernel",
+            "climb.verify_text",
             ck.teach.texture_cache.check_numbering,
             ck.teach.starter_text("05"),
         ),

@@ -8,7 +8,7 @@ import pytest
 from sampling import from_rows, seeded
 
 from cypresskit.teach.answer_source import AnswerSource
-from cypresskit.teach.formula import Formula, _is_equal, draw_case, formula_exercise
+from cypresskit.teach.formula import Formula, draw_case, formula_exercise, is_equal
 
 
 def test_numbers_match_if_they_agree_to_six_digits():
@@ -16,13 +16,13 @@ def test_numbers_match_if_they_agree_to_six_digits():
     for _ in range(200):
         right = rng.uniform(1, 10) * 10.0 ** rng.randrange(-6, 12)
         sign = rng.choice((-1, 1))
-        assert _is_equal(right * (1 + sign * 4e-6), right)
-        assert not _is_equal(right * (1 + sign * 6e-6), right), "differs in the sixth digit"
+        assert is_equal(right * (1 + sign * 4e-6), right)
+        assert not is_equal(right * (1 + sign * 6e-6), right), "differs in the sixth digit"
 
 
 def test_a_whole_number_matches_only_itself():
-    assert _is_equal(2_000_000.4, 2_000_000)
-    assert not _is_equal(2_000_001, 2_000_000)
+    assert is_equal(2_000_000.4, 2_000_000)
+    assert not is_equal(2_000_001, 2_000_000)
 
 
 @seeded(5)

@@ -14,7 +14,8 @@ from cypresskit.draw.scripts import join_modules
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.steps import STEPS, starter_text, step_texts
+from cypresskit.editing.step_outputs import find_step_texts
+from cypresskit.editing.steps import STEPS, starter_text
 from cypresskit.kernels.generated import block_kernel
 
 NAIVE = ck.kernels["sgemm_naive"].text
@@ -265,14 +266,16 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
     page.locator(".ckw", has_text="Saved: 45").wait_for()
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     notebook = json.loads((lab.root / "step.ipynb").read_text())
-    assert step_texts(notebook["cells"][0]["outputs"]) == {"00": (text, True, 0)}
+    assert find_step_texts(notebook["cells"][0]["outputs"]) == {"00": (text, True, 0)}
     moved = lab.root / "moved" / "step.ipynb"
     moved.parent.mkdir()
     moved.write_text(json.dumps(notebook))
     page.evaluate(OPEN, "moved/step.ipynb")
     page.wait_for_function(JS.idle, arg="moved/step.ipynb")
     lab.run_all(page)
-    page.locator(".ckw-kept", has_text="brought back from this notebook").wait_for()
+    page.locator(".ckw-saved", has_text="brought back from this notebook").wait_for()
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     again = json.loads(moved.read_text())
-    assert again != notebook and step_texts(again["cells"][0]["outputs"]) == {"00": (text, True, 0)}
+    assert again != notebook and find_step_texts(again["cells"][0]["outputs"]) == {
+        "00": (text, True, 0)
+    }

@@ -300,7 +300,7 @@ def test_a_shown_line_is_at_its_button_and_heard(begin, page):
     page.set_viewport_size({"width": 1366, "height": 657})
     page.evaluate(OPENED, {"name": "02"})
     page.wait_for_selector(AREA)
-    page.evaluate("() => channel.say({type: 'history', entries: [], stuck: 0.3})")
+    page.evaluate("() => channel.say({type: 'history', entries: [], wait: 0.3})")
     button = page.locator("button", has_text="Stuck?")
     assert not button.is_visible()
     button.click()  # once it is there
@@ -313,7 +313,7 @@ def test_a_shown_line_is_at_its_button_and_heard(begin, page):
     assert at["width"] < 250
     assert 0 <= below["y"] - at["y"] - at["height"] < 12
     assert below["y"] + below["height"] < page.locator(AREA).bounding_box()["y"]
-    page.evaluate("() => channel.say({type: 'history', entries: [], stuck: null})")
+    page.evaluate("() => channel.say({type: 'history', entries: [], wait: null})")
     assert not shown.is_visible()
 
 

@@ -23,7 +23,7 @@ STATE = """() => tell({
     type: "state", name: "my.il", file: "/my.il", text: "end", edit: "file-0", problem: "",
     step: null,
     tables: {statistics: {}, il_minute: [], legend: []},
-    history: {entries: [], kept: null, stuck: null},
+    history: {entries: [], saved: null, wait: null},
 })"""
 
 

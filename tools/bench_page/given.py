@@ -18,8 +18,10 @@ from tools.bench_page import KERNELS
 def kernels() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the texts, "" for what a step opens with, and the workbench's arguments."""
     for name, step in STEPS.items():
-        for text in ("", *step.typed):
-            yield text, {"step": name}
+        yield "", {"step": name}
+        if step.has_solution:
+            for keeps_comments in (False, True):
+                yield step.with_solution(keeps_comments), {"step": name}
     for launch in KERNELS:
         yield "", {"like": reference_kernel(launch.kernel), "n": launch.n}
 
@@ -30,7 +32,7 @@ def answer(text: str, arguments: dict[str, Any]) -> None:
         path = Path(folder, f"{arguments.get('step', 'kernel')}.il")
         if text:
             path.write_text(text, encoding="utf-8")
-        job = workbench(path, **arguments)._conversation.job(("code", "clocks", "costs"))
+        job = workbench(path, **arguments).conversation.job(("code", "clocks", "costs"))
         AnswerHere(lambda message: None).ask(job)
 
 

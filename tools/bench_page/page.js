@@ -215,7 +215,7 @@ class Bench {
       this.asked = 0
     }
     if (content.part === "clocks" && !this.newer) this.setSpeed(content.gflops ?? 0)
-    this.showNext(content.history?.kept ?? content.kept)
+    this.showNext(content.history?.saved ?? content.saved)
     this.tell(content)
     if (this.wasRead) document.querySelector(AREA)?.focus({preventScroll: true})
     this.wasRead = false
@@ -240,9 +240,9 @@ class Bench {
   }
 
   /** After a passed step: a link to the next one. */
-  showNext(kept) {
+  showNext(saved) {
     const {next} = begin.steps[page.step]
-    if (!kept || !next) return
+    if (!saved || !next) return
     const link = /** @type {HTMLAnchorElement} */ (element("next"))
     link.href = `?step=${next}`
     link.textContent = `Next step: ${page.titleOf(next)}`

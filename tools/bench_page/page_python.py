@@ -25,7 +25,7 @@ def open_bench(message: dict[str, Any]) -> None:
     AnswerInPage.endless = message["endless"]
     AnswerInPage.last.clear()  # nothing more is asked about the workbench that was open
     if state.bench is not None:
-        state.bench._conversation.close()
+        state.bench.conversation.close()
     step, path = message["step"], Path(FOLDER, f"{message['step']}.il")
     if step in STEPS:
         bench, given = workbench(path, step=step), STEPS[step].starter
@@ -34,21 +34,21 @@ def open_bench(message: dict[str, Any]) -> None:
         bench, given = workbench(path, like=kernel, n=message["n"]), kernel.text
     replaced = bench.text
     if message["linked"]:
-        bench._conversation.put(message["linked"], LINKED)
+        bench.conversation.load(message["linked"], LINKED)
 
     def send(content: dict[str, Any]) -> None:
         if state.send is send:  # or else the page shows another workbench by now
             post(type="say", content=content)
 
     state.bench, state.send, state.cold = bench, send, step
-    bench._conversation.connect(send)
+    bench.conversation.connect(send)
     is_own = replaced not in (bench.text, given)
     post(type="opened", step=step, replaced=is_own)
 
 
 def hear(message: dict[str, Any]) -> None:
     """Pass a message of the page to the workbench."""
-    state.bench._conversation.hear(message["content"], state.send)
+    state.bench.conversation.hear(message["content"], state.send)
 
 
 def warm_up() -> None:
@@ -56,8 +56,9 @@ def warm_up() -> None:
     long as the second. Their own text, if it is the same, then has its answer at once.
     """
     step, state.cold = STEPS.get(state.cold), ""
-    for text in step.typed[-1:] if step else ():
-        job = state.bench._conversation.job(("code", "verdict", "clocks"))
+    if step is not None and step.has_solution:
+        job = state.bench.conversation.job(("code", "verdict", "clocks"))
+        text = step.with_solution(keeps_comments=True)
         AnswerInPage(lambda message: None).ask(job | {"text": text})
 
 

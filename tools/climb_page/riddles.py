@@ -13,7 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from cypresskit.draw.texture_fetch import Replay
-from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import MARK, STEPS, reference_kernel
 from cypresskit.gains import idea_of
@@ -89,7 +89,7 @@ def _with(row: str) -> list[str]:
 def _typed(line: str) -> Frame:
     """Return the answer to the kernel with a line in its gap, or with none."""
     rows = _with(f"    {line}") if line else ROWS
-    seen = judged_kernel("\n".join(rows) + "\n", STEP.file, STEP.like)
+    seen = verify_text("\n".join(rows) + "\n", STEP.file, STEP.like)
     assert seen.kernel is not None
     product = small_product(seen.kernel)
     assert product is not None

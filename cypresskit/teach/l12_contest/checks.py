@@ -27,7 +27,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.diagnosis.verification import verify
-from cypresskit.editing.dynamic_answers import LARGE_BLOCK, judged_kernel
+from cypresskit.editing.dynamic_answers import LARGE_BLOCK, verify_text
 from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.files import result_cache
 from cypresskit.il import Program
@@ -454,7 +454,7 @@ def _judge_program(text: str, _: Program) -> Verdict:
     line states its block and its values of k per iteration.
     """
     step = STEPS["contest"]
-    score = judge(judged_kernel(text, step.file, step.like).kernel)
+    score = judge(verify_text(text, step.file, step.like).kernel)
     if not score.report:
         return score.verdict
     gflops = shown_speed(score.gflops)

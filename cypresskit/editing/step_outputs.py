@@ -1,0 +1,101 @@
+"""The outputs of a notebook that hold the texts of steps, for grades and after a move.
+
+A workbench displays one, which nobody sees, and replaces it when the history changes. A notebook
+that was moved to another folder holds the only copies.
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cypresskit.editing.edit_history import Edit, Edits, history_path
+from cypresskit.editing.kernel_file import replace_surrogates
+from cypresskit.editing.step_files import BROUGHT, REPLACED, saved_edit, submitted_edit
+from cypresskit.editing.steps import STEPS, Step
+from cypresskit.editing.stuck import find_shown_lines, make_shown_edit
+from cypresskit.files.atomic import save_file
+from cypresskit.files.received import read_plain
+from cypresskit.il.parser import MAX_TEXT
+from cypresskit.kernels.own import read_text
+
+#: Types of an output's data; the first holds a step's text.
+MIME = "application/vnd.cypresskit.step+json"
+PLAIN, HTML = "text/plain", "text/html"
+LARGEST = 64 << 20  # bytes of a notebook
+LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
+
+
+class StepText(NamedTuple):
+    """The text that a notebook submits for a step."""
+
+    text: str
+    is_saved: bool  #: whether it passed the step; in the output, ``kept``
+    lines_shown: int = 0  #: of the solution, to a reader who was stuck
+
+
+def submitted_output(edits: Edits, step: Step) -> dict[str, Any]:
+    """Return the output that holds the submitted text of a step, by the types of its data."""
+    edit = submitted_edit(edits, step)
+    if edit is None:
+        return {HTML: "", PLAIN: ""}
+    is_saved = edit == saved_edit(edits, step)
+    content = {"step": step.name, "text": edit.text, "kept": is_saved}
+    if lines := find_shown_lines(edits, step):
+        content["lines_shown"] = len(lines)
+    return {MIME: content, HTML: "", PLAIN: "Saved." * is_saved}
+
+
+def find_step_texts(outputs: object) -> dict[str, StepText]:
+    """Return the submitted texts, by step, in the ``outputs`` of a notebook's cell; for each step,
+    the last one. All other outputs are ignored.
+    """
+    texts = {}
+    for output in outputs if isinstance(outputs, list) else []:
+        with suppress(KeyError, TypeError, AttributeError):
+            content = output["data"][MIME]
+            step, text = content["step"], content["text"]
+            if step in STEPS and isinstance(text, str):
+                lines = content.get("lines_shown")
+                lines = lines if type(lines) is int else 0
+                texts[step] = StepText(text, content.get("kept") is not False, lines)
+    return texts
+
+
+def read_step_texts() -> dict[str, StepText]:
+    """Return the submitted texts, by step, in the saved file of this notebook. Without a file that
+    Jupyter names, the result is empty.
+    """
+    path = Path(os.environ.get("JPY_SESSION_NAME", ""))
+    if path.suffix != ".ipynb":
+        return {}
+    try:
+        cells = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST))["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+    texts = find_step_texts(outputs)
+    return {step: each for step, each in texts.items() if 0 < len(each.text) <= LONGEST}
+
+
+def restore_texts(path: Path, step: Step) -> None:
+    """Restore texts from the saved notebook, after it was moved, into the files of steps that save
+    nothing here. What a file held goes into its history. The file of ``step`` is at ``path``.
+    """
+    for name, saved in read_step_texts().items():
+        place = path if name == step.name else path.with_name(STEPS[name].file)
+        edits = Edits(history_path(place))
+        text = replace_surrogates(saved.text)
+        lines_shown = min(saved.lines_shown, len(STEPS[name].solution))
+        for _ in range(lines_shown - len(find_shown_lines(edits, STEPS[name]))):
+            edits.add(make_shown_edit(edits, text))
+        find = saved_edit if saved.is_saved else submitted_edit
+        if find(edits, STEPS[name]) is not None or edits.find_text(text):
+            continue
+        with suppress(OSError, ValueError):
+            if place.exists():
+                edits.add_unjudged(read_text(place), REPLACED)
+            edits.add(Edit(0, text, note=BROUGHT))
+            if not edits.problem:
+                save_file(place, text)
