@@ -11,7 +11,7 @@ const SHORT = [
   [/_U?INT/, (found) => found.slice(0, 2)],
   ["MULADD", "MAD"],
 ]
-const MOST_ROWS = 400 // that are drawn
+const MAX_ROWS = 400 // that are drawn
 
 /** Shorten an operation's name; its cell cuts off what is still too long. */
 function short(name) {
@@ -69,7 +69,7 @@ export class BundleTable {
     const table = new DocumentFragment()
     this.cells.clear()
     let number = 0
-    const cells = shown.slice(0, MOST_ROWS).map((row, n) => {
+    const cells = shown.slice(0, MAX_ROWS).map((row, n) => {
       const line = make(table, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
       line.classList.toggle("ckw-first", row.clause !== shown[n - 1]?.clause)
       const label = {alu: number + 1, flow: ""}[row.kind] ?? row.kind
@@ -83,7 +83,7 @@ export class BundleTable {
       make(line, "span", {class: "ckw-jump"}, row.text)
       return []
     })
-    const more = shown.length - MOST_ROWS
+    const more = shown.length - MAX_ROWS
     if (more > 0) make(table, "p", {class: "ckw-soft"}, `… and ${inWhole(more)} more`)
     const filled = cells.filter(({length}) => length)
     this.list.show(table, filled)

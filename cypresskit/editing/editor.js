@@ -1,8 +1,9 @@
-// The editor of the workbench: a text area with transparent letters over painted lines, with gutters
-// beside it.
+// The editor of the workbench: a text area with transparent letters over painted lines, with
+// gutters beside it.
 //
-// The text area brings the caret, selection, scrolling, input methods and accessibility. The painted
-// lines are colored by the CSS Custom Highlight API (without it they are plain). Lines are not wrapped.
+// The text area brings the caret, selection, scrolling, input methods and accessibility. The
+// painted lines are colored by the CSS Custom Highlight API (without it they are plain). Lines are
+// not wrapped.
 import {keepKeys, make} from "../draw/shell.js"
 import {PaintedLines} from "./painted_lines.js"
 import {Undo} from "./undo.js"

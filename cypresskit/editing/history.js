@@ -1,5 +1,5 @@
-// The history of edits, the newest first: what each changed, how fast it is, and a bar of its speed. A
-// click brings its text back.
+// The history of edits, the newest first: what each changed, how fast it is, and a bar of its
+// speed. A click brings its text back.
 import {make} from "../draw/shell.js"
 import {KeyList} from "./key_list.js"
 import {Versions} from "./versions.js"

@@ -1,6 +1,6 @@
-// Rows of options: one stop of Tab, and arrow keys move the focus between them. Page Up and Page Down
-// move by ten rows, Home to the first option, End to the last row, or in a single row to its end.
-// Enter is a click.
+// Rows of options: one stop of Tab, and arrow keys move the focus between them. Page Up and Page
+// Down move by ten rows, Home to the first option, End to the last row, or in a single row to its
+// end. Enter is a click.
 import {listenKeys, make} from "../draw/shell.js"
 
 const PAGE_ROWS = 10

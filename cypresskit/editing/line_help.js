@@ -1,4 +1,5 @@
-// The line below the editor: what the caret's line means and costs; or a note, until the text changes.
+// The line below the editor: what the caret's line means and costs; or a note, until the text
+// changes.
 import {make} from "../draw/shell.js"
 import {makeSentence, wordAt} from "./il_text.js"
 

@@ -1,6 +1,6 @@
 // Which text is known where. The reader's draft goes from the editor to Python, and into the file;
-// texts of other editors come the other way. Of two the newer one counts. A draft that may not be in
-// the file is in the browser's storage, too, which outlives a reload.
+// texts of other editors come the other way. Of two the newer one counts. A draft that may not be
+// in the file is in the browser's storage, too, which outlives a reload.
 
 const UNSENT = "cypresskit-unsent"
 

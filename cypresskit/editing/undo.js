@@ -1,6 +1,6 @@
 // Undo and redo of a text area, by words: the browser's own ends when a script sets the text.
 
-const MOST = 200 // steps
+const MAX_STATES = 200
 const JOINED = ["insertText", "deleteContentBackward", "deleteContentForward"] // kinds of changes
 
 export class Undo {
@@ -23,7 +23,7 @@ export class Undo {
     const isNewWord = more > 0 && /^\s\S/.test(text.slice(caret - more - 1, caret))
     const joins = JOINED.includes(kind) && kind === this.kind && more && follows
     const before = this.states.slice(0, joins && !isNewWord ? this.at : this.at + 1)
-    this.states = [...before, {text, caret}].slice(-MOST)
+    this.states = [...before, {text, caret}].slice(-MAX_STATES)
     this.at = this.states.length - 1
     this.kind = kind
   }

@@ -29,7 +29,8 @@ export class Versions {
     this.said = make(this.box, "p", {class: "ckw-soft", role: "status"})
   }
 
-  /** Offer all edits, each with its judgement and its change. Until the comparison is opened, the last two are chosen. */
+  /** Offer all edits, each with its judgement and its change. Until the comparison is opened, the
+   * last two are chosen. */
   offer(entries) {
     this.box.hidden = entries.length < 2
     this.chosen.forEach((select, at) => {

@@ -1,4 +1,5 @@
-// The workbench as a widget. Its channel is another widget, which needs no module (widget_channel.py).
+// The workbench as a widget. Its channel is another widget, which needs no module
+// (widget_channel.py).
 import {bringIntoView} from "../draw/into_view.js"
 import {Workbench} from "./workbench.js"
 

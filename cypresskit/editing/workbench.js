@@ -1,5 +1,5 @@
-// The workbench: an editor, and the answers to its text. It sends texts over a channel, and shows the
-// answers that come back; see protocol.py.
+// The workbench: an editor, and the answers to its text. It sends texts over a channel, and shows
+// the answers that come back; see protocol.py.
 import {followTheme, isSingle, keepKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
 import {CostGuess} from "./cost_guess.js"
