@@ -55,6 +55,19 @@ class Conversation:
         ``like``, ``n`` and ``step`` of every job.
     start, clock
         As of ``Supervisor``.
+
+    Attributes
+    ----------
+    text, edit
+        The newest text, and its name.
+    note
+        Where it comes from, unless it was typed, or it is in the history.
+    answers, missing
+        The parts of its answer so far, by name; and those that aren't made yet.
+    edits
+        The history of the file.
+    pages
+        The functions that send messages to pages.
     """
 
     def __init__(
@@ -74,10 +87,9 @@ class Conversation:
         self.pages: list[Send] = []
         self.text = file.read()
         self.edit = "file-0"
-        #: Where the text comes from, unless it was typed.
         self.note = "" if self.edits.find_text(self.text) else OPENED
         self.answers: dict[str, Message] = {}
-        self.missing = [*PARTS]  # of the answer; none once there are no more
+        self.missing = [*PARTS]
         self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
         self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page

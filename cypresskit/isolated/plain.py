@@ -1,9 +1,9 @@
 """Encode values as plain data, for messages that are safe to read from any sender.
 
 A message (see ``subprocesses``) is JSON. Texts, numbers, True, False and None stay as they are. Any
-other value is an object whose only key is its kind: ``{"tuple": [...]}``, ``{"array": ["<f8", [2,
-3], "base64"]}``. Reading a message never runs the sender's code. A message of another form raises
-``ValueError``.
+other value is an object whose key is its kind: ``{"tuple": [...]}``, ``{"dict": [keys, values]}``,
+``{"array": ["<f8", [2, 3], "base64"]}``. Reading a message never runs the sender's code. A message
+of another form raises ``ValueError``.
 """
 
 import base64
