@@ -1,56 +1,22 @@
-"""Reads outside of an array that leave C correct, since they give 0: which lines read there."""
+"""Whether a loop that leaves C correct reads for too long outside of an array, which gives 0."""
 
 from collections import Counter
-from dataclasses import dataclass
 
-from cypresskit.diagnosis.notes import Note
 from cypresskit.kernels.products import Product
-from cypresskit.machine.checks import Findings
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
-from cypresskit.tables import named_lines
 
 
-@dataclass(frozen=True)
-class OutsideReads:
-    """Reads outside of an array, of a correct kernel.
-
-    Attributes
-    ----------
-    findings
-        Those of ``ck.check``.
-    line, runs, inside
-        The line that reads outside the most often in a product, how often it runs, and how often it
-        reads inside.
-    restated
-        If nothing is read outside once another k is stated, a note that says so; or None.
+def find_overlong(given: Product) -> str:
+    """Return which line reads outside in most of its runs, so that to time the kernel would take as
+    many times; or "".
     """
-
-    findings: Findings
-    line: int
-    runs: int
-    inside: int
-    restated: Note | None
-
-    def __str__(self) -> str:
-        lines = sorted({line for found in self.findings for line in (found.line, *found.also)})
-        reads = named_lines(lines, "read").capitalize()
-        gets = "gets" if len(lines) == 1 else "get"
-        cure = self.restated.text if self.restated else ""
-        return f"{reads} outside of an array and {gets} 0, which leaves C correct. {cure}".rstrip()
-
-    @property
-    def is_overlong(self) -> bool:
-        """Whether most of what a loop reads is outside: to time it would take as many times."""
-        return self.runs - self.inside > max(1, self.inside // 2)
-
-
-def outside_reads(given: Product, findings: Findings, restated: Note | None) -> OutsideReads:
-    """Run a correct kernel's product, and return its reads outside."""
     reads = _Reads()
     given.run(engine="interpreter", observers=[reads])
     at = max(reads.runs, key=lambda at: reads.runs[at] - reads.inside[at])
-    line = given.kernel.program.body[at].line
-    return OutsideReads(findings, line, reads.runs[at], reads.inside[at], restated)
+    runs, inside = reads.runs[at], reads.inside[at]
+    if runs - inside <= max(1, inside // 2):
+        return ""
+    return f"line {given.kernel.program.body[at].line} reads inside in {inside} of {runs} runs"
 
 
 class _Reads(Observer):

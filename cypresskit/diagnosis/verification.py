@@ -14,7 +14,7 @@ import numpy as np
 from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
 from cypresskit.diagnosis.notes import Note, Values, note
-from cypresskit.diagnosis.outside_reads import OutsideReads, outside_reads
+from cypresskit.diagnosis.outside_reads import find_overlong
 from cypresskit.diagnosis.source_facts import choose_scalars, scalars_read, stored_elements
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
@@ -32,6 +32,7 @@ from cypresskit.kernels.statement import EXAMPLE, find_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Findings, check
+from cypresskit.tables import named_lines
 from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
@@ -73,7 +74,9 @@ class Verification:
     findings
         The findings of ``ck.check``; none of a correct kernel.
     remarks
-        Of a correct kernel, its reads outside of an array, or None.
+        What a correct kernel reads outside of an array, or "".
+    overlong
+        Which line does so in most of its runs, or "".
     misstated
         If C is correct, but an iteration takes fewer values of k than it is launched for, a note
         that says so; or None.
@@ -96,7 +99,8 @@ class Verification:
     wrong: WrongElement | None = None
     wrong_count: int = 0
     findings: Findings = NONE
-    remarks: OutsideReads | None = None
+    remarks: str = ""
+    overlong: str = ""
     misstated: Note | None = None
     error: str = ""
     error_line: int = 0
@@ -149,8 +153,8 @@ class Verification:
     @property
     def asides(self) -> list[str]:
         """What a verdict on a correct C adds: the scalars that have no effect, and remarks."""
-        said = [f"It doesn't read {self.unread}."] if self.unread else []
-        return said + [str(self.remarks)] * bool(self.remarks)
+        unread = f"It doesn't read {self.unread}." if self.unread else ""
+        return [*filter(None, (unread, self.remarks))]
 
     def __str__(self) -> str:
         if self.right:
@@ -251,14 +255,12 @@ equal numpy's, to the last bit.
     is_stated = find_statement(known.text)[0] > 0
     restated = _restated(known, alpha, beta) if outside or is_stated else None
     takes_fewer = is_stated and restated is not None and restated.values["k"] < known.k_step
-    remarks = None
-    if outside:
-        remarks = outside_reads(make_product(known, last, alpha, beta), outside, restated)
     found = Verification(
         known,
         not takes_fewer,
         tuple(passed),
-        remarks=remarks,
+        remarks=_remarks(outside, restated) if outside else "",
+        overlong=find_overlong(make_product(known, last, alpha, beta)) if outside else "",
         misstated=restated if takes_fewer else None,
         comparison=compared,
         alpha=alpha,
@@ -273,6 +275,15 @@ equal numpy's, to the last bit.
     if not at_size.fault:
         return found
     return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
+
+
+def _remarks(outside: Findings, restated: Note | None) -> str:
+    """Return what is said of reads outside of an array that leave C correct."""
+    lines = sorted({line for found in outside for line in (found.line, *found.also)})
+    reads = named_lines(lines, "read").capitalize()
+    gets = "gets" if len(lines) == 1 else "get"
+    cure = restated.text if restated else ""
+    return f"{reads} outside of an array and {gets} 0, which leaves C correct. {cure}".rstrip()
 
 
 def _restated(kernel: Kernel, alpha: float, beta: float) -> Note | None:

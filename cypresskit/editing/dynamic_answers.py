@@ -216,9 +216,8 @@ def clocks_answer(verification: Verification, n: int, whole_launch: bool = False
     """
     if not verification.right:
         return {}
-    if (remarks := verification.remarks) and remarks.is_overlong:
-        reads = f"reads inside in {remarks.inside} of {remarks.runs} runs"
-        return {"problem": f"It isn't timed: line {remarks.line} {reads}."}
+    if verification.overlong:
+        return {"problem": f"It isn't timed: {verification.overlong}."}
     try:
         report = report_at(verification.kernel, n, whole_launch)
     except UNTIMED as error:

@@ -105,7 +105,7 @@ def _judged(
     if gflops < step.targets.minimum:
         hint = advise(mine) if advise else step.hint or what_helps(report.bound, mine)
         return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", hint)
-    return Verdict(True, f"{message}. {seen.remarks or ''}".rstrip())
+    return Verdict(True, f"{message}. {seen.remarks}".rstrip())
 
 
 def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:

@@ -282,9 +282,8 @@ end
 
 def test_a_kernel_that_fetches_ahead_is_correct_with_a_remark():
     found = ck.verify(PREFETCHES)
-    reads = {(each.kind, each.line) for each in found.remarks.findings}
     assert found and not found.findings
-    assert reads == {("fetch outside", 17), ("fetch outside", 18)}
+    assert found.remarks.startswith("Lines 17 and 18 read outside of an array and get 0")
     late = PREFETCHES.replace("(0,1,0) r4", "(0,2,0) r4")  # wrong, and the fetch tells why
     found = ck.verify(late)
     assert not found and found.wrong and "fetch outside" in {each.kind for each in found.findings}
@@ -302,8 +301,8 @@ def test_a_correct_kernel_that_takes_more_k_than_it_is_launched_for_is_told_so(b
     words = find_statement(like.text)[1]
     line = re.sub(r" *;.*", f"  ; product: {words}" if stated else "", first)
     found = ck.verify(ck.load_kernel(f"{line}\n{rest}", like=like))
-    assert found and "An iteration takes 2 values of k, but " in str(found.remarks)
-    assert ("line 1 states k = 1: write `k 2` there." in str(found.remarks)) == stated
+    assert found and "An iteration takes 2 values of k, but " in found.remarks
+    assert ("line 1 states k = 1: write `k 2` there." in found.remarks) == stated
     assert not ck.verify(text).remarks
 
 
