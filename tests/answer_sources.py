@@ -8,7 +8,7 @@ from cypresskit.teach import check
 from cypresskit.teach.answer_source import AnswerSource, find_source
 
 
-def find_function(function, name: str) -> AnswerSource:
+def find_function(function, name):
     """The source of a notebook's answer; outside of a notebook that of a function in a file: its
     text, after the other statements of the file.
     """

@@ -19,7 +19,6 @@ import sys
 import time
 import urllib.request
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -67,13 +66,13 @@ def context(browser):
     return browser.new_context(viewport=SIZE)
 
 
-def close_at_script_errors(page) -> list[str]:
+def close_at_script_errors(page):
     """Close a page when a script of it fails, so that no test waits for what can't come any more.
     Returns the list of errors, which grows.
     """
     errors = []
 
-    def close(error) -> None:
+    def close(error):
         errors.append(f"{error.name}: {error.message}")
         page.close()
 
@@ -91,7 +90,7 @@ def clock(browser):
     return context
 
 
-def hold_clock(page) -> None:
+def hold_clock(page):
     """Stop the page's clock. It goes on by `page.clock.run_for`, however long that takes here. For
     tests that ask for ``clock``.
     """
@@ -149,7 +148,7 @@ def show(page, saved):
     assert not faults
 
 
-def at(page, frame: int | None = None, source: str = "") -> dict:
+def at(page, frame=None, source=""):
     """What the player shows at a frame."""
     return page.evaluate(JS.at, [frame, source])
 
@@ -159,15 +158,15 @@ class Lab:
     `root` served.
     """
 
-    def __init__(self, url: str, opens: str, root: Path):
+    def __init__(self, url, opens, root):
         self.url, self.opens, self.root = url, opens, root
 
-    def open(self, page, notebook: str, timeout: float = 600) -> None:
+    def open(self, page, notebook, timeout=600):
         """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
         page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
         page.wait_for_function(JS.idle, arg=notebook, timeout=1000 * timeout)
 
-    def write(self, page, name: str, *cells: str, outputs=(), markdown: str = "") -> None:
+    def write(self, page, name, *cells, outputs=(), markdown=""):
         """Make a notebook of code cells, of which the last has the outputs, perhaps below a text,
         and open it.
         """
@@ -183,7 +182,7 @@ class Lab:
         )
         self.open(page, name)
 
-    def run_all(self, page, timeout: float = 1200) -> None:
+    def run_all(self, page, timeout=1200):
         """Run every cell of the notebook shown and wait for the last; an error in a cell fails the
         test.
         """
@@ -193,19 +192,19 @@ class Lab:
         ]
         assert not errors, "\n".join(f"{out['ename']}: {out['evalue']}" for out in errors)
 
-    def run(self, page, *texts: str | tuple[str, str, str]) -> None:
+    def run(self, page, *texts):
         """Run the first code cell that has each text; of a text, an old word and a new one, with
         the word replaced.
         """
         page.evaluate(JS.run, texts)
 
-    def run_until(self, page, cell: str, said: str) -> None:
+    def run_until(self, page, cell, said):
         """Run the last code cell, whose text is given, until its output has some words: what the
         page has sent before may still be on its way.
         """
         wait_for(lambda: said in str(self.outputs(page)[-1]), lambda: self.run(page, cell))
 
-    def outputs(self, page) -> list[list[dict]]:
+    def outputs(self, page):
         """What each code cell of the notebook shown has put out, as a notebook file would hold
         it.
         """
@@ -251,7 +250,7 @@ def lab(tmp_path_factory):
             server.kill()
 
 
-def address(server: subprocess.Popen, log: Path, timeout: float = 600) -> tuple[str, str]:
+def address(server, log, timeout=600):
     """Where JupyterLab answers, and the path that it opens; fail, showing the log, if it died or
     the time is up.
     """

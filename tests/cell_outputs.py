@@ -12,15 +12,15 @@ DIFFERS = get_sanitize_patterns((ROOT / "cypresskit/data/nbval_sanitize.cfg").re
 WIDGET = "application/vnd.jupyter.widget-view+json"  # has ids, new each time
 
 
-def code_cells(notebook) -> list:
+def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def exempt(cell) -> bool:
+def exempt(cell):
     return "nbval-ignore-output" in cell.metadata.get("tags", ())
 
 
-def told(outputs) -> list:
+def told(outputs):
     """What a cell's outputs tell: texts in order, without what may differ between two runs. A
     workbench's invisible output is empty until the text has been checked.
     """

@@ -51,7 +51,7 @@ def once(tmp_path_factory, request):
     folder = (ours.parent if hasattr(request.config, "workerinput") else ours) / "once"
     folder.mkdir(exist_ok=True)
 
-    def get(name: str, make):
+    def get(name, make):
         made = folder / name
         with (folder / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # by one process alone; the system frees a dead one's

@@ -6,14 +6,11 @@ Each of ``HOSTILE`` writes into a student's folder what that student hands in of
 import csv
 import json
 import os
-from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import nbformat
 from repository import ROOT
 
 from cypresskit.grading import judging
-from cypresskit.grading.judging import Attempt
 from cypresskit.grading.submissions import Student
 from cypresskit.teach import explanations
 from cypresskit.teach.check import Verdict
@@ -22,28 +19,28 @@ from tools import book
 LESSON = "09"
 
 
-def save(path: Path, cells: list, **more):
+def save(path, cells, **more):
     """Write a notebook of these cells, and the folders that it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"cells": cells, **more}))
 
 
-def student_of(folder: Path, notebooks: Iterable[list]) -> Student:
+def student_of(folder, notebooks):
     """A student who handed in notebooks, each a list of cells, which are written into a folder."""
     for number, cells in enumerate(notebooks):
         save(folder / f"{number}.ipynb", cells)
     return Student("ada", "ada", sorted(folder.iterdir()))
 
 
-def rows(path: Path) -> list[dict[str, str]]:
+def rows(path):
     """The rows of a table."""
     return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
 
 
-def judge_by(monkeypatch, judge: Callable[[Attempt], bool]) -> None:
+def judge_by(monkeypatch, judge):
     """Judge answers so, and start no process."""
 
-    def judge_student(attempts, *_) -> list[Verdict]:
+    def judge_student(attempts, *_):
         return [Verdict(judge(attempt), "told") for attempt in attempts]
 
     monkeypatch.setattr(judging, "judge_student", judge_student)
@@ -51,7 +48,7 @@ def judge_by(monkeypatch, judge: Callable[[Attempt], bool]) -> None:
     monkeypatch.setattr("cypresskit.timing.simulate", lambda *_: None)
 
 
-def solution() -> list[str]:
+def solution():
     """The cells that solve the lesson's exercises, one each."""
     made = book.solved(book.read(book.sources(ROOT / "notebooks", [LESSON])[0]))
     return [
@@ -61,7 +58,7 @@ def solution() -> list[str]:
     ]
 
 
-def hand_in(handed_out: Path, folder: Path, answers: list[str], why: str = ""):
+def hand_in(handed_out, folder, answers, why=""):
     """Save the lesson that a student was handed out with answers, and a sentence below each."""
     (source,) = handed_out.glob(f"{LESSON}_*.ipynb")
     notebook = nbformat.read(source, as_version=4)
@@ -188,7 +185,7 @@ EXITS = "    import os; os._exit(0)\n"
 RAISES = "    raise ValueError(chr(0xd800) + '\\u202e\\n<script>alert(1)</script>')\n"
 
 
-def answer(cell: str):
+def answer(cell):
     """One answer, to the lesson's first exercise."""
     return lambda handed_out, folder: hand_in(handed_out, folder, [cell])
 
@@ -204,7 +201,7 @@ def edited_outputs(handed_out, folder):
     nbformat.write(notebook, path)
 
 
-def file(name: str, data: bytes):
+def file(name, data):
     def make(handed_out, folder):
         folder.mkdir()
         (folder / name).write_bytes(data)

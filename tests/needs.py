@@ -13,7 +13,7 @@ IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 LACKING = {"bubblewrap": "apt-get install bubblewrap", "Chromium": "apt-get install chromium"}
 
 
-def describe_skipped(reasons: list[str]) -> str:
+def describe_skipped(reasons):
     """Return what was skipped and how to get it, on one line; "" if nothing was."""
     parts = []
     for what, command in LACKING.items():
@@ -32,7 +32,7 @@ def pytest_unconfigure(config):
         reporter.write_line(describe_skipped(reasons) or "no test was skipped")
 
 
-def demanded(found, what: str):
+def demanded(found, what):
     """What was found. Without it a test is skipped, saying how to get it; in CI it fails."""
     if found is None:
         reason = f"{what} is missing or doesn't work here, and this test needs it:"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 
-def printed_by(code: str, **environment: str) -> str:
+def printed_by(code, **environment):
     """Return what a new Python prints that runs some code to its end."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)

@@ -25,7 +25,7 @@ KEPT = re.compile(
 )
 
 
-def process_state() -> dict:
+def process_state():
     """Return what all tests of a process share."""
     return {
         "environment": os.environ.copy() | {"PYTEST_CURRENT_TEST": ""},
@@ -38,7 +38,7 @@ def process_state() -> dict:
     }
 
 
-def own_threads() -> set[threading.Thread]:
+def own_threads():
     """Return the running threads without those in ``KEPT``."""
     named = ((thread, f"{type(thread).__name__} {thread.name}") for thread in threading.enumerate())
     return {thread for thread, name in named if not KEPT.match(name)}
@@ -72,7 +72,7 @@ def untouched(leaves_no_trace, monkeypatch):
     sys.modules["__main__"] = MAIN
 
 
-def draw_the_same(monkeypatch, seed: str) -> None:
+def draw_the_same(monkeypatch, seed):
     """Begin every source of random numbers anew, with those that belong to ``seed``."""
     own = random.Random(seed)
     random.seed(seed)

@@ -6,7 +6,6 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.player import Player
 from cypresskit.host import Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
@@ -33,14 +32,14 @@ def pipeline():
     return run_tasks(tasks, {"chip 0": 100.0, "bus": 100.0}, 1e9)
 
 
-def recorded(kernel: str, a, b, *items) -> list[ck.Recording]:
+def recorded(kernel, a, b, *items):
     """What work-items do in one launch of a kernel of the catalogue."""
     launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
     ck.launch(launched.program, **launched.arguments(a, b, None, 1, 0), observers=recorders)
     return [recorder.recording for recorder in recorders]
 
 
-def whole_numbers(seed: int, *shapes) -> list[np.ndarray]:
+def whole_numbers(seed, *shapes):
     """Matrices of small whole numbers, in single precision, whose sums are exact."""
     rng = np.random.default_rng(seed)
     return [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
@@ -69,26 +68,26 @@ IN_LESSONS = {
 
 
 @cache
-def view(name: str, in_lesson: bool = False) -> Player:
+def view(name, in_lesson=False):
     return (VIEWS | IN_LESSONS if in_lesson else VIEWS)[name]()
 
 
-def frames(player: Player, name: str, column: str) -> np.ndarray:
+def frames(player, name, column):
     """What a source shows over the frames."""
     return next(t.frames for t in player.tracks if t.source.name == name and t.column == column)
 
 
-def finish(player: Player, name: str) -> int:
+def finish(player, name):
     """The clock at which a racing variant is shown as done."""
     return int(frames(player, f"finish {name}", "value").max())
 
 
-def drawn(player: Player, name: str) -> dict:
+def drawn(player, name):
     """The data of a source."""
     return next(m for m in player.figures[0].references() if m.name == name).data
 
 
-def record(name: str, item=(1, 1), iterations: int = 3, integers: bool = False):
+def record(name, item=(1, 1), iterations=3, integers=False):
     """A recorded run of a kernel of the catalogue; A and B as stored, and the recording."""
     kernel = ck.kernels[name]
     rng = np.random.default_rng(3)

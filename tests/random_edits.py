@@ -2,7 +2,6 @@
 
 import random
 import re
-from collections.abc import Iterator
 
 import cypresskit as ck
 
@@ -10,7 +9,7 @@ OPERAND = re.compile(r"\b([rl]\d+|cb0\[\d\]|x|y|z|w)\b")
 OPCODES = ("mad", "add", "mul", "mov", "iadd", "min", "dadd", "ge", "whileloop", "endif", "sample")
 
 
-def random_edits(seed: int, count: int) -> Iterator[tuple[str, str]]:
+def random_edits(seed, count):
     """Yield ``count`` pairs: the name of a kernel, and its text after one to three edits."""
     rng = random.Random(seed)
     names = list(ck.kernels)
@@ -19,7 +18,7 @@ def random_edits(seed: int, count: int) -> Iterator[tuple[str, str]]:
         yield name, edited(ck.kernels[name].text, rng, rng.choice((1, 1, 1, 2, 3)))
 
 
-def edited(text: str, rng: random.Random, count: int) -> str:
+def edited(text, rng, count):
     """Return a kernel's text after ``count`` edits."""
     lines = text.split("\n")
     for _ in range(count):
@@ -27,7 +26,7 @@ def edited(text: str, rng: random.Random, count: int) -> str:
     return "\n".join(lines)
 
 
-def _edit(lines: list[str], rng: random.Random) -> None:
+def _edit(lines, rng):
     """Edit a line that isn't empty or a comment."""
     working = [n for n, line in enumerate(lines) if line.strip() and line.strip()[0] != ";"]
     at = rng.choice(working)

@@ -9,7 +9,7 @@ from sampling import DAY
 MISNAMED = "label-content-name-mismatch"
 
 
-def axe_finds(page, *rules: str) -> list:
+def axe_finds(page, *rules):
     """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on
     to find: on a busy computer the colors may still be those of the theme before.
     """
@@ -27,14 +27,14 @@ def axe_finds(page, *rules: str) -> list:
 WIDE, PHONE, SMALL_PHONE = (1366, 768), (390, 844), (320, 640)
 
 
-def unreadable(page, show=lambda: None, narrow=SMALL_PHONE) -> list:
+def unreadable(page, show=lambda: None, narrow=SMALL_PHONE):
     """What keeps somebody from reading a page that ``show`` shows on a wide and on a narrow screen:
     it scrolls sideways, a script fails, or what a checker of accessibility finds. Which of them is
     dark, the day decides. No picture plays by itself.
     """
     found = []
 
-    def note(error) -> None:
+    def note(error):
         found.append(str(error))
 
     page.on("pageerror", note)
@@ -49,7 +49,7 @@ def unreadable(page, show=lambda: None, narrow=SMALL_PHONE) -> list:
     return found
 
 
-def play_all(page) -> None:
+def play_all(page):
     """Go to each picture of the first page, and wait until it plays."""
     for stage in page.locator("figure .stage").all():
         stage.scroll_into_view_if_needed()
@@ -61,7 +61,7 @@ LETTERS = """(it, color) => [it, ...it.querySelectorAll("*")].forEach((one) =>
   one.style.setProperty("-webkit-text-fill-color", color))"""
 
 
-def painted(said) -> bool:
+def painted(said):
     """Whether an element's words are seen: without their letters, the same place looks otherwise.
     The text of a node is there even if nothing shows it.
     """

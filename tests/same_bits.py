@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def differences(operands: list[np.ndarray], one: np.ndarray, other: np.ndarray) -> list[tuple]:
+def differences(operands, one, other):
     """The operands whose results differ in their bits; all NaNs are alike."""
     word = np.dtype(f"u{one.itemsize}")
     differs = (one.view(word) != other.view(word)) & ~(np.isnan(one) & np.isnan(other))

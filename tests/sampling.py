@@ -4,7 +4,6 @@ tables.
 
 import random
 import tomllib
-from collections.abc import Iterable
 from datetime import date
 
 import hypothesis
@@ -34,12 +33,12 @@ each_of_six = pytest.mark.parametrize("name", SIX)
 FIRST_SEED, DAY = 0, 0
 
 
-def seeded(count: int):
+def seeded(count):
     """Run a law on so many seeds: the same in every run, others with ``--new``."""
     return pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + count))
 
 
-def by_day(cases: Iterable, count: int) -> list:
+def by_day(cases, count):
     """Return the cases of an expensive table, of which ``count``, drawn anew each day, run by day
     and the others at night.
     """
@@ -52,7 +51,7 @@ def by_day(cases: Iterable, count: int) -> list:
     return made
 
 
-def drawn_by_day(names: str | tuple[str, ...], cases: Iterable, count: int, **options):
+def drawn_by_day(names, cases, count, **options):
     """Run a test on the cases of an expensive table: see ``by_day``."""
     return pytest.mark.parametrize(names, by_day(cases, count), **options)
 
@@ -98,7 +97,7 @@ def pytest_configure(config):
         hypothesis.core.global_force_seed = FIRST_SEED
 
 
-def is_random(item) -> bool:
+def is_random(item):
     """Whether a test draws its examples: by Hypothesis, or by a seed."""
     seeded = "seed" in getattr(getattr(item, "callspec", None), "params", ())
     return seeded or getattr(item.obj, "is_hypothesis_test", False)

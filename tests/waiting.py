@@ -18,7 +18,7 @@ def without_a_loop(test):
     return run
 
 
-def wait_for(what, pause=lambda: time.sleep(0.05)) -> None:
+def wait_for(what, pause=lambda: time.sleep(0.05)):
     """Wait until it is so. What never comes, ends."""
     late = time.monotonic() + 120
     while not what():

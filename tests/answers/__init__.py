@@ -35,7 +35,7 @@ ROOT = HERE.parents[1]
 
 
 @cache
-def given(lesson: str, name: str, solution: bool = False) -> str:
+def given(lesson, name, solution=False):
     """The IL text ``name`` of a lesson, as the student finds it or with its solution."""
     cells = (solved if solution else student)(read(ROOT / f"notebooks/source/{lesson}.md")).cells
     return next(
@@ -44,7 +44,7 @@ def given(lesson: str, name: str, solution: bool = False) -> str:
 
 
 @cache
-def planted() -> dict:
+def planted():
     """{check: ([right, ...], [(wrong, [words, ...]), ...])}, of every lesson."""
     answers = {}
     for path in sorted(HERE.glob("l*.toml")):
@@ -60,7 +60,7 @@ def planted() -> dict:
         for check, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
             place = f"{path.name}, {check}"
 
-            def made(line: str, form: str = table["form"], place: str = place, names=names):
+            def made(line, form=table["form"], place=place, names=names):
                 return _made(form, line, f"{place}: {line}", names)
 
             right = [made(line) for line in table["right"]]
@@ -69,7 +69,7 @@ def planted() -> dict:
     return answers
 
 
-def kernel_answers() -> list[tuple[str, str, str]]:
+def kernel_answers():
     """Right and wrong answers to the exercises whose answer is a kernel: check, right, wrong."""
     found = []
     for check, (right, wrong) in planted().items():
@@ -79,7 +79,7 @@ def kernel_answers() -> list[tuple[str, str, str]]:
     return found
 
 
-def right_kernel(text: str) -> ck.Kernel | None:
+def right_kernel(text):
     """A right answer's kernel: launched as it states, or like that of a step; None if it multiplies
     no matrices.
     """
@@ -92,7 +92,7 @@ def right_kernel(text: str) -> ck.Kernel | None:
     return None
 
 
-def _made(form: str, answer: str, place: str, names: dict):
+def _made(form, answer, place, names):
     """What a line of a table stands for."""
     is_function = form.startswith("def ")
     text = answer[1:].strip() if answer[0] == "=" else answer.join(re.split(r"\b_\b", form))

@@ -13,7 +13,7 @@ FETCHES = "    ; two more fetches, into r3 and r5: your lines go below this one\
 PRODUCTS = "    ; twelve more products: your lines go below this one\n"
 
 
-def lines(*added: str) -> str:
+def lines(*added):
     """Lines of the loop."""
     return "".join(f"    {line}\n" for line in added)
 

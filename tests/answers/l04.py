@@ -36,5 +36,5 @@ LATE = ["mov r1.z, r0.w"] + [
 ][:-1]
 
 
-def kernel(late: list[str]) -> str:
+def kernel(late):
     return "\n".join([HEAD + LOOP, "if_logicalnz cb0[4].x", *late, "endif", STORES])

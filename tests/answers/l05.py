@@ -19,5 +19,5 @@ UPRIGHT = "mov r2.x, r1.z\nmov r1.z, r1.w\nmov r1.w, r2.x"
 RATE = 64 * 20 * 0.85
 
 
-def numbered(lines: str) -> str:
+def numbered(lines):
     return f"{BEFORE}{lines}\n{AFTER}\n"

@@ -43,7 +43,7 @@ TURNED = LOST.replace("r2.xy", "r2.xy_neg(xyzw)").replace("r1.xy_neg(xyzw)", "r1
 TOO_MANY = ["dadd r6.xy, r1.xy, r1.xy", "dmul r6.xy, r6.xy, r6.xy"]
 
 
-def kernel(*lines: str) -> str:
+def kernel(*lines):
     return given("06_double_double", "product").replace(
         "; your lines go below this one", "\n".join(lines)
     )
@@ -61,11 +61,11 @@ ROWS = [
 ]
 
 
-def in_double(lines: list[str]) -> str:
+def in_double(lines):
     return IN_DOUBLE.replace(HERE, "".join(f"{line}\n" for line in lines))
 
 
-def steps(count: int) -> str:
+def steps(count):
     """A iteration of so many steps of k, one behind the other, in the same registers."""
     before, _, rest = IN_DOUBLE.partition("whileloop\n")
     tests = "\n".join(ITERATION.splitlines()[:2])

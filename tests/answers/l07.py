@@ -22,7 +22,7 @@ EXCHANGE = [
 ]
 
 
-def through_lds(exchange: list[str]) -> str:
+def through_lds(exchange):
     text = THROUGH
     for column, part in enumerate("xyzw"):
         here = f"    ; column {column} of A\n"

@@ -19,5 +19,5 @@ end
 ADD = "iadd r3.y, r3.x, l2.y\nlds_load_vec_id(0) r4, r3.y, r3.y\nadd r14, r14, r4"
 
 
-def tail(fence: str = "fence_threads_lds", add: str = ADD) -> str:
+def tail(fence="fence_threads_lds", add=ADD):
     return TAIL.format(fence=fence, add=add)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 
-def fits(memory: int, depth: int, strips: int = 4, blocks: int = 3) -> int:
+def fits(memory, depth, strips=4, blocks=3):
     block = 0
     while 8 * (strips * depth * (block + 128) + blocks * (block + 128) ** 2) <= memory:
         block += 128

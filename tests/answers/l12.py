@@ -25,7 +25,7 @@ def rounds(n, active):
 TEXT = ck.kernels["sgemm_tn"].text
 
 
-def loop_tested_last(rows: int, columns: int, steps: int) -> ck.Kernel:
+def loop_tested_last(rows, columns, steps):
     """What ``generate_kernel`` makes, with the loop's test at its end."""
     given = contest.generate_kernel(rows, columns, steps)
     text = given.text

@@ -34,11 +34,11 @@ from cypresskit.today import figures, record
 
 
 @cache
-def _gflops(name: str, changes: tuple, size: tuple) -> float:
+def _gflops(name, changes, size):
     return ck.simulate(name, **dict(size), device=replace(ck.HD5870, **dict(changes))).gflops
 
 
-def gflops(name: str, n: int = 0, m: int = 0, k: int = 0, beta=0.0, count=1, **changes) -> float:
+def gflops(name, n=0, m=0, k=0, beta=0.0, count=1, **changes):
     """The modeled speed of a kernel on a board with these changes."""
     sides = {word: side for word, side in {"n": n, "m": m, "k": k}.items() if side}
     size = sides | {"beta": beta, "count": count}
@@ -46,23 +46,23 @@ def gflops(name: str, n: int = 0, m: int = 0, k: int = 0, beta=0.0, count=1, **c
 
 
 @cache
-def by_llvm() -> dict[str, float]:
+def by_llvm():
     """The speed of each row of lesson 03's table of LLVM's code."""
     return {name: speed for name, *_, speed in ck.teach.bundles.llvm_table().values}
 
 
-def shuffled(mads: list[str]) -> list[str]:
+def shuffled(mads):
     """The order in the solution of lesson 03."""
     return random.Random(4).sample(mads, len(mads))
 
 
-def own(kernel: str, overhead=7.0, pause=40.0, memory=320.0, wavefronts=0, scatter=0.0) -> float:
+def own(kernel, overhead=7.0, pause=40.0, memory=320.0, wavefronts=0, scatter=0.0):
     """Gflop/s of a kernel by lesson 14's clock."""
     right = Clock(clock.right_steps, clock.right_rows)
     return right.speed(kernel, overhead, pause, memory, wavefronts, scatter)
 
 
-def scattered(percent: float, seed: int, kernel: str, **more: float) -> float:
+def scattered(percent, seed, kernel, **more):
     """Gflop/s of a kernel by lesson 14's clock, with data at random up to so many percent early or
     late.
     """
@@ -73,7 +73,7 @@ def scattered(percent: float, seed: int, kernel: str, **more: float) -> float:
     return Clock(clock.right_steps, run).speed(kernel, **more)
 
 
-def thirteen_over_ten(*numbers: float) -> float:
+def thirteen_over_ten(*numbers):
     """The clocks of 13 wavefronts of sgemm_tn on ten slots, over those of ten."""
     steps = clock.right_steps(clock.clauses("sgemm_tn"), *numbers)
     return clock.last_clock(clock.right_rows(steps, 13, 512, 10)) / clock.last_clock(
@@ -81,12 +81,12 @@ def thirteen_over_ten(*numbers: float) -> float:
     )
 
 
-def last_clock_by_hand(places: str) -> float:
+def last_clock_by_hand(places):
     """When the wavefronts of the first section end, if the ALU has these places."""
     return clock.last_clock(made(RUN, "[0, 0]", places)(clock.BY_HAND, 2, 2))
 
 
-def serves_later_ones_first() -> float:
+def serves_later_ones_first():
     """The clocks of ten wavefronts if the one that has done the least comes first, over those if
     the one comes first that is ready earliest.
     """
@@ -96,7 +96,7 @@ def serves_later_ones_first() -> float:
     return clock.last_clock(run(steps, 10, 50)) / clock.last_clock(made(RUN)(steps, 10, 50))
 
 
-def waits_for_memory(kernel: str) -> float:
+def waits_for_memory(kernel):
     """The share of TEX clauses that wait for a line from memory: for longer than L2 takes."""
     report = ck.simulate(kernel, m=3840, n=1280, k=512)
     flights = [event.end - event.served for event in report.timeline if event.kind == "TEX"]
@@ -114,7 +114,7 @@ def diagonal(x, y):
 
 
 @cache
-def fetch_clocks(name: str, resource: int, rule=None) -> int:
+def fetch_clocks(name, resource, rule=None):
     """The texture unit's clocks for the first fetch of a matrix, 16 quads."""
     banks = rule or (lambda x, y: x % 4)
     fetch = fetches(name, resource)[0]
@@ -122,21 +122,19 @@ def fetch_clocks(name: str, resource: int, rule=None) -> int:
     return sum(_busiest({tuple(texel) for texel in quad}, banks) for quad in quads)
 
 
-def _busiest(texels, banks) -> int:
+def _busiest(texels, banks):
     held = [banks(x % 16, y % 16) for x, y in texels]
     return max(map(held.count, held))
 
 
-def bundles(name: str) -> int:
+def bundles(name):
     """The bundles of an iteration."""
     kernel = reference_kernel(name) if name.startswith("block_") else ck.kernels[name]
     return sum(len(control.bundles) for control in compile(kernel.program).main_loop)
 
 
 @cache
-def pipeline(
-    stages: str, k: int, kernel="dgemm_tn", chips=2, share=0.0, bus=1.0, pads=True
-) -> float:
+def pipeline(stages, k, kernel="dgemm_tn", chips=2, share=0.0, bus=1.0, pads=True):
     """Gflop/s of a pipeline of lesson 11."""
     host = replace(ck.host.Machine().host, dma_gb_s=6.0 * bus, pcie_gb_s=8.0 * max(bus, 1))
     machine = ck.host.Machine(ck.HD5970, host, chips, pads)
@@ -144,45 +142,45 @@ def pipeline(
     return make(16384, 16384, k, machine, kernel=kernel, cpu_share=share).gflops
 
 
-def transfers(n, bus=3.0, kernel=450.0) -> float:
+def transfers(n, bus=3.0, kernel=450.0):
     """Gflop/s with transfers, by lesson 09's model."""
     return ck.host.rate_with_transfers(n, bus * 1e9, kernel * 1e9) / 1e9
 
 
-def saved_without_c(n: int) -> float:
+def saved_without_c(n):
     """The share of a product's time that is saved if the old C isn't sent, by lesson 09's model."""
     bus, kernel = ck.host.transfer_seconds(n, 3e9), ck.host.kernel_seconds(n, 450e9)
     return bus / 4 / (bus + kernel)
 
 
-def largest_block(strips: int) -> int:
+def largest_block(strips):
     """The largest block of a gigabyte that holds so many strips and three blocks, by lesson 10."""
     blocks = range(128, 8192, 128)
     return max(b for b in blocks if 8 * (strips * 16384 * b + 3 * b * b) <= ck.HD5870.memory_bytes)
 
 
 @cache
-def blocked(block: int, **changes: float) -> float:
+def blocked(block, **changes):
     """Gflop/s of lesson 10's product, with a host that is changed."""
     machine = ck.host.Machine(ck.HD5870, replace(ck.host.Machine().host, **changes))
     return ck.host.blocked_timeline(7168, 7168, 7168, machine, block=block).gflops
 
 
 @cache
-def adapted() -> float:
+def adapted():
     """Gflop/s after the CPU's share was adapted to what was measured."""
     calls = ck.host.adapt_cpu_share(16384, 16384, 2048, ck.host.Machine(ck.HD5970), calls=3)
     return [timeline.gflops for _, timeline in calls][-1]
 
 
-def blocks_make_the_product() -> bool:
+def blocks_make_the_product():
     """Whether each block of C is a strip of A times a strip of B."""
     a, b = np.random.default_rng(10).integers(-9, 10, (2, 8, 8))
     parts = [[a[i : i + 4] @ b[:, j : j + 4] for j in (0, 4)] for i in (0, 4)]
     return np.array_equal(np.block(parts), a @ b)
 
 
-def sums_are_exact() -> bool:
+def sums_are_exact():
     """Whether Knuth's two-sum finds all that is lost."""
     rng = random.Random(6)
     pairs = [(rng.gauss(0, 1), rng.gauss(0, 1) * 2.0 ** rng.randint(-60, 60)) for _ in range(999)]
@@ -190,14 +188,14 @@ def sums_are_exact() -> bool:
     return all(Fraction(s) + Fraction(e) == Fraction(a) + Fraction(b) for a, b, s, e in losses)
 
 
-def products_are_exact() -> bool:
+def products_are_exact():
     """Whether what a product loses fits into a double."""
     a, b = np.random.default_rng(6).standard_normal((2, 999))
     lost = [Fraction(x) * Fraction(y) - Fraction(x * y) for x, y in zip(a.tolist(), b.tolist())]
     return all(Fraction(float(loss)) == loss for loss in lost)
 
 
-def shorter_sums_are_more_accurate() -> bool:
+def shorter_sums_are_more_accurate():
     """Whether four partial sums of random floats have a smaller mean error than one sum."""
     rows = np.random.default_rng(8).standard_normal((200, 2048)).astype(np.float32)
     exact = rows.astype(float).sum(axis=1)
@@ -206,7 +204,7 @@ def shorter_sums_are_more_accurate() -> bool:
     return bool(np.abs(parts - exact).mean() < 0.7 * whole)
 
 
-def lds_clocks_of(words, rule=()) -> int:
+def lds_clocks_of(words, rule=()):
     """The LDS's clocks for sixteen requests at once."""
     board = replace(ck.HD5870, lds_bank=rule)
     requested = np.zeros((1, 1, 64), np.int64)
@@ -214,7 +212,7 @@ def lds_clocks_of(words, rule=()) -> int:
     return int(access_clocks(4 * requested, board, np.arange(64)[np.newaxis] < 16)[0])
 
 
-def lds_clocks(name: str, rule=()) -> int:
+def lds_clocks(name, rule=()):
     """The LDS's clocks of an iteration, by a rule of banks."""
     board = replace(ck.HD5870, lds_bank=rule)
     found = [a for a in record_traffic(name, k=4).accesses if a.addresses is not None]
@@ -222,66 +220,66 @@ def lds_clocks(name: str, rule=()) -> int:
     return sum(int(access_clocks(addresses, board, active)[0]) for addresses, active in requests)
 
 
-def without_fence(name: str) -> ck.Kernel:
+def without_fence(name):
     """A kernel of the catalog without its barriers."""
     text = ck.kernels[name].text.replace("fence_threads_lds\n", "\n")
     return ck.load_kernel(text, like=name, name="unfenced")
 
 
-def fetches(name: str, resource: int) -> list:
+def fetches(name, resource):
     """The recorded fetches of a matrix by a wavefront."""
     return [f for f in record_traffic(name, k=16).accesses if f.resource == resource]
 
 
-def block(size: int, **changes: int) -> float:
+def block(size, **changes):
     """Gflop/s of lesson 02's plain kernel with a square block, on a board with these changes."""
     return simulate_block(size, 2048, replace(ck.HD5870, **changes)).gflops
 
 
-def unrolled(steps: int, n: int, side: int = 8, **changes) -> float:
+def unrolled(steps, n, side=8, **changes):
     """Gflop/s of lesson 12's kernel with this many values of k per iteration."""
     kernel = ck.teach.contest.generate_kernel(side, side, steps)
     return gflops(kernel, n, **changes)
 
 
-def last_over_first(**changes) -> float:
+def last_over_first(**changes):
     """How many times as fast lesson 12's block of 12 x 8 is with the test at its loop's end."""
     kernels = loop_tested_last(12, 8, 3), ck.teach.contest.generate_kernel(12, 8, 3)
     last, first = (gflops(kernel, 2048, **changes) for kernel in kernels)
     return last / first
 
 
-def small_bundles(*lines: str) -> int:
+def small_bundles(*lines):
     """The bundles of these lines of IL."""
     return len(ck.teach.bundles.bundle_table({"": lines}).rows)
 
 
-def row_by_row() -> int:
+def row_by_row():
     """The bundles of an iteration of lesson 03's loop before its multiply-adds are sorted."""
     kernel = ck.compile(ck.assemble(ck.teach.starter_text("03"), "03.il"))
     return sum(len(control.bundles) for control in kernel.main_loop)
 
 
-def share_correct(first: str) -> float:
+def share_correct(first):
     """The share of C that lesson 02's whole kernel computes correctly with this first line."""
     kernel = reference_kernel("four_outputs_tn")
     text = kernel.text.replace("add r0.xy, vWinCoord0.yx, l0.x", first)
     return float(count_correct_share(replace(kernel, text=text)))
 
 
-def texel_words(name: str) -> int:
+def texel_words(name):
     """The numbers of a matrix that a fetch brings."""
     made = statistics(name)
     return made.fetch_bytes // made.fetches // BYTES[reference_kernel(name).precision]
 
 
-def statistics(name: str):
+def statistics(name):
     """The kernel statistics of a kernel of the catalog or of a lesson."""
     return ck.kernel_stats(reference_kernel(name))
 
 
 @cache
-def products_cost_more(**changes) -> float:
+def products_cost_more(**changes):
     """By how much a line of products costs more than a fetch in lesson 03, as a share of all."""
     report = ck.simulate("sgemm_tn", 1280, device=replace(ck.HD5870, **changes))
     costs = {line.work.line: line.cost for line in ck.line_costs(report).lines}
@@ -291,7 +289,7 @@ def products_cost_more(**changes) -> float:
     return costs[product] - costs[fetch]
 
 
-def words_per_product(name: str) -> float:
+def words_per_product(name):
     """The words that a whole kernel of lessons 02 and 12 fetches per product."""
     kernel = reference_kernel(name)
     names = [i.op.name for i in kernel.program.body]
@@ -299,7 +297,7 @@ def words_per_product(name: str) -> float:
     return 4 * fetches / (4 * names.count("mad"))
 
 
-def idle(report) -> np.ndarray:
+def idle(report):
     """For each clock of engine 0, whether no wavefront computes."""
     alone = np.ones(int(max(event.end for event in report.timeline)), bool)
     for event in report.timeline:
@@ -311,23 +309,23 @@ def idle(report) -> np.ndarray:
 # -- a current GPU
 
 
-def gained(warps: str) -> float:
+def gained(warps):
     """How many times as fast the kernel is if no warp waits for memory."""
     return figures("two rows: L1")[warps] / figures("two rows: memory")[warps]
 
 
-def gpu_registers(case: str) -> int:
+def gpu_registers(case):
     return next(row["registers"] for row in record()["rows"] if row["case"] == case)
 
 
-def load_clocks(words: list[int]) -> int:
+def load_clocks(words):
     """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
     busiest bank, and at most four lines of 32 words per clock.
     """
     return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))
 
 
-def iteration_needs() -> dict[str, int]:
+def iteration_needs():
     """Return the clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs per iteration: of
     the arithmetic, and of L1 for its loads with A transposed (TN) or not (NN).
     """
@@ -341,7 +339,7 @@ def iteration_needs() -> dict[str, int]:
     return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
 
 
-def near(figure: float, said: float, off: float = 0.05) -> bool:
+def near(figure, said, off=0.05):
     return abs(figure / said - 1) < off
 
 

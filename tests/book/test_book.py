@@ -26,7 +26,7 @@ AGAIN = "the notebook is not what its source makes: run `make book`"
 FROM_SOURCE = "tags", "jupyter", book.METADATA_KEY
 
 
-def bare(notebook) -> list[tuple]:
+def bare(notebook):
     """What the source decides: all but what a run adds."""
     return [
         (c.cell_type, c.id, c.source, *(c.metadata.get(name) for name in FROM_SOURCE))
@@ -34,7 +34,7 @@ def bare(notebook) -> list[tuple]:
     ]
 
 
-def saved(path, folder: str = ""):
+def saved(path, folder=""):
     return nbformat.read(BOOK / folder / f"{path.stem}.ipynb", as_version=4)
 
 
@@ -47,7 +47,7 @@ def test_no_other_cell_sets_the_name_of_an_exercise(path):
     assert sorted(names) == sorted(answers)
 
 
-def _set_by(cell: str) -> set[str]:
+def _set_by(cell):
     """The names that a cell sets outside of its functions; of a cell that isn't Python, those of
     its first line.
     """
@@ -123,7 +123,7 @@ def test_no_output_shows_how_new_the_computer_was():
     assert all(book.lasting(output) for cell in cells for output in cell.get("outputs", ()))
 
 
-def verdicts(notebook) -> list[str]:
+def verdicts(notebook):
     """What the checks of an executed notebook said, in order."""
     checks = [
         cell
@@ -152,7 +152,7 @@ def test_three_exercises_each_right_when_solved(path):
 PARTS = ("title", "answer", "check", "solution", "question", "sentence", "good")
 
 
-def entries(notebook) -> list[dict]:
+def entries(notebook):
     """What the cells say of their exercises, those that say anything."""
     found = [cell.metadata.get(book.METADATA_KEY) for cell in notebook.cells]
     return [entry for entry in found if entry and "exercise" in entry]
@@ -185,7 +185,7 @@ def test_sentences_stand_in_the_solved_notebook_and_folded_in_both(path):
                 assert told in good.source and not place.metadata["deletable"]
 
 
-def called_text(cell: str) -> str:
+def called_text(cell):
     (call,) = ast.parse(cell).body
     return " ".join(ast.literal_eval(call.value.args[0]).split())
 
@@ -207,7 +207,7 @@ def test_the_teachers_guide_has_the_lesson(path):
     assert f"\n## {number} {title}\n" in answers
 
 
-def names_of_parts(path) -> str:
+def names_of_parts(path):
     """The headings, folds and bold sentences of a lesson, a line each."""
     text = path.read_text()
     return "\n" + "\n".join(re.findall(r"(?:(?m:^)##+ |<summary>|\*\*)([^\n*<]+)", text))
@@ -283,7 +283,7 @@ def test_marked_lines_are_kept_folded_or_left_out(lesson):
     assert [cell.id for cell in student][2:] == [cell.id for cell in solved][2:]
 
 
-def _shown(cell) -> str:
+def _shown(cell):
     """What a cell puts out, as text."""
     return "\n".join(
         out.get("text", "") or out.get("data", {}).get("text/plain", "") for out in cell.outputs

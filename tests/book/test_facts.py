@@ -50,19 +50,19 @@ NOTICED = 0.01  # an effect is at least this share of the size
 each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 
 
-def prose(path) -> str:
+def prose(path):
     """A lesson's text without code; formulas and quoted code stay."""
     cells = [cell.source for cell in book.read(path).cells if cell.cell_type == "markdown"]
     return " ".join(re.sub(r"(?s)```.*?```", "", "\n\n".join(cells)).split())
 
 
-def numbers(text: str) -> set[float]:
+def numbers(text):
     """All numbers in a text."""
     return {float(found.replace(",", "")) for found in PLAIN.findall(text)}
 
 
 @cache
-def printed(stem: str, folder: str) -> set[float]:
+def printed(stem, folder):
     """The numbers in the outputs of one of a lesson's notebooks, the published ones, and the
     record's.
     """
@@ -75,7 +75,7 @@ def printed(stem: str, folder: str) -> set[float]:
     return set().union(*map(numbers, texts))
 
 
-def is_written_as(value: float, text: str) -> bool:
+def is_written_as(value, text):
     """Whether ``text`` is ``value`` rounded to as many places as it has."""
     places = len(text.partition(".")[2])
     return round(value, places) == float(text.replace(",", ""))
@@ -117,7 +117,7 @@ def test_a_number_names_its_size(path):
             assert sizes(entry["gives"]) <= {*stated, 2048}, entry["says"]
 
 
-def sizes(expression: str) -> set[int]:
+def sizes(expression):
     """The sizes, above those of a block, that an expression simulates."""
     calls = [node for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Call)]
     calls = [call for call in calls if ast.unparse(call.func).endswith("simulate")]
@@ -147,7 +147,7 @@ def test_what_a_lesson_says_is_so(lesson, entry):
         assert len(entry[kind]) > 3, "who says so, or why it is a guess"
 
 
-def is_code(name: str) -> bool:
+def is_code(name):
     """Whether a field of an entry is an expression."""
     return name in ("gives", "counted", "with", "without", "base")
 

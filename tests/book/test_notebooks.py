@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -76,7 +75,7 @@ READERS = {name: value for name, value in os.environ.items() if name != "CYPRESS
 READERS["PYTHONPATH"] = str(ROOT)
 
 
-def nbval(path: Path, environment: dict[str, str]) -> subprocess.CompletedProcess:
+def nbval(path, environment):
     """Run the notebook at `path` in its directory and compare its outputs, without pytest's other
     plugins.
     """
@@ -102,7 +101,7 @@ def run(tmp_path_factory):
     manager.start_kernel(env=READERS)
     count = [COUNT]  # once in this kernel
 
-    def cells(path: Path) -> list:
+    def cells(path):
         notebook = nbformat.read(path, as_version=4)
         for cell in code_cells(notebook):
             cell.outputs = []
@@ -121,7 +120,7 @@ def run(tmp_path_factory):
     manager.shutdown_kernel(now=True)
 
 
-def is_check(cell) -> bool:
+def is_check(cell):
     return cell.metadata.get(METADATA_KEY, {}).get("part") == "check"
 
 
@@ -133,14 +132,14 @@ def test_runs_and_prints_what_it_holds(path, tmp_path):
     assert result.returncode == 0, result.stdout[-6000:]
 
 
-def commands() -> set[str]:
+def commands():
     """What the documents tell a reader to type who wants a lesson compared."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
     text = "\n".join(page.read_text() for page in pages)
     return set(re.findall(r"(pytest --nbval [^`\n]+)", text))
 
 
-def assert_compared(command: list[str], cells: int, folder: Path, cache: Path) -> None:
+def assert_compared(command, cells, folder, cache):
     """Nothing differs, with nothing compiled, and no file is left."""
     files = {path: path.stat().st_mtime_ns for path in folder.rglob("*.ipynb")}
     listed = {*folder.iterdir()}
@@ -179,7 +178,7 @@ def test_a_reader_compares_all_lessons_at_once_in_their_folder(tmp_path):
     assert [path.name for path in own.iterdir()] == ["01a.il"]
 
 
-def said_by(cell) -> str:
+def said_by(cell):
     """What a cell shows as text."""
     return "\n".join(text for kind, text in told(cell.outputs) if kind in ("stdout", "text/plain"))
 

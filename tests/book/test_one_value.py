@@ -35,7 +35,7 @@ def test_pictures_have_the_value_that_cells_print(name):
 # -- what the README claims
 
 
-def left_out() -> dict[str, list[str]]:
+def left_out():
     """The rows of docs/model.md's table of fits that leave a top speed out, by kernel."""
     return {name: row for name, *row in marked_cells("leave one out")}
 

@@ -34,7 +34,7 @@ def test_every_block_of_the_page_prints_what_the_page_says():
     assert names["report"].clocks > 0
 
 
-def instructions(cell: str) -> list[str]:
+def instructions(cell):
     """The whole lines of IL that a cell of the table shows."""
     shown = re.findall(r"`([^`]+)`", cell)
     return [line for line in shown if find_opcode(line) or line.startswith(("mdef", "mend"))]

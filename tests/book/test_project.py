@@ -46,7 +46,7 @@ RUN_BY = [
 ]
 
 
-def names(requirements) -> set[str]:
+def names(requirements):
     """What is required, that of our own extras included."""
     wanted = [Requirement(text) for text in requirements]
     own = [
@@ -65,7 +65,7 @@ CONSTRAINTS = [
 ]
 
 
-def constraints(python: str) -> dict[str, str]:
+def constraints(python):
     """Name to version, as constraints.txt gives them for that Python."""
     found = {}
     for requirement in map(Requirement, CONSTRAINTS):
@@ -78,7 +78,7 @@ def constraints(python: str) -> dict[str, str]:
     return found
 
 
-def run(*command, **options) -> subprocess.CompletedProcess:
+def run(*command, **options):
     # These tests run under make themselves: what it tells its children must not reach the make that
     # is tested.
     of_make = ("MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS", "ARGS", "PYTHON", "VENV")
@@ -88,7 +88,7 @@ def run(*command, **options) -> subprocess.CompletedProcess:
     )
 
 
-def tracked() -> list[Path]:
+def tracked():
     """The text files of the project."""
     listing = run("git", "ls-files", "-z")
     if listing.returncode:

@@ -7,16 +7,13 @@ another word's.
 """
 
 import tomllib
-from collections.abc import Iterator
 from copy import deepcopy
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 
-def array(shape: list) -> np.ndarray:
+def array(shape):
     """An array of a file: its shape, then what it holds if that isn't 1, 2, 3, ..."""
     kind, *words = shape.pop().split() if isinstance(shape[-1], str) else [""]
     if words and kind in ("bits", "floats"):
@@ -35,7 +32,7 @@ def array(shape: list) -> np.ndarray:
     return values
 
 
-def launch_of(table: dict) -> dict:
+def launch_of(table):
     """The arguments that a file's launch stands for."""
     launch = deepcopy(table)
     for name in ("inputs", "constants", "outputs"):
@@ -50,7 +47,7 @@ def launch_of(table: dict) -> dict:
     return launch
 
 
-def programs(path: Path) -> Iterator[tuple[str, dict]]:
+def programs(path):
     """The texts of a file of programs/, and the launch of each."""
     case = tomllib.loads(path.read_text())
     choices = case.get("choices", {})
@@ -59,7 +56,7 @@ def programs(path: Path) -> Iterator[tuple[str, dict]]:
         yield filled(case["text"], words), launch_of(filled(case["launch"], words))
 
 
-def filled(value: Any, words: dict[str, str]) -> Any:
+def filled(value, words):
     """A text, or all texts in a table or list, with each of the ``words`` replaced."""
     if isinstance(value, dict):
         return {name: filled(item, words) for name, item in value.items()}

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from cypresskit.host.tasks import Span, Timeline
+from cypresskit.host.tasks import Span
 
 
-def at_other_moments(timeline: Timeline, seed: int) -> Timeline:
+def at_other_moments(timeline, seed):
     """The timeline with each task at a single moment between its start and its end."""
     parts = np.random.default_rng(seed).random(len(timeline.spans))
     moments = [s.start + (s.end - s.start) * part for s, part in zip(timeline.spans, parts)]

@@ -4,9 +4,6 @@ They are plain: a work-item adds up each element of its block by itself, and sto
 component in which it lies, whatever its neighbors store beside it.
 """
 
-import random
-from collections.abc import Iterator
-
 from kernel_texts import TEXTURE
 
 NUMBERS = {"single": ("x", "y", "z", "w"), "double": ("xy", "zw")}  # of a texel
@@ -14,7 +11,7 @@ FIRST_SUM = 40  # its register
 FIRST_FETCHED = 10, 24  # of A, of B
 
 
-def random_statement(rng: random.Random) -> dict:
+def random_statement(rng):
     """What a statement says. Texels of A and B are whole; elements of C need not be."""
     precision = rng.choice(list(NUMBERS))
     held = len(NUMBERS[precision])
@@ -28,7 +25,7 @@ def random_statement(rng: random.Random) -> dict:
     return {"letters": letters, "block": (rows, columns), "precision": precision, "group": group}
 
 
-def plain_kernel(letters, block, precision, group) -> str:
+def plain_kernel(letters, block, precision, group):
     """The text of a kernel, which states all this."""
     (rows, columns), names = block, NUMBERS[precision]
     held = len(names)
@@ -80,13 +77,13 @@ def plain_kernel(letters, block, precision, group) -> str:
     return "\n".join([*lines, "end", ""])
 
 
-def _pixel() -> Iterator[str]:
+def _pixel():
     """Lines that set r1 to the block's place, (across, down)."""
     yield "dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__"
     yield "ftoi r1.xy, vWinCoord0.xy"
 
 
-def _place_in_group(block, group) -> Iterator[str]:
+def _place_in_group(block, group):
     """The same of a workgroup, whose blocks are counted row by row."""
     down, across = (side // part for side, part in zip(group, block))
     yield "dcl_num_thread_per_group 64"

@@ -164,7 +164,7 @@ def launched(**change):
     return ck.launch(program, **(arguments | change))
 
 
-def altered(name: str, old: str, new: str) -> ck.Kernel:
+def altered(name, old, new):
     """A kernel of the catalog with a part of its text in another form."""
     text = ck.kernels[name].text
     assert old in text

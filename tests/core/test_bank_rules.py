@@ -23,7 +23,7 @@ from tools.fuzz import law
 ARGUMENTS = {"texture_bank": 2, "lds_bank": 1}
 
 
-def any_rule(name: str, seed: int):
+def any_rule(name, seed):
     """A rule that nobody wrote: sums of its arguments' shifts and products, or any table."""
     rng = random.Random(f"{name} {seed}")
     banks = {"texture_bank": 4, "lds_bank": 32}[name]
@@ -39,7 +39,7 @@ def any_rule(name: str, seed: int):
     return rule
 
 
-def any_board(seed: int):
+def any_board(seed):
     return replace(HD5870, **{name: any_rule(name, seed) for name in ARGUMENTS})
 
 
@@ -66,7 +66,7 @@ def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatc
     board, made = any_board(seed), ck.kernels[kernel]
     shape, code = made.shape(64, 64, 96, 1.0, 0.0), compile(made.program)
 
-    def totals() -> list:
+    def totals():
         paths = trace_wavefronts(code, MemoryLayout(shape, board), np.arange(1))
         return law.traced(paths, board.bundle_clocks).tolist()
 

@@ -8,7 +8,6 @@ miss that must stay silent.
 import random
 import re
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,14 +25,14 @@ from cypresskit.machine.checks import Finding, Findings, check
 ZOO = sorted((ROOT / "tests/zoo").glob("*.toml"))
 
 
-def parts(path: Path) -> tuple[str, str, dict, dict]:
+def parts(path):
     """The kernel with the bug, the near miss, and the launch of each."""
     case = read(path)
     launch, near_launch = case["launch"], case.get("near_launch", case["launch"])
     return case["bug"], case["near_miss"], launch_of(launch), launch_of(near_launch)
 
 
-def read(path: Path) -> dict:
+def read(path):
     """A file of the zoo."""
     return tomllib.loads(path.read_text())
 
@@ -45,7 +44,7 @@ def place(item):
     return tuple(item) if isinstance(item, list) else item
 
 
-def checked(text: str, launch: dict) -> Findings:
+def checked(text, launch):
     try:
         program = ck.assemble(text, "zoo.il")
     except ck.ILError as error:
@@ -150,7 +149,7 @@ ENDS = {
 UNSET = "add r7, r9, r0\nmov g[r0.x], r7"
 
 
-def kinds_found(*parts: str) -> tuple[list[str], bool]:
+def kinds_found(*parts):
     """The kinds of fault that the check finds, sorted, and whether the run was ended."""
     program = compute(
         "dcl_num_thread_per_group 64",

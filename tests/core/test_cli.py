@@ -37,7 +37,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def refused(capsys, words: list[str], status: int = 1) -> str:
+def refused(capsys, words, status=1):
     """What a command says that ends with ``status``: 2 where argparse refuses it."""
     if status == 2:
         with pytest.raises(SystemExit) as end:
@@ -232,7 +232,7 @@ def test_a_copy_of_the_lessons_that_was_killed_is_completed(here, monkeypatch, o
     assert len(cmd_lab.find_lessons(here / "mine")) == 14
 
 
-def lessons(folder: Path, text: str) -> Path:
+def lessons(folder, text):
     """A folder with a lesson in it."""
     folder.mkdir(parents=True)
     (folder / "00_start_here.ipynb").write_text(text)

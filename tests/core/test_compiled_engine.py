@@ -34,19 +34,19 @@ PROGRAMS = ROOT / "tests/programs"
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
 
-def examples(count: int):
+def examples(count):
     return settings(
         max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
     )
 
 
-def random_case(seed: int, statements: int) -> tuple[ck.Program, dict]:
+def random_case(seed, statements):
     text, arguments = random_program(random.Random(seed), statements=statements)
     return ck.assemble(text, "random.il"), arguments
 
 
 @contextmanager
-def on_host(name: str):
+def on_host(name):
     """What is compiled meanwhile is for LLVM's processor ``name``, or this one without a flush mode
     ("portable").
     """
@@ -286,7 +286,7 @@ def code_files(tmp_path, monkeypatch):
     jit.compiled.cache_clear()
 
 
-def checked_anew(cases: list) -> None:
+def checked_anew(cases):
     """Forget the machine code in memory, and compare all engines."""
     jit.compiled.cache_clear()
     for case in cases:
@@ -313,7 +313,7 @@ def test_machine_code_comes_from_disk(code_files, monkeypatch):
 def test_machine_code_is_of_one_text_processor_and_llvm(code_files, monkeypatch):
     import llvmlite
 
-    def count(text: str, host: HostProcessor) -> int:
+    def count(text, host):
         jit.machine_code(text, host)
         return len(code_files())
 

@@ -111,7 +111,7 @@ end
 """
 
 
-def looped(body: str, text: str = LOOP):
+def looped(body, text=LOOP):
     """Compiled code of a kernel whose loop does ``body``."""
     return compile(ck.assemble(text.replace("{body}", body)))
 
@@ -151,7 +151,7 @@ def test_too_many_registers_names_the_line():
     assert isinstance(error.value, ValueError)
 
 
-def fetches_summed(count: int):
+def fetches_summed(count):
     """A program with so many texels alive at once."""
     fetch = "add r0.x, r0.x, l0.x\nsample_resource(0)_sampler(0) r{0}, r0.xy00"
     fetches = [fetch.format(10 + n) for n in range(count)]

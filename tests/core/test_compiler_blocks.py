@@ -13,11 +13,11 @@ from cypresskit.compiler import compile
 HEAD = (TEXTURE.format(0), "dcl_cb cb0[5]", "dcl_literal l0, 1.0, 2.0, 0.0, 4.0")
 
 
-def code(body: str):
+def code(body):
     return compile(pixel(*HEAD, body, "endmain"))
 
 
-def clauses(of) -> list[str]:
+def clauses(of):
     """Bundles of ALU clauses and fetches of TEX clauses, in order."""
     return [
         f"{len(c.bundles)}" if c.bundles else f"T{len(c.fetches)}"

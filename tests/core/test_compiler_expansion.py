@@ -6,7 +6,7 @@ from cypresskit.compiler.expansion import scalar
 from cypresskit.compiler.ir import Src, Word
 from cypresskit.compiler.isa import OPS
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.il import OPCODES, Opcode
+from cypresskit.il import OPCODES
 
 #: How the column of ``opcodes.txt`` calls the slots of ``isa.OPS``.
 COLUMN = {"any": "xyzwt", "vector": "xyzw"}
@@ -17,7 +17,7 @@ ARITHMETIC = [
 ]
 
 
-def slots_of(opcode: Opcode) -> set[str]:
+def slots_of(opcode):
     """The slots of the operations that an opcode becomes, on operands that nothing is known of."""
     builder = OpBuilder()
     if opcode.double:

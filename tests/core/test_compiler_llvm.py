@@ -42,7 +42,7 @@ KNOWN = [
 ]
 
 
-def unknown(code) -> list[str]:
+def unknown(code):
     """The violations of the rules, but for the known ones, and what a loop does that isn't its
     IL's. LLVM's copies are of values from anywhere.
     """
@@ -58,7 +58,7 @@ def unknown(code) -> list[str]:
     return faults
 
 
-def same_bits(program, arguments, code) -> bool:
+def same_bits(program, arguments, code):
     """Whether code leaves the same bits in all arrays as the IL."""
     il = copy.deepcopy(arguments)
     ck.launch(program, engine="interpreter", **il)
@@ -106,7 +106,7 @@ def test_llvms_code_of_random_programs_obeys_our_rules(seed):
             assert unknown(ck.compile(text, by="llvm")) == []
 
 
-def refused_line(text: str) -> int:
+def refused_line(text):
     """The line that LLVM can't compile, or 0."""
     try:
         ck.compile(text, by="llvm")

@@ -9,7 +9,7 @@ from cypresskit.compiler.ports import Ports, find_slot_reads
 X, Y, Z, W = range(4)
 
 
-def fits(*units) -> bool:
+def fits(*units):
     ports = Ports()
     return all(ports.fit([u]) for u in units)
 
@@ -21,7 +21,7 @@ def test_a_bundle_reads_what_its_ports_allow(what, slots, wanted):
     assert fits(*(find_slot_reads(*each) for each in read)) == wanted
 
 
-def is_readable(slots, table=()) -> bool:
+def is_readable(slots, table=()):
     """Whether some bank swizzles read all, by trying every one."""
     if not slots:
         return True

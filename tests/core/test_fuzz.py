@@ -47,7 +47,7 @@ def test_all_engines_agree_on_a_damaged_program_or_it_is_refused(seed):
     agree(program, launch, defined=not OPEN & {finding.kind for finding in findings})
 
 
-def damaged(rng: random.Random, text: str) -> str:
+def damaged(rng, text):
     """A text with one to three lines changed."""
     lines = text.split("\n")
     for _ in range(rng.randint(1, 3)):

@@ -144,7 +144,7 @@ def test_every_launch_of_a_kernel_has_the_kernels_limit(launching, monkeypatch):
     assert "has not ended" not in str(LAUNCHING[launching]())
 
 
-def long_product(kernel: ck.Kernel, k: int) -> None:
+def long_product(kernel, k):
     """The thinnest product of length k, of numbers that a kernel sums up exactly."""
     ones = [np.ones(shape, kernel.dtype) for shape in kernel.convention.stored(1, 1, k)]
     if kernel.precision == "double-double":

@@ -31,7 +31,7 @@ def fixed_rate(monkeypatch):
     monkeypatch.setattr(blocked, "kernel_rate", lambda *_: 470e9)
 
 
-def whole_numbers(seed: int, *shape: int) -> np.ndarray:
+def whole_numbers(seed, *shape):
     return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float64)
 
 

@@ -27,13 +27,13 @@ def fixed_rate(monkeypatch):
     monkeypatch.setattr(pipeline, "kernel_rate", lambda *_: 400e9)
 
 
-def matrices(m, n, k, dtype=np.float64, **scalars) -> Matrices:
+def matrices(m, n, k, dtype=np.float64, **scalars):
     random = np.random.default_rng(m * n + k)
     a, b, c = (random.integers(-8, 9, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
     return Matrices(a, b, c, **scalars)
 
 
-def expected(of: Matrices) -> np.ndarray:
+def expected(of):
     return of.alpha * (of.a @ of.b) + (of.beta * of.c if of.beta else 0)
 
 
@@ -105,7 +105,7 @@ def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
     slower memory hurts chips and CPU together more than either alone.
     """
 
-    def change(factor: float, share: float) -> float:
+    def change(factor, share):
         other = Machine(HD5970, replace(XEON, memory_gb_s=factor * XEON.memory_gb_s))
         before, after = (
             five_stage(16384, 16384, 2048, at, cpu_share=share).gflops for at in (Machine(), other)

@@ -14,7 +14,7 @@ from cypresskit.timing import simulate, simulate_published
 pytestmark = pytest.mark.nightly
 
 
-def headlines(machine: Machine) -> list[float]:
+def headlines(machine):
     size = 32768, 32768, 4096  # where Li et al.'s sizes are at their best
     chips, both = (
         five_stage(*size, machine).gflops,

@@ -13,7 +13,7 @@ from sampling import drawn_by_day, from_rows
 import cypresskit as ck
 from cypresskit import host
 from cypresskit.host.resources import fair_shares
-from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run_tasks
+from cypresskit.host.tasks import Span, Task, TimelineError, run_tasks
 
 BUS = {"bus": 6.0, "memory": 10.0}
 
@@ -56,7 +56,7 @@ def test_a_plan_runs_as_by_hand(tasks, spans, busy):
     assert timeline.gflops == pytest.approx(6 / timeline.seconds)
 
 
-def _shifted(**starts: float) -> Timeline:
+def _shifted(**starts):
     """A writer of x (0 to 1), a reader of it (1 to 3) and its next writer (3 to 4), with other
     starts.
     """
@@ -93,12 +93,12 @@ RUNS = {
 }
 
 
-def in_blocks(overlap: bool) -> Timeline:
+def in_blocks(overlap):
     machine = host.Machine(ck.HD5870)
     return host.blocked_timeline(3584, 3584, 3584, machine, block=1792, overlap=overlap)
 
 
-def on_bus(timeline: Timeline, times: float) -> Timeline:
+def on_bus(timeline, times):
     """The plan on another bus, as a machine that is built so would run it."""
     bus = [n for n in timeline.resources if n.startswith(("PCIe", "DMA", "bus"))]
     resources = {
@@ -108,7 +108,7 @@ def on_bus(timeline: Timeline, times: float) -> Timeline:
     return run_tasks([span.task for span in timeline.spans], resources, timeline.flops)
 
 
-def path_backwards(timeline: Timeline) -> list[Span]:
+def path_backwards(timeline):
     """Spans from the last one back: each time one that ended when this one began, on which it
     depends.
     """

@@ -24,7 +24,7 @@ from cypresskit.il.registers import INPUT_NAMES
 from tools import il_page
 
 
-def only(line: str):
+def only(line):
     """The one instruction that ``line`` assembles to."""
     return pixel(line).body[0]
 
@@ -89,7 +89,7 @@ def test_macro_expansion_renames_registers_and_literals():
     assert program.literals[2] == (0x40000000,) * 4
 
 
-def fault(text: str, before: str = "") -> ck.ILError:
+def fault(text, before=""):
     with pytest.raises(ck.ILError) as caught:
         ck.assemble(text, "mine.il", before=before)
     return caught.value
@@ -107,7 +107,7 @@ def test_a_faulty_text_is_reported_with_places_and_advice(text, request):
 BLOCK = re.compile(r"(whileloop|endloop|if\w*|else|endif)\b")
 
 
-def slip(rng: random.Random, line: str) -> str:
+def slip(rng, line):
     """A line of IL with a slip in it, as fingers or other languages make them. A line that begins
     or ends a block is only misspelt, so that one can see what it was.
     """
@@ -247,7 +247,7 @@ EXAMPLES = {
 }
 
 
-def using(op, example: str) -> ck.Program:
+def using(op, example):
     """A kernel that is the opcode's example, what it needs declared, and little else."""
     at_a_pixel = op.name in ("dcl_input_position_interp", "dcl_output_generic")
     lines = [OPCODES["dcl_resource"].example.replace("(1)", "(0)", 1), "dcl_literal l0, 0, 0, 0, 0"]

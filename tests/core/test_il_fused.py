@@ -11,7 +11,7 @@ from sampling import seeded
 from cypresskit.il.fused import multiply_add
 
 
-def numbers(rng: np.random.Generator, kind: type, count: int) -> np.ndarray:
+def numbers(rng, kind, count):
     """Random numbers: any bits, any exponent, whole numbers, numbers near 1, and special ones."""
     info = np.finfo(kind)
     word = np.dtype(f"u{info.bits // 8}")
@@ -28,7 +28,7 @@ def numbers(rng: np.random.Generator, kind: type, count: int) -> np.ndarray:
     return np.choose(rng.integers(0, len(choices), count), choices)
 
 
-def operands(rng: np.random.Generator, kind: type, count: int) -> list[np.ndarray]:
+def operands(rng, kind, count):
     """Random a, b and c, of which many nearly or wholly cancel: what is left of a product then
     counts most.
     """
@@ -39,7 +39,7 @@ def operands(rng: np.random.Generator, kind: type, count: int) -> list[np.ndarra
     return [a, b, c]
 
 
-def of_c(kind: type, values: list[np.ndarray]) -> np.ndarray:
+def of_c(kind, values):
     """C's ``fma`` of each element."""
     library = ctypes.CDLL(ctypes.util.find_library("m"))
     function = library.fmaf if kind is np.float32 else library.fma

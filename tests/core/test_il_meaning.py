@@ -22,11 +22,11 @@ FLOAT = st.one_of(
 )
 
 
-def bits(value: float) -> np.ndarray:
+def bits(value):
     return np.array([value], np.float32).view(np.uint32)
 
 
-def nearest(exact: Fraction, digits: int, lowest: int) -> Fraction:
+def nearest(exact, digits, lowest):
     """``exact`` rounded to nearest even with ``digits`` bits and no exponent below ``lowest``."""
     if not exact:
         return exact
@@ -38,7 +38,7 @@ def nearest(exact: Fraction, digits: int, lowest: int) -> Fraction:
     return round(exact / unit) * unit
 
 
-def single(exact: Fraction, sign: float) -> float:
+def single(exact, sign):
     """What the chip gives for an exact value: rounded to 24 bits, flushed below 2^-126, infinite
     beyond the range.
     """
@@ -50,11 +50,11 @@ def single(exact: Fraction, sign: float) -> float:
     )
 
 
-def flush(x: float) -> float:
+def flush(x):
     return math.copysign(0.0, x) if abs(x) < 2.0**-126 else x
 
 
-def same(got: np.ndarray, want: float) -> bool:
+def same(got, want):
     if got.dtype == np.uint64:
         return got[0] == (NAN64 if math.isnan(want) else np.float64(want).view(np.uint64))
     return got[0] == (NAN if math.isnan(want) else bits(want)[0])
@@ -122,7 +122,7 @@ WORD = st.one_of(
 )
 
 
-def signed(word: int, bits_: int = 32) -> int:
+def signed(word, bits_=32):
     return word - (word >> (bits_ - 1) << bits_)
 
 

@@ -53,7 +53,7 @@ def test_a_correct_kernel_is_correct_whatever_part_of_an_element_its_block_ends_
     assert (checked := ck.verify(kernel)), str(checked)
 
 
-def random_text(rng: random.Random) -> str:
+def random_text(rng):
     """A program that does nothing of use, with a random statement."""
     rows, columns = rng.randint(1, 9), rng.randint(1, 9)
     is_compute = rng.random() < 0.5

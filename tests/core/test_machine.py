@@ -19,7 +19,7 @@ ENGINES = pytest.mark.parametrize("engine", ["interpreter", "compiled"])
 ONE = 0x3F800000
 
 
-def output(program: ck.Program, domain, engine: str, dtype=np.float32, **arguments) -> np.ndarray:
+def output(program, domain, engine, dtype=np.float32, **arguments):
     """What o0 holds after the run, shape (height, width, 4)."""
     out = np.full((domain[1], domain[0], 4), 77, dtype)
     ck.launch(program, domain, outputs={0: out}, engine=engine, **arguments)
@@ -290,7 +290,7 @@ def test_rejects_shared_arrays_or_reads_them_as_they_were(engine):
         """,
     )
 
-    def view(buffer: np.ndarray, place: int, step: int) -> np.ndarray:
+    def view(buffer, place, step):
         return buffer[place : place + 64 * step : step].reshape(4, 4, 4)
 
     shared = refused = 0

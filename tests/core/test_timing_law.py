@@ -17,7 +17,7 @@ from cypresskit.timing import sampling, simulate
 from tools.fuzz import law
 
 
-def faults(kernel, size, board=HD5870, beta=0.0) -> list[str]:
+def faults(kernel, size, board=HD5870, beta=0.0):
     kernel = KERNELS.get(kernel) or generate_kernel(8, 8, 3)
     (m, n, k), code = size, compile(kernel.program, board)
     options = {"m": m, "k": k, "device": board, "beta": beta}

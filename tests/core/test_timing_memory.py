@@ -24,7 +24,7 @@ def clocks_of(addresses, device=HD5870):
     return int(access_clocks(np.asarray(addresses).reshape(1, -1, 64), device)[0])
 
 
-def trace(cache, addresses) -> str:
+def trace(cache, addresses):
     return "".join("mh"[cache.read(address // 64)] for address in addresses)
 
 
@@ -36,7 +36,7 @@ def test_sets_are_the_line_number_folded():
     assert trace(Cache(1024, 1, 64), [1024 * n for n in range(16)] * 2) == "m" * 16 + "h" * 16
 
 
-def least_recently_used(sets, ways, lines) -> str:
+def least_recently_used(sets, ways, lines):
     """Hits and misses of a cache with this number of sets, one list per set."""
     bits = (sets - 1).bit_length()
     held = [[] for _ in range(sets)]

@@ -81,7 +81,7 @@ def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
     assert check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch) > 4
 
 
-def check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch) -> int:
+def check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch):
     """What each wavefront runs is the same. Returns how many iterations were joined at most."""
     joined = paths(of)
     monkeypatch.setattr(tracing, "can_join", lambda code, start: False)

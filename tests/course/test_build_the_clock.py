@@ -102,7 +102,7 @@ def test_a_loop_that_never_ends_is_told_what_ends_it(check, answer, monkeypatch)
     assert "`ready` is empty" in verdict.hint
 
 
-def random_launch(draw: random.Random) -> tuple:
+def random_launch(draw):
     units = ["TEX", *["ALU"] * draw.randint(1, 3)]
     steps = [(unit, draw.randint(1, 90), draw.randint(1, 400)) for unit in units]
     slots = draw.choice([0, 2, 4])
@@ -177,7 +177,7 @@ def test_each_rule_is_broken_by_a_change_of_one_number(seed):
 # -- what the lesson says
 
 
-def distances(overhead: float, scatter: float = 0) -> set[tuple]:
+def distances(overhead, scatter=0):
     """By how many clocks each of six wavefronts is behind the first, in the later iterations."""
     steps = Scattered(CLOCK.steps("sgemm_tn_37", overhead, 40, 320), scatter)
     rows = lesson.right_rows(steps, 6, 120)
@@ -242,7 +242,7 @@ def test_twins_show_what_was_run_and_no_name():
 MODEL = (ROOT / "docs/model.md").read_text()
 
 
-def stated(name: str) -> float:
+def stated(name):
     """A number of docs/model.md."""
     return float(re.search(rf"<!-- {name} -->([\d.]+)<!-- end -->", MODEL)[1])
 

@@ -16,7 +16,6 @@ from cypresskit import cli
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.steps import STEPS, reference_kernel, shown_speed
-from cypresskit.kernels import Kernel
 from cypresskit.teach import check as shell
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.climb import accept_workbench
@@ -52,7 +51,7 @@ def test_what_is_no_entry_is_refused_in_words(text, said):
         leaderboard.read_entry(text, "mine.il")
 
 
-def write(kernel: Kernel, path: Path) -> None:
+def write(kernel, path):
     path.write_text(kernel.text)
 
 
@@ -73,12 +72,12 @@ def test_the_leaderboard_judges_sorts_and_names_the_paper():
     assert sum("step, mine" in name for name, *_ in rest) == 1
 
 
-def entry(text: str, name: str = "mine") -> Kernel:
+def entry(text, name="mine"):
     """An entry that is launched like ``sgemm_tn``, whatever its text is."""
     return replace(SGEMM, name=name, text=text)
 
 
-def changed(*changes: tuple[str, str]) -> Kernel:
+def changed(*changes):
     """An entry: ``sgemm_tn`` with changes, and a literal l8."""
     text = TEXT.replace("dcl_cb ", "dcl_literal l8, 64.0, 512.0, 32.0, 0.0\ndcl_cb ", 1)
     for old, new in changes:

@@ -66,7 +66,7 @@ def walled(sandbox, server):
     return server
 
 
-def judged(server, *cells: str, asked: str = PEAK, seed: str = "") -> Verdict:
+def judged(server, *cells, asked=PEAK, seed=""):
     return judging.judge([SETUP, *cells], asked, seed=seed, server=server)
 
 
@@ -84,7 +84,7 @@ def test_what_is_wrong_or_cheats_gets_no_point(cells, said, asked, monkeypatch, 
     assert said.format(PYTHON) in str(verdict), verdict
 
 
-def taking(*lines: str) -> str:
+def taking(*lines):
     """A right answer that does something else first."""
     body = "".join(f"    {line}\n" for line in lines)
     return RIGHT.replace("    return", f"{body}    return")
@@ -149,7 +149,7 @@ def peak(*_):
 """
 
 
-def judged_by(user: int, where: str, cells: list[str], folder: Path) -> list[str]:
+def judged_by(user, where, cells, folder):
     """What a check says about cells when such a user grades; skipped if there is no such user."""
     change = []
     if user != os.getuid():
@@ -226,7 +226,7 @@ def test_no_message_is_a_fault_of_the_check(key, server):
         assert not verdict.is_broken and not verdict.right, verdict
 
 
-def kept(step: object, text: object, **more: object) -> dict:
+def kept(step, text, **more):
     data = {step_outputs.MIME: {"step": step, "text": text, **more}}
     return {"output_type": "display_data", "data": data}
 
@@ -310,7 +310,7 @@ def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch, 
 # -- the records of a class
 
 
-def pages_of(records: CourseRecords) -> list[str]:
+def pages_of(records):
     return [gradebook.render_page(records, student) for student, _ in records.works]
 
 
@@ -348,11 +348,11 @@ def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due):
 ADA = "Ada L_4711_assignsubmission_"
 
 
-def lesson_09(make=book.student) -> nbformat.NotebookNode:
+def lesson_09(make=book.student):
     return make(book.read(book.sources(BOOK, ["09"])[0]))
 
 
-def put(folder: Path, name: str, notebook) -> None:
+def put(folder, name, notebook):
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(notebook) if not isinstance(notebook, str) else notebook
     (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -422,7 +422,7 @@ def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_s
 # -- every entry is accounted for
 
 
-def entry(folder: Path, name: str, chance: random.Random) -> None:
+def entry(folder, name, chance):
     """Anything that may lie in a folder."""
     path = folder / name
     kind = chance.randrange(7)

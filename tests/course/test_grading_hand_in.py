@@ -38,12 +38,12 @@ HANDED = {
 BUS = LESSONS["09_bus"]
 
 
-def bare(cells: list[Cell]) -> list[Cell]:
+def bare(cells):
     """As Colab saves them: without ids and metadata."""
     return [cell | {"id": "None", "metadata": {}} for cell in cells]
 
 
-def from_windows(cells: list[Cell]) -> list[Cell]:
+def from_windows(cells):
     sources = [cell["source"].replace("\n", " \r\n") for cell in cells]
     return [cell | {"source": source} for cell, source in zip(cells, sources)]
 
@@ -115,7 +115,7 @@ def test_whatever_differs_is_shown_in_its_place(seed, form):
         assert number == 0 or all(escape(text) in page for text in wanted)
 
 
-def answered(cells: list[Cell], part: str, source: str, number: int = 1) -> list[Cell]:
+def answered(cells, part, source, number=1):
     """A lesson with another source in a part of an exercise."""
     cells = deepcopy(cells)
     for cell in cells:
@@ -152,7 +152,7 @@ LAST = course.parse_cell({"cell_type": "code", "source": "seconds = 'wrong'"})
     ],
 )
 def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path, monkeypatch):
-    def judge(attempt) -> bool:
+    def judge(attempt):
         source = AnswerSource(attempt.cells, attempt.check[:-1].rpartition("(")[2])
         return "RIGHT" in f"{source.needed_cells()}"
 
@@ -165,7 +165,7 @@ def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path
 # -- cards
 
 
-def cards_of(*hand_ins_: list[HandIn], right: bool = True, decisions=(), number: int = 1) -> list:
+def cards_of(*hand_ins_, right=True, decisions=(), number=1):
     """The cards of an exercise, of students who each handed in some notebooks."""
     judged = [(exercise, Verdict(right, "told")) for exercise in BUS.exercises]
     works = [gradebook.combine_answers(BUS, notebooks, judged) for notebooks in hand_ins_]
@@ -190,7 +190,7 @@ def test_sentences_come_first_then_answers_and_last_what_is_as_handed_out():
 def test_students_who_wrote_the_same_share_a_card(right, sentence):
     """But for spaces, and for the code of right answers beside a sentence, which is folded."""
 
-    def wrote(answer: str, why: str) -> list[HandIn]:
+    def wrote(answer, why):
         cells = answered(GIVEN, "answer", answer)
         return [HandIn(answered(cells, "sentence", why) if why else cells, BUS)]
 
@@ -276,7 +276,7 @@ def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeyp
     """A table that can't be read then is named, and takes nothing back."""
     hand_ins.save(tmp_path / "in/ada.ipynb", RIGHT)
 
-    def judge(_) -> bool:
+    def judge(_):
         table(
             tmp_path / "out", "ada,09.1 answer,1,\ngone,09.1 why,1,\n" if made else "ada,09.1,1,\n"
         )
@@ -292,7 +292,7 @@ def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeyp
 # -- decisions
 
 
-def records_of(count: int = 3, **options) -> CourseRecords:
+def records_of(count=3, **options):
     """A class of which each has changed the first exercise alone."""
     records = CourseRecords(LESSONS, **options)
     for number in range(count):
@@ -303,7 +303,7 @@ def records_of(count: int = 3, **options) -> CourseRecords:
     return records
 
 
-def table(folder, text: str, name: str = "decisions.csv") -> None:
+def table(folder, text, name="decisions.csv"):
     (folder / name).write_text(f"id,exercise,points,remark\n{text}")
 
 

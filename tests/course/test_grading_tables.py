@@ -7,7 +7,6 @@ import json
 import random
 import re
 import sys
-from pathlib import Path
 
 import pytest
 from hand_ins import judge_by, rows, save
@@ -27,7 +26,7 @@ def quick(monkeypatch):
     judge_by(monkeypatch, lambda attempt: "right" in "".join(attempt.cells))
 
 
-def put(path: Path, stem: str = "09_bus", **more: str) -> None:
+def put(path, stem="09_bus", **more):
     """Save a lesson, with the source of an answer in place of the given one."""
     cells = json.loads(json.dumps(LESSONS[stem].cells))
     for cell in cells:
@@ -35,7 +34,7 @@ def put(path: Path, stem: str = "09_bus", **more: str) -> None:
     save(path, cells)
 
 
-def graded(*arguments: object) -> int:
+def graded(*arguments):
     return cli.main(["grade", *map(str, arguments)])
 
 
@@ -129,7 +128,7 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
 # -- tables to import
 
 
-def delivered(chance: random.Random, folder: Path, system: str) -> dict[str, str]:
+def delivered(chance, folder, system):
     """What Moodle or Canvas delivered, or others: each student's name by number."""
     expected = {}
     for work, number in enumerate(chance.sample(range(1, 99_999), 8)):

@@ -16,7 +16,7 @@ SOURCES = sorted((ROOT / "notebooks/source").glob("*.md"))
 OFFER = "draw.interactive("
 
 
-def statements(path) -> list[str]:
+def statements(path):
     """The Python of a lesson."""
     cells = re.findall(r"^```python[^\n]*\n(.*?)^```", path.read_text(), re.M | re.S)
     plain = [re.sub(r"(?m)^[%!].*", "", cell) for cell in cells]

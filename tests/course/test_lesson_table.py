@@ -9,11 +9,11 @@ from sampling import seeded
 import cypresskit as ck
 
 
-def cells(html: str, tag: str) -> list[str]:
+def cells(html, tag):
     return [unescape(text) for text in re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", html)]
 
 
-def random_rows(seed: int) -> list[list]:
+def random_rows(seed):
     rng = random.Random(seed)
     size = 10 ** rng.uniform(-6, 6)
     kinds = [lambda: rng.uniform(-size, size), lambda: rng.randint(0, 9999)]

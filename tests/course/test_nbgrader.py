@@ -15,7 +15,7 @@ from tools import book, nbgrader_assignment
 LESSON = book.sources(ROOT / "notebooks", ["09"])[0]
 
 
-def nbgrader(course: Path, command: str) -> None:
+def nbgrader(course, command):
     options = [LESSON.stem, f"--CourseDirectory.root={course}", "--create"]
     run = [sys.executable, "-m", "nbgrader", command, *options]
     beside = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}  # alembic

@@ -30,11 +30,11 @@ from cypresskit.teach.l06_double_double.two_sums import two_sums
 CHECKS = planted()
 
 
-def no_mistakes(*_) -> dict:
+def no_mistakes(*_):
     return {}
 
 
-def said_otherwise(check, answer, right: bool, *words: str) -> str:
+def said_otherwise(check, answer, right, *words):
     """What is wrong with the verdict on a planted answer, or nothing."""
     verdict = check(answer)
     text = str(verdict)
@@ -54,7 +54,7 @@ def said_otherwise(check, answer, right: bool, *words: str) -> str:
     )
 
 
-def launches(check) -> bool:
+def launches(check):
     """Whether a check launches what it is given."""
     right, _ = CHECKS[check]
     return not callable(right[0]) or check.__name__ == "check_product"
@@ -261,7 +261,7 @@ def test_a_two_sum_in_powers_of_two_is_exact(a, b):
     """Each row, read back, is a step of Knuth's; the last one is what the sum lost."""
     rows = dict(two_sums((a, b)).values)
 
-    def of(step: str) -> Fraction:
+    def of(step):
         terms = re.findall(r"(-?) ?2\^(-?\d+)", rows[step])
         return sum((Fraction(2) ** int(n) * (-1 if sign else 1) for sign, n in terms), Fraction(0))
 

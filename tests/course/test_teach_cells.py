@@ -16,7 +16,7 @@ from cypresskit.teach.answer_source import AnswerSource
 NAMES = "half", "double", "text"
 
 
-def statement(chance: random.Random) -> str:
+def statement(chance):
     """Something that sets a name, perhaps by a magic."""
     name, value = chance.choice(NAMES), chance.choice(ROWS["cell_values"])
     one_line = "\n" not in value and "#" not in value
@@ -35,7 +35,7 @@ def statement(chance: random.Random) -> str:
     return chance.choice(forms)
 
 
-def cell(chance: random.Random) -> str:
+def cell(chance):
     """A cell as a student may write it."""
     parts = [
         chance.choice([statement(chance), chance.choice(ROWS["cell_lines"])]) for _ in range(4)
@@ -59,12 +59,12 @@ def run_there():
     config = pytest.importorskip("traitlets.config").Config({"HistoryManager": {"enabled": False}})
     shell = shell_type.instance(config=config)
 
-    def run(cells: list[str]) -> dict | None:
+    def run(cells):
         shell.reset()
         ran = [shell.run_cell(text).success for text in cells]
         return dict(shell.user_ns) if all(ran) else None
 
-    def run_apart(cells: list[str]) -> dict | None:
+    def run_apart(cells):
         with ThreadPoolExecutor(1) as thread:  # the main one may have Chromium's event loop
             return thread.submit(run, cells).result()
 
@@ -72,7 +72,7 @@ def run_there():
     shell_type.clear_instance()
 
 
-def made_here(cells: list[str], name: str):
+def made_here(cells, name):
     """The answer that cells make; or the error's text."""
     needed = AnswerSource(cells, name).needed_cells()
     if not any(each.sets for each in needed):

@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -298,7 +297,7 @@ def test_the_limit_of_a_cell_that_does_not_end_is_told(monkeypatch):
     assert "`the cell of half` had not ended after 1.5 s" in verdict.message
 
 
-def no_answer(given: "Callable", *_) -> Verdict:
+def no_answer(given, *_):
     """A check that says what it was given. Its annotations aren't objects."""
     return Verdict(True, type(given).__name__)
 
@@ -318,7 +317,7 @@ def test_the_decorator_alone_says_whether_an_answer_is_called(decorated, kind):
 def test_only_an_argument_error_is_the_students(error, is_students):
     """Wherever it is raised: here, in no file of the package."""
 
-    def judge(_: ck.Program) -> Verdict:
+    def judge(_):
         raise error
 
     verdict = kernels.kernel_exercise("own.il")(judge)(

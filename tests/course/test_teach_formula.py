@@ -38,15 +38,15 @@ def test_a_random_case_is_like_those_that_are_shown(seed):
     assert all(len(set(column)) > 1 for column in list(zip(*cases))[:2])
 
 
-def no_mistakes(*_) -> dict:
+def no_mistakes(*_):
     return {}
 
 
-def formula(right, *cases: tuple) -> Formula:
+def formula(right, *cases):
     return Formula(right, "f", cases, no_mistakes, "think.", "", lambda: cases[0])
 
 
-def hint(right, wrong, *cases: tuple) -> str:
+def hint(right, wrong, *cases):
     return formula(right, *cases).judged(wrong).hint
 
 

@@ -35,7 +35,7 @@ def ipython():
     kind.clear_instance()
 
 
-def run(shell, *cells: str, kept: bool = True) -> None:
+def run(shell, *cells, kept=True):
     """Run cells in a thread of their own: the main one may have Chromium's event loop."""
     with ThreadPoolExecutor(1) as thread:
         for cell in cells:

@@ -9,8 +9,7 @@ from players import reports
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.display import Displayable
-from cypresskit.host import Task, Timeline, run_tasks
-from cypresskit.timing import Report
+from cypresskit.host import Task, run_tasks
 
 TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
 #: A tag, the end of a script, quotes and marks, half a surrogate, control letters; and very long.
@@ -23,32 +22,32 @@ TEXT = (
 )
 
 
-def report(text: str) -> Report:
+def report(text):
     """A report on a kernel and a board that are called so."""
     true = reports()[1]
     return replace(true, kernel=text, device=replace(true.device, name=text))
 
 
-def called(text: str) -> ck.Kernel:
+def called(text):
     """A kernel that is called so."""
     kernel = ck.kernels["sgemm_tn"]
     return replace(kernel, given=replace(kernel.program, name=text))
 
 
-def recording(text: str) -> ck.Recording:
+def recording(text):
     kernel, recorder, ones = called(text), ck.Recorder(0), np.ones((8, 64), np.float32)
     arguments = kernel.arguments(ones, ones, None, 1, 0)
     ck.launch(kernel.program, **arguments, observers=[recorder])
     return recorder.recording
 
 
-def timeline(text: str) -> Timeline:
+def timeline(text):
     """A task, its resource and its blocks that are called so."""
     tasks = [Task(text, text, text, {text: 2.0}, {}, {text: text}, 2e6)]
     return run_tasks(tasks, {text: 100.0}, 1e9)
 
 
-def commented(text: str) -> ck.Program:
+def commented(text):
     """A program with such a name and such a comment."""
     line = " ".join(text.encode("ascii", "ignore").decode().replace("\0", "").split())[:1000]
     lines = ck.kernels["sgemm_naive"].program.lines
@@ -56,7 +55,7 @@ def commented(text: str) -> ck.Program:
     return replace(program, name=text)
 
 
-def sheet(text: str) -> Displayable:
+def sheet(text):
     """A picture of one's own."""
     made = draw.sheet.Sheet(text)
     made.stage(text, 100, 100)
@@ -67,7 +66,7 @@ def sheet(text: str) -> Displayable:
     return made.player([text, text], [text], below=below, step=text)
 
 
-def line_chart(text: str) -> Displayable:
+def line_chart(text):
     guess = draw.Prediction(text, [text, "b"], (), 0.0, text)
     lines = {text: {0: 1, 1: 2}}
     return draw.line_chart(lines, text, text, title=text, about=text, guess=guess, kind="counted")

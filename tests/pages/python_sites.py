@@ -1,8 +1,5 @@
 """A site's parts that run Python."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import nbformat
 import pytest
 
@@ -11,7 +8,7 @@ from tools import bench_page, workbook
 LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 
 
-def make_python_site(folder: Path, lessons: Sequence[Path] = ()) -> tuple[Path, str]:
+def make_python_site(folder, lessons=()):
     """Write a site of a first page and of the two parts that run Python, of which the workbook has
     the results of the launches in ``lessons``, or else of one. Return its folder, and why it has
     no such parts, or "".
@@ -30,7 +27,7 @@ def make_python_site(folder: Path, lessons: Sequence[Path] = ()) -> tuple[Path, 
     return site, ""
 
 
-def require(made: tuple[Path, str]) -> Path:
+def require(made):
     """The folder of that site. Without Python for browsers the test is skipped."""
     folder, problem = made
     if problem:

@@ -40,7 +40,7 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
     """The image becomes part of the page; arrow keys go along a curve."""
     html = CHARTS_SHOWN[name]().page("")
 
-    def show() -> None:
+    def show():
         page.set_content(html)
         page.locator("svg.ck-chart >> visible=true").wait_for()
         assert page.evaluate(FAULTS) == [], page.viewport_size

@@ -23,14 +23,14 @@ MARKS = """() => ["rect.lie", "text", 'rect[fill="var(--ck-read)"]'].map((kind) 
 STACKED = "(is) => is === document.querySelector('.banks').viewBox.baseVal.height > 600"
 
 
-def iteration_clocks(first: np.ndarray) -> int:
+def iteration_clocks(first):
     """What the device charges for an iteration in which each of 64 rows is stored and loaded, by
     the words they begin at.
     """
     return sum(access_costs(first))
 
 
-def access_costs(first: np.ndarray) -> list[int]:
+def access_costs(first):
     """The clocks of an iteration's store, and of each of its loads."""
     item = np.arange(64)
     begins = [first, *(first[item // 8 * 8 + j] for j in range(8))]
@@ -45,7 +45,7 @@ def toy(page, tmp_path):
     return page.locator(TOY)
 
 
-def clocks(toy) -> int:
+def clocks(toy):
     return int(toy.get_attribute("data-clocks"))
 
 

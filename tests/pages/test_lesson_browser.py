@@ -33,7 +33,7 @@ def shown(show, player):
     return show(player)
 
 
-def press(page, *keys: str) -> int:
+def press(page, *keys):
     """The frame shown after these keys."""
     for key in keys:
         page.keyboard.press(key)
@@ -98,7 +98,7 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level}")
 
 
-def framed(page, output: str, sandbox: str, policy: str = ""):
+def framed(page, output, sandbox, policy=""):
     """A page that shows an output in a frame of its own."""
     page.set_content(f'<iframe sandbox="{sandbox}" width="1000" height="700"></iframe>')
     page.evaluate("html => { document.querySelector('iframe').srcdoc = html }", policy + output)

@@ -40,7 +40,7 @@ def stage(page):
     page.add_script_tag(content=display.scripts())
     page.wait_for_function("() => customElements.get('cypresskit-picture')")
 
-    def put(html: str) -> None:
+    def put(html):
         page.evaluate(PUT, html)
 
     page.put = put
@@ -295,7 +295,7 @@ def test_a_picture_takes_only_the_keys_that_it_uses(stage, name):
     }"""
     )
 
-    def hearer(key: str) -> str:
+    def hearer(key):
         stage.locator("[data-ready]").focus()
         stage.keyboard.press(key)
         return stage.evaluate("heard.at(-1)")

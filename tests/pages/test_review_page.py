@@ -1,7 +1,5 @@
 """The page on which a teacher reads and decides: by keys, in two tabs, and nothing is lost."""
 
-from pathlib import Path
-
 import pytest
 from browsing import close_at_script_errors
 from playwright.sync_api import expect
@@ -24,7 +22,7 @@ OTHERS = {
 NAMES = "=1+1", "b", "c", "d"
 
 
-def written(student: str, text: str, said: str = "told") -> tuple[Student, dict]:
+def written(student, text, said="told"):
     """A student who has written a sentence below the first exercise."""
     sentence = course.parse_cell({"cell_type": "raw", "source": text})
     cells = [*BUS.cells]
@@ -35,13 +33,13 @@ def written(student: str, text: str, said: str = "told") -> tuple[Student, dict]
     }
 
 
-def write(folder: Path, *works: tuple[Student, dict], decisions=OTHERS) -> CourseRecords:
+def write(folder, *works, decisions=OTHERS):
     records = CourseRecords(LESSONS, [*works], dict(decisions))
     (folder / "review.html").write_text(review.render_review(records))
     return records
 
 
-def class_of_four() -> list[tuple[Student, dict]]:
+def class_of_four():
     """Two of them wrote the same."""
     return [written(name, f"because {min(number, 2)}") for number, name in enumerate(NAMES)]
 
@@ -52,7 +50,7 @@ def tab(browser, tmp_path):
     context = browser.new_context(viewport={"width": 1366, "height": 768})
     errors = []
 
-    def opened(hash: str = ""):
+    def opened(hash=""):
         page = context.new_page()
         errors.append(close_at_script_errors(page))
         page.goto((tmp_path / "review.html").as_uri() + hash)
@@ -65,17 +63,17 @@ def tab(browser, tmp_path):
     assert not any(errors)
 
 
-def press(page, *keys: str) -> None:
+def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
 
 
-def expect_kept(page, said: str) -> None:
+def expect_kept(page, said):
     """What another tab has kept arrives a moment after this one has opened."""
     expect(page.locator("#kept")).to_contain_text(said)
 
 
-def saved(page, folder: Path) -> dict:
+def saved(page, folder):
     """What the table holds that the page saves."""
     with page.expect_download() as download:
         page.click("#save")
@@ -83,14 +81,14 @@ def saved(page, folder: Path) -> dict:
     return decided(folder)
 
 
-def decided(folder: Path) -> dict:
+def decided(folder):
     """What the tables hold, but for the times, which are those of the decisions."""
     found = read_decisions(folder)
     assert all(decision.when for decision in found.values())
     return {key: decision._replace(when="") for key, decision in found.items()}
 
 
-def key_of(work: tuple[Student, dict]) -> str:
+def key_of(work):
     return work[1]["09_bus"].answers[FIRST].seen
 
 

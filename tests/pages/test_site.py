@@ -73,7 +73,7 @@ def test_everybody_can_read_each_page(name, site, page):
         assert name.startswith(("bench", "workbook"))
         pytest.skip("the site was built without Python")
 
-    def show() -> None:
+    def show():
         page.goto(file.as_uri())
         if name == "index":
             play_all(page)

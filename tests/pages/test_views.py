@@ -43,7 +43,7 @@ def test_values_travel_unless_motion_is_reduced(motion, clock, page, show):
     assert page.evaluate(JS.painted) < 8
 
 
-def assert_plays(page) -> None:
+def assert_plays(page):
     """From the first frame on."""
     at(page, 0)
     page.evaluate(JS.begin, "20")
@@ -65,7 +65,7 @@ def test_everybody_can_read_a_player(name, show):
     player = PICTURES[name]()
     page = show(player)
 
-    def look() -> None:
+    def look():
         page.evaluate(JS.settled)
         for frame in sorted({0, len(player) // 2, len(player) - 1}):
             at(page, frame)
