@@ -12,6 +12,7 @@ bin     := $(VENV)/bin
 tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to load
 by_day  := -m "not nightly"
 two     := -n 2 --dist worksteal
+needing := $(addprefix tests/core/test_journeys.py::test_,a_class_of_two_gets_its_grades a_lesson_runs_in_jupyterlab)
 three   := -n 3 --dist worksteal # while tests wait for a browser, others compute
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
@@ -33,7 +34,7 @@ else
 endif
 
 rest: $(VENV)/installed-tests  ## run what `make test` leaves out: the course, pages, the book
-	$(tests) -q $(by_day) $(three) tests/core/test_journeys.py tests/course tests/pages tests/book $(ARGS)
+	$(tests) -q $(by_day) $(three) $(needing) tests/course tests/pages tests/book $(ARGS)
 
 whole: $(VENV)/installed-tests  ## run every test
 	$(tests) -q --failed-first $(three) $(ARGS)

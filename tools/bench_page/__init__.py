@@ -34,6 +34,7 @@ from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.files import result_cache
+from cypresskit.files.disk_cache import cache_folder
 from cypresskit.gains import LARGER, Timed, idea_of
 from tools.bench_page.engine import CUSTOM, engine_module, joined, sections
 from tools.bench_page.kernels import kernels_file
@@ -212,6 +213,9 @@ def launches(name: str, key: object, module: str, *arguments: str) -> list[Path]
     command = sys.executable, "-m", module, *arguments
     folder = DOWNLOADS / f"{name}-{result_cache.SOURCES.key(key)}"
     folder.mkdir(parents=True, exist_ok=True)
+    if (usual := cache_folder()) and usual.is_dir():  # compiled code, which takes half a minute
+        results = shutil.ignore_patterns(f"{result_cache.KIND}-*")
+        shutil.copytree(usual, folder / usual.name, ignore=results, dirs_exist_ok=True)
     settings = os.environ | {"XDG_CACHE_HOME": str(folder), "CYPRESSKIT_KEEP": "1"}
     if subprocess.run(command, cwd=ROOT, env=settings).returncode:
         raise SystemExit("Not all was timed: see above. A second run goes on with the rest.")
