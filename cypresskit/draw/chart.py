@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
 from cypresskit.draw.scripts import handler, read_packaged
-from cypresskit.tables import elided
+from cypresskit.tables import elided, plural
 
 WIDE, NARROW = 860, 380  # pixels: the widths for which a chart is drawn
 HEAD, FOOT, EDGE = 26, 38, 8  # pixels above and below the axes, and at the sides
@@ -32,6 +32,7 @@ BESIDE_LINE = 3.5  # pixels to each side of a line whose points are marked
 SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
 CSS = theme.minify(read_packaged("draw/chart.css"))
+KEYS = "Arrow keys go from one to the next."
 
 #: Timed on hardware; by the timing model or our compiler; by the device or by arithmetic; printed
 #: in a source that neither timed nor counted it, as a prediction or a data sheet's rate.
@@ -227,14 +228,14 @@ class Canvas:
         class_: str = "",
     ) -> None:
         """Add shapes with words, each as (words, x, y, shape). Tab leads to the group, arrow keys
-        from one to the next.
+        from one to the next, whose words a screen reader then says.
         """
         parts = list(parts)
         inside = "".join(
             element("g", inside=shape + self._said(x, y, words, color), class_="point")
             for words, x, y, shape in parts
         )
-        told = _told(name, "; ".join(words for words, *_ in parts), kind)
+        told = _told(name, f"{name}: {len(parts)} {plural('mark', len(parts))}. {KEYS}", kind)
         self._marks.append(element("g", inside=inside, data_group=1, class_=class_, **told))
 
     def _said(self, x: float, y: float, words: str, color: str) -> str:
@@ -374,11 +375,11 @@ class Axes(Canvas):
         if len(x) == 1:
             self.dot(name, x[0], y[0], color, kind, *words)
             return
-        look: dict[str, Any] = {"class_": "result", "pathLength": 1} if is_result else {}
+        look: dict[str, Any] = {"class_": "later"} if is_result else {}
         across, down = self.x(x), self.y(y)
         is_over = any(np.abs(np.interp(across, *one) - down).max() < 3 for one in self._curves)
-        if is_over and not is_result:
-            look["stroke_dasharray"] = "3 6"
+        if is_over:
+            look["stroke_dasharray"] = "9 12"
         self._curves.append((across, down))
         self.line(name, x, y, color, kind, stroke_width=2.5, **look)
         spots = [
@@ -565,7 +566,7 @@ class Chart(Displayable):
             f'<div class="ck-chart"{" data-guess" * self.guess}>'
             f'<div class="finding later" style="font-size: 18px; font-weight: 600">'
             f"{theme.escape_html(self.title)}</div>{_paragraph(self.about)}{shown}"
-            f"{_paragraph(self.note)}</div>"
+            f'{_paragraph(self.note)}<div role="status" style="{theme.ONLY_HEARD}"></div></div>'
         )
 
 

@@ -44,7 +44,8 @@ class Bar(NamedTuple):
             return f"{self.gflops:,.0f}"
         factor = f"{max(self.gflops / self.before, self.before / self.gflops):.3g}"
         how = "slower" if self.gflops < self.before else "as fast"
-        return f"{self.gflops:,.0f}, " + (f"{factor} times {how}" if factor != "1" else "as fast")
+        compared = f"{factor} times {how}" if factor != "1" else "as fast as before"
+        return f"{self.gflops:,.0f}, {compared}"
 
 
 def climb() -> "Climb":

@@ -15,7 +15,7 @@ from cypresskit.tables import elided, listed, quantity
 from cypresskit.timing import Report, simulate
 
 COLORS = "a 0.4", "b 0.4", "c 0.4", "alu 0.4", "wrote 0.4", "read 0.4", "purple 0.4"  # of lines
-ROW, HEAD, GAP = 14, 92, 20  # pixels: of a row, above the rows, between two parts
+ROW, HEAD, GAP = 14, 112, 20  # pixels: of a row, above the rows, between two parts
 LISTED, LETTERS = 236, 30  # pixels of the lines of IL, and the letters of one
 LABEL = 22  # pixels of a bundle's number
 
@@ -115,7 +115,7 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
     is_narrow = width == NARROW
     left, top = (0, high + 3 * ROW) if is_narrow else (LISTED + GAP, HEAD)
     canvas = Canvas(width, max(high, top + ROW * len(used)) + ROW)
-    canvas.write(0, top - ROW, "lines of IL", class_="bold")
+    canvas.write(0, top - ROW / 2, "lines of IL", class_="bold")
     wide = (width - left - GAP) / 2
     slot = (wide - LABEL) / 5
     begins = left + LABEL, left + LABEL + wide + GAP
@@ -141,7 +141,7 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
         shape += text_element(LABEL + 6, y + ROW / 2, elided(code, LETTERS), "ink", **look)
         named = f"line {line}" if is_narrow else f"line {line}, {code}"
         caption = f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}"
-        caption_y = cells[-1].y if is_narrow else HEAD - 6
+        caption_y = cells[-1].y if is_narrow else HEAD - 4
         marks.append((caption, width / 2, caption_y, shape))
     canvas.group("lines", marks, "ink", "counted")
     return canvas

@@ -7,8 +7,8 @@ export function putDrawings(image) {
   image.parentNode.outerHTML = sources.map((source) => atob(source.split(",")[1])).join("")
 }
 
-/** Arrow keys go from one mark of a group to the next. */
-export function chooseMark(_drawing, event) {
+/** Arrow keys go from one mark of a group to the next. Its words are said. */
+export function chooseMark(drawing, event) {
   const way = {ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1}[event.key]
   const group = event.target
   if (!way || !group.dataset.group) return
@@ -16,7 +16,10 @@ export function chooseMark(_drawing, event) {
   const marks = [...group.children]
   const at = marks.findIndex((mark) => mark.matches(".now"))
   marks[at]?.classList.remove("now")
-  marks[Math.max(0, Math.min(marks.length - 1, at + way))].classList.add("now")
+  const now = marks[Math.max(0, Math.min(marks.length - 1, at + way))]
+  now.classList.add("now")
+  const said = drawing.parentNode.querySelector("[role=status]")
+  if (said) said.textContent = now.querySelector(".words").textContent
 }
 
 /** Draw the result over a guess. */

@@ -16,10 +16,6 @@ from cypresskit.session import drop_dead_widget
 from cypresskit.tables import in_columns
 
 DEBOUNCE_SECONDS = 0.05  # a newer choice within this time replaces an older one
-#: CSS that hides a text from all but screen readers.
-SCREEN_READER_ONLY = (
-    "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
-)
 #: Shown in the place of controls: by a page without Python, and by a file not saved since they ran.
 SAVED_NOTE = "<p><em>This is the first picture. Run this cell to use the controls.</em></p>"
 
@@ -106,7 +102,7 @@ def interactive(
         if first is None:
             first = data.get("text/html") or in_columns(data["text/plain"])
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-        status.value = f'<span role="status" style="{SCREEN_READER_ONLY}">{slider_values()}</span>'
+        status.value = f'<span role="status" style="{theme.ONLY_HEARD}">{slider_values()}</span>'
 
     def choose(_) -> None:
         """Draw once pending messages are handled, since these may change the choice again."""

@@ -330,7 +330,7 @@ def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
     """Draw a timeline. Returns whether a shared resource is ever full."""
-    sheet.text(4, chart.top + 12, chart.name, **HEADING)
+    sheet.text(4, chart.top + 12, chart.name, stays=True, **HEADING)
     sheet.play_head(
         f"head {chart.name}",
         np.tile(chart.axis.to_x(chart.axis.moments)[:, np.newaxis], len(chart.rows)),
@@ -430,7 +430,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
         for row in chart.rows
     }
     called = [f"{row}: {', '.join(of_row)}" if of_row else row for row, of_row in stages.items()]
-    sheet.text(LEFT - 8, y, called, align="right")
+    sheet.text(LEFT - 8, y, called, align="right", stays=True)
     sheet.text(RIGHT + 10, chart.top + HEAD - 9, "of capacity", "soft")
 
     moments = chart.axis.moments

@@ -251,6 +251,7 @@ class Player {
     part.slider.max = this.frames - 1
     press(part.scene.children, scene)
     this.show(this.first + Math.min(step, this.frames - 1))
+    if (!this.shown.has(this.pick)) this.choose(null)
   }
 
   // -- controls
@@ -301,8 +302,14 @@ class Player {
     if (this.pick !== null) this.part.live.textContent = this.part.chosen.textContent
   }
 
+  /** The keys that cells have now. */
+  get shown() {
+    return new Set(this.spec.picks.flatMap(({source}) => Array.from(source.data.key)))
+  }
+
   chooseNext(direction) {
-    const keys = [...this.about.keys()]
+    const {shown} = this
+    const keys = [...this.about.keys()].filter((key) => shown.has(key))
     const at = keys.indexOf(this.pick)
     const start = direction > 0 ? 0 : keys.length - 1
     this.choose(keys[at < 0 ? start : (at + direction + keys.length) % keys.length])
@@ -431,11 +438,27 @@ class Player {
     }
   }
 
-  /** Let Tab stop at what scrolls on a narrow page, and at no canvas: the player has their keys. */
+  /** Let Tab stop at what scrolls on a narrow page, and at no canvas: the player has their keys. The
+   * names of rows stay in sight. */
   addStops() {
-    for (const figure of this.spec.figures)
-      Bokeh.index.get_one(figure).canvas.events_el.removeAttribute("tabindex")
     const boxes = elements(this.el.shadowRoot, ".picture, .side")
+    for (const figure of this.spec.figures) {
+      Bokeh.index.get_one(figure).canvas.events_el.removeAttribute("tabindex")
+      const box = boxes.find((one) => one.querySelector(`[id="${figure.id}"]`))
+      const names = figure.renderers
+        .filter(({glyph}) => glyph.tags.includes("stays"))
+        .map(({glyph, data_source}) => [glyph, glyph.text_align, data_source.data.x[0]])
+      box.addEventListener("scroll", () => {
+        const {start, end} = figure.x_range
+        const left = box.scrollLeft
+        for (const [glyph, align, x] of names) {
+          const place = ((x - start) / (end - start)) * figure.inner_width
+          glyph.text_align = left > 0 ? {value: "left"} : align
+          glyph.x_offset = {value: left > 0 ? left - place : 0}
+          glyph.background_fill_alpha = {value: left > 0 ? 0.9 : 0}
+        }
+      })
+    }
     const observer = new ResizeObserver(() => {
       for (const box of boxes)
         if (box.scrollWidth > box.clientWidth) box.tabIndex = 0

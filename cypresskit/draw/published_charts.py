@@ -80,8 +80,8 @@ class PublishedChart:
     Attributes
     ----------
     finding
-        What it shows. "{name at 256}" is the model's value of a curve there; "{name}" is it at
-        the point that is printed about it, or else its highest.
+        What it shows. "{name at 256}" is the model's value of a curve there, which is written at
+        its point; "{name}" is it at the point that is printed about it, or else its highest.
     source
         The plot.
     miss
@@ -209,17 +209,6 @@ CHARTS = {
         {"sgemm_64x64": "without the LDS", "sgemm_64x64_lds": "through the LDS"},
         levels=(_best("sgemm_64x64"), _best("sgemm_64x64_lds")),
     ),
-    "ashraf_sgemv": PublishedChart(
-        "Helpers lift small sizes: at N = 768 three give {sgemv_n_reduce4 at 768:.0f} Gflop/s, none"
-        " {sgemv_n at 768:.0f}; at 3072 {sgemv_n_reduce4 at 3072:.0f} and {sgemv_n at 3072:.0f}",
-        "Ashraf's plot of matrix times vector",
-        NO_NUMBERS,
-        {
-            "sgemv_n": "no helper",
-            "sgemv_n_reduce2": "one helper",
-            "sgemv_n_reduce4": "three helpers",
-        },
-    ),
     "ashraf_reduction": PublishedChart(
         "At N = 256 three helpers give {sgemm_nn_reduce4 at 256:,.0f} Gflop/s, none"
         " {sgemm_nn at 256:,.0f}",
@@ -232,8 +221,9 @@ CHARTS = {
         },
     ),
     "ashraf_packed": PublishedChart(
-        "The model misses the lowest speed: alone in a launch, a product has"
-        f" {{sgemm_packed4 at 1:,.0f}} Gflop/s, not {PACKED[0]}",
+        f"Printed are {PACKED[0]} to {PACKED[1]:,} Gflop/s; the model has"
+        " {sgemm_packed4 at 1:,.0f} for one product in a launch, {sgemm_packed4 at 16:,.0f} for"
+        " sixteen",
         "Ashraf's packed products, N = 512",
         "The slides don't say what makes the difference between 450 and 1340, nor how long a launch"
         " takes. The model's is the most that AMD's guide allows.",
@@ -349,6 +339,9 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
         if error.any():
             axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), color, kind)
         axes.curve(series, x, y, color, label, kind)
+        for at, value in curves[series].items():
+            if f"{{{series} at {at:g}:" in plot.finding:
+                axes.note(at, value, number_text(value), color)
     for series, point in plot.points.items():
         told = _told(plot, curves, series)
         axes.ring(f"published {series}", point.x, point.y, colors[series], point.kind, told)

@@ -470,13 +470,15 @@ class Sheet(Parts):
         size: int = 12,
         bold: bool = False,
         fit: float = 0.0,
+        stays: bool = False,
         **look,
     ):
         """Write text at points.
 
         ``x``, ``y`` and ``text`` are single values or sequences, also of numbers as text; or
         columns of ``source``, if that is given. ``align`` may be a column, too. ``fit``, if given,
-        is the size in units of x. ``look`` are further properties of Bokeh's ``Text``.
+        is the size in units of x. What ``stays`` is in sight while a phone's reader swipes.
+        ``look`` are further properties of Bokeh's ``Text``.
         """
         if source is None:
             x, y, text = (
@@ -488,8 +490,12 @@ class Sheet(Parts):
         look = {"text_baseline": "middle", "text_font_size": f"{start_size}px"} | look
         if bold:
             look["text_font_style"] = "bold"
+        if stays:
+            look |= {"tags": ["stays"], "background_fill_alpha": 0, "level": "overlay"}
         glyph = self.glyph(Text, x, y, text, source=source, text_align=align, **look)
         drawn = self.paint(glyph, text_color=color)
+        if stays:
+            self.paint(drawn, background_fill_color="page")
         part, most = (size, size) if self._staged else (fit, 13)
         if part:
             self.fitted.append((self.fig, drawn.glyph, part, most))

@@ -273,8 +273,10 @@ class Replay:
             columns={"wait": wait},
         )
         sheet.ring(source, "w", "h", "wait")
-        top = self.row == 0
-        sheet.text(close[top], feet[of][top], self.bank[top], "soft", align="center")
+        for line in np.unique(self.line[self.row == 0]):
+            top = np.flatnonzero((self.row == 0) & (self.line == line))
+            banks = f"{self.bank[top[0]]}-{self.bank[top[-1]]}"
+            sheet.text(close[top].mean(), feet[of[top[0]]], banks, "soft", align="center")
         sheet.text(starts[0] - 6, feet[0], "banks", "soft", align="right")
         for n, words in enumerate(self.words):
             label = f"{self.name}: **{words}**"

@@ -29,6 +29,8 @@ TOKENS: dict[str, tuple[str, str]] = {
 # Colors of similar things (rows of a matrix, blocks, wavefronts), visible on light and dark pages.
 SERIES = ("#0072b2", "#56b4e9", "#009e73", "#e0cf30", "#e69f00", "#d55e00", "#cc79a7", "#909090")
 
+#: CSS that hides a text from all but screen readers.
+ONLY_HEARD = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
 LETTER = 6.7  # pixels: the width of most letters at 12 px
 
 PLOT_CSS = ":host { --background-color: transparent; }"

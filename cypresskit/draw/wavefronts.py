@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -193,13 +193,29 @@ def _describe_clocks(report: Report, clocks: np.ndarray) -> list[str]:
     events = report.timeline
     between = list(find_pauses(report))
     computing = count((e.start, e.end) for e in events if e.kind == "ALU")
+    idle = _share_so_far(_alu_overlaps(report, clocks), 0, clocks)
     fetching = count((e.start, e.end) for e in events if e.kind == "TEX")
     waiting = count((ready, start) for _, _, ready, start in between)
     switching = count((end, ready) for _, end, ready, _ in between)
     return [
-        f"{a} compute, {b} wait for data, {c} wait for a unit, {d} switch clauses"
-        for a, b, c, d in zip(computing, fetching, waiting, switching)
+        f"{a} compute, {b} wait for data, {c} wait for a unit, {d} switch clauses; so far the ALU"
+        f" was idle for {share:.0f} %"
+        for a, b, c, d, share in zip(computing, fetching, waiting, switching, np.round(idle))
     ]
+
+
+def _alu_overlaps(report: Report, clocks: np.ndarray) -> np.ndarray:
+    """Return when how many wavefronts compute, as ``count_overlaps`` does."""
+    computes = [(event.start, event.end) for event in report.timeline if event.kind == "ALU"]
+    return count_overlaps(computes, (clocks[0], clocks[-1]), FULL_SPEED)
+
+
+def _share_so_far(count: np.ndarray, n: int, clocks: np.ndarray) -> np.ndarray:
+    """Return for which share of the time so far the number was ``n``, in percent."""
+    start, end, _ = count[count[:, 2] == n].T
+    so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
+    share: np.ndarray = 100 * so_far / np.maximum(clocks - clocks[0], 1e-9)
+    return share
 
 
 def clock_axis(clocks: np.ndarray) -> TimeAxis:
@@ -218,7 +234,8 @@ def _draw_report(
     slots = f"{report.active_wavefronts} wavefront slots"
     title = f"{report.kernel}: {registers}, {slots}"
     sheet.text(LEFT, layout.title, title, **HEADING)
-    sheet.text(LEFT - 8, layout.rows, np.arange(layout.slots), "soft", align="right")
+    named: dict[str, Any] = {"align": "right", "stays": True}
+    sheet.text(LEFT - 8, layout.rows, np.arange(layout.slots), "soft", **named)
 
     for activity in ACTIVITIES:
         _draw_activity(sheet, report, activity, (name, KEYS_PER_REPORT * number), layout.rows, axis)
@@ -279,7 +296,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     window = axis.window
     alu = layout.track
     texture = alu + 20
-    sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True)
+    sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True, stays=True)
 
     def draw_track(
         count: np.ndarray, words: str, n: int, y: float, height: float, color: str
@@ -291,12 +308,10 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
         told = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
         bars = Bars(start, end, y, height)
         sheet.progress_bars(f"{words} {name}", bars, axis, future="faint", color=color, words=told)
-        so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
-        return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
+        return _share_so_far(count, n, clocks)
 
     percent = [f"{part} %" for part in range(101)]
-    computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
-    count = count_overlaps(computes, window, FULL_SPEED)
+    count = _alu_overlaps(report, clocks)
     shares = []
     for n, (state, from_right) in enumerate(ALU_STATES.items()):
         high = 16 * n // FULL_SPEED or 16

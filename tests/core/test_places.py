@@ -129,6 +129,11 @@ def test_a_quads_arrows_lead_to_its_texels_and_these_to_their_banks(kernel):
             item = seen.at(tile, *arrow[:2]).numbers[0]
             texel = seen.at(texels, *arrow[2:4]).numbers[:2]
             assert texel == [fetch.y[item], fetch.x[item]]
+        for _, text in seen.labels(r"(\d-\d)"):
+            banks = [*range(text.numbers[0], text.numbers[1] + 1)]
+            near = sorted((mark.numbers[0], abs(mark.x - text.x), mark) for mark in seen[texels])
+            above = sorted((mark.x, mark.numbers[2]) for *_, mark in near[: len(banks)])
+            assert [bank for _, bank in above] == banks
         for mark in seen[queue]:
             heads = [bank for bank in seen[f"banks {kernel}"] if bank.has(*mark[:2])]
             assert bool(mark.data["wait"]) == (not heads), "in red: what no bank delivers now"
@@ -271,7 +276,8 @@ def test_a_stored_word_comes_to_its_bank():
         for dot in dots:
             below = [other for other in stacked if other.x == dot.x and other.y > dot.y]
             waits = dot in stacked and len(below) > 0
-            assert bool(dot.data["wait"]) == waits, "in red: what isn't served next"
+            framed = [frame for frame in seen["waiting lds"] if frame.has(*dot[:2])]
+            assert bool(framed) == waits, "in red: what isn't served next"
 
 
 FORMATS = {"single": np.float32, "double": np.float64, "double-double": None}

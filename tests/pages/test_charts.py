@@ -53,6 +53,9 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
         page.keyboard.press("ArrowRight")
         assert first.locator(".now").count() == 1
         assert first.locator(".now .words").is_visible()
+        said = page.get_by_role("status").text_content()
+        assert said == first.locator(".now .words").text_content()
+        assert len(first.get_attribute("aria-label") or "") < 100, "not all of its marks"
         page.keyboard.press("Tab")
         assert not first.locator(".now .words").is_visible(), "it goes with the focus"
 
@@ -76,4 +79,7 @@ def test_a_guess_is_answered_by_its_button(page):
     assert "8 at 2" not in page.locator("body").aria_snapshot()
     page.get_by_role("button", name="Draw the result").click()
     assert all(one.is_visible() for one in hidden)
+    page.locator("[data-name=speed] >> visible=true").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
     assert "8 at 2" in page.locator("body").aria_snapshot()

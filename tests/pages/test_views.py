@@ -223,3 +223,20 @@ def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
     x, y = page.evaluate(JS.place, [source, 0])
     half = draw.chip_scene.ChipLayout.engine_size[0] / 2 if source == "engines" else 0
     assert half < x < 390 - half and 0 < y < 844
+    names = """() => Bokeh.documents.flatMap(doc => [...doc.all_models])
+        .filter(({type, tags}) => type === "Text" && tags.includes("stays"))
+        .map(({text_align, x_offset}) => [text_align.value, x_offset.value])"""
+    first = page.evaluate(names)
+    page.evaluate(JS.signsOfWidth)
+    assert bool(first) == (name == "digits"), "names of rows stay while it is swiped"
+    assert all(align == "left" for align, _ in page.evaluate(names))
+
+
+def test_keys_select_only_what_the_scene_shows(show):
+    """And what another scene has is selected no longer."""
+    page = show(draw.chip([simulate("sgemm_tn", n) for n in (128, 256)]))
+    at(page, 130)
+    page.keyboard.press("ArrowDown")
+    assert at(page)["frame"] == 130 and "</b> of N = 256" in at(page)["words"]
+    at(page, 5)
+    assert "of N = 256" not in at(page)["words"]

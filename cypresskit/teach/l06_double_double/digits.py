@@ -10,7 +10,7 @@ the products themselves, and infinite numbers.
 
 from fractions import Fraction
 from math import floor, log10
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -147,7 +147,8 @@ def _draw_row(
     """Draw a number's digits in each frame, and its error."""
     is_exact = name == "exact"
     bits = 0 if is_exact else FORMATS[name]
-    sheet.text(LEFT - 26, y if is_exact else y - 17, name, bold=is_exact, align="right")
+    named: dict[str, Any] = {"align": "right", "stays": True}
+    sheet.text(LEFT - 26, y if is_exact else y - 17, name, bold=is_exact, **named)
     places = ruler.places
     shape = len(values), len(places)
     digit, state = np.full(shape, 10), np.full(shape, ABSENT)
@@ -173,10 +174,9 @@ def _draw_row(
         off = [f"off by {_off(value - true)}" for value, true in zip(values, exact)]
         texts = list(dict.fromkeys(off))
         which = np.array([texts.index(text) for text in off])
-        sheet.text(LEFT - 26, y, f"{bits} bits", "soft", align="right")
-        sheet.numbers(
-            f"off {name}", LEFT - 26, y + 17, which, names=texts, align="right", bold=True, size=14
-        )
+        sheet.text(LEFT - 26, y, f"{bits} bits", "soft", **named)
+        off_y, style = y + 17, named | {"bold": True, "size": 14}
+        sheet.numbers(f"off {name}", LEFT - 26, off_y, which, names=texts, **style)
 
 
 def _off(error: Fraction) -> str:

@@ -28,7 +28,7 @@ ELEMENTS = ITEMS * STEPS
 ITEM_SHOWN = 9  # the work-item whose arriving numbers are shown: in the second row and column
 PANEL, MARGIN, HEIGHT = 512, 20, 426  # pixels: a panel's width, the space around it, its height
 BANK, ITEM = PANEL / BANKS, PANEL / TOGETHER
-REGISTERS, WORDS, BELOW = 74, 238, 322  # where the parts of a panel begin
+REGISTERS, WORDS, BELOW = 80, 238, 322  # where the parts of a panel begin
 STACK = 232  # the foot of the stacks of requests
 STACKS = 74  # and the height of the highest
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
@@ -273,7 +273,7 @@ class Layout:
             color[frame:, element == loaded] = loaded // STEPS % NOTHING
 
         sheet.text(left, BELOW + 12, f"Work-item {ITEM_SHOWN} gets columns")
-        x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
+        x = left + 62 + np.arange(8 * STEPS) % 8 * 20.0
         y = BELOW + 32 + step * 17.0
         sheet.text(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft")
         sheet.boxes(
@@ -298,7 +298,7 @@ class Layout:
         box = np.full((4, *shape), np.nan, np.float32)  # x, y, width and height
         color = np.full(shape, NOTHING)
         key = np.full(shape, -1)
-        wait = np.zeros(shape, int)
+        waiting = np.zeros((frames, BANKS), int)
         for dot, request, home in self._dots(left):
             begin = request.begin
             end = request.clock + 2
@@ -308,19 +308,24 @@ class Layout:
             for frame in range(begin + 1, end):
                 layer = request.clock + 1 - frame
                 box[:, frame, dot] = self._stacked(word[0], layer)
-                wait[frame, dot] = 2 * (layer > 0)
+                bank = frame, request.word % BANKS
+                waiting[bank] = max(waiting[bank], layer)
             color[begin : end + 1, dot] = request.color
             key[begin : end + 1, dot] = request.element
         box[:, self.clocks + 1] = np.nan  # all have arrived
-        source = sheet.boxes(
+        sheet.boxes(
             f"requests {self.name}",
             *box,
             fill=(COLORS, color),
             key=key,
-            columns={"wait": wait},
             moves=("x", "y", "w", "h"),
         )
-        sheet.ring(source, "w", "h", "wait")
+        # One frame for all that wait in a bank: sixteen would hide the colors.
+        high = np.where(waiting, self.layer_height * waiting, np.nan)
+        x = np.tile(left + (np.arange(BANKS) + 0.5) * BANK, (frames, 1))
+        y = STACK - self.layer_height - high / 2
+        framed = sheet.source(f"waiting {self.name}", x=x, y=y, h=high)
+        sheet.ring(framed, BANK - 2, "h", 2)
 
     def _dots(self, left: float) -> Iterator[tuple[int, Request, tuple]]:
         """Yield a dot's number, its request, and the box of its register. Three groups of dots
