@@ -10,6 +10,7 @@ from repository import ROOT
 from sampling import drawn_by_day
 
 from cypresskit import draw
+from cypresskit.timing import simulate
 from tools import gallery
 
 # -- controls
