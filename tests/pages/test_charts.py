@@ -79,7 +79,7 @@ def test_a_guess_is_answered_by_its_button(page):
     assert "8 at 2" not in page.locator("body").aria_snapshot()
     page.get_by_role("button", name="Draw the result").click()
     assert all(one.is_visible() for one in hidden)
-    page.locator("[data-name=speed] >> visible=true").focus()
+    page.locator("g[data-name=speed] >> visible=true").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert "8 at 2" in page.locator("body").aria_snapshot()

@@ -224,13 +224,19 @@ def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
     x, y = page.evaluate(JS.place, [source, 0])
     half = draw.chip_scene.ChipLayout.engine_size[0] / 2 if source == "engines" else 0
     assert half < x < 390 - half and 0 < y < 844
+
+
+@pytest.mark.parametrize("name", ["digits", "timeline", "wavefronts"])
+def test_names_of_rows_stay_while_a_phone_swipes(name, page, show):
+    page.set_viewport_size({"width": 390, "height": 844})
+    show(gallery.VIEWS[name][1]())
     names = """() => Bokeh.documents.flatMap(doc => [...doc.all_models])
         .filter(({type, tags}) => type === "Text" && tags.includes("stays"))
         .map(({text_align, x_offset}) => [text_align.value, x_offset.value])"""
-    first = page.evaluate(names)
+    page.evaluate(JS.settled)
     page.evaluate(JS.signsOfWidth)
-    assert bool(first) == (name == "digits"), "names of rows stay while it is swiped"
-    assert all(align == "left" for align, _ in page.evaluate(names))
+    swiped = page.evaluate(names)
+    assert swiped and all(align == "left" and right > 0 for align, right in swiped)
 
 
 def test_keys_select_only_what_the_scene_shows(show):
