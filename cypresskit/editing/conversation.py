@@ -26,7 +26,6 @@ from cypresskit.editing.step_files import BROUGHT, REPLACED, read_histories, sav
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.stuck import LineHelp, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
-from cypresskit.editing.versions import NO_COSTS, compare_edits
 
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 #: Notes on texts, where they come from or what became of them.
@@ -91,7 +90,6 @@ class Conversation:
         self.answers: dict[str, Message] = {}
         self.missing = [*PARTS]
         self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
-        self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
 
     # -- pages
@@ -223,14 +221,6 @@ class Conversation:
         if edit is not None:
             self.load(edit.text, f"edit {edit.number} again")
 
-    def _hear_compare(self, message: Message, page: Send | None) -> None:
-        """Show two edits side by side."""
-        found = [self.edits.find(int(entry)) for entry in message["entries"]]
-        pair = [edit for edit in found if edit is not None]
-        if len(pair) == 2:
-            costs = [self.costs.get(edit.text, NO_COSTS) for edit in pair]
-            self.say({"type": "versions"} | compare_edits(pair, costs), page)
-
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
 
@@ -299,8 +289,6 @@ class Conversation:
             self.missing = [part for part in self.missing if part != message["part"]]
             if message["part"] == "clocks":
                 self._add_judged()
-            elif message["part"] == "costs":
-                self.costs[self.text] = message
         self.say(message)
 
     def _add_judged(self) -> None:

@@ -2,25 +2,21 @@
 // speed. A click brings its text back.
 import {make} from "../draw/shell.js"
 import {KeyList} from "./key_list.js"
-import {Versions} from "./versions.js"
 
 export class History {
   /**
    * @param {HTMLElement} parent
-   * @param {(entry: number) => void} recall brings a text back
-   * @param {(entries: number[]) => void} compare asks for the comparison of two */
-  constructor(parent, recall, compare) {
+   * @param {(entry: number) => void} recall brings a text back */
+  constructor(parent, recall) {
     this.recall = recall
     make(parent, "h3", {}, "Your edits")
     const label = "Your edits. Arrow keys move, Enter brings a text back."
     this.list = new KeyList(parent, {class: "ckw-edits", role: "listbox", "aria-label": label})
-    this.versions = new Versions(parent, compare)
   }
 
   /** @param {{number: number, gflops: number, right: boolean | null, words: string}[]} entries
    *   `gflops` is 0 unless C is correct; `right` is null for a text that was never checked */
   show(entries) {
-    this.versions.offer(entries)
     const at = this.list.box.matches(":focus-within") && this.list.option?.dataset.number
     const list = new DocumentFragment()
     const fastest = Math.max(1, ...entries.map(({gflops}) => gflops))

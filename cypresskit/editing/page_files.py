@@ -17,7 +17,6 @@ MODULES = (
     "editing/key_list.js",
     "editing/figures.js",
     "editing/bundle_table.js",
-    "editing/versions.js",
     "editing/history.js",
     "editing/small_product.js",
     "editing/step_head.js",

@@ -36,8 +36,6 @@ Messages of the page
     sources. The reply is ``line``.
 ``recall``: entry
     Load the text of an entry of the history; the reply is ``text``.
-``compare``: entries
-    Compare two entries of the history; the reply is ``versions``.
 
 Messages of Python
 ------------------
@@ -78,8 +76,6 @@ Messages of Python
 ``line``: lines, hint, end
     The lines that a stuck reader was shown; ``hint`` is the next one without its sources, or "", if
     it is among them; ``end`` says that there is no further one, or is "".
-``versions``: figures, hunks
-    Two entries side by side (``versions.compare_edits``).
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message

@@ -144,10 +144,8 @@ class Bench {
       },
       compiled: () => this.showBundles(),
     })
-    this.history = new History(
-      make(boxes.history, "div", {class: "ckw-history"}),
-      (entry) => this.post({type: "recall", entry}),
-      (entries) => this.post({type: "compare", entries}),
+    this.history = new History(make(boxes.history, "div", {class: "ckw-history"}), (entry) =>
+      this.post({type: "recall", entry}),
     )
     this.step =
       state.step &&
@@ -187,7 +185,6 @@ class Bench {
     else if (type === "done" && isOurs) this.rest()
     else if (type === "text") this.follow(message)
     else if (type === "history") this.showHistory(message)
-    else if (type === "versions") this.history.versions.show(message)
     else if (type === "line") this.step?.showLines(message)
     else if (type === "trouble") this.help.note(message.message)
     else if (type === "gone") this.lose()

@@ -25,12 +25,11 @@ from cypresskit import compiler
 from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import Edit, Edits, describe_change
+from cypresskit.editing.edit_history import Edits, describe_change
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import STEPS, reference_kernel
-from cypresskit.editing.versions import NO_COSTS, compare_edits
 from cypresskit.il import dataflow
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.compiled import kernel_stats
@@ -291,38 +290,6 @@ def test_random_edits_are_all_answered_and_none_raises():
 
 
 # -- the history
-
-
-@seeded(8)
-def test_two_versions_side_by_side_hold_all_that_differs(seed):
-    """Where the shown lines of one are replaced by those of the other, it is the other."""
-    chance = random.Random(seed)
-    before = ck.kernels[chance.choice(sorted(ck.kernels))].text.splitlines()
-    after = list(before)
-    for _ in range(chance.randint(0, 6)):
-        at = chance.randrange(len(after))
-        new = chance.choice(([], [chance.choice(before)], ["mov r1, r2", ""]))
-        after[at : at + chance.randint(0, 3)] = new
-    pair = [Edit(0, "\n".join(text), bundles=n) for n, text in enumerate((before, after))]
-    lines = [{"line": n, "shown": f"{n}.0"} for n in range(1, len(before) + 1, 2)]
-    found = compare_edits(pair, [{"message": "line 1", "lines": lines}, NO_COSTS])
-    for hunk in reversed(found["hunks"]):
-        old, new = (
-            [line for line in side if line] for side in zip(*(row["sides"] for row in hunk))
-        )
-        assert all(text == before[n - 1] for n, _, text in old)
-        assert all(cost == (f"{n}.0" if n % 2 else "") for n, cost, _ in old)
-        first = old[0][0] if old else len(before) + 1
-        before[first - 1 : first - 1 + len(old)] = [text for _, _, text in new]
-        for row in hunk:
-            left, right = (line and line[2] for line in row["sides"])
-            assert row["changed"] or left == right
-    assert before == after
-    figures = {name: values for name, *values in found["figures"]}
-    assert figures["bundles per iteration"] == ["–", 1]
-    assert figures["costs"][0] == "line 1" and "not known" in figures["costs"][1]
-    wrong = compare_edits([Edit(0, "", right=False)] * 2, [NO_COSTS] * 2)["figures"]
-    assert ["costs", "–", "–"] in wrong, "an incorrect kernel has no costs to wait for"
 
 
 @pytest.mark.parametrize(

@@ -165,31 +165,6 @@ def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
     expect(page.locator(".ckw-speed b")).to_have_text(speed)
 
 
-def test_any_two_versions_are_compared_by_the_keyboard(begin, page):
-    bench = begin(NAIVE)
-    bench.dots(1)
-    page.wait_for_selector(".ckw-costliest button")
-    bench.paste(BLOCK_4)
-    bench.dots(2)
-    bench.paste(BLOCK_8)
-    bench.dots(3)
-    page.focus(".ckw-edits [tabindex='0']")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    chosen = page.locator(".ckw-versions select")
-    assert [chosen.nth(side).input_value() for side in (0, 1)] == ["2", "3"], "the last two"
-    for side in (1, 2):
-        page.keyboard.press("Tab")
-        page.keyboard.press(str(side))
-    page.wait_for_selector("td:text('costs the most')")
-    cells = page.locator(".ckw-versions tbody").first.locator("tr").all_inner_texts()
-    rows = {name: values for name, *values in (row.split("\t") for row in cells)}
-    assert rows["registers"] == [str(edit.registers) for edit in bench.talk.edits[:2]]
-    assert [value.split(" ")[0].replace(",", "") for value in rows["Gflop/s"]] == [
-        f"{edit.gflops:.0f}" for edit in bench.talk.edits[:2]
-    ]
-
-
 def bench_kernel(text):
     return ck.load_kernel(text, like="sgemm_tn")
 
