@@ -114,11 +114,11 @@ class Edits(Sequence[Edit]):
         None if none reaches ``least`` Gflop/s. The text ``given``, the catalog's, and those of
         other readers don't count.
         """
+        others = {given, *(edit.text for edit in self.rows if edit.note == LINKED)}
         mine = [
             edit
             for edit in self.rows
-            if (edit.right and edit.n == n and edit.gflops >= least)
-            and (edit.text != given and edit.note != LINKED)
+            if edit.right and edit.n == n and edit.gflops >= least and edit.text not in others
         ]
         mine.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
         return next((edit for edit in mine if not find_given_text(edit.text)), None)
@@ -180,10 +180,15 @@ class Edits(Sequence[Edit]):
         self._written = self.rows
 
     def read_changes(self) -> None:
-        """Read the file if another workbench has written it."""
+        """Read the file if another workbench has written it. Edits that weren't written follow."""
         if self._stamp != (stamp := file_stamp(self.path)):
             self._stamp, self.problem = stamp, ""
+            own = [edit for edit in self.rows if edit not in self._written]
             self.rows = self._written = _read(self.path)
+            for edit in own:
+                number = self.rows[-1].number + 1 if self.rows else 1
+                self.rows = [*self.rows, replace(edit, number=number)]
+            self.save()
             self._tell()
 
     def _tell(self) -> None:

@@ -466,6 +466,29 @@ def test_an_unsent_text_is_acknowledged_only_where_it_is_written(seed, tmp_path,
     assert heard
 
 
+@seeded(4)
+def test_an_edit_that_isnt_written_at_once_is_written_later(seed, tmp_path, monkeypatch):
+    """Of two workbenches, which can't write now and then."""
+    rng, write = random.Random(seed), edit_history.save_file
+
+    def save(*given):
+        if rng.random() < 0.5:
+            raise OSError(28, "No space left on device")
+        write(*given)
+
+    monkeypatch.setattr(edit_history, "save_file", save)
+    workbenches = [Edits(tmp_path / "history.json") for _ in range(2)]
+    for number in range(12):
+        rng.choice(workbenches).add_unjudged(f"; {number}", "from a test")
+    monkeypatch.setattr(edit_history, "save_file", write)
+    for edits in workbenches:
+        edits.read_changes()
+        edits.save()
+    written = Edits(tmp_path / "history.json")
+    assert {edit.text for edit in written} == {f"; {number}" for number in range(12)}
+    assert len({edit.number for edit in written}) == 12
+
+
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive", "dgemm_nn"])
 def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
     """However fast it is, and with whatever spaces. Nor does an incorrect one."""
@@ -678,6 +701,10 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     linked = starter_text(step.reference) + "; theirs"
     talk.load(linked, LINKED)
     talk.answer_here()
+    assert bench.history[-1].right and bench.saved_kernel is None
+    for again in (step.starter, linked):
+        talk.load(again, "again")
+        talk.answer_here()
     assert bench.history[-1].right and bench.saved_kernel is None
     talk.take_text("a-1", linked + "; mine")
     talk.answer_here()
