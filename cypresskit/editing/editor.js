@@ -32,7 +32,6 @@ export class Editor {
     const attributes = {
       class: "ckw-area",
       "aria-label": owner.label,
-      "aria-description": LEAVES,
       autocapitalize: "off",
       autocomplete: "off",
       autocorrect: "off",
@@ -51,6 +50,7 @@ export class Editor {
     }
     this.lines = new PaintedLines(this.frame, attributes, picked)
     this.area = this.lines.area
+    this.keys = make(this.lines.heads, "span", {class: "ckw-keys"}, LEAVES)
     keepKeys(this.area, keeps)
     this.area.value = text
     this.undo = new Undo(this.area)
@@ -136,10 +136,8 @@ export class Editor {
     if (key === "enter" && (shiftKey || command)) this.owner.note(CHECKED)
     else if (command && (key === "z" || key === "y")) this.goBack(key === "z" && !shiftKey)
     else if (command) return
-    else if (key === "tab") {
-      this.indent(shiftKey)
-      this.owner.note(LEAVES)
-    } else if (key === "enter") this.breakLine()
+    else if (key === "tab") this.indent(shiftKey)
+    else if (key === "enter") this.breakLine()
     else return
     event.preventDefault()
   }

@@ -56,9 +56,9 @@ export class PaintedLines {
     this.here = 0 // the caret's line
     this.frame = frame
     frame.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
-    const heads = make(frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
+    this.heads = make(frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
     for (const [name, , text, title] of GUTTER)
-      make(heads, "span", {class: `ckw-${name}`, title}, text)
+      make(this.heads, "span", {class: `ckw-${name}`, title}, text)
     const lines = make(frame, "div", {class: "ckw-lines"})
     this.gutter = make(lines, "div", {
       class: "ckw-gutter",

@@ -33,7 +33,8 @@ export class SmallProduct {
     this.box.hidden = !product
     if (!product) return
     const grid = new DocumentFragment()
-    const {a, b, c, right, sums} = product
+    const {a, b, c, right, sums, is_stored_transposed} = product
+    const atLeft = is_stored_transposed ? "Aᵀ ↓" : "A ↓" // other messages name A's numbers as it is stored
     this.sums = sums
     const gap = (columns, text = "") =>
       make(grid, "i", {style: `grid-column: span ${columns}`}, text)
@@ -46,7 +47,7 @@ export class SmallProduct {
     const columns = `repeat(${wide}, minmax(calc(${Math.min(digits, WIDE)}ch + 4px), max-content))`
     this.list.box.style.gridTemplateColumns = `repeat(${deep}, max-content) 6px ${columns}`
     b.forEach((row, k) => {
-      gap(deep + 1, k === b.length - 1 ? "A ↓" : k ? "" : "B →")
+      gap(deep + 1, k === b.length - 1 ? atLeft : k ? "" : "B →")
       cells("b", row, k)
     })
     gap(deep + 1 + wide).className = "ckw-apart"

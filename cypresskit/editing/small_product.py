@@ -41,13 +41,14 @@ class SmallProduct:
         return next(found, None)
 
     def answer(self) -> Part:
-        """Return the shown rows of A, B, C and the expected C (``right``); and for each element of
-        C its sum, in words (``sums``).
+        """Return the shown rows of op(A), op(B), C and the expected C (``right``); and for each
+        element of C its sum, in words (``sums``).
         """
         rows, columns = self.c[:SIDE, :SIDE].shape
         a, b = self.factors
         return {
             "sums": [[self.in_words(m, n) for n in range(columns)] for m in range(rows)],
+            "is_stored_transposed": self.given.kernel.trans_a,
             "a": _rows(a[:SIDE, :SHOWN_TERMS]),
             "b": _rows(b[:SHOWN_TERMS, :SIDE]),
             "c": _rows(self.c[:SIDE, :SIDE]),

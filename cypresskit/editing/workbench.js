@@ -119,6 +119,7 @@ class Bench {
       picked: (line) => this.guess.guess(line),
       note: (words) => this.help.note(words),
     })
+    this.editor.area.ariaDescribedByElements = [this.editor.keys, this.headline.sentence]
     this.panels = new Panels(row, panels)
     const showsCosts = () => !this.panels.all.get("costs").box.hidden
     this.help = new LineHelp(left, this.editor, showsCosts)
@@ -357,7 +358,8 @@ class Bench {
   place(rows) {
     this.isPlaced = true
     const [first] = this.bundles.colors.keys()
-    if (!rows.some(({loop}) => loop) || this.editor.area.matches(":focus")) return
+    const {line, column} = this.editor.caret
+    if (!rows.some(({loop}) => loop) || line + column > 1) return
     const mine = this.editor.text.split("\n").findIndex((line) => /;.*\byour line/.test(line))
     const here = mine < 0 ? first : mine + 1
     this.editor.placeCaret(here)

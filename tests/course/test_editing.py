@@ -128,6 +128,7 @@ def test_the_sum_of_a_wrong_element_is_that_of_the_small_product(name):
     small, message = answers["verdict"]["small"], answers["replay"]["message"]
     row, column = map(int, re.match(r"C\[(\d+), (\d+)\]", message).groups())
     assert message.startswith(small["sums"][row][column])
+    assert small["is_stored_transposed"] == name.endswith("tn")
     words, expected, got = re.search(r"be (.*) = (\d+)\. It is (-?\d+)\.", message).groups()
     assert eval(words.replace("\N{MIDDLE DOT}", "*")) == int(expected)  # our own digits
     assert int(expected) == small["right"][row][column] != small["c"][row][column] == int(got)

@@ -504,14 +504,14 @@ def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     assert page.locator("#next").is_hidden()
     type_at_end(page, "\n; newer")
     page.wait_for_selector(".ckw-targets:has-text('Saved: ')")
-    assert page.locator("#next").inner_text() == "Next step: 12 Unrolled by two"
+    assert page.locator("#next").inner_text() == "Next step: Unrolled by two"
     assert_shown(page, page.url, f"{reference}\n; newer")
 
 
 #: Asks the page, as the site's first page does, for another step. Waits until it is open.
 OPEN = """step => new Promise((go) => {
     addEventListener("message", ({data}) => data.type === "opened" && data.step === step && go())
-    postMessage({type: "open", step}, location.origin)
+    postMessage({type: "open", step, next: `Next: ${step}`, types: true}, location.origin)
 })"""
 
 
@@ -533,9 +533,12 @@ def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
         speed = f"{simulate(reference_kernel(launch.kernel), launch.n).gflops:,.0f}"
         page.locator("#bench", has_text=f"{speed} Gflop/s at N = {launch.n:,}").wait_for()
         page.wait_for_function("name => window.correct === name", arg=launch.kernel)
+        assert page.locator(".ckw-head a").inner_text() == f"Next: {launch.kernel}"
+        page.locator("textarea:focus").wait_for()
         assert not il.is_visible()
     type_at_end(page, "\nnonsense")
     page.wait_for_function("() => window.correct === undefined")
+    assert page.locator(".ckw-head a").count() == 0
     page.evaluate(OPEN, "01b")
     assert text_of(page) == f"{STEPS['01b'].starter}\n; mine"
     page.locator("#bench", has_text="is missing").wait_for()

@@ -315,7 +315,7 @@ def test_a_few_keys_lead_to_what_it_asks_first(soup):
     stops = [
         stop for stop in soup.select("a, summary, input, button") if not stop.find_parent("nav")
     ]
-    assert [stop.name for stop in stops].index("input") <= 3
+    assert [stop.parent.name for stop in stops].index("fieldset") <= 3
     assert soup.select("nav.rail a") == soup.select("a")[-len(kernels.KERNELS) :]
 
 
@@ -336,6 +336,7 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     assert all(image.is_visible() for image in images.all())
     assert "C is correct," in page.locator("#film").inner_text()
     assert not any(choices.is_visible() for choices in page.locator("fieldset").all())
+    assert all(told.is_visible() for told in page.locator(".why :is(.two, pre)").all())
     context.close()
 
 
@@ -380,7 +381,7 @@ def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page)
     with served(site) as address:
         page.goto(f"{address}/")
         page.locator("#first").click()
-        assert page.evaluate("document.activeElement.closest('.step').id") == "01a"
+        page.locator("[id='01a'] iframe:focus").wait_for()
         page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     page.goto(f"{address}/?step=12")  # nobody serves it any more
     play_all(page)
@@ -413,35 +414,39 @@ def test_a_sent_riddle_is_the_first_of_its_step(site, soup, own_page):
         for name, made in riddles.RIDDLES.items():
             riddle = page.locator(f"#{name}")
             right = next(n for n, frame in enumerate(made()) if frame.kind == "right")
-            riddle.locator("label").nth(right - 1).click()
+            riddle.locator("fieldset button").nth(right - 1).click()
             send = riddle.locator(".send")
             send.click()
             page.locator(COPIED).wait_for()
             page.keyboard.press("Shift")
             send.get_by_text("Send this riddle").wait_for()
+            question = soup.find(id=f"ask-{name}").strong.text
+            assert page.evaluate("window.copied") == f"{question} ✓ {address}/#{name}"
             step = soup.find(id=name).find_parent("section")
-            assert page.evaluate("window.copied") == (
-                f"{address}/?step={step['id']}#{step['id']}" if step else f"{address}/"
-            )
-            assert step is None or step.select_one("figure ~ .two")
+            assert step is None or step.select_one("figure ~ .why .two")
 
 
-def test_a_link_leads_to_its_step(site, page):
-    page.goto(f"{(site / 'index.html').as_uri()}?step=37")
-    near = "() => Math.abs(document.getElementById('37').getBoundingClientRect().top) < 80"
-    page.wait_for_function(near)
-    page.locator("[id='37'] [data-ready]").first.wait_for(state="attached")
-    page.wait_for_function(near)
+#: Whether a place is where links lead to.
+NEAR = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 24) < 8"
+
+
+@pytest.mark.parametrize("link", ["?step=37", "#37", "#orders", "#measured"])
+def test_a_link_leads_to_its_place(link, site, page):
+    page.goto(f"{(site / 'index.html').as_uri()}{link}")
+    name = re.split("[#=]", link)[1]
+    page.wait_for_function(NEAR, arg=name)
+    page.locator("[id='12'] [data-ready]").first.wait_for(state="attached")
+    page.wait_for_function(NEAR, arg=name)
 
 
 def test_a_dot_leads_to_its_step(site, page):
     """Though pictures on the way change their height."""
-    near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 24) < 8"
-    for name in ("12", "compute"):
+    links = "[href='#12'] .hit", "[href='#compute'] .hit", "table [href='#02']"
+    for link, name in zip(links, ("12", "compute", "02")):
         page.goto((site / "index.html").as_uri())
-        page.locator(f".rail a[href='#{name}'] .hit").click()
-        page.locator(f"[id='{name}'] [data-ready]").first.wait_for(state="attached")
-        page.wait_for_function(near, arg=name)
+        page.locator(link).click()
+        page.locator("[id='01b'] [data-ready]").first.wait_for(state="attached")
+        page.wait_for_function(NEAR, arg=name)
 
 
 def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
@@ -453,6 +458,7 @@ def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
         assert page.locator(".menu[open]").count() == 1
         leave()
         assert page.locator(".menu[open]").count() == 0
+    assert page.locator(".menu summary:focus").count() == 1
     page.evaluate("document.getElementById('measured').scrollIntoView({behavior: 'instant'})")
     current.wait_for(state="detached")
     assert page.locator("#here").inner_text() == ""
@@ -494,7 +500,7 @@ def test_a_workbench_that_did_not_arrive_comes_when_it_is_asked_for_again(
         page.unroute("**/bench/index.html*")
         page.route("**/bench/index.html*", show_workbench)
         page.locator(f"[id='{then}'] .try").click()
-        page.locator(".next", has_text="C is correct").wait_for()
+        page.locator(f"[id='{then}'] .bench[data-opened]").wait_for()
         assert page.locator(".bench").count() == 1
         assert page.locator(f"[id='{then}'] .note").count() == 0
 
@@ -560,19 +566,17 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
         page.goto(address)
         first, *others = kernels.KERNELS
         page.locator(f"[id='{first}'] .try").click()
+        frame = page.frame_locator(".bench iframe")
         for number, name in enumerate(others, 2):
             title = page.locator(f"[id='{name}']").get_attribute("data-title")
-            link = page.get_by_role("link", name=f"step {number}, {title}", exact=True)
-            page.locator(".next", has_text="C is correct. Next: ").wait_for()
-            link.click()
+            frame.get_by_role("link", name=f"Next: step {number}, {title}", exact=True).click()
             opened = climb_page.page.bench_link(name).partition("step=")[2]
             page.locator(f"[id='{name}'] .bench[data-opened='{opened}']").wait_for()
-            top = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top) < 80"
-            page.wait_for_function(top, arg=name)
-        assert page.locator(".next a").get_attribute("href") == "#contest"
-        inside = page.frame_locator(".bench iframe").locator("body")
-        inside.evaluate("() => tell(shown, false)")
-        page.locator(".next a").wait_for(state="detached")
+            page.wait_for_function(NEAR, arg=name)
+            page.locator(f"[id='{name}'] iframe:focus").wait_for()
+        frame.get_by_role("link", name="Next: your turn, the contest").click()
+        expect(page.locator("#contest h2")).to_be_in_viewport()
+        inside = frame.locator("body")
         page.evaluate(HEIGHTS)
         for told in (300, 1200, 300, 1300):
             inside.evaluate("(_, height) => say({type: 'height', height})", told)
@@ -615,15 +619,17 @@ def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(site, own_pag
 
 #: In the place of the workbench: every kernel is correct.
 WORKBENCH = """
-let shown = new URLSearchParams(location.search).get("step")
-const say = (message) => parent.postMessage({...message, step: shown}, location.origin)
-function tell(step, isRight = true) {
-  shown = step
-  say({type: "opened"})
-  say({type: "clocks", isRight})
-}
-addEventListener("message", ({data}) => data.type === "open" && tell(data.step))
-tell(shown)
+const say = (message) => parent.postMessage(message, location.origin)
+addEventListener("message", ({data: {type, step, next, types}}) => {
+  if (type !== "open") return
+  const link = document.createElement("a")
+  Object.assign(link, {href: "#", textContent: next, onclick: () => say({type: "next"})})
+  document.body.replaceChildren(link)
+  if (types) link.focus()
+  say({type: "opened", step})
+  say({type: "clocks", step, isRight: true})
+})
+say({type: "ready"})
 """
 
 
@@ -657,36 +663,47 @@ def test_the_first_touch_answers(by, width, height, site, browser):
     )
     page, loaded = context.new_page(), []
     page.goto((site / "index.html").as_uri())
-    asked = "#film :is(figcaption, .letters, .now, .film-out, label)"
+    asked = "#film :is(figcaption, .letters, .now, .film-out, fieldset button)"
     for part in page.locator(f"h1, .about, {asked}").all():
         expect(part).to_be_in_viewport(ratio=1)
     play_all(page)  # what comes as it comes near is there
     page.on("request", lambda request: loaded.append(request.url))
     for name, made in riddles.RIDDLES.items():
         riddle, frames, solved = page.locator(f"#{name}"), made()[1:], False
-        choices, answer = riddle.locator("label"), riddle.get_by_role("status")
-        assert riddle.locator(":checked").count() == 0
+        choices, answer = riddle.locator("fieldset button"), riddle.get_by_role("status")
+        answered = "[id='01a'] .code pre" if name == "film" else f".step:has(#{name}) .two"
+        told = page.locator(answered)
+        assert riddle.locator("[aria-pressed=true]").count() == 0 and not told.first.is_visible()
         page.evaluate("name => document.getElementById(name).scrollIntoView()", name)
-        riddle.locator("input").first.focus()
+        expect(choices.last).to_be_in_viewport(ratio=1)  # with the question
+        choices.first.focus()
         place, high = choices.last.evaluate(PLACE), riddle.bounding_box()["height"]
         for n, frame in enumerate(frames):
-            key = "ArrowDown" if n else "Space"
-            choices.nth(n).tap() if by == "tap" else page.keyboard.press(key)
+            if by == "tap":
+                choices.nth(n).tap()
+            else:
+                before = answer.inner_text()
+                for key in ["Tab"] * (n > 0) + ["ArrowDown", "ArrowRight"]:
+                    page.keyboard.press(key)
+                assert answer.inner_text() == before  # to move isn't to answer
+                page.keyboard.press("Enter" if n % 2 else "Space")
+            assert choices.nth(n).get_attribute("aria-pressed") == "true"
             assert answer.inner_text() == frame.says and painted(answer)
             assert riddle.locator(".film-speed b").inner_text() == f"{frame.gflops:,}"
             shown = [each.is_visible() for each in riddle.locator(".shown").all()]
             assert shown[-4:] == [each is frame for each in frames]
             assert choices.last.evaluate(PLACE) == place  # nothing moves under a finger
             solved = solved or frame.kind == "right"
+            assert told.first.is_visible() == solved
             assert riddle.locator(".send").is_visible() == solved
             assert riddle.bounding_box()["height"] == high
             words = Markup(frame.choice).striptags().replace(" x ", " × ")
             heard = riddle.aria_snapshot()
-            assert heard.count(f'"{words}"') == 1 and frame.says in heard
+            assert heard.count(f'button "{words}') == 1 and frame.says in heard
             if name == "film":
                 assert page.locator(".typed").inner_text() == words
                 expect(page.locator(".go-on")).to_be_in_viewport(ratio=1)
-                assert f"C: {frame.shown[1]}" in heard
+                assert f"C: {frame.shown[1]}" in heard and heard.count("- cell ") == 64
     assert loaded == []
     context.close()
 

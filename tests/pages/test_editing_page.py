@@ -159,6 +159,10 @@ def test_tab_indents_and_escape_then_tab_leaves(begin, page, back):
     indented = "    mov r1, r2\n      mov r3, r1\n\tmov r4, r1"
     begin(indented if back else text)
     key = "Shift+Tab" if back else "Tab"
+    keys = page.locator(".ckw-keys")  # in sight at the editor's top, and spoken with it
+    assert keys.is_visible() and keys.inner_text().endswith("Escape, then Tab, leaves the editor.")
+    spoken = "area => area.ariaDescribedByElements.map(({className}) => className.split(' ')[0])"
+    assert page.locator(AREA).evaluate(spoken) == ["ckw-keys", "ckw-verdict"]
     made = [((1, 20), text if back else indented)]
     if not back:
         made += [((0, 0), f"    {text}"), ((1, 1), f"m   {text[1:]}"), ((1, 5), f"m   {text[5:]}")]
@@ -166,7 +170,6 @@ def test_tab_indents_and_escape_then_tab_leaves(begin, page, back):
         page.focus(AREA)
         page.locator(AREA).evaluate("(area, at) => area.setSelectionRange(...at)", at)
         page.keyboard.press(key)
-        assert "Escape, then Tab, leaves" in page.text_content(".ckw-note")
         assert page.input_value(AREA) == changed
         assert page.evaluate(FOCUS) == "ckw-area"
         page.keyboard.press("Control+z")

@@ -1,6 +1,7 @@
 // The site's workbench: the notebook's script, and the Python that answers it (host.js).
 // ?step=02 names the step, or a kernel of the site's first page. That page shows this one in a frame,
-// by ?embed, and sends it "open" with another step: the Python that runs goes on. After the "#" a shared link
+// by ?embed, and sends it "open" with another step, what is next there, and whether the reader goes there to
+// type: the Python that runs goes on. After the "#" a shared link
 // holds a text, deflated, in base64url, and perhaps its speed and its author's name.
 import {Host, lock} from "./host.js"
 // @ts-expect-error: the site has it beside this file
@@ -165,8 +166,12 @@ class Bench {
   }
 
   /** Show another step, with the Python that runs. */
-  open(name) {
+  open(name, next = "", types = false) {
+    this.around = next
+    if (this.shown && types && name === page.step) document.querySelector(AREA)?.focus()
+    this.isWaiting = types && !(this.shown && name === page.step)
     if (name === page.step || !begin.steps[name]) return
+    element("status").after(element("next"))
     page.step = name
     this.opened = this.shown = false
     this.newest = this.newer = undefined
@@ -174,7 +179,7 @@ class Bench {
     this.end?.()
     this.listeners.clear()
     element("bench").replaceChildren()
-    element("next").hidden = true
+    element("next").replaceChildren()
     const saved = this.files.get(`${name}.il`)
     const text = draft.get() || (saved && new TextDecoder().decode(saved))
     showKernel(text || begin.steps[name].starter)
@@ -215,10 +220,15 @@ class Bench {
       this.asked = 0
     }
     if (content.part === "clocks" && !this.newer) this.setSpeed(content.gflops ?? 0)
-    this.showNext(content.history?.saved ?? content.saved)
+    if (!isEmbedded) this.showNext(content.history?.saved ?? content.saved)
     this.tell(content)
-    if (this.wasRead) document.querySelector(AREA)?.focus({preventScroll: true})
-    this.wasRead = false
+    const area = document.querySelector(AREA)
+    if (this.isWaiting) area?.focus({preventScroll: true})
+    this.isWaiting = false
+    if (content.part !== "code" || this.isReady) return
+    this.isReady = true
+    const line = area.value.slice(0, area.selectionStart).split("\n").length
+    if (!element("status").textContent) showStatus(`Ready: the caret is in line ${line}.`)
   }
 
   /** Take a text, whoever has changed it. Whether it is correct isn't known yet. */
@@ -231,7 +241,9 @@ class Bench {
   setSpeed(gflops) {
     this.speed = gflops
     document.body.classList.toggle("correct", gflops > 0)
-    if (isEmbedded) tellPage({type: "clocks", step: page.step, isRight: gflops > 0})
+    if (!isEmbedded) return
+    tellPage({type: "clocks", step: page.step, isRight: gflops > 0})
+    this.offer(gflops > 0 ? this.around : "")
   }
 
   /** Pass a message to the widget. */
@@ -242,11 +254,14 @@ class Bench {
   /** After a passed step: a link to the next one. */
   showNext(saved) {
     const {next} = begin.steps[page.step]
-    if (!saved || !next) return
-    const link = /** @type {HTMLAnchorElement} */ (element("next"))
-    link.href = `?step=${next}`
-    link.textContent = `Next step: ${page.titleOf(next)}`
-    link.hidden = false
+    if (saved && next) this.offer(`Next step: ${page.titleOf(next)}`, `?step=${next}`)
+  }
+
+  /** Show a link beside the verdict, or none. In a frame, the page around this one follows it. */
+  offer(words = "", href = "") {
+    if (element("next").textContent === words) return // it is spoken
+    const link = Object.assign(document.createElement("a"), {href, textContent: words})
+    element("next").replaceChildren(...(words ? [link] : []))
   }
 
   async save({changed, removed}) {
@@ -279,9 +294,11 @@ class Bench {
         return () => this.listeners.delete(hear)
       },
     }
-    this.wasRead = element("kernel").contains(document.activeElement)
+    this.isWaiting ||= element("kernel").contains(document.activeElement)
+    this.isReady = false // to be typed in
     element("kernel").replaceChildren()
-    const bench = new Workbench(element("bench"), channel)
+    const begun = () => document.querySelector("#bench .ckw-head").append(element("next"))
+    const bench = new Workbench(element("bench"), channel, begun)
     this.end = () => bench.end()
     if (isEmbedded) tellPage({type: "opened", step: page.step})
   }
@@ -312,8 +329,8 @@ class Bench {
 
   progress(bytes) {
     bar.value = Math.min(bytes, begin.bytes)
-    const [now, all] = [bar.value, begin.bytes].map((size) => Math.round(size / 1e6))
-    showStatus(`Loaded ${now} of ${all} MB. Then you can edit.`)
+    const words = `Loading ${Math.round(begin.bytes / 1e6)} MB, once. Then you can edit.`
+    if (element("status").textContent !== words) showStatus(words) // it is spoken: once
   }
 
   /** Restart a Python that keeps a newer text waiting, or that doesn't finish a text. */
@@ -395,6 +412,12 @@ const tellPage = (message) => parent.postMessage(message, location.origin)
 if (isEmbedded) {
   const tellHeight = () => tellPage({type: "height", height: document.body.scrollHeight})
   new ResizeObserver(tellHeight).observe(document.body)
+  element("next").onclick = () => {
+    tellPage({type: "next"})
+    return false
+  }
+  for (const hand of ["wheel", "touchstart", "keydown", "pointerdown"])
+    addEventListener(hand, () => tellPage({type: "hand"}), {passive: true})
 }
 
 async function start() {
@@ -412,7 +435,7 @@ async function start() {
   bench.start(draft.get(), link.text)
   addEventListener("message", ({data, source, origin}) => {
     const isOurs = source === parent && origin === location.origin
-    if (isOurs && data.type === "open") bench.open(data.step)
+    if (isOurs && data.type === "open") bench.open(data.step, data.next, data.types)
   })
   if (isEmbedded) tellPage({type: "ready"})
   navigator.serviceWorker?.register("offline.js").catch(() => {})

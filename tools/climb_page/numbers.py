@@ -78,14 +78,6 @@ def by_llvm() -> float:
     return 100 * simulate(compile(PAPER, by="llvm"), REFERENCE).gflops / speed(LAST, REFERENCE)
 
 
-def last_round(name: str, n: int) -> int:
-    """Return how many wavefronts of a step's kernel are left once the chip was full for the last
-    time.
-    """
-    held = report(name, n)
-    return held.wavefronts % held.launch.round_size
-
-
 def limit(name: str) -> tuple[str, list[str]]:
     """Return what holds a step's kernel back, in words, and the units that are as busy as any."""
     busy, bound = gauges(name), report(name).bound

@@ -27,11 +27,24 @@
 
   // -- what the page asks: candidates, and what the chip answered to each
 
+  const FIRST = "01a" // the step whose line the first riddle asks for
+  /** What answers a question is folded until the reader has answered it. */
+  const folds = (step) => [...step.querySelectorAll(".why")]
+  for (const step of all(".step")) for (const fold of folds(step)) fold.open = false
+  /** Show what answers a step's question. */
+  function tell(step) {
+    for (const fold of folds(step)) fold.open = true
+    if (step.id !== FIRST) return
+    const {href} = $(".try", step.nextElementSibling) // what is solved isn't asked again
+    Object.assign($("#first"), {href, textContent: "Write the next lines (26 MB)"})
+  }
   for (const riddle of all(".riddle")) {
     const parts = ["fieldset", ".film-speed", ".film-says", ".typed", ".start"]
     const [choices, speed, said, typed, start] = parts.map((part) => $(part, riddle))
     const pictures = [...riddle.querySelectorAll(".shown")]
     const frames = JSON.parse(riddle.dataset.frames)
+    const step = riddle.closest(".step") ?? document.getElementById(FIRST)
+    const tries = [] // ✗ and ✓
     let last = frames[0][1]
     /** Show the answer to a candidate, or what is there before the first touch. */
     function answer(number) {
@@ -46,33 +59,37 @@
       return kind
     }
     answer(0)
-    const labels = [...choices.children]
-    choices.addEventListener("change", ({target}) => {
-      const chosen = target.parentElement
-      const kind = answer(labels.indexOf(chosen) + 1)
+    const candidates = [...choices.children]
+    choices.addEventListener("click", ({target}) => {
+      const chosen = target.closest("button")
+      if (!chosen) return
+      const kind = answer(candidates.indexOf(chosen) + 1)
+      for (const one of candidates) one.setAttribute("aria-pressed", String(one === chosen))
       chosen.dataset.kind = kind
+      tries.push({right: "✓", wrong: "✗"}[kind])
       typed?.classList.remove("caret")
       typed?.replaceChildren(...$("code", chosen).cloneNode(true).childNodes)
-      if (kind === "right") start.classList.add("solved")
+      if (kind !== "right") return
+      start.classList.add("solved")
+      tell(step)
     })
     $(".send", riddle).addEventListener("click", ({target}) => {
-      const url = linkTo(riddle.closest(".step"))
-      send(target, url, $("figcaption strong", riddle).textContent)
+      const question = $("figcaption strong", riddle).textContent
+      send(
+        target,
+        `${location.href.split(/[?#]/)[0]}#${riddle.id}`,
+        `${question} ${tries.join("")}`,
+      )
     })
     if (!typed) continue
     typed.classList.add("caret")
     typed.textContent = "?"
     riddle.classList.add("asks") // C fills, but for what no line computes
   }
-  /** The address of a step, or of the page. */
-  function linkTo(step) {
-    const page = location.href.split(/[?#]/)[0]
-    return step ? `${page}?step=${step.id}#${step.id}` : page
-  }
-  /** Share a link, or copy it. */
-  async function send(button, url, title) {
-    if (navigator.share) return navigator.share({title, url}).catch(() => {})
-    await navigator.clipboard.writeText(url)
+  /** Share a riddle's link with its question and the reader's tries, or copy both. */
+  async function send(button, url, text) {
+    if (navigator.share) return navigator.share({text, url}).catch(() => {})
+    await navigator.clipboard.writeText(`${text} ${url}`)
     const words = button.textContent
     button.textContent = "The link is copied"
     onHand(() => {
@@ -201,7 +218,9 @@
   const menu = $(".menu")
   /** @type {(event: any) => void} */
   const closeMenu = ({target, key}) => {
-    if (key ? key === "Escape" : !menu.contains(target)) menu.open = false
+    if (key ? key !== "Escape" : menu.contains(target)) return
+    if (menu.contains(document.activeElement) && key) $("summary", menu).focus()
+    menu.open = false
   }
   for (const sign of ["click", "focusin", "keydown"]) addEventListener(sign, closeMenu)
 
@@ -209,52 +228,56 @@
 
   /** @type {HTMLElement} */
   let bench
-  /** @type {HTMLElement} what is next, below the workbench */
-  let next
   let open
   const frameOf = () => /** @type {HTMLIFrameElement} */ ($("iframe", bench))
-  const ask = (step) => frameOf().contentWindow.postMessage({type: "open", step}, location.origin)
+  /** Have the workbench open a step's kernel, and name what is next. */
+  function ask({step, button, types}) {
+    const number = steps.indexOf(step) + 1
+    const next = steps[number]
+    const words = next ? `step ${number + 1}, ${next.dataset.title}` : "your turn, the contest"
+    const message = {type: "open", step: stepOf(button), next: `Next: ${words}`, types}
+    frameOf().contentWindow.postMessage(message, location.origin)
+    open.types = false
+  }
   const stepOf = (button) => new URL(button.href).searchParams.get("step")
+  const told = (step) => $(".why:has(.two)", step) ?? $(".two", step)
   function close() {
     if (!open) return
     const {step, button} = open
+    if (bench.contains(document.activeElement)) button.focus({preventScroll: true})
     bench.hidden = true
-    $(".two", step).hidden = $("figure", step).hidden = false
+    told(step).hidden = $("figure", step).hidden = false
     button.textContent = button.dataset.words
     button.setAttribute("aria-expanded", "false")
     open = undefined
   }
-  function show(step, button) {
+  function show(step, button, types) {
     close()
     $(".note", step)?.remove()
-    const name = stepOf(button)
     const title = `The workbench: ${step.dataset.title}`
+    open = {step, button, types}
     if (bench?.isConnected && step.moveBefore) {
       step.moveBefore(bench, null)
-      ask(name)
+      ask(open)
     } else {
       bench?.remove()
       bench = document.createElement("div")
       bench.className = "bench"
       const frame = document.createElement("iframe")
       frame.addEventListener("load", checkFrame)
-      frame.src = `bench/index.html?embed&step=${name}`
-      next = document.createElement("p")
-      next.className = "next"
-      next.setAttribute("role", "status")
-      bench.append(frame, next)
+      frame.src = `bench/index.html?embed&step=${stepOf(button)}`
+      bench.append(frame)
       step.append(bench)
       navigator.serviceWorker?.register("offline.js").catch(() => {})
     }
     frameOf().title = title
-    next.replaceChildren()
+    bench.dataset.task = button.dataset.words.replace(/^Try it: /, "")
     bench.hidden = false
     frameOf().style.height = "" // as high as most are
-    $(".two", step).hidden = $("figure", step).hidden = true
+    told(step).hidden = $("figure", step).hidden = true
     button.textContent = "Back to the picture"
     button.setAttribute("aria-expanded", "true")
-    open = {step, button}
-    step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "start"})
+    goTo(step)
   }
   /** The page's address with a step's workbench, or with none. */
   function addressOf(step = undefined) {
@@ -265,15 +288,15 @@
   }
   /** Open the workbench in a step, or in none. Back and Forward return to what was open before; Reload
    * opens it again. */
-  function turnTo(step) {
+  function turnTo(step, types = false) {
     history.pushState(null, "", addressOf(step))
-    follow()
+    follow(types)
   }
-  /** Open what the address names. */
-  function follow() {
+  /** Open what the address names, and go there to type, or not. */
+  function follow(types = false) {
     const step = steps.find((one) => one.id === new URLSearchParams(location.search).get("try"))
     if (step === open?.step || (step && isRefused(step))) return
-    if (step) show(step, $(".try", step))
+    if (step) show(step, $(".try", step), types)
     else close()
   }
   /** Whether the workbench doesn't open on this page. On a phone it has its own; from a folder it can't, and
@@ -283,7 +306,7 @@
     note(step, $("main").dataset.file)
     return true
   }
-  addEventListener("popstate", follow)
+  addEventListener("popstate", () => follow())
   /** If the workbench's page didn't arrive, say so. It comes anew when it is asked for. */
   function checkFrame() {
     if (frameOf().contentDocument?.body.classList.contains("embed")) return
@@ -298,27 +321,17 @@
     if (!bench || source !== frameOf().contentWindow || origin !== location.origin) return
     const {offsetHeight, style} = frameOf() // it grows, so that nothing below it jumps up
     if (data.type === "height") style.height = `${Math.max(offsetHeight, data.height + 4)}px`
-    if (data.type === "ready" && open) ask(stepOf(open.button))
+    if (data.type === "ready" && open) ask(open)
     if (data.type === "opened") bench.dataset.opened = data.step
-    if (data.type === "clocks" && open && data.step === stepOf(open.button)) showNext(data.isRight)
+    if (data.type === "hand") dispatchEvent(new Event("wheel"))
+    if (!open) return
+    if (data.type === "clocks" && data.isRight && data.step === stepOf(open.button)) tell(open.step)
+    if (data.type !== "next") return
+    const next = steps[steps.indexOf(open.step) + 1]
+    if (next) return turnTo(next, true)
+    goTo($("#contest"))
+    $("#contest .try").focus({preventScroll: true})
   })
-  /** Once C is correct: a link to the next step, which opens its workbench, or to the contest. */
-  function showNext(isRight) {
-    next.replaceChildren()
-    if (!isRight) return
-    const number = steps.indexOf(open.step) + 1
-    const step = steps[number]
-    const link = document.createElement("a")
-    link.href = step ? `#${step.id}` : "#contest"
-    link.textContent = step ? `step ${number + 1}, ${step.dataset.title}` : "your turn, the contest"
-    if (step)
-      link.addEventListener("click", (event) => {
-        event.preventDefault()
-        turnTo(step)
-        $(".try", step).focus({preventScroll: true})
-      })
-    next.append("C is correct. Next: ", link)
-  }
   for (const step of steps) {
     const button = $(".try", step)
     button.dataset.words = button.textContent
@@ -336,12 +349,13 @@
     })
   }
   $("#first").addEventListener("click", (event) => {
+    const step = steps.find((one) => $(".try", one).href === event.currentTarget.href)
+    const isHere = !isRefused(step)
+    if (!isHere && location.protocol !== "file:") return // its link leads there
     event.preventDefault()
-    const step = document.getElementById("01a")
-    const button = $(".try", step)
-    if (open?.step !== step) button.click()
-    button.focus({preventScroll: true})
-    step.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth"})
+    if (isHere && open?.step === step) ask({...open, types: true})
+    else if (isHere) turnTo(step, true)
+    goTo(step)
   })
   /** Say in a step why the workbench doesn't open. */
   function note(step, words) {
@@ -365,9 +379,10 @@
   }
   const search = new URLSearchParams(location.search)
   const named = search.get("try") ?? search.get("step") ?? location.hash.slice(1)
-  const wanted = steps.find((step) => [step.id, stepOf($(".try", step))].includes(named))
+  const isNamed = (step) => [step.id, stepOf($(".try", step))].includes(named)
+  const wanted = steps.find(isNamed) ?? document.getElementById(named)
   follow()
   if (wanted) goTo(wanted)
-  for (const [id, link] of places)
-    link.addEventListener("click", () => goTo(document.getElementById(id)))
+  for (const link of all("main a[href^='#'], .rail a"))
+    link.addEventListener("click", () => goTo($(`[id="${link.getAttribute("href").slice(1)}"]`)))
 })()

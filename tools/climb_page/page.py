@@ -74,11 +74,17 @@ def html(text: str) -> Markup:
     return Markup(re.sub(r"(\d) x (\d)", r"\1&nbsp;×&nbsp;\2", marked))
 
 
+def opened(name: str) -> gains.Timed:
+    """Return what the workbench opens in a step's place: its kernel at the page's N, or the step's
+    own one.
+    """
+    shown = gains.Timed(KERNELS[name].kernel, N)
+    return shown if shown in bench_page.KERNELS else gains.Timed(name)
+
+
 def bench_link(name: str) -> str:
-    """Return the address of the workbench with a step's kernel, or else the step's given one."""
-    kernel = KERNELS[name].kernel
-    is_shown = gains.Timed(kernel, N) in bench_page.KERNELS
-    return f"bench/index.html?step={kernel if is_shown else name}"
+    """Return the address of the workbench with what it opens in a step's place."""
+    return f"bench/index.html?step={opened(name).kernel}"
 
 
 def lesson_of(name: str) -> str:

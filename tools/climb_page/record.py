@@ -28,7 +28,7 @@ def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
         film = page.locator("#film")
         for number in range(IMAGES):
             if number in TAPS:
-                film.locator("label").nth(TAPS[number]).evaluate("label => label.click()")
+                film.locator("fieldset button").nth(TAPS[number]).evaluate("it => it.click()")
             page.clock.run_for(STEP_MS)
             images.append(Image.open(io.BytesIO(film.screenshot())).convert("RGB"))
     times = [STEP_MS] * (IMAGES - 1) + [REST_MS]
