@@ -168,8 +168,9 @@ class Bench {
   /** Show another step, with the Python that runs. */
   open(name, next = "", types = false) {
     this.around = next
-    if (this.shown && types && name === page.step) document.querySelector(AREA)?.focus()
-    this.isWaiting = types && !(this.shown && name === page.step)
+    const isHere = this.shown && name === page.step
+    if (isHere && types) document.querySelector(AREA).focus()
+    this.isWaiting = types && !isHere
     if (name === page.step || !begin.steps[name]) return
     element("status").after(element("next"))
     page.step = name
@@ -228,7 +229,7 @@ class Bench {
     if (content.part !== "code" || this.isReady) return
     this.isReady = true
     const line = area.value.slice(0, area.selectionStart).split("\n").length
-    if (!element("status").textContent) showStatus(`Ready: the caret is in line ${line}.`)
+    if (!element("status").textContent) showStatus(`Ready to edit, at line ${line}.`)
   }
 
   /** Take a text, whoever has changed it. Whether it is correct isn't known yet. */

@@ -75,11 +75,7 @@
     })
     $(".send", riddle).addEventListener("click", ({target}) => {
       const question = $("figcaption strong", riddle).textContent
-      send(
-        target,
-        `${location.href.split(/[?#]/)[0]}#${riddle.id}`,
-        `${question} ${tries.join("")}`,
-      )
+      send(target, `#${riddle.id}`, `${question} ${tries.join("")}`)
     })
     if (!typed) continue
     typed.classList.add("caret")
@@ -87,7 +83,8 @@
     riddle.classList.add("asks") // C fills, but for what no line computes
   }
   /** Share a riddle's link with its question and the reader's tries, or copy both. */
-  async function send(button, url, text) {
+  async function send(button, place, text) {
+    const url = location.href.split(/[?#]/)[0] + place
     if (navigator.share) return navigator.share({text, url}).catch(() => {})
     await navigator.clipboard.writeText(`${text} ${url}`)
     const words = button.textContent
