@@ -53,6 +53,7 @@ export class Editor {
     this.keys = make(this.lines.heads, "span", {class: "ckw-keys"}, LEAVES)
     keepKeys(this.area, keeps)
     this.area.value = text
+    this.placeCaret(1)
     this.undo = new Undo(this.area)
     this.lines.write(text)
   }

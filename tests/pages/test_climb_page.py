@@ -336,7 +336,7 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     assert all(image.is_visible() for image in images.all())
     assert "C is correct," in page.locator("#film").inner_text()
     assert not any(choices.is_visible() for choices in page.locator("fieldset").all())
-    assert all(told.is_visible() for told in page.locator(".why :is(.two, pre)").all())
+    assert all(told.is_visible() for told in page.locator(".why > :is(.two, pre)").all())
     context.close()
 
 
@@ -381,7 +381,7 @@ def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page)
     with served(site) as address:
         page.goto(f"{address}/")
         page.locator("#first").click()
-        page.locator("[id='01a'] iframe:focus").wait_for()
+        page.wait_for_function(TYPES, arg="01a")
         page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     page.goto(f"{address}/?step=12")  # nobody serves it any more
     play_all(page)
@@ -513,6 +513,8 @@ def own_page(browser):
     context.close()
 
 
+#: Whether the focus is in a step's workbench.
+TYPES = "id => document.activeElement === document.getElementById(id).querySelector('iframe')"
 IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
 
 
@@ -573,7 +575,7 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
             opened = climb_page.page.bench_link(name).partition("step=")[2]
             page.locator(f"[id='{name}'] .bench[data-opened='{opened}']").wait_for()
             page.wait_for_function(NEAR, arg=name)
-            page.locator(f"[id='{name}'] iframe:focus").wait_for()
+            page.wait_for_function(TYPES, arg=name)
         frame.get_by_role("link", name="Next: your turn, the contest").click()
         expect(page.locator("#contest h2")).to_be_in_viewport()
         inside = frame.locator("body")
