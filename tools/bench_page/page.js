@@ -226,7 +226,7 @@ class Bench {
     const area = document.querySelector(AREA)
     if (this.isWaiting) area?.focus({preventScroll: true})
     this.isWaiting = false
-    if (content.part !== "code" || this.isReady) return
+    if (content.part !== "verdict" || this.isReady) return
     this.isReady = true
     const line = area.value.slice(0, area.selectionStart).split("\n").length
     if (!element("status").textContent) showStatus(`Ready to edit, at line ${line}.`)

@@ -230,9 +230,8 @@
   /** Have the workbench open a step's kernel, and name what is next. */
   function ask({step, button, types}) {
     const number = steps.indexOf(step) + 1
-    const next = steps[number]
-    const words = next ? `step ${number + 1}, ${next.dataset.title}` : "your turn, the contest"
-    const message = {type: "open", step: stepOf(button), next: `Next: ${words}`, types}
+    const next = `Next: ${steps[number] ? `step ${number + 1}` : "the contest"}`
+    const message = {type: "open", step: stepOf(button), next, types}
     frameOf().contentWindow.postMessage(message, location.origin)
     open.types = false
   }
