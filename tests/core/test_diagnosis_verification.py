@@ -14,6 +14,7 @@ from sampling import drawn_by_day, each_of_six, seeded
 import cypresskit as ck
 from cypresskit.diagnosis import at_size
 from cypresskit.editing.steps import reference_kernel
+from cypresskit.kernels import compiled
 from cypresskit.kernels.compiled import values_taken
 from cypresskit.kernels.products import make_product
 from cypresskit.kernels.statement import find_statement
@@ -290,6 +291,14 @@ def test_a_kernel_that_fetches_ahead_is_correct_with_a_remark():
     line = re.compile(r"( *mad r1., r2..)(.*\n)")
     again = line.sub(r"\1\2\1\2\1_neg(xyzw)\2", PREFETCHES)  # three products, of one k
     assert "values of k" not in str(ck.verify(again)) and values_taken(ck.load_kernel(again)) == 3
+
+
+def test_what_cannot_be_compiled_takes_no_known_number_of_k(monkeypatch):
+    def refuse(program):
+        raise compiled.compiler.CompileError(program.name)
+
+    monkeypatch.setattr(compiled.compiler, "compile", refuse)
+    assert values_taken(ck.load_kernel(PREFETCHES)) == 0
 
 
 @pytest.mark.parametrize("block", ["2x2", "4x4", "8x8"])

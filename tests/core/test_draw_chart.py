@@ -51,8 +51,14 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
     for series, (x, y, _) in CHARTS[name].points.items():
         drawn.assert_shown(f"published {series}", x, y)
     for level in CHARTS[name].levels:
-        for _, down in drawn.lines[f"level {level.series} {level.words}"]:
-            assert drawn.value("y", down) == pytest.approx(level.y, abs=drawn.step("y", down))
+        (left, down), (right, other) = drawn.lines[f"level {level.series} {level.words}"]
+        assert down == other
+        assert drawn.value("y", down) == pytest.approx(level.y, abs=drawn.step("y", down))
+        begin = level.least if level.extreme is min else 0
+        assert not begin or drawn.value("x", left) == pytest.approx(begin, rel=0.01)
+        assert 0 < right - left < drawn.width / (4 if begin else 1), (
+            "short if it holds from there on"
+        )
 
 
 @WIDTHS

@@ -158,6 +158,9 @@ def test_a_register_stands_at_the_row_the_column_and_the_k_of_its_element():
         assert mark.data["value"] == (a.T @ b)[8 + int(mark.y), 16 + int(mark.x)]
         (names,) = (names for names, text in seen.labels(r"(r\d+ r\d+)") if text.y == mark.y)
         assert mark.words.partition(".")[0] in names.split()
+    room, stripes = player.figures[1].x_range, Seen(player, 0, 1)["stripes"]
+    edge = max(stripe.x + stripe.w / 2 for stripe in stripes)
+    assert room.end - edge == approx(-room.start), "C ends as far from the edge as A begins"
     for frame, caption in [*enumerate(player.captions)][::5]:
         seen = Seen(player, frame, 1)
         left = {name: text.x for name, text in seen.labels("([ABC]).*")}
