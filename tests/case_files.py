@@ -4,10 +4,9 @@ import json
 import re
 import tomllib
 from functools import cache
-from pathlib import Path
 
 
-def edited(text: str, edits: list[list]) -> str:
+def edited(text, edits):
     """A text with edits: of each the first line, how many are taken out, and the new ones."""
     lines = text.split("\n")
     for first, count, *new in reversed(edits):
@@ -16,12 +15,12 @@ def edited(text: str, edits: list[list]) -> str:
 
 
 @cache
-def cases(text: str) -> dict:
+def cases(text):
     """The cases of a file of this text, by name."""
     return tomllib.loads(text)
 
 
-def agree(request, path: Path, name: str, says: str) -> None:
+def agree(request, path, name, says):
     """Compare what is said of a case with its file; ``--accept`` writes it there."""
     text = path.read_text()
     if request.config.getoption("accept"):

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from cypresskit.draw.chart import KINDS, NARROW, WIDE, Chart
+from cypresskit.draw.chart import KINDS, NARROW, WIDE
 from cypresskit.draw.line_chart import GUESS
 
 LETTER = 6.7  # pixels: the width of most letters at 12 px
@@ -25,7 +25,7 @@ class Label(NamedTuple):
     kind: str
     box: tuple[float, float, float, float]
 
-    def meets(self, other: "Label") -> bool:
+    def meets(self, other):
         a, b = self.box, other.box
         return a[0] < b[2] - 0.2 and b[0] < a[2] - 0.2 and a[1] < b[3] - 0.2 and b[1] < a[3] - 0.2
 
@@ -55,7 +55,7 @@ class Charted:
         Of which kind the numbers of a mark or line are, by name.
     """
 
-    def __init__(self, chart: Chart | str, width: float = 0, log: str = "") -> None:
+    def __init__(self, chart, width=0, log=""):
         self.log = log  # axes that may have but two ticks
         root = ElementTree.fromstring(chart if isinstance(chart, str) else chart.to_svg(width))
         self.width, self.height = map(float, root.attrib["viewBox"].split()[2:])
@@ -77,7 +77,7 @@ class Charted:
                 groups = [element] if element.attrib.get("class") == "point" else element
                 self.marks[name] = [_mark(group) for group in groups if len(group)]
 
-    def _read_text(self, element: ElementTree.Element) -> None:
+    def _read_text(self, element):
         about, text = element.attrib, element.text or ""
         place = float(about["x"]), float(about["y"]) - 4
         if turned := re.match(r"translate\((\S+) (\S+)\)", about.get("transform", "")):
@@ -90,7 +90,7 @@ class Charted:
             self._ticks[axis].append((float(text.replace(",", "")), place[axis == "y"]))
         return None
 
-    def _read_turned(self, text: str, about: dict[str, str], x: float, y: float) -> None:
+    def _read_turned(self, text, about, x, y):
         """A text along a line: a box for each of its letters."""
         turn = np.radians(float(re.findall(r"rotate\((\S+)\)", about["transform"])[0]))
         for n, letter in enumerate(text):
@@ -100,7 +100,7 @@ class Charted:
             box = left, down - 5, left + LETTER, down + 5
             self.labels.append(Label(letter, "along", box))
 
-    def value(self, axis: str, pixels: float | np.ndarray) -> np.ndarray:
+    def value(self, axis, pixels):
         """The value at some pixels, by the ticks of an axis."""
         if axis not in self._fits:
             self._fits[axis] = self._fit(axis)
@@ -108,7 +108,7 @@ class Charted:
         found = np.polyval(fit, pixels)
         return found if is_straight else np.exp(found)
 
-    def _fit(self, axis: str) -> tuple[np.ndarray, bool]:
+    def _fit(self, axis):
         """The line through the ticks, and whether it is one of values, not of their logarithms."""
         values, places = map(np.array, zip(*self._ticks[axis]))
         straight = np.polyfit(places, values, 1)
@@ -119,11 +119,11 @@ class Charted:
         assert np.allclose(np.polyval(bent, places), np.log(values), atol=0.01), "even steps"
         return bent, False
 
-    def step(self, axis: str, pixels: float) -> float:
+    def step(self, axis, pixels):
         """By how much a value changes over a third of a pixel: coordinates are rounded."""
         return float(abs(self.value(axis, pixels + 0.16) - self.value(axis, pixels - 0.16)))
 
-    def assert_shown(self, name: str, x: float, y: float) -> None:
+    def assert_shown(self, name, x, y):
         """Fail unless a mark of this name is where a datum is."""
         off = []
         for mark in self.marks[name]:
@@ -133,7 +133,7 @@ class Charted:
             off.append((float(right), float(up)))
         raise AssertionError(f"{name} isn't at {x}, {y}, but off by {off[:3]}")
 
-    def overlaps(self) -> list[tuple[str, str]]:
+    def overlaps(self):
         """The pairs of texts that overlap."""
         return [
             (one.text, other.text)
@@ -142,13 +142,13 @@ class Charted:
             if one.meets(other) and not one.kind == other.kind == "along"
         ]
 
-    def away(self, text: str, name: str) -> float:
+    def away(self, text, name):
         """How far a label is from a line or dot, in pixels."""
         (box,) = (label.box for label in self.labels if label.text == text)
         points = _points(np.array([(mark.x, mark.y) for mark in self.marks[name]]))
         return float(np.hypot(*(points - np.clip(points, box[:2], box[2:])).T).min())
 
-    def texts_on_lines(self) -> list[tuple[str, str]]:
+    def texts_on_lines(self):
         """The pairs of a text and a line that goes through it. A band and the axes are no lines."""
         found = []
         for name, corners in self.lines.items():
@@ -160,7 +160,7 @@ class Charted:
         return found
 
 
-def _corners(path: str) -> list[tuple[float, float]]:
+def _corners(path):
     """The points of an SVG's path of straight lines."""
     corners = []
     for kind, numbers in re.findall(r"([MLHV])([-\d. ]+)", path):
@@ -172,7 +172,7 @@ def _corners(path: str) -> list[tuple[float, float]]:
     return corners
 
 
-def _points(corners: np.ndarray) -> np.ndarray:
+def _points(corners):
     """Points along a line, a pixel apart or less."""
     parts = [
         one + (other - one) * np.linspace(0, 1, 2 + int(np.hypot(*(other - one))))[:, np.newaxis]
@@ -181,7 +181,7 @@ def _points(corners: np.ndarray) -> np.ndarray:
     return np.concatenate(parts) if parts else corners
 
 
-def _mark(group: ElementTree.Element) -> Mark:
+def _mark(group):
     shapes = (part.attrib for part in group if part.tag in (f"{SVG}circle", f"{SVG}rect"))
     shape = next(shapes, {})
     words = next(part.text for part in group if part.attrib.get("class") == "words")
@@ -189,7 +189,7 @@ def _mark(group: ElementTree.Element) -> Mark:
     return Mark(*place, words or "")
 
 
-def assert_kinds_told(drawn: Charted, sentences: str) -> None:
+def assert_kinds_told(drawn, sentences):
     """Each datum has a kind; pointing at it tells it first; each kind is in the picture."""
     kinds = {name: kind for name, kind in drawn.kinds.items() if name != GUESS}
     assert kinds and set(kinds.values()) <= set(KINDS), kinds

@@ -2,11 +2,9 @@
 offset that is another, a ``mad`` that is there twice or not at all.
 """
 
-import random
 import re
 from dataclasses import dataclass
 
-from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import blocks, make_product
 from cypresskit.machine import KernelError
 
@@ -27,7 +25,7 @@ class Fault:
     text: str
 
 
-def plant(text: str, rng: random.Random) -> Fault | None:
+def plant(text, rng):
     """A fault of a random kind at a random place, or None if the text has no such place."""
     lines = text.split("\n")
     kind = rng.choice(KINDS)
@@ -49,7 +47,7 @@ def plant(text: str, rng: random.Random) -> Fault | None:
     return Fault(kind, at + 1, "\n".join(lines))
 
 
-def _fits(kind: str, line: str) -> bool:
+def _fits(kind, line):
     if kind == "coordinate":
         return bool(FETCH.match(line) and COORDINATE.search(line))
     if kind == "offset":
@@ -57,7 +55,7 @@ def _fits(kind: str, line: str) -> bool:
     return bool(MAD.match(line)) and "vWin" not in line and "cb0" not in line
 
 
-def _component(line: str, rng: random.Random) -> str | None:
+def _component(line, rng):
     operands = line.split(";")[0].split(",")
     number = rng.choice([1, 2])
     found = re.search(r"\.([xyzw]+)", operands[number])
@@ -73,7 +71,7 @@ def _component(line: str, rng: random.Random) -> str | None:
     return ",".join(operands)
 
 
-def _coordinate(line: str, rng: random.Random) -> str:
+def _coordinate(line, rng):
     found = COORDINATE.search(line)
     assert found
     x, y = found[1], found[2]
@@ -81,7 +79,7 @@ def _coordinate(line: str, rng: random.Random) -> str:
     return line[: found.start(1)] + rng.choice(changed) + line[found.end(2) :]
 
 
-def _offset(line: str, rng: random.Random) -> str:
+def _offset(line, rng):
     if found := OFFSET.search(line):
         x, y = int(found[1]), int(found[2])
         dx, dy = rng.choice([(1, 0), (-1, 0), (0, 1), (0, -1)])
@@ -91,7 +89,7 @@ def _offset(line: str, rng: random.Random) -> str:
     return f"{line[: found.start(1)]}{int(found[1]) - 1}{line[found.end(1) :]}"
 
 
-def count_correct_share(kernel: Kernel) -> float:
+def count_correct_share(kernel):
     """Return the share of C's elements that are correct, in a product of 2 x 3 blocks of C.
 
     It is 0 if the launch is refused or the kernel fails.

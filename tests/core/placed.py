@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from bokeh.models import HoverTool, Text
 
-from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import PLACES
 
 
@@ -21,17 +20,17 @@ class Mark(NamedTuple):
     data: dict  #: its values in the source's columns; "": its number there
 
     @property
-    def numbers(self) -> list[int]:
+    def numbers(self):
         return [int(n) for n in re.findall(r"\d+", self.words)]
 
-    def has(self, x: float, y: float) -> bool:
+    def has(self, x, y):
         return abs(self.x - x) <= self.w / 2 and abs(self.y - y) <= self.h / 2
 
 
 class Seen(dict[str, list[Mark]]):
     """The marks of a figure at a frame, by the names of their sources; "" has all texts."""
 
-    def __init__(self, player: Player, frame: int, figure: int = 0) -> None:
+    def __init__(self, player, frame, figure=0):
         super().__init__({"": []})
         self.caption = player.captions[frame]
         fig = player.figures[figure]
@@ -52,23 +51,23 @@ class Seen(dict[str, list[Mark]]):
             else:
                 self.setdefault(drawn.data_source.name, marks)
 
-    def at(self, name: str, x: float, y: float) -> Mark:
+    def at(self, name, x, y):
         """The only mark of a source at a point."""
         (mark,) = (mark for mark in self[name] if mark.has(x, y))
         return mark
 
-    def labels(self, pattern: str) -> list[tuple[str, Mark]]:
+    def labels(self, pattern):
         """The texts that are as a pattern says, and what its group is."""
         found = [(re.fullmatch(pattern, text.words), text) for text in self[""]]
         return [(match[1], text) for match, text in found if match]
 
 
-def filled(tip: str, data: dict, n: int) -> str:
+def filled(tip, data, n):
     """A tooltip with the values of a cell."""
     return re.sub(r"@(\w+)", lambda name: str(data[name[1]][n]), tip)
 
 
-def shown(player: Player, source, frame: int) -> dict:
+def shown(player, source, frame):
     """A source's columns at a frame."""
     data = dict(source.data)
     for track in player.tracks:

@@ -24,7 +24,7 @@ from cypresskit.machine.launch import prepare
 TEXT = ck.kernels["sgemm_tn"].text
 
 
-def mine(name: str, text: str) -> ck.Kernel:
+def mine(name, text):
     like = ck.kernels[name]
     return ck.load_kernel(text, like=like, name="mine")
 

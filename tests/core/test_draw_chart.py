@@ -17,7 +17,7 @@ from cypresskit.draw.stored_curves import stored
 CURVES = [name for name, chart in CHARTS.items() if chart.y != "%"]
 
 
-def random_series(seed: int) -> dict[str, dict[float, float]]:
+def random_series(seed):
     """Lines of any number, length and height, some of which end at one place."""
     rng = random.Random(seed)
     top = 10 ** rng.uniform(-2, 4)
@@ -142,7 +142,7 @@ def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another
     rings = [(x * rng.uniform(0.999, 1), y * rng.uniform(0.9, 1)) for x, y in near * 2]
     dots = [(rng.uniform(1, 1000), rng.uniform(1, 900)) for _ in range(3)]
 
-    def paint(at: float) -> Axes:
+    def paint(at):
         axes = Axes(at, across, up, ["one line", "another"])
         for n, (x, y) in enumerate(rings):
             axes.ring(f"ring {n}", x, y, "read", "measured", "said", is_labeled=False)

@@ -20,7 +20,7 @@ from tools import stored_figures
 KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("block_8x8x2", 1988.0)}
 
 
-def parts(picture: str, kind: str) -> list[dict]:
+def parts(picture, kind):
     """The attributes of an SVG's boxes or words, with the ``text`` of these."""
     root = ElementTree.fromstring(picture)
     return [{**n.attrib, "text": n.text} for n in root.iter() if n.tag.endswith(kind)]

@@ -7,14 +7,13 @@ import numpy as np
 from waiting import without_a_loop
 
 from cypresskit import draw
-from cypresskit.draw.player import Player
 
 
 @without_a_loop
 def test_controls_draw_again_and_say_why_they_cannot():
     asked = []
 
-    def view(b: int, name: str) -> Player:
+    def view(b, name):
         asked.append((b, name))
         if b == 3:
             raise ValueError("three is too many")
@@ -32,7 +31,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
 def test_controls_draw_only_the_last_choice():
     seen = []
 
-    def view(n) -> str:
+    def view(n):
         seen.append(int(n))
         if n == 2:
             raise KeyError("<two>")

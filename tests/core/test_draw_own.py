@@ -22,7 +22,7 @@ VIEWS = {
 }
 
 
-def told(picture) -> str:
+def told(picture):
     """What a picture says, and what of it changes from frame to frame."""
     levels = getattr(picture, "levels", ())
     if isinstance(picture, Chart):

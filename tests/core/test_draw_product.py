@@ -15,7 +15,7 @@ from cypresskit.draw.chart import WIDE
 KERNELS = ["sgemm_tn", "sgemm_64x64_lds", "sgemm_nn", "sgemm_naive"]
 
 
-def own(name: str, old: str, new: str, tmp_path):
+def own(name, old, new, tmp_path):
     """A kernel of the catalog with a line changed."""
     text = ck.kernels[name].text
     assert old in text
@@ -23,7 +23,7 @@ def own(name: str, old: str, new: str, tmp_path):
     return ck.load_kernel(path, like=name)
 
 
-def parts(chart, width: float) -> list[tuple[str, list]]:
+def parts(chart, width):
     """The words of each mark, and its shapes."""
     groups = ElementTree.fromstring(chart.to_svg(width)).iter("{http://www.w3.org/2000/svg}g")
     return [

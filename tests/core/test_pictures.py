@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -34,11 +34,11 @@ IDLE = re.compile("No fetch has|LDS is empty|Nothing is fetched|at most 0 words|
 KEY = re.compile('class="key (.*?)" style="color:(.*?)"></span>(.*?)<')  # of a legend
 
 
-def timeline(**runs: host.Timeline) -> Player:
+def timeline(**runs):
     return draw.timeline(*runs.values(), names=tuple(runs))
 
 
-def stages(make: Callable[..., host.Timeline], **more: float) -> host.Timeline:
+def stages(make, **more):
     return make(4096, 4096, 1024, host.Machine(), **more)
 
 
@@ -90,7 +90,7 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
 } | {f"published, {name}": lambda name=name: draw.published(name) for name in CHARTS}
 
 
-def rounded(column: Iterable) -> list:
+def rounded(column):
     """A column, its numbers in steps that are seen. Their edges are at no round number, so that
     another processor's last bit is no change.
     """
@@ -100,7 +100,7 @@ def rounded(column: Iterable) -> list:
     return np.floor(np.nan_to_num(values, nan=-1e9) / STEP + 1 / np.pi).tolist()
 
 
-def parts(picture: Player | Chart | Journey) -> dict[str, str]:
+def parts(picture):
     """The sums of a picture's parts: of each source, over all frames and with how it is drawn, and
     of each kind of text.
     """
@@ -133,13 +133,13 @@ def parts(picture: Player | Chart | Journey) -> dict[str, str]:
     return sums(found)
 
 
-def sums(found: dict[str, list]) -> dict[str, str]:
+def sums(found):
     texts = {name: "; ".join(dict.fromkeys(found.pop(name, []))) for name in TEXTS}
     sums = {name: hashlib.sha256(repr(of).encode()).hexdigest()[:8] for name, of in found.items()}
     return {name: text for name, text in texts.items() if text} | sums
 
 
-def accept(name: str, now: dict[str, str]) -> None:
+def accept(name, now):
     """Write the sums of a picture."""
     known = tomllib.loads(FILE.read_text()) | {name: now}
     rows = []

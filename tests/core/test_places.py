@@ -287,7 +287,7 @@ FORMATS = {"single": np.float32, "double": np.float64, "double-double": None}
 
 
 @cache
-def sums(n: int = 8, row: int = 2, column: int = 4) -> dict[str, list[Fraction]]:
+def sums(n=8, row=2, column=4):
     """Partial sums of an element of Hilbert's matrix times its inverse, exactly and as computed."""
     a, b = ck.teach.double_double.hilbert(n)
     parts = {"exact": [sum(map(Fraction, a[row, :k] * b[:k, column])) for k in range(1, n + 1)]}

@@ -4,22 +4,18 @@ import random
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import pytest
 from case_files import agree, edited
-from planted_faults import Fault, plant
+from planted_faults import plant
 from repository import ROOT
 from sampling import SIX, drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
-from cypresskit.diagnosis.element_trace import ElementTrace
 from cypresskit.diagnosis.elements import MatrixElement
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.terms import Term
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.kernels.products import make_product
 
@@ -28,12 +24,12 @@ SINGLE = "sgemm_tn"
 UNKNOWN = {"branches", "loads a sum", "no sum", "late read", "no store", "block", "nowhere"}
 
 
-def mine(name: str, text: str) -> ck.Kernel:
+def mine(name, text):
     """A changed text of a kernel of the catalogue, launched like it."""
     return ck.load_kernel(text, like=ck.kernels[name], name="mine")
 
 
-def incorrect(like: ck.Kernel, change: Callable, rng: random.Random) -> tuple[Any, ElementTrace]:
+def incorrect(like, change, rng):
     """Change a kernel until its C is incorrect. Return what ``change`` returns for its lines, and
     the trace of the first incorrect element.
     """
@@ -69,7 +65,7 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name):
     assert times == {trace.alpha: k, trace.beta: 1}
 
 
-def sum_of_terms(trace: ElementTrace) -> float:
+def sum_of_terms(trace):
     """What the terms of a trace add up to, in the numbers of its product."""
     given = make_product(trace.kernel, trace.size, trace.alpha, trace.beta)
     stored = {"A": given.a, "B": given.b, "C": given.c}
@@ -81,7 +77,7 @@ def sum_of_terms(trace: ElementTrace) -> float:
     return total
 
 
-def another_register(lines: list[str], rng: random.Random) -> str:
+def another_register(lines, rng):
     """Have a line multiply what another one multiplies. Return that line."""
     products = [n for n, line in enumerate(lines) if re.match(r" *d?(mad|mul|fma)\b.*, r", line)]
     read = sorted({source for n in products for source in re.findall(r", (r\d+[.\w]*)", lines[n])})
@@ -100,7 +96,7 @@ def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(na
     assert adds_up(trace) and trace.notes, (line, str(trace))
 
 
-def adds_up(trace: ElementTrace) -> bool:
+def adds_up(trace):
     """Whether the terms add up to what was stored, with the number that is said to be added; or why
     they aren't known is said.
     """
@@ -150,7 +146,7 @@ def test_of_a_planted_fault_the_first_note_is_the_expected_one(name, request):
     agree(request, TRACED, name, [*trace.notes, ""][0])
 
 
-def planted(lines: list[str], rng: random.Random) -> Fault:
+def planted(lines, rng):
     """Plant a fault of a product: another component, or a line that is there twice or not at all.
     Return it.
     """
@@ -161,7 +157,7 @@ def planted(lines: list[str], rng: random.Random) -> Fault:
             return fault
 
 
-def factors(terms: Iterable[Term]) -> set[tuple[MatrixElement, ...]]:
+def factors(terms):
     return {tuple(factor.element for factor in term.factors) for term in terms}
 
 
@@ -188,7 +184,7 @@ def test_the_line_to_mend_is_the_planted_one(name, seed):
     assert named, (fault.kind, fault.line, str(trace))
 
 
-def planted_in_the_lds(lines: list[str], rng: random.Random) -> None:
+def planted_in_the_lds(lines, rng):
     """Plant a fault of a product, or take out a line that loads what it multiplies."""
     loads = [at for at, line in enumerate(lines) if "lds_load" in line]
     if rng.random() < 0.5:
@@ -207,7 +203,7 @@ def test_nothing_that_sets_a_coordinate_is_named_where_a_matrix_passes_through_t
     assert trace.faults and not causes(trace), str(trace)
 
 
-def moved_in_k(lines: list[str], rng: random.Random) -> set[int]:
+def moved_in_k(lines, rng):
     """Change what moves the fetches in k: their offsets, the first k, the step to the next, the
     line that takes it, or what ends the loop. Return the changed line; none of offsets.
     """
@@ -233,7 +229,7 @@ LOOP = "whileloop", "endloop"
 BLOCKS = "2x2", "4x4", "4x8", "8x4", "8x8x2"
 
 
-def moved_before_the_loop(lines: list[str], rng: random.Random) -> set[int]:
+def moved_before_the_loop(lines, rng):
     """Fetch A or B at r0.w, which a new line above the loop sets to a wrong coordinate. Return that
     line.
     """
@@ -244,7 +240,7 @@ def moved_before_the_loop(lines: list[str], rng: random.Random) -> set[int]:
     return {at + 1}
 
 
-def causes(trace: ElementTrace) -> set[int]:
+def causes(trace):
     """The lines that are said to set a coordinate, or what ends the loop."""
     whys = (fault.values.get("why", Note()) for fault in trace.faults)
     return {line for why in whys for line in why.lines[-1:]}

@@ -8,8 +8,6 @@ from case_files import agree, edited
 from repository import ROOT
 from sampling import drawn_by_day, seeded
 
-from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
 from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -21,23 +19,23 @@ PLANTED = ROOT / "tests/cases/planted_faults.toml"
 CASES = tomllib.loads(PLANTED.read_text())
 
 
-def written(step: str, lines: list[str]) -> str:
+def written(step, lines):
     """The step's starter with these lines in its last gap."""
     before, gap, after = STEPS[step].starter.rpartition(GAP)
     rest, end, after = after.partition("\n")
     return before + gap + rest + end + "".join(f"    {line}\n" for line in lines) + after
 
 
-def judged(step: str, text: str) -> Verification:
+def judged(step, text):
     chosen = STEPS[step]
     return verify_text(text, chosen.file, chosen.like, scales=chosen.scales)
 
 
-def first_note(seen: Verification, known: str) -> Note:
+def first_note(seen, known):
     return lead_to_fault(find_changed_fault(seen, known), trace_wrong(seen))[0]
 
 
-def planted(name: str) -> tuple[Verification, str]:
+def planted(name):
     """A planted fault, and the text that its reader had."""
     case = {"of": "starter", "had": "starter"} | CASES[name]
     step = STEPS[case["step"]]
@@ -53,7 +51,7 @@ def test_the_first_note_on_a_planted_fault_is_the_expected_one(name, request):
     agree(request, PLANTED, name, first_note(*planted(name)).text)
 
 
-def mutants(line: str) -> list[str]:
+def mutants(line):
     """Mistakes in a line that multiplies, or fetches."""
     op, operands = line.split(" ", 1)
     parts = operands.split(", ")

@@ -23,7 +23,7 @@ from cypresskit.il.cursor import bare_line
 STEP = STEPS["01a"]
 
 
-def talk_after(tmp_path, tries: int, seconds: float, right: bool = False, step=STEP):
+def talk_after(tmp_path, tries, seconds, right=False, step=STEP):
     """A conversation after so many tries, the first so long ago, and what its page hears."""
     path = tmp_path / step.file
     path.write_text(step.starter)
@@ -121,7 +121,7 @@ def test_other_steps_show_nothing():
 class Reader:
     """A reader of a step: presses, edits, opens the notebook again, here or in another folder."""
 
-    def __init__(self, folder, step, monkeypatch) -> None:
+    def __init__(self, folder, step, monkeypatch):
         self.folder, self.step, self.monkeypatch = folder, step, monkeypatch
         self.notebook = folder / "lesson.ipynb"
         self.bundle: dict = {}
@@ -130,14 +130,14 @@ class Reader:
         monkeypatch.setattr("IPython.display.display", self.display)
         self.open()
 
-    def display(self, bundle, **_) -> "Reader":
+    def display(self, bundle, **_):
         self.bundle = bundle
         return self
 
-    def update(self, bundle, raw) -> None:
+    def update(self, bundle, raw):
         self.bundle = bundle
 
-    def open(self) -> None:
+    def open(self):
         for talk in workbench.open_conversations.values():  # those of a Python that has ended
             talk.close()
             talk.edits.listeners.clear()
@@ -148,27 +148,27 @@ class Reader:
         self.talk.supervisor.start = Actor
         workbench.show_submitted(self.talk)
 
-    def press(self) -> None:
+    def press(self):
         heard: list[dict] = []
         self.talk.hear({"type": "line"}, heard.append)
         self.shown += sum(m["type"] == "line" and not m["end"] + m["hint"] for m in heard)
 
-    def edit(self, text: str, judged: bool, right: bool = False) -> None:
+    def edit(self, text, judged, right=False):
         self.talk.take_text(f"a-{random.random()}", text)
         if judged:
             judge(self.talk, 9.0 * right, right)
 
-    def begin_anew(self) -> None:
+    def begin_anew(self):
         self.talk.hear({"type": "restart"})
 
-    def recall(self, number: int) -> None:
+    def recall(self, number):
         self.talk.hear({"type": "recall", "entry": number})
 
-    def save(self) -> None:
+    def save(self):
         outputs = [{"output_type": "display_data", "data": self.bundle}]
         self.notebook.write_text(json.dumps({"cells": [{"outputs": outputs}]}))
 
-    def move(self, folder) -> None:
+    def move(self, folder):
         self.save()
         folder.mkdir()
         self.notebook = self.notebook.rename(folder / "lesson.ipynb")

@@ -148,7 +148,7 @@ def test_there_is_no_check_in_the_process():
         assert answer() == ([], [])
 
 
-def descendants(pid: int) -> set[int]:
+def descendants(pid):
     """The processes that a process has started, and those that they have."""
     parents = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -161,7 +161,7 @@ def descendants(pid: int) -> set[int]:
     return found - {pid}
 
 
-def alive(pid: int) -> bool:
+def alive(pid):
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return False

@@ -49,7 +49,7 @@ answering.AnswerHere.ask = endless
 class Packing(SilentHandler):
     """Says that packed files are packed, so a browser unpacks them."""
 
-    def end_headers(self) -> None:
+    def end_headers(self):
         if self.path.endswith(".gz"):
             self.send_header("Content-Encoding", "gzip")
         super().end_headers()
@@ -99,7 +99,7 @@ def bare(keeping):
         page.close()
 
 
-def forget(site: str, page) -> None:
+def forget(site, page):
     """Have the page's browser keep no reader's texts."""
     session = page.context.new_cdp_session(page)
     kinds = "indexeddb,local_storage,service_workers"
@@ -120,8 +120,8 @@ def tab(site, bare):
     """
     forget(site, bare.new_page())
 
-    def open_tab(script: str):
-        def prefixed(route) -> None:
+    def open_tab(script):
+        def prefixed(route):
             reply = route.fetch()
             route.fulfill(response=reply, body=f"{script}\n{reply.text()}")
 
@@ -133,23 +133,23 @@ def tab(site, bare):
     return open_tab
 
 
-def run_python(page, program: str) -> None:
+def run_python(page, program):
     """Run a program in the page's Python."""
     page.workers[0].evaluate("program => python.run(program)", program)
 
 
-def type_at_end(page, text: str) -> None:
+def type_at_end(page, text):
     """Type a text at the end of the kernel."""
     page.locator("#bench textarea").click()
     page.keyboard.press("Control+End")
     page.keyboard.insert_text(text)
 
 
-def text_of(page) -> str:
+def text_of(page):
     return page.locator(AREA).input_value()
 
 
-def assert_shown(page, address: str, text: str) -> None:
+def assert_shown(page, address, text):
     """Open the page, which has to show a text before Python is there."""
     page.route("**/*.gz", lambda route: None)
     page.goto(address, wait_until="commit")
@@ -157,7 +157,7 @@ def assert_shown(page, address: str, text: str) -> None:
     page.wait_for_function(shows, arg=text)
 
 
-def shared_link(page) -> str:
+def shared_link(page):
     """The link that the page's button copies."""
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
     page.get_by_role("button", name="Share this").click()
@@ -179,17 +179,17 @@ _host.call(b"report " + json.dumps(messages).encode())
 """
 
 
-def job_of(text: str, n: int = 200, **more) -> dict[str, Any]:
+def job_of(text, n=200, **more):
     """A job that requests all parts."""
     return {"edit": "1", "text": text, "name": "my.il", "n": n, "parts": ALL_PARTS} | more
 
 
-def catalog_jobs() -> list[dict]:
+def catalog_jobs():
     """A job for each kernel of the catalog, unchanged, with an element of C to replay."""
     return [job_of(k.text, like=name, element=[1, 0]) for name, k in sorted(ck.kernels.items())]
 
 
-def random_job(seed: int) -> dict:
+def random_job(seed):
     """A job for an edited kernel of the catalog, or of the climb."""
     rng = random.Random(seed)
     name = rng.choice(sorted(STEPS))
@@ -202,7 +202,7 @@ def random_job(seed: int) -> dict:
     return job_of(edited(text, rng, rng.choice((0, 1, 1, 1, 2, 3))), size, like=like, step=step)
 
 
-def answers(job: dict) -> list[dict]:
+def answers(job):
     """The answers of Python here, after a round trip through JSON."""
     messages = [text_answer(job["text"])]
     with patch.object(back_end, "HAS_LLVM", False):  # as there: only stored code of LLVM's
@@ -334,7 +334,7 @@ LATER = """ms => {
 }"""
 
 
-def type_endless(page) -> None:
+def type_endless(page):
     """Type a text that the page's Python then checks without an end."""
     run_python(page, ENDLESS)
     page.evaluate("parts.length = 0")
@@ -594,7 +594,7 @@ def test_a_step_can_be_read_before_python_is_there(name, bench, page):
 def headed(**headers):
     """Answer with a file of the site, with other headers."""
 
-    def answer(route) -> None:
+    def answer(route):
         reply = route.fetch()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         route.fulfill(response=reply, headers=reply.headers | named)
@@ -619,7 +619,7 @@ def test_what_goes_wrong_on_the_way_is_named(file, answer, problem, site, bare):
     assert_named(page, f"{site}/bench/", problem)
 
 
-def assert_named(page, address: str, problem: str) -> None:
+def assert_named(page, address, problem):
     page.goto(address)
     page.wait_for_selector("#status[data-kind=failed]")
     assert page.locator("#status").inner_text().startswith(bench_page.PROBLEMS[problem])
@@ -629,7 +629,7 @@ def assert_named(page, address: str, problem: str) -> None:
 class Cut(SilentHandler):
     """Is gone after the first bytes of Python."""
 
-    def copyfile(self, source, outputfile) -> None:
+    def copyfile(self, source, outputfile):
         if self.path.endswith("python.wasm.gz"):
             outputfile.write(source.read(100_000))
         else:

@@ -642,7 +642,7 @@ HEIGHTS = """() => {
 }"""
 
 
-def show_workbench(route) -> None:
+def show_workbench(route):
     """Answer a request for the workbench's page with ``WORKBENCH``."""
     body = f"<body class=embed><script>{WORKBENCH}</script>"
     route.fulfill(body=body, content_type="text/html")

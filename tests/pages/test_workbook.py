@@ -3,12 +3,10 @@ a reader writes stays.
 """
 
 import re
-from pathlib import Path
 
 import nbformat
 import pytest
 from cell_outputs import code_cells, exempt, told
-from playwright.sync_api import Page
 from python_sites import LAUNCH, make_python_site, require
 from readable import axe_finds
 from waiting import wait_for
@@ -81,19 +79,19 @@ def running(site, browser):
     context.close()
 
 
-def opened(context) -> Page:
+def opened(context):
     """A new window."""
     page = context.new_page()
     page.set_default_timeout(TIMEOUT_MS)
     return page
 
 
-def evaluate(page: Page, script: str, argument: object = None):
+def evaluate(page, script, argument=None):
     """The value of a JavaScript function, which has to end."""
     return page.evaluate(WITHIN, [script, argument, TIMEOUT_MS])
 
 
-def show_lesson(page: Page, site: str, lesson: str) -> None:
+def show_lesson(page, site, lesson):
     """Open a lesson by its number."""
     page.goto(f"{site}/?lesson={lesson}")
     page.wait_for_function(
@@ -103,14 +101,14 @@ def show_lesson(page: Page, site: str, lesson: str) -> None:
     )
 
 
-def open_lesson(page: Page, site: str, lesson: str) -> None:
+def open_lesson(page, site, lesson):
     """Open a lesson by its number, and wait until its Python runs."""
     show_lesson(page, site, lesson)
     page.wait_for_function("[...cypresskitKernels.values()].some((kernel) => kernel.begun)")
     evaluate(page, "() => [...cypresskitKernels.values()].find((kernel) => kernel.begun).begun")
 
 
-def run_all(page: Page) -> list[list[dict]]:
+def run_all(page):
     """Run all cells. Return the outputs of each."""
     evaluate(page, f"() => {APP}.commands.execute('notebook:run-all-cells')")
     page.wait_for_timeout(500)
@@ -118,7 +116,7 @@ def run_all(page: Page) -> list[list[dict]]:
     return page.evaluate(f"{CELLS}.map((cell) => cell.model.outputs.toJSON())")
 
 
-def stop(page: Page, code: str) -> list[str]:
+def stop(page, code):
     """Run code, then a loop that never ends, and stop it. Return its outputs, and how it ended."""
     page.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", f"{code}\n{ENDLESS}")
     page.wait_for_function("printed.join('').includes('endless')")
@@ -129,14 +127,14 @@ def stop(page: Page, code: str) -> list[str]:
 AT_SIZE = re.compile(r"(At \d+ x \d+), k = \d+(: (All )?[\d,]+ elements equal numpy's).*")
 
 
-def told_anywhere(outputs: list) -> list:
+def told_anywhere(outputs):
     """What outputs tell, but for k and errors of a product at a given size: a browser, where
     nothing is compiled, computes it with a smaller k.
     """
     return [[kind, AT_SIZE.sub(r"\1\2", text)] for kind, text in told(outputs)]
 
 
-def differences(path: Path, ran: list[list[dict]]) -> list:
+def differences(path, ran):
     """Return the cells of a saved notebook whose outputs differ from those of a run."""
     found: list = []
     for number, (cell, outputs) in enumerate(
@@ -180,7 +178,7 @@ def test_what_each_lesson_gave_is_kept_when_another_fails(tmp_path, monkeypatch,
 def test_what_a_cell_may_do_in_a_page(running):
     """It asks, writes files, and ends when it is stopped, which says what is left."""
 
-    def run(code: str) -> list[str]:
+    def run(code):
         return evaluate(running, RUN, code)
 
     assert run("print(input('name? '))") == ["typed\n", "ok"]
