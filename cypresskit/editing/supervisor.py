@@ -12,7 +12,7 @@ HANDOVER = 5.0  # seconds until a process that is busy with an older text is rep
 LONGEST = 240.0  # seconds to start, and for one part: the first may have to compile the engine
 MAX_TRIES = 2  # processes that are given the same job
 
-OVER = "The process that checks kernels ended at this one. Edit it to try again."
+OVER = "The process that checks kernels couldn't start, or ended at this one. Edit it to try again."
 SLOW = "Checking this kernel took too long. Edit it to try again."
 
 Answerer = AnswerProcess | AnswerHere
