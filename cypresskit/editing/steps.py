@@ -8,6 +8,7 @@ checks read the same table.
 import re
 from dataclasses import dataclass, replace
 from importlib.resources import files
+from itertools import chain
 
 from cypresskit.diagnosis.source_facts import choose_scalars
 from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
@@ -55,8 +56,8 @@ class Step:
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     whole_launch: bool = False  # whether the whole launch is simulated, if its blocks are large
-    solution: tuple[str, ...] = ()  # lines, one of which is shown to a reader who is stuck
-    reorders: bool = False  # our solution: the step before's, its products by their texel of B
+    gaps: tuple[list[str], ...] = ()  # our lines for each comment that asks for some
+    reorders: bool = False  # our solution: a source in ``starts``, the step before's in other order
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
     @property
@@ -87,23 +88,24 @@ class Step:
         return starter_text(self.start or self.name)
 
     @property
+    def solution(self) -> tuple[str, ...]:
+        """Our lines, one of which is shown to a reader who is stuck."""
+        return tuple(chain(*self.gaps))
+
+    @property
     def has_solution(self) -> bool:
         """Whether there is a source with our solution."""
-        return self.reorders or (bool(self.solution) and MARK in self.starter)
+        return self.reorders or (bool(self.gaps) and MARK in self.starter)
 
     def with_solution(self, keeps_comments: bool = False) -> str:
         """Return the source with our solution: its lines in place of the comments that ask for
         them, or below them.
         """
         if self.reorders:
-            return _sort_products(STEPS[self.previous].with_solution())
+            return starter_text(f"{self.name}_solved")
         rows = self.starter.splitlines()
         marks = [number for number, row in enumerate(rows) if MARK in row]
-        groups = [self.solution]
-        if len(marks) > 1:  # fetches, and products
-            fetches = [line for line in self.solution if line.startswith("sample")]
-            groups = [tuple(fetches), self.solution[len(fetches) :]]
-        for mark, lines in reversed([*zip(marks, groups, strict=True)]):
+        for mark, lines in reversed([*zip(marks, self.gaps, strict=True)]):
             rows[mark + keeps_comments : mark + 1] = [f"    {line}" for line in lines]
         return "\n".join(rows) + "\n"
 
@@ -130,17 +132,6 @@ def starter_text(name: str) -> str:
         return name
     file = files("cypresskit").joinpath(f"editing/starts/{name}.il")
     return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
-
-
-def _sort_products(source: str) -> str:
-    """Return a source whose products in the loop are ordered by the texel of B that they use."""
-    rows = source.splitlines()
-    loop = range(rows.index("whileloop"), rows.index("endloop"))
-    places = [number for number in loop if rows[number].strip().startswith("mad")]
-    products = sorted((rows[number] for number in places), key=lambda row: row.split()[3])
-    for number, row in zip(places, products):
-        rows[number] = row
-    return "\n".join(rows) + "\n"
 
 
 def kernel_name(file: str) -> str:
