@@ -24,8 +24,8 @@ def strip_comment(line: str) -> str:
 
 
 def bare_line(line: str) -> str:
-    """Return a line without its comment and needless spaces."""
-    return " ".join(strip_comment(line).split())
+    """Return a line without its comment and needless spaces, and with one after each comma."""
+    return ", ".join(" ".join(part.split()) for part in strip_comment(line).split(",")).rstrip()
 
 
 class FaultAt(Exception):
