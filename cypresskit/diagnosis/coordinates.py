@@ -30,12 +30,21 @@ class Fetches:
         Those that ran.
     k_axis
         The coordinate that depends on k; -1 of C.
+    offsets
+        Those of its fetches in k.
     """
 
     def __init__(self, run: TracedRun, matrix: str) -> None:
         self.run, self.matrix = run, matrix
         self.steps = [step for step in run.readers(matrix) if run.steps[step].texel]
         self.k_axis = -1 if matrix == "C" else int(is_k_row(run.traced.kernel, matrix))
+        fetches = map(run.instruction, self.steps)
+        self.offsets = {fetch.controls.aoffimmi[self.k_axis] for fetch in fetches}
+
+    @property
+    def other(self) -> "Fetches":
+        """The fetches of the other factor."""
+        return Fetches(self.run, "B" if self.matrix == "A" else "A")
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
@@ -67,7 +76,7 @@ class Fetches:
         if len(wrong) > 1 or wanted in run.reads:
             return Note()
         (axis,) = wrong
-        others = Fetches(run, "B" if self.matrix == "A" else "A").registers(*AXES)
+        others = self.other.registers(*AXES)
         registers = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))]) - others
         return self._set_by(registers, fetches[0], {need[axis], first[axis]})
 
@@ -94,20 +103,24 @@ class Fetches:
             wrong = [step for step, place in fetched.items() if place not in needed]
             if needed <= {*fetched.values()} and not {*wrong} & {*steps}:
                 continue
-            if not wrong or len(registers) > 1:
+            is_shared = registers & self.other.registers(self.other.k_axis)
+            is_offset = is_shared and self.offsets != self.other.offsets
+            if not wrong or len(registers) > 1 or is_offset:
                 return Note()
             return self._set_by(registers, wrong[0], needed, iterations[n - 1][-1] if n else -1)
         return Note()
 
     def _by_iteration(self) -> list[list[int]]:
-        """Return the steps by the iteration of the loop in which they ran."""
+        """Return the steps by the iteration of the loop in which they ran, from the first with one
+        to the last.
+        """
         iteration, found, before = 0, defaultdict(list), -1
         for step, (at, *_) in enumerate(self.run.steps):
             iteration += at <= before or self.run.instruction(step).op.flow == "loop"
             before = at
             if step in self.steps:
                 found[iteration].append(step)
-        return [*found.values()]
+        return [found[n] for n in range(min(found), max(found) + 1)] if found else []
 
     def _explain_end(self, iterations: list[list[int]], needed: set[int]) -> Note:
         """Return why no fetch ran after some iterations: what set k, or the last branch that may

@@ -60,9 +60,9 @@ SENTENCES = {
     "undone": "without the change in line {0} the kernel is correct",
     "line missing": "a line is missing before line {0}: `{text}`",
     "place": "line {0} is in the wrong place: it belongs right before line {before}",
-    "states k": "an iteration takes {k} values of k, but line {0} states k = {stated}: write"
+    "states k": "an iteration takes {values} of k, but line {0} states k = {stated}: write"
     " `k {k}` there",
-    "launched for k": "an iteration takes {k} values of k, but it is launched for k = {stated}:"
+    "launched for k": "an iteration takes {values} of k, but it is launched for k = {stated}:"
     " end line 1 with `{state}`",
     "else": "in line {0}, `{wrong}` is incorrect",
 }

@@ -7,8 +7,8 @@ from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
 
 
 def find_overlong(given: Product) -> str:
-    """Return which line reads outside in most of its runs, so that to time the kernel would take as
-    many times; or "".
+    """Return which line reads outside in more than a third of its runs, so that to time the kernel
+    would take as many times; or "".
     """
     reads = _Reads()
     given.run(engine="interpreter", observers=[reads])

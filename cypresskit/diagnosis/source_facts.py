@@ -6,7 +6,7 @@ import numpy as np
 
 from cypresskit.devices import Range
 from cypresskit.il import Instruction
-from cypresskit.il.dataflow import components, uses
+from cypresskit.il.dataflow import ADDRESS, Key, components, defines, keys, liveness, uses
 from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
@@ -50,15 +50,19 @@ def reads_old_c(kernel: Kernel, i: Instruction) -> bool:
 
 def scalars_read(kernel: Kernel) -> tuple[bool, bool]:
     """Return whether a kernel computes with alpha and with beta, or asks whether beta is 0. A
-    comparison isn't a use: a loop's bound may be another number of cb0.
+    comparison isn't a use: a loop's bound may be another number of cb0. Nor is a copy that no line
+    reads.
     """
+    live = liveness(kernel.program)
     read = {
         (source.register.element, component)
-        for i in kernel.program.body
+        for n, i in enumerate(kernel.program.body, 1)
         for _, source, positions in uses(kernel.program, i)
         if not i.op.relation or source.register.element == BETA_FLAG
         if (source.register.kind, source.register.index) == ("cb", 0)
-        for component in components(source, positions)
+        for p in positions
+        if i.opcode != "mov" or not {key for key in defines(i) if key[1] == p} - live[n]
+        for component in components(source, [p])
     }
     return bool(read & ALPHA), bool(read & BETA)
 
@@ -66,12 +70,15 @@ def scalars_read(kernel: Kernel) -> tuple[bool, bool]:
 def stored_elements(kernel: Kernel) -> int:
     """Return how many elements of C a work-item stores, by its source; 0 if in a loop or branch."""
     depth = 0
-    words: set[tuple[object, object]] = set()
+    writers: dict[Key, int] = {}
+    words: set[tuple[object, ...]] = set()
     for at, i in enumerate(kernel.program.body):
         depth += {"loop": 1, "if": 1, "endloop": -1, "endif": -1}.get(i.op.flow, 0)
         if i.dest and i.dest.register.kind in ("g", "o"):
             if depth:
                 return 0
-            place = i.dest.register if i.dest.register.kind == "o" else at
-            words |= {(place, component) for component in i.dest.written}
+            address = keys(use for use in uses(kernel.program, i) if use[0] == ADDRESS)
+            place = i.dest.register, *map(writers.get, address)
+            words |= {(*place, component) for component in i.dest.written}
+        writers |= dict.fromkeys(defines(i), at)
     return len(words) * 4 // BYTES[kernel.precision]

@@ -265,7 +265,8 @@ class _Judge:
 
     def _replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
         """Return the missing term in whose place a term was added, or (): one of the same matrices
-        that was made nowhere; rather one that shares a factor, which no earlier iteration has left.
+        that was made nowhere, and shares a factor, or else is of the same k; rather one that shares
+        a factor which no earlier iteration has left.
         """
         old = self.traced.old
         nowhere = [some for some in missing if some == old or some not in self.run.products]
@@ -273,7 +274,8 @@ class _Judge:
         left = {read.element for read in addend.factors if self._is_left(read, addend)}
         shared = [some for some in alike if {*some} & {*addend.elements}]
         shared.sort(key=lambda some: len(left & {*some}))
-        return next(iter(shared + alike), ())
+        ks = {k_and_place(self.kernel, each)[0] for each in addend.elements if each.matrix != "C"}
+        return next(iter(shared + [some for some in alike if {self.correct[some]} >= ks]), ())
 
     def _replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""

@@ -32,7 +32,7 @@ from cypresskit.kernels.statement import EXAMPLE, find_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Findings, check
-from cypresskit.tables import named_lines
+from cypresskit.tables import named_lines, quantity
 from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
@@ -76,7 +76,7 @@ class Verification:
     remarks
         What a correct kernel reads outside of an array, or "".
     overlong
-        Which line does so in most of its runs, or "".
+        Which line does so in more than a third of its runs, or "".
     misstated
         If C is correct, but an iteration takes fewer values of k than it is launched for, a note
         that says so; or None.
@@ -89,7 +89,7 @@ class Verification:
     at_size
         C at the size that was given, or None.
     alpha, beta
-        The scalars of the products.
+        The scalars of the products; at the given size an alpha of 0 is replaced by 1.
     """
 
     kernel: Kernel
@@ -212,8 +212,9 @@ def verify(
     Verification
         It is true if the kernel is correct for 1 x 2 blocks of C with two iterations of its loop,
         for 2 x 1 blocks with three, and for more blocks with other numbers of iterations, so that a
-        loop with a constant trip count fails. Otherwise it has the first incorrect element and the
-        findings.
+        loop with a constant trip count fails; also at the given ``size``; and if an iteration takes
+        as many values of k as line 1 states. Otherwise it says why not, such as by the first
+        incorrect element and the findings.
 
     Raises
     ------
@@ -300,6 +301,7 @@ def _restated(kernel: Kernel, alpha: float, beta: float) -> Note | None:
         return None
     line, _ = find_statement(kernel.text)
     names: Values = {"k": taken, "stated": kernel.k_step, "state": state(how)}
+    names["values"] = quantity(taken, "value")
     return note("states k" if line else "launched for k", line or 1, **names)
 
 

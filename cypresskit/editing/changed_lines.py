@@ -1,10 +1,11 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
-The last correct text is known, or the given one that a step starts from. Each change is undone:
-a line gets the text that it had, one that was added is deleted, one that is gone or was moved is
-put back. It counts only if ``verify`` then finds nothing: all of C is correct, and an iteration
-takes the values of k for which the kernel is launched. So a line is never called wrong without a
-run that shows it. Where no change counts, the notes on an incorrect element say what is certain.
+The last correct text is known, or the given one that a step starts from. Changes are undone, one
+at a time: a line gets the text that it had, one that was added is deleted, one that is gone or was
+moved is put back. How the kernel is launched isn't undone. A change counts only if ``verify`` then
+finds nothing: all of C is correct, and an iteration takes the values of k for which the kernel is
+launched. So a line is never called wrong without a run that shows it. Where no change counts, the
+notes on an incorrect element say what is certain.
 """
 
 from collections.abc import Iterator, Sequence

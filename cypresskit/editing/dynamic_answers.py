@@ -256,11 +256,6 @@ def _describe_iteration(loop: Sequence[Control], kernel: Kernel) -> str:
         f"An iteration makes {quantity(products, 'product')} with {fetches} fetches, in"
         f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}."
     )
-    operations = [o for bundle in bundles for o in bundle.operations]
-    single = [o for o in operations if o.place == 0 and o.row.flops == 1]
-    adds = sum(o.name.startswith("ADD") for o in single)
-    if 0 < products == sum(o.is_product for o in single) <= adds:
-        text += " The products are added by other operations: a `mad` multiplies and adds."
     rows, columns = kernel.block
     texel = 16 // BYTES[kernel.precision]
     possible = rows * columns / (-(-rows // texel) - (-columns // texel))
