@@ -13,6 +13,7 @@ from cypresskit.il.other_languages import suggest_operator
 
 _COMMENT = re.compile(r";|//")
 _WORD = re.compile(r"[^\s,]+|,")
+_COMMA = re.compile(r"\s*,(?![^()]*\))")  # that separates operands
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 BRACKETS = re.compile(r"\(([^()]*)\)")
 COLORS = str.maketrans("rgba", "xyzw")
@@ -24,8 +25,8 @@ def strip_comment(line: str) -> str:
 
 
 def bare_line(line: str) -> str:
-    """Return a line without its comment and needless spaces, and with one after each comma."""
-    return ", ".join(" ".join(part.split()) for part in strip_comment(line).split(",")).rstrip()
+    """Return a line without its comment and needless spaces, and with one after each operand."""
+    return " ".join(_COMMA.sub(", ", strip_comment(line)).split())
 
 
 class FaultAt(Exception):
