@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 import cypresskit  # noqa: E402
 from cypresskit.draw.display import scripts  # noqa: E402
-from cypresskit.editing.workbench import STILL  # noqa: E402
+from cypresskit.editing.workbench import STILL_TEXT  # noqa: E402
 from tools import gallery  # noqa: E402
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -137,7 +137,7 @@ def run_links(app, name, body):
         words = "This page shows the lesson. To work in it, "
         link = f'<p class="run">{words}<a href="{link}">run this lesson in your browser</a>.</p>'
         body = body.replace("</h1>", f"</h1>{link}", 1)
-    return body if has(app, "bench") else re.sub('<a class="step".*?</a>', STILL, body)
+    return body if has(app, "bench") else re.sub('<a class="step".*?</a>', STILL_TEXT, body)
 
 
 def _left_out(link):

@@ -19,7 +19,7 @@ from cypresskit.draw.chart import Chart
 from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.editing.steps import STEPS
-from cypresskit.editing.workbench import STILL
+from cypresskit.editing.workbench import STILL_TEXT
 from cypresskit.grading import course
 from cypresskit.timing import simulate
 
@@ -152,7 +152,7 @@ def ask_on_a_page(output: NotebookNode) -> None:
     if (shown := BENCH.match(data.get("text/plain", ""))) and shown[1] in STEPS:
         address = f"../bench/index.html?step={shown[1]}"
         link = f'<a class="step" href="{address}">Edit this kernel in your browser</a>'
-        data["text/html"] = data.get("text/html", "").replace(STILL, link)
+        data["text/html"] = data.get("text/html", "").replace(STILL_TEXT, link)
     if match := GUESS.match(output.get("data", {}).get("text/plain", "")):
         output["data"] = {"text/html": field(*match.groups())}
     elif "text" in output:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare
 from cypresskit.kernels.products import Size, in_precision
@@ -62,7 +63,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     try:
         run_batches(launch, batches)
     except KernelError as error:
-        return SizedComparison(size, fault=str(error).splitlines()[-1].strip())
+        return SizedComparison(size, fault=last_line(error))
     launch.write_back(arguments.get("outputs"), arguments.get("global_memory"))
     result = _result(kernel, arguments, m, n)
     stored = result != before

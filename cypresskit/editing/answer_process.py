@@ -28,27 +28,27 @@ class AnswerArriving(AnswerHere):
 
     def __init__(self, hear: Callable[[Message], None], stream: BinaryIO) -> None:
         super().__init__(hear)
-        self.newest: Message | None = None  # that isn't begun
-        self.arrived = threading.Condition()
+        self.newest_job: Message | None = None  # that isn't begun
+        self.arrival = threading.Condition()
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
 
     def _read(self, stream: BinaryIO) -> None:
         with suppress(OSError, ValueError):
             while job := read_message(stream):
-                with self.arrived:
-                    self.newest = job
-                    self.arrived.notify()
+                with self.arrival:
+                    self.newest_job = job
+                    self.arrival.notify()
         os._exit(0)  # the notebook's kernel has ended
 
     def comes(self, seconds: float | None = 0.0) -> bool:
-        with self.arrived:
-            return self.arrived.wait_for(lambda: self.newest is not None, seconds)
+        with self.arrival:
+            return self.arrival.wait_for(lambda: self.newest_job is not None, seconds)
 
     def work(self) -> None:
         """Wait for a job, and answer it."""
         self.comes(None)
-        with self.arrived:
-            job, self.newest = self.newest, None
+        with self.arrival:
+            job, self.newest_job = self.newest_job, None
         if job is not None:
             self.ask(job)
 

@@ -15,14 +15,15 @@ from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.small_product import SmallProduct, small_product
-from cypresskit.editing.static_answers import Part, last_line
+from cypresskit.editing.static_answers import Part
 from cypresskit.editing.steps import STEPS
+from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.threads import Interrupted
 from cypresskit.timing.costs import line_costs
 
 Message = dict[str, Any]
-PAUSE = 1.0  # seconds without another job before costs are computed
+PAUSE_SECONDS = 1.0  # without another job before costs are computed
 
 
 class Case:
@@ -55,7 +56,8 @@ class Case:
     @cached_property
     def fault(self) -> Note | None:
         """The fault among the lines that were changed since the known text."""
-        return find_changed_fault(self.verification, self.job.get("known_text", ""))
+        known_text = self.job.get("known_text", "")
+        return find_changed_fault(self.verification, known_text, unless=self.comes)
 
     @cached_property
     def small(self) -> SmallProduct | None:
@@ -110,7 +112,7 @@ class Case:
         """Costs are computed for a correct kernel only, after a pause."""
         if not self.verification.right:
             return None
-        if self.comes(PAUSE):
+        if self.comes(PAUSE_SECONDS):
             raise Interrupted
         kernel = self.verification.kernel
         report = dynamic_answers.report_at(kernel, self.job["n"], self.whole_launch)
@@ -119,10 +121,8 @@ class Case:
 
 def unknown_launch(error: Exception) -> Part:
     """Return the part "verdict" of a text for which no launch is known."""
-    message = last_line(error).replace("ck.load_kernel(", "ck.workbench(")
-    message = message[:1].upper() + message[1:]
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
-    row = {"kind": "launch", "message": message, "advice": advice}
+    row = {"kind": "launch", "message": last_line(error), "advice": advice}
     return {"right": False, "message": "It can't be launched.", "findings": [row]}
 
 
@@ -141,7 +141,7 @@ class AnswerHere:
 
     def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear
-        self.unfinished: Case | None = None
+        self.unfinished_case: Case | None = None
 
     def comes(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``: here, none does."""
@@ -149,12 +149,12 @@ class AnswerHere:
 
     def ask(self, job: Message) -> None:
         """Answer a job, in place of an unfinished one."""
-        self.unfinished = Case(job, self.comes)
+        self.unfinished_case = Case(job, self.comes)
         self.resume()
 
     def resume(self) -> None:
         """Send each part that isn't made yet, then "done", unless a message waits."""
-        case = self.unfinished
+        case = self.unfinished_case
         if case is None:
             return
         try:
@@ -171,7 +171,7 @@ class AnswerHere:
             self._say(case, "trouble", message=fault_in_words(error))
             case.parts.clear()
         if not case.parts:
-            self.unfinished = None
+            self.unfinished_case = None
             self._say(case, "done")
 
     def _say(self, case: Case, kind: str, **more: Any) -> None:

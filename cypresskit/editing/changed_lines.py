@@ -8,7 +8,7 @@ launched. So a line is never called wrong without a run that shows it. Where no 
 notes on an incorrect element say what is certain.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher
@@ -22,6 +22,7 @@ from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks.findings import named_bits
+from cypresskit.threads import never
 
 MOST = 20  # changes that are undone: each takes a run
 
@@ -48,14 +49,16 @@ class Undone(NamedTuple):
     lines: list[str]
 
 
-def find_changed_fault(verification: Verification, known: str) -> Note | None:
+def find_changed_fault(
+    verification: Verification, known: str, unless: Callable[[], bool] = never
+) -> Note | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text, or
-    None.
+    None. ``unless`` ends the search, as in ``verify``.
 
     If work-items store to one place, the note names the missing bits of the address, because many
     unrelated changes would also repair it; and the line whose change does, if it is another one.
     """
-    found = _changed_fault(verification, known)
+    found = _changed_fault(verification, known, unless)
     for race in verification.findings:
         if race.lost_bits and not (found and found.line == race.line):
             lines = [found.line] if found else []
@@ -65,7 +68,9 @@ def find_changed_fault(verification: Verification, known: str) -> Note | None:
     return found
 
 
-def _changed_fault(verification: Verification, known: str) -> Note | None:
+def _changed_fault(
+    verification: Verification, known: str, unless: Callable[[], bool]
+) -> Note | None:
     """Return the fault without which the kernel is correct, or None. That a loop doesn't end, or a
     value was never set, tells more than what a line was before.
     """
@@ -73,12 +78,12 @@ def _changed_fault(verification: Verification, known: str) -> Note | None:
     is_told = kinds & {"endless loop", "uninitialised"}
     if verification.right or verification.size is None or is_told or not known:
         return None
-    kernel, scalars = verification.kernel, (verification.alpha, verification.beta)
+    kernel = verification.kernel
     lines = kernel.text.splitlines()
     for fault, others in islice(_undone(lines, _changes(known.splitlines(), lines)), MOST):
         undone = replace(kernel, text="\n".join(others), given=None)
         with suppress(ILError, KernelError, ValueError, TypeError):  # it can't be run
-            if verify(undone, alpha=scalars[0], beta=scalars[1]):
+            if verify(undone, alpha=verification.alpha, beta=verification.beta, unless=unless):
                 return fault
     return None
 

@@ -22,15 +22,15 @@ from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.step_files import BROUGHT, REPLACED, read_histories, saved_edit
+from cypresskit.editing.step_files import BROUGHT_NOTE, REPLACED_NOTE, read_histories, saved_edit
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.stuck import LineHelp, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
 
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 #: Notes on texts, where they come from or what became of them.
-OPENED = "when it was opened"
-THEIRS = "written by another program"
+OPENED_NOTE = "when it was opened"
+THEIRS_NOTE = "written by another program"
 #: To the pages, if a text replaces one that its reader hasn't seen; without and with the problem of
 #: a history that can't be written.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
@@ -61,7 +61,7 @@ class Conversation:
         The newest text, and its name.
     note
         Where it comes from, unless it was typed, or it is in the history.
-    answers, missing
+    answers, missing_parts
         The parts of its answer so far, by name; and those that aren't made yet.
     edits
         The history of the file.
@@ -86,9 +86,9 @@ class Conversation:
         self.pages: list[Send] = []
         self.text = file.read()
         self.edit = "file-0"
-        self.note = "" if self.edits.find_text(self.text) else OPENED
+        self.note = "" if self.edits.find_text(self.text) else OPENED_NOTE
         self.answers: dict[str, Message] = {}
-        self.missing = [*PARTS]
+        self.missing_parts = [*PARTS]
         self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
         self.numbers = count(1)  # of texts that did not come from a page
 
@@ -181,7 +181,7 @@ class Conversation:
             is_unseen = base not in (None, self.edit)
             is_added = False
             if text != self.text and (is_unseen or self.note):
-                is_added = self.edits.add_unjudged(self.text, self.note or REPLACED)
+                is_added = self.edits.add_unjudged(self.text, self.note or REPLACED_NOTE)
             self._save(text)
             self._replace_text(edit, text)
             if is_added and is_unseen and base:
@@ -196,14 +196,14 @@ class Conversation:
         """
         with self.lock:
             if text != self.text:
-                self.edits.add_unjudged(self.text, REPLACED)
+                self.edits.add_unjudged(self.text, REPLACED_NOTE)
                 self._save(text)
                 self._replace_text(f"load-{next(self.numbers)}", text, note)
 
     def _replace_text(self, edit: str, text: str, note: str = "") -> None:
         self.say({"type": "text", "text": text, "edit": edit})
         self.edit, self.text, self.note = edit, text, note
-        self.answers, self.missing, self.element = {}, [*PARTS], None
+        self.answers, self.missing_parts, self.element = {}, [*PARTS], None
         self.supervisor.drop()
 
     def _hear_restart(self, *_: object) -> None:
@@ -227,7 +227,7 @@ class Conversation:
     def _save(self, text: str) -> None:
         """Write a text into the file. What another program has just written is in the history."""
         for theirs in self.file.save(text):
-            self.edits.add_unjudged(theirs, THEIRS)
+            self.edits.add_unjudged(theirs, THEIRS_NOTE)
 
     # -- answers
 
@@ -237,7 +237,7 @@ class Conversation:
             return
         for answer in tuple(self.answers.values()):
             self.say(answer, page)
-        if not self.missing:
+        if not self.missing_parts:
             self.say({"type": "done", "edit": self.edit}, page)
         elif self.supervisor.job is None:
             self._answer_text()
@@ -248,8 +248,8 @@ class Conversation:
         answer = text_answer(self.text, self.name)
         self._take_answer({"type": "answer", "edit": self.edit, "part": "text", **answer})
         if answer["faults"]:
-            self.missing = []
-        self.supervisor.ask(self.job(self.missing))
+            self.missing_parts = []
+        self.supervisor.ask(self.job(self.missing_parts))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, LLVM's code,
@@ -260,12 +260,14 @@ class Conversation:
         if message["part"] in ALL_PARTS:
             if "element" in message:
                 self.element = [int(place) for place in message["element"]]
-            self.missing = [part for part in ALL_PARTS if part in (*self.missing, message["part"])]
-            self.supervisor.ask(self.job(self.missing))
+            self.missing_parts = [
+                part for part in ALL_PARTS if part in (*self.missing_parts, message["part"])
+            ]
+            self.supervisor.ask(self.job(self.missing_parts))
         else:
             picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
-            answer = {"type": "answer", "edit": self.edit, "part": "climb"}
-            self.say(answer | {"picture": picture})
+            about = {"type": "answer", "edit": self.edit}
+            self.say(about | {"part": "climb", "picture": picture})
 
     def answer_here(self) -> None:
         """Check and time the newest text in the calling process, for its history."""
@@ -283,10 +285,10 @@ class Conversation:
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""
         if message["type"] == "done":
-            self.missing = []
+            self.missing_parts = []
         if message["type"] == "answer":
             self.answers[message["part"]] = message
-            self.missing = [part for part in self.missing if part != message["part"]]
+            self.missing_parts = [part for part in self.missing_parts if part != message["part"]]
             if message["part"] == "clocks":
                 self._add_judged()
         self.say(message)
@@ -321,7 +323,7 @@ class Conversation:
     def _history(self) -> Message:
         """Return what a page shows of the history."""
         saved = None if self.step is None else saved_edit(self.edits, self.step)
-        origin = f", {BROUGHT}" if saved and saved.note == BROUGHT else ""
+        origin = f", {BROUGHT_NOTE}" if saved and saved.note == BROUGHT_NOTE else ""
         return {
             "entries": [edit.shown() for edit in self.edits],
             "saved": saved
@@ -347,8 +349,8 @@ class Conversation:
                 if not self.file.problem:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:
-                self.edits.add_unjudged(self.text, REPLACED)
-                self._replace_text(f"file-{next(self.numbers)}", text, THEIRS)
+                self.edits.add_unjudged(self.text, REPLACED_NOTE)
+                self._replace_text(f"file-{next(self.numbers)}", text, THEIRS_NOTE)
 
 
 _watched: set[Conversation] = set()

@@ -15,8 +15,9 @@ from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import Verification, WrongElement, verify
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Part, code_answer, last_line
+from cypresskit.editing.static_answers import Part, code_answer
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
+from cypresskit.il.errors import last_line
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import load_kernel

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -24,12 +24,13 @@ from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels.own import find_given_text
 from cypresskit.tables import elided, quantity
 
-LARGEST = 64 << 20  # bytes of a history
-BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
-COUNTED = "bundle", "register", "wavefront"
-LETTERS = 48  # characters of a line that is quoted
-LINKED = "came with a link"  # note on the text of another reader
-SHOWN = "one more line was shown"  # note on a text at which the reader was stuck
+MAX_HISTORY_BYTES = 64 << 20
+BURST_SECONDS = 2.0  # between two edits: nobody has read the judgement of the first
+MAX_OUTPUTS = 4  # of a notebook that follow the edits: the last ones shown
+COUNTED_NOUNS = "bundle", "register", "wavefront"
+MAX_LINE_CHARACTERS = 48  # of a line that is quoted
+LINKED_NOTE = "came with a link"  # note on the text of another reader
+SHOWN_NOTE = "one more line was shown"  # note on a text at which the reader was stuck
 
 
 @dataclass(frozen=True)
@@ -54,14 +55,14 @@ class Edit:
         """Whether C is correct, and how fast it is."""
         if not self.right:
             return "not checked" if self.right is None else "C is incorrect"
-        at = f" at N = {self.n:,}" if self.n else ""
-        speed = f"{self.gflops:,.0f} Gflop/s{at}, limited by {self.bound}"
+        size = f" at N = {self.n:,}" if self.n else ""
+        speed = f"{self.gflops:,.0f} Gflop/s{size}, limited by {self.bound}"
         return speed if self.gflops else "not timed"
 
     def __str__(self) -> str:
         """Return what was found about it, where it comes from, and its statistics."""
         origin = ", ".join(filter(None, (self.note, self.change)))
-        counts = [quantity(getattr(self, f"{noun}s"), noun) for noun in COUNTED]
+        counts = [quantity(getattr(self, f"{noun}s"), noun) for noun in COUNTED_NOUNS]
         parts = self.judgement, origin, ", ".join(counts) if self.bundles else ""
         return "; ".join(filter(None, parts))
 
@@ -83,13 +84,14 @@ class Edits(Sequence[Edit]):
     problem
         Why not all edits are written, or "".
     listeners
-        Called when the edits have changed.
+        Called when the edits have changed, as are the last few ``outputs``.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problem = ""
         self.listeners: list[Callable[[], None]] = []
+        self.outputs: deque[Callable[[], None]] = deque(maxlen=MAX_OUTPUTS)
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
         self._written = self.rows  # those that the file has
         self._stamp: object = ...  # of the file when it was last read or written
@@ -114,7 +116,7 @@ class Edits(Sequence[Edit]):
         None if none reaches ``least`` Gflop/s. The text ``given``, the catalog's, and those of
         other readers don't count.
         """
-        others = {given, *(edit.text for edit in self.rows if edit.note == LINKED)}
+        others = {given, *(edit.text for edit in self.rows if edit.note == LINKED_NOTE)}
         mine = [
             edit
             for edit in self.rows
@@ -126,7 +128,7 @@ class Edits(Sequence[Edit]):
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
         isn't known to be correct; or if it was typed, and judged alike too short a time ago to be
-        read. Where a line was ``SHOWN``, nothing is replaced: each counts. If the file can't be
+        read. Where a line was shown, nothing is replaced: each counts. If the file can't be
         written, the edit is written with the next one.
         """
         self.read_changes()
@@ -134,8 +136,8 @@ class Edits(Sequence[Edit]):
         last = rows[-1] if rows else Edit(0, "", right=True)
         now = round(edit.time or time.time(), 1)
         are_typed = not (last.note or edit.note)
-        is_unread = last.judgement == edit.judgement and now - last.time < BURST
-        is_shown = SHOWN in (last.note, edit.note)
+        is_unread = last.judgement == edit.judgement and now - last.time < BURST_SECONDS
+        is_shown = SHOWN_NOTE in (last.note, edit.note)
         if last.text == edit.text and not last.right and not is_shown:
             edit = replace(edit, note=last.note or edit.note)
             rows.pop()
@@ -192,7 +194,7 @@ class Edits(Sequence[Edit]):
             self._tell()
 
     def _tell(self) -> None:
-        for listener in tuple(self.listeners):
+        for listener in (*self.listeners, *self.outputs):
             with suppress(Exception):  # whatever an output that is gone raises
                 listener()
 
@@ -217,10 +219,10 @@ def describe_change(before: str, after: str) -> str:
     if not new:
         return "lines were moved or deleted"
     ops = (OPCODES.get(line.split()[0].lower()) for _, line in new)
-    products = [at for at, op in zip(new, ops) if op and op.multiplies]
+    products = [place for place, op in zip(new, ops) if op and op.multiplies]
     number, line = (products or new)[0]
     more = f", and {quantity(len(new) - 1, 'more line')}" if new[1:] else ""
-    return f"line {number} is now {elided(line, LETTERS)}{more}"
+    return f"line {number} is now {elided(line, MAX_LINE_CHARACTERS)}{more}"
 
 
 def history_path(path: Path) -> Path:
@@ -233,7 +235,7 @@ def _read(path: Path) -> list[Edit]:
     if not os.path.lexists(path):
         return []
     try:
-        held = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST).decode())
+        held = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
         edits = [Edit(**row) for row in held["edits"]]
         if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in edits):
             raise ValueError("a number that isn't finite")

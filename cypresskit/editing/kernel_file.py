@@ -8,7 +8,7 @@ from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
 
-WRITABLE = 0o222  # bits of a file's mode
+WRITE_BITS = 0o222  # bits of a file's mode
 
 
 class KernelFile:
@@ -73,7 +73,7 @@ class KernelFile:
 
 def is_writable(path: Path) -> bool:
     """Return whether this is a plain file that its owner may replace."""
-    return path.is_file() and bool(path.stat().st_mode & WRITABLE)
+    return path.is_file() and bool(path.stat().st_mode & WRITE_BITS)
 
 
 def replace_surrogates(text: str) -> str:

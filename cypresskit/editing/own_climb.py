@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from cypresskit.devices import CHIP_ALONE
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits, describe_change
-from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
+from cypresskit.editing.steps import CLOSE_RATIO, FIRST_STEP, STEPS, Step
 from cypresskit.tables import quantity
 
-NOTHING = (
-    f"No step of the climb is saved yet: the climb begins with step {FIRST}. A correct kernel is"
-    " saved when it reaches the first target."
+NO_STEPS = (
+    f"No step of the climb is saved yet: the climb begins with step {FIRST_STEP}. A correct kernel"
+    " is saved when it reaches the first target."
 )
 
 
@@ -35,7 +35,7 @@ def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
         bars.append(Bar(step.title, change, saved.gflops, before.gflops))
         before = saved
     if not bars:
-        return Climb(NOTHING, ())
+        return Climb(NO_STEPS, ())
     speeds = f"{before.gflops:,.0f} Gflop/s"
     if len(bars) > 1:
         speeds = f"{bars[0].gflops:,.0f} to {speeds} in {quantity(judged, 'edit')}"
@@ -53,12 +53,12 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
     for step in STEPS.values():
         if not (edits := histories.get(step.name)):
             continue
-        if step.name == FIRST:
+        if step.name == FIRST_STEP:
             edit = edits.find_fastest(step.n)
         else:
             least = 0.0 if step.whole_launch else step.targets.minimum
             edit = edits.find_fastest(step.n, least, given=step.starter)
-        needed = fastest / CLOSE if step.reorders else fastest * CLOSE
+        needed = fastest / CLOSE_RATIO if step.reorders else fastest * CLOSE_RATIO
         if step.climbs and edit is not None and edit.gflops > needed:
             yield step, edit
             fastest = max(fastest, edit.gflops)

@@ -10,10 +10,10 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
 
-SIDE = 8  # rows and columns of C that are shown
-LARGEST = 64  # rows or columns of a block: larger ones get no small product
-TERMS = 4  # the least k, before rounding up to whole iterations
-SHOWN_TERMS = 8  # of a sum, at most
+SHOWN_SIDE = 8  # rows and columns of C that are shown
+MAX_BLOCK_SIDE = 64  # rows or columns of a block: larger ones get no small product
+MIN_TERMS = 4  # the least k, before rounding up to whole iterations
+MAX_SHOWN_TERMS = 8  # of a sum, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class SmallProduct:
     def wrong(self) -> WrongElement | None:
         """The first incorrect element among those shown, or None."""
         right = self.given.expected
-        places = np.argwhere((self.c != right)[:SIDE, :SIDE]).tolist()
+        places = np.argwhere((self.c != right)[:SHOWN_SIDE, :SHOWN_SIDE]).tolist()
         found = (WrongElement(m, n, self.c[m, n], right[m, n]) for m, n in places)
         return next(found, None)
 
@@ -44,15 +44,16 @@ class SmallProduct:
         """Return the shown rows of op(A), op(B), C and the expected C (``right``); and for each
         element of C its sum, in words (``sums``).
         """
-        rows, columns = self.c[:SIDE, :SIDE].shape
+        shown = self.c[:SHOWN_SIDE, :SHOWN_SIDE]
+        rows, columns = shown.shape
         a, b = self.factors
         return {
             "sums": [[self.in_words(m, n) for n in range(columns)] for m in range(rows)],
             "is_stored_transposed": self.given.kernel.trans_a,
-            "a": _rows(a[:SIDE, :SHOWN_TERMS]),
-            "b": _rows(b[:SHOWN_TERMS, :SIDE]),
-            "c": _rows(self.c[:SIDE, :SIDE]),
-            "right": _rows(self.given.expected[:SIDE, :SIDE]),
+            "a": _rows(a[:SHOWN_SIDE, :MAX_SHOWN_TERMS]),
+            "b": _rows(b[:MAX_SHOWN_TERMS, :SHOWN_SIDE]),
+            "c": _rows(shown),
+            "right": _rows(self.given.expected[:SHOWN_SIDE, :SHOWN_SIDE]),
         }
 
     def in_words(self, row: int, column: int) -> str:
@@ -60,8 +61,8 @@ class SmallProduct:
         rows, columns = self.factors
         terms = [f"{a:g}·{b:g}" for a, b in zip(rows[row], columns[:, column])]
         got, expected = self.c[row, column], self.given.expected[row, column]
-        more = ["…"] * (len(terms) > SHOWN_TERMS)
-        correct = f"{' + '.join(terms[:SHOWN_TERMS] + more)} = {expected:g}."
+        more = ["…"] * (len(terms) > MAX_SHOWN_TERMS)
+        correct = f"{' + '.join(terms[:MAX_SHOWN_TERMS] + more)} = {expected:g}."
         if got == expected:
             return f"C[{row}, {column}] = {correct}"
         return f"C[{row}, {column}] should be {correct} It is {got:.6g}."
@@ -72,10 +73,10 @@ def small_product(mine: Kernel) -> SmallProduct | None:
     how = mine.convention
     if mine.is_vector or how.packed or mine.precision == "double-double":
         return None
-    if max(how.multiple) > LARGEST:
+    if max(how.multiple) > MAX_BLOCK_SIDE:
         return None
-    m, n = (-(-SIDE // side) * side for side in how.multiple)
-    k = -(-TERMS // mine.k_step) * mine.k_step
+    m, n = (-(-SHOWN_SIDE // side) * side for side in how.multiple)
+    k = -(-MIN_TERMS // mine.k_step) * mine.k_step
     given = make_product(mine, (m, n, k), 1.0, 0.0, least=1)
     try:
         c = np.asarray(given.run(engine="interpreter"), float)

@@ -15,6 +15,7 @@ from cypresskit.editing.legend import STATISTICS
 from cypresskit.il import ILError, Program, assemble, reference
 from cypresskit.il.cursor import strip_comment
 from cypresskit.il.dataflow import liveness
+from cypresskit.il.errors import last_line
 from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
 
@@ -22,7 +23,7 @@ Part = dict[str, Any]  # of an answer, for JSON
 #: A word of a line, with its controls or its index; the page finds words in the same way.
 WORD = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?")
 REGISTER = re.compile(r"r\d+")
-PASSED = re.compile(r"cb0\[(\d+)\](?:\.\w+)?")
+CB0_ELEMENT = re.compile(r"cb0\[(\d+)\](?:\.\w+)?")
 
 
 def word_meanings(text: str) -> dict[str, tuple[str, str]]:
@@ -39,7 +40,7 @@ def _meaning(word: str) -> tuple[str, str] | None:
     """
     if REGISTER.fullmatch(word):
         return None
-    if (passed := PASSED.fullmatch(word)) and int(passed[1]) < len(ELEMENTS):
+    if (passed := CB0_ELEMENT.fullmatch(word)) and int(passed[1]) < len(ELEMENTS):
         return f"cb0[{passed[1]}] of this launch", ELEMENTS[int(passed[1])]
     found = reference.find(word)
     if not isinstance(found, Opcode):
@@ -64,17 +65,12 @@ def text_answer(text: str, name: str = "kernel.il") -> Part:
     return {"faults": [], "live": _live(program), "words": words}
 
 
-def last_line(error: Exception) -> str:
-    """Return the last line of an error's message; without a message, the name of its type."""
-    return (str(error).splitlines() or [type(error).__name__])[-1].strip()
-
-
 def _live(program: Program) -> list[list]:
     """Return [line, count, names] of the live registers, by line."""
     before = liveness(program)
     sets: dict[int, list[frozenset]] = defaultdict(list)
-    for at, instruction in enumerate(program.body):
-        sets[instruction.written_line] += before[at : at + 2]
+    for index, instruction in enumerate(program.body):
+        sets[instruction.written_line] += before[index : index + 2]
     rows = []
     for line in sorted(sets):
         held = max(({number for number, _ in live} for live in sets[line]), key=len)

@@ -8,13 +8,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cypresskit.editing.edit_history import SHOWN, Edit, Edits, history_path
+from cypresskit.editing.edit_history import SHOWN_NOTE, Edit, Edits, history_path
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.files.atomic import save_file
 
 CLIMB = os.environ.get("CYPRESSKIT_CLIMB", "climb")  # the folder
-BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
-REPLACED = "replaced by another text"  # note on a text that no longer counts
+BROUGHT_NOTE = "brought back from this notebook"  # note on a text that was typed in another folder
+REPLACED_NOTE = "replaced by another text"  # note on a text that no longer counts
 
 
 def read_histories(folder: Path) -> dict[str, Edits]:
@@ -31,7 +31,7 @@ def submitted_edit(edits: Edits, step: Step) -> Edit | None:
     """Return the edit that is submitted for a step: the saved one; until there is one, the last
     that was checked or brought back, or at which a line was shown; or None.
     """
-    notes = BROUGHT, SHOWN
+    notes = BROUGHT_NOTE, SHOWN_NOTE
     judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note in notes)
     return saved_edit(edits, step) or next(judged, None)
 
@@ -51,8 +51,11 @@ def begin_step(path: Path, step: Step) -> None:
         return
     histories = read_histories(path.parent)
     earlier = () if step.reorders else _steps_before(step)
-    found = [(each, histories[each.name].find_fastest(each.n)) for each in earlier]
-    kernels = [(edit.gflops, each.name, edit.text) for each, edit in found if edit is not None]
+    kernels = [
+        (edit.gflops, each.name, edit.text)
+        for each in earlier
+        if (edit := histories[each.name].find_fastest(each.n))
+    ]
     gflops, name, text = max(kernels, default=(0.0, "", step.starter))
     save_file(path, text)
     if name:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import replace_surrogates
-from cypresskit.editing.step_files import BROUGHT, REPLACED, saved_edit, submitted_edit
+from cypresskit.editing.step_files import BROUGHT_NOTE, REPLACED_NOTE, saved_edit, submitted_edit
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.editing.stuck import find_shown_lines, make_shown_edit
 from cypresskit.files.atomic import save_file
@@ -23,8 +23,8 @@ from cypresskit.kernels.own import read_text
 #: Types of an output's data; the first holds a step's text.
 MIME = "application/vnd.cypresskit.step+json"
 PLAIN, HTML = "text/plain", "text/html"
-LARGEST = 64 << 20  # bytes of a notebook
-LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
+MAX_NOTEBOOK_BYTES = 64 << 20
+MAX_TEXT_CHARACTERS = MAX_TEXT // 4  # of a text in a notebook; a file may have as many bytes
 
 
 class StepText(NamedTuple):
@@ -71,12 +71,12 @@ def read_step_texts() -> dict[str, StepText]:
     if path.suffix != ".ipynb":
         return {}
     try:
-        cells = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST))["cells"]
+        cells = json.loads(read_plain(Path(os.path.realpath(path)), MAX_NOTEBOOK_BYTES))["cells"]
         outputs = [output for cell in cells for output in cell.get("outputs", ())]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return {}
     texts = find_step_texts(outputs)
-    return {step: each for step, each in texts.items() if 0 < len(each.text) <= LONGEST}
+    return {step: each for step, each in texts.items() if 0 < len(each.text) <= MAX_TEXT_CHARACTERS}
 
 
 def restore_texts(path: Path, step: Step) -> None:
@@ -95,7 +95,7 @@ def restore_texts(path: Path, step: Step) -> None:
             continue
         with suppress(OSError, ValueError):
             if place.exists():
-                edits.add_unjudged(read_text(place), REPLACED)
-            edits.add(Edit(0, text, note=BROUGHT))
+                edits.add_unjudged(read_text(place), REPLACED_NOTE)
+            edits.add(Edit(0, text, note=BROUGHT_NOTE))
             if not edits.problem:
                 save_file(place, text)

@@ -6,6 +6,7 @@ checks read the same table.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import chain
@@ -17,16 +18,18 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import author
 from cypresskit.published import kernel as published_kernel
 
-FIRST = "00"  # the first step
+FIRST_STEP = "00"
 BLOCK = re.compile(r"block_(\d+)x(\d+)(?:x(\d+))?")  # rows, columns, values of k per iteration
 MARK = "below this one"  # in the comments that ask for lines
-OUR = "our_step_"  # in the name of the kernel with our solution
-CLOSE = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
-
+SOLUTION_PREFIX = "our_step_"  # in the name of the kernel with our solution
+CLOSE_RATIO = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
 
 _OUTPUTS = replace(KERNELS["sgemm_tn_stream"].convention, block=(4, 4), streams=4, k_step=1)
 #: How kernels are launched that are written from an empty editor.
-EMPTY = {"four_outputs_tn": _OUTPUTS, "four_outputs_nn": replace(_OUTPUTS, trans_a=False, k_step=4)}
+EMPTY_STARTS = {
+    "four_outputs_tn": _OUTPUTS,
+    "four_outputs_nn": replace(_OUTPUTS, trans_a=False, k_step=4),
+}
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,12 @@ class Step:
     start: str = ""  # kernel that it starts from, if not the file in ``starts`` with its name
     published: str = "sgemm_tn"  # name of the published kernel that sets the third target
     hint: str = ""  # for a correct kernel that is slower than the reference; "": what would help
-    opens: tuple[str, ...] = ()  # panels that are open at first
+    opens: Sequence[str] = ()  # panels that are open at first
     guess: bool = False  # the costs open once the reader has guessed the most expensive line
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     whole_launch: bool = False  # whether the whole launch is simulated, if its blocks are large
-    gaps: tuple[list[str], ...] = ()  # our lines for each comment that asks for some
+    gaps: Sequence[list[str]] = ()  # our lines for each comment that asks for some
     reorders: bool = False  # our solution: a source in ``starts``, the step before's in other order
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
@@ -115,10 +118,10 @@ def reference_kernel(name: str) -> Kernel:
     with three values of k per iteration, ``"block_12x8x3"``; or our solution of a step, such as
     ``"our_step_02"``. Raises ``KeyError`` for other names.
     """
-    if name in EMPTY:
-        return Kernel(name, starter_text(name), EMPTY[name])
-    if name.startswith(OUR):
-        step = STEPS[name.removeprefix(OUR)]
+    if name in EMPTY_STARTS:
+        return Kernel(name, starter_text(name), EMPTY_STARTS[name])
+    if name.startswith(SOLUTION_PREFIX):
+        step = STEPS[name.removeprefix(SOLUTION_PREFIX)]
         return Kernel(name, step.with_solution(), reference_kernel(step.like).convention)
     if block := BLOCK.fullmatch(name):
         rows, columns, steps = (int(number or 1) for number in block.groups())
@@ -158,13 +161,9 @@ def _read_steps() -> dict[str, Step]:
     """Return the steps of ``steps.toml``, by name."""
     steps = {}
     for name, row in STEP_ROWS.items():
-        fields = dict(row)
-        for field, value in row.items():
-            if isinstance(value, str):
-                fields[field] = " ".join(value.split())
-            elif isinstance(value, list):
-                fields[field] = tuple(value)
-        steps[name] = Step(name, **fields)
+        texts = {field: value for field, value in row.items() if isinstance(value, str)}
+        on_one_line = {field: " ".join(text.split()) for field, text in texts.items()}
+        steps[name] = Step(name, **row | on_one_line)
     return steps
 
 

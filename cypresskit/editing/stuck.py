@@ -1,6 +1,6 @@
 """Help for a reader who is stuck: the lines of a step's solution, one more at each second press.
 
-The history says how many were shown: an edit for each, with the note ``SHOWN``.
+The history says how many were shown: an edit for each, with the note ``SHOWN_NOTE``.
 """
 
 from dataclasses import replace
@@ -8,7 +8,7 @@ from itertools import takewhile
 from time import time
 from typing import Any
 
-from cypresskit.editing.edit_history import SHOWN, Edit, Edits
+from cypresskit.editing.edit_history import SHOWN_NOTE, Edit, Edits
 from cypresskit.editing.steps import Step
 from cypresskit.il.cursor import bare_line
 
@@ -47,14 +47,14 @@ def find_shown_lines(edits: Edits, step: Step) -> list[str]:
     """
     lines: list[str] = []
     for edit in edits:
-        if edit.note == SHOWN:
+        if edit.note == SHOWN_NOTE:
             lines.append(find_next_line("\n".join([edit.text, *lines]), step))
     return lines
 
 
 def make_shown_edit(edits: Edits, text: str) -> Edit:
     """Return the edit that says that one more line was shown at a text."""
-    return replace(edits.find_text(text) or Edit(0, text), note=SHOWN, time=0.0)
+    return replace(edits.find_text(text) or Edit(0, text), note=SHOWN_NOTE, time=0.0)
 
 
 class LineHelp:
@@ -62,15 +62,15 @@ class LineHelp:
 
     def __init__(self, edits: Edits, step: Step) -> None:
         self.edits, self.step = edits, step
-        self.hinted = ""  # the line whose hint was shown last
+        self.hinted_line = ""  # the line whose hint was shown last
 
     def press(self, text: str) -> dict[str, Any]:
         """Return what is shown beside a text. The history gets an edit for each whole line."""
         shown = find_shown_lines(self.edits, self.step)
         line = find_next_line("\n".join([text, *shown]), self.step)
         hint = hide_sources(line)
-        is_hint = line not in (hint, self.hinted)
-        self.hinted = line
+        is_hint = line not in (hint, self.hinted_line)
+        self.hinted_line = line
         if line and not is_hint:
             self.edits.add(make_shown_edit(self.edits, text))
         end = "" if line else ALL_SHOWN if find_next_line(text, self.step) else ALL_TYPED

@@ -8,12 +8,14 @@ from itertools import count
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message
 
-HANDOVER = 5.0  # seconds until a process that is busy with an older text is replaced
-LONGEST = 240.0  # seconds to start, and for one part: the first may have to compile the engine
+HANDOVER_SECONDS = 5.0  # until a process that is busy with an older text is replaced
+MAX_SILENCE_SECONDS = 240.0  # before a message: the first part may have to compile the engine
 MAX_TRIES = 2  # processes that are given the same job
 
-OVER = "The process that checks kernels couldn't start, or ended at this one. Edit it to try again."
-SLOW = "Checking this kernel took too long. Edit it to try again."
+NO_PROCESS = (
+    "The process that checks kernels couldn't start, or ended at this one. Edit it to try again."
+)
+NO_ANSWER = "Checking this kernel took too long. Edit it to try again."
 
 Answerer = AnswerProcess | AnswerHere
 Start = Callable[[Callable[[Message], None]], Answerer]
@@ -99,7 +101,7 @@ class Supervisor:
             return
         about = {"edit": self.job["edit"]}
         self.drop()
-        self.hear(about | {"type": "trouble", "message": SLOW if is_alive else OVER})
+        self.hear(about | {"type": "trouble", "message": NO_ANSWER if is_alive else NO_PROCESS})
         self.hear(about | {"type": "done"})
 
     def _begin(self) -> None:
@@ -108,7 +110,8 @@ class Supervisor:
         self.is_begun = False
         self.prepare()
         # One that has started may be busy with an older text.
-        self.deadline = self.clock() + (HANDOVER if self.has_started else LONGEST)
+        seconds = HANDOVER_SECONDS if self.has_started else MAX_SILENCE_SECONDS
+        self.deadline = self.clock() + seconds
         self._hand_over()
 
     def _hand_over(self) -> None:
@@ -126,5 +129,5 @@ class Supervisor:
                 self.drop()
             elif message["type"] == "working":
                 self.is_begun = True
-                self.deadline = self.clock() + LONGEST
+                self.deadline = self.clock() + MAX_SILENCE_SECONDS
             self.hear(message)

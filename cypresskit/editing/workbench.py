@@ -15,7 +15,13 @@ from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import draw_own_climb
-from cypresskit.editing.step_files import BROUGHT, CLIMB, begin_step, read_histories, saved_edit
+from cypresskit.editing.step_files import (
+    BROUGHT_NOTE,
+    CLIMB,
+    begin_step,
+    read_histories,
+    saved_edit,
+)
 from cypresskit.editing.step_outputs import HTML, PLAIN, restore_texts, submitted_output
 from cypresskit.editing.steps import starter_text, step_named
 from cypresskit.files.atomic import save_file
@@ -26,8 +32,9 @@ from cypresskit.kernels.own import resolve
 from cypresskit.session import drop_dead_widget
 from cypresskit.tables import in_columns
 
-MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
-STILL = "The kernel as it was when this cell ran. Run the cell to edit it: what you type is saved."
+STILL_TEXT = (
+    "The kernel as it was when this cell ran. Run the cell to edit it: what you type is saved."
+)
 MAX_PROCESSES = 3  # of the last workbenches: a new one ends those of older ones that are idle
 #: By file and settings, the last one used at the end.
 open_conversations: dict[tuple, Conversation] = {}
@@ -121,7 +128,8 @@ def workbench(
     if text is not None:
         bench.conversation.load(text, "from the notebook's cell")
     edit = bench.history.find_text(bench.text) or Edit(0, "")
-    if chosen is not None and edit.right is None and (text is not None or edit.note == BROUGHT):
+    is_given = text is not None or edit.note == BROUGHT_NOTE
+    if chosen is not None and edit.right is None and is_given:
         bench.conversation.answer_here()
     return bench
 
@@ -195,7 +203,7 @@ class Workbench:
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
         words = repr(self)
         # For places without a running kernel, such as a saved notebook on a page
-        still = f"<p><b>{escape(words)}</b><br>{STILL}</p>{in_columns(self.text)}"
+        still = f"<p><b>{escape(words)}</b><br>{STILL_TEXT}</p>{in_columns(self.text)}"
         data |= {PLAIN: words, HTML: still}
         return drop_dead_widget(data), drop_dead_widget(metadata)
 
@@ -220,8 +228,7 @@ def show_submitted(conversation: Conversation) -> None:
 
     shown = display(submitted_output(edits, step), raw=True, display_id=True)
     if shown is not None:
-        edits.listeners.append(lambda: shown.update(submitted_output(edits, step), raw=True))
-        del edits.listeners[1:-MAX_OUTPUTS]  # the first is the conversation's
+        edits.outputs.append(lambda: shown.update(submitted_output(edits, step), raw=True))
 
 
 def _open_conversation(path: Path, settings: dict[str, Any]) -> Conversation:

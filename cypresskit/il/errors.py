@@ -93,6 +93,11 @@ class ILError(ValueError):
         return ILError, (self.name, list(self.faults))
 
 
+def last_line(error: Exception) -> str:
+    """Return the last line of an error's message; without a message, the name of its type."""
+    return (str(error).splitlines() or [type(error).__name__])[-1].strip()
+
+
 def shorten(given: object) -> str:
     """Return ``repr(given)``, cut to ``MAX_QUOTED`` characters."""
     return elided(repr(given), MAX_QUOTED)

@@ -205,8 +205,9 @@ def _stated(bare: Kernel) -> Convention:
         raise LaunchConventionError(
             f"{program.name} doesn't say how it is launched: write it into its first line, such as"
             f" `il_{program.mode[0]}s_2_0 {EXAMPLE}{group}` for A transposed and B not, 8 x 8"
-            " elements of C per work-item, and 2 values of k per iteration; or name a catalog"
-            ' kernel that is launched in the same way: ck.load_kernel(..., like="sgemm_tn")'
+            " elements of C per work-item, and 2 values of k per iteration; or give"
+            " ck.load_kernel or ck.workbench a catalog kernel that is launched in the same way:"
+            ' like="sgemm_tn"'
         )
     items = prod(convention.tile) // prod(convention.block) * convention.parts
     if convention.group and items % program.group:

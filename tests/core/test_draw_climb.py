@@ -1,7 +1,5 @@
 """The climb: what the book's says is what was timed for it, a reader's what the history has."""
 
-from xml.etree import ElementTree
-
 import pytest
 from repository import ROOT
 from sampling import drawn_by_day
@@ -18,12 +16,6 @@ from cypresskit.timing import simulate
 from tools import stored_figures
 
 KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("block_8x8x2", 1988.0)}
-
-
-def parts(picture, kind):
-    """The attributes of an SVG's boxes or words, with the ``text`` of these."""
-    root = ElementTree.fromstring(picture)
-    return [{**n.attrib, "text": n.text} for n in root.iter() if n.tag.endswith(kind)]
 
 
 # -- the book's

@@ -2,7 +2,6 @@
 
 import random
 import re
-from pathlib import Path
 
 from sampling import seeded
 
@@ -12,7 +11,6 @@ from tools.fuzz.engines import STEPS, agree
 from tools.fuzz.law import timed
 from tools.fuzz.programs import ARITHMETIC, random_program
 
-ROOT = Path(__file__).parents[2]
 #: Findings after which engines may differ: races, and faults that hide a race on the same address.
 OPEN = {"race", "uninitialised", "unaligned"}
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}

@@ -37,7 +37,6 @@ from cypresskit.timing.launch_time import bound
 
 TEXT = ck.kernels["sgemm_tn"].text
 NAIVE = ck.kernels["sgemm_naive"].text
-SETTINGS = {"like": "sgemm_tn", "n": 128}
 
 
 # -- what a text becomes
@@ -240,6 +239,17 @@ def test_faults_are_answered_first_and_nothing_else_follows(tmp_path):
     assert answer["faults"][0]["line"] == TEXT[: TEXT.index("mad")].count("\n") + 1
 
 
+def test_the_search_for_a_fault_ends_when_a_text_comes():
+    wrong = NAIVE.replace("r2.x, r3.x", "r2.x, r2.x")
+    job = {"edit": "a", "text": wrong, "name": "my.il", "like": "sgemm_naive", "n": 136}
+    job |= {"known_text": NAIVE, "parts": ["verdict", "clocks"]}
+    dynamic_answers.verify_text(wrong, "my.il", "sgemm_naive", 136)
+    answerer = AnswerHere([].append)
+    answerer.comes = partial(next, iter([False, True]))
+    answerer.ask(job)
+    assert answerer.unfinished_case.parts == job["parts"]
+
+
 def test_costs_give_way_to_any_other_job():
     """They wait for a pause, end between two experiments, and are made later."""
     said = []
@@ -250,11 +260,11 @@ def test_costs_give_way_to_any_other_job():
         answerer = AnswerHere(said.append)
         answerer.comes = partial(next, iter(comes))
         answerer.ask(job)
-        assert answerer.unfinished.parts == ["costs"]
+        assert answerer.unfinished_case.parts == ["costs"]
         assert "done" not in [message["type"] for message in said]
-    answerer.unfinished.comes = answerer.comes = lambda _=0: False
+    answerer.unfinished_case.comes = answerer.comes = lambda _=0: False
     answerer.resume()
-    assert not answerer.unfinished
+    assert not answerer.unfinished_case
     assert [m.get("part", m["type"]) for m in said[-2:]] == ["costs", "done"]
 
 
@@ -418,7 +428,7 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
         heard: list[dict] = []
         answerer = Busy(heard.append, patience)
         answerer.ask(job | {"text": f"{job['text']}; {patience}\n"})  # none that was checked
-        while answerer.unfinished is not None:
+        while answerer.unfinished_case is not None:
             stopped |= {(each["type"], each["part"]) for each in heard[-1:]}
             answerer.resume()
         assert [each for each in heard if each["type"] != "working"] == expected

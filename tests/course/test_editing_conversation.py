@@ -15,13 +15,13 @@ from sampling import drawn_by_day, from_rows, seeded
 import cypresskit as ck
 from cypresskit.editing import edit_history, supervisor, workbench
 from cypresskit.editing.conversation import AT_ONCE, Conversation
-from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
+from cypresskit.editing.edit_history import LINKED_NOTE, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import ALL_PARTS
 from cypresskit.editing.step_files import saved_edit, submitted_edit
 from cypresskit.editing.step_outputs import MIME, find_step_texts, read_step_texts
 from cypresskit.editing.steps import STEPS, starter_text
-from cypresskit.editing.supervisor import OVER, SLOW
+from cypresskit.editing.supervisor import NO_ANSWER, NO_PROCESS
 from cypresskit.editing.workbench import show_submitted
 from cypresskit.il.parser import MAX_TEXT
 
@@ -282,7 +282,8 @@ def test_what_was_asked_for_last_is_answered_and_no_other_part_is_lost(talk, sai
 
 
 @pytest.mark.parametrize(
-    ("fate", "trouble"), [("dead", OVER), ("hangs", SLOW), ("not started", OVER)]
+    ("fate", "trouble"),
+    [("dead", NO_PROCESS), ("hangs", NO_ANSWER), ("not started", NO_PROCESS)],
 )
 def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trouble):
     """Whether they end over it, never begin with it, or can't be started."""
@@ -699,7 +700,7 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     talk.answer_here()
     assert bench.text == step.starter and bench.history and bench.saved_kernel is None
     linked = starter_text(step.reference) + "; theirs"
-    talk.load(linked, LINKED)
+    talk.load(linked, LINKED_NOTE)
     talk.answer_here()
     assert bench.history[-1].right and bench.saved_kernel is None
     for again in (step.starter, linked):

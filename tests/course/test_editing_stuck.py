@@ -13,7 +13,7 @@ import cypresskit as ck
 from cypresskit.editing import stuck, workbench
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import SHOWN, Edit
+from cypresskit.editing.edit_history import SHOWN_NOTE, Edit
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.step_outputs import MIME
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -67,7 +67,7 @@ def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path,
             talk.hear({"type": "line"}, heard.append)
             assert heard[-1]["hint"] == hint
         assert heard[-1]["lines"] == lacks[: number + 1]
-        assert sum(edit.note == SHOWN for edit in talk.edits) == number + 1
+        assert sum(edit.note == SHOWN_NOTE for edit in talk.edits) == number + 1
     ours = "\n".join(step.solution)
     for has, why in (
         (text, "These are all lines of our solution that your kernel lacks."),
@@ -88,8 +88,8 @@ def test_a_line_is_shown_after_time_and_tries_alone(tmp_path, tries, seconds, ri
     assert said == ([[], ["mad r11.xy__, r2.y, r3, r11"]] if shown else [])
     waits = seconds < STUCK_SECONDS
     assert (57 < (seconds_until_help(talk.edits, STEP) or 0) <= 61) == waits
-    assert (talk.edits[-1].note == SHOWN) == shown
-    assert (SHOWN in str(talk.edits[-1])) == shown
+    assert (talk.edits[-1].note == SHOWN_NOTE) == shown
+    assert (SHOWN_NOTE in str(talk.edits[-1])) == shown
 
 
 @pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
@@ -141,6 +141,7 @@ class Reader:
         for talk in workbench.open_conversations.values():  # those of a Python that has ended
             talk.close()
             talk.edits.listeners.clear()
+            talk.edits.outputs.clear()
         workbench.open_conversations.clear()
         self.monkeypatch.chdir(self.folder)
         self.bench = ck.workbench(step=self.step)
@@ -203,5 +204,5 @@ def test_the_history_and_the_notebook_say_how_many_lines_were_shown(seed, tmp_pa
         elif chance.random() < 0.4:
             reader.move(tmp_path / f"{number}")
         told = reader.bundle.get(MIME, {}).get("lines_shown", 0)
-        assert sum(edit.note == SHOWN for edit in reader.bench.history) == told == reader.shown
+        assert sum(edit.note == SHOWN_NOTE for edit in reader.bench.history) == told == reader.shown
     reader.talk.close()

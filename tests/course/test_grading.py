@@ -49,7 +49,6 @@ SETUP = (
 PEAK = "ck.teach.start_here.check_peak(peak)"
 HALF = "ck.teach.start_here.check_half(half)"
 RIGHT = "def peak(e, p, u, g):\n    return 2 * e * p * u * g"
-WRONG = "def peak(e, p, u, g):\n    return e"
 
 
 @pytest.fixture(scope="module")

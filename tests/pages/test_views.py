@@ -198,11 +198,7 @@ def test_an_untrusted_lesson_shows_images(lab, page):
     )
 
 
-# -- one type scale, and one kind of button
-
-
-#: A player, a journey and a toy: the others are drawn by the same functions.
-KINDS = {name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch")}
+# -- on a phone
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 from _host import call as ask_host
 from stand_ins import FOLDER, AnswerInPage, post, resume
 
-from cypresskit.editing.edit_history import LINKED
+from cypresskit.editing.edit_history import LINKED_NOTE
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.editing.workbench import workbench
 
@@ -34,7 +34,7 @@ def open_bench(message: dict[str, Any]) -> None:
         bench, given = workbench(path, like=kernel, n=message["n"]), kernel.text
     replaced = bench.text
     if message["linked"]:
-        bench.conversation.load(message["linked"], LINKED)
+        bench.conversation.load(message["linked"], LINKED_NOTE)
 
     def send(content: dict[str, Any]) -> None:
         if state.send is send:  # or else the page shows another workbench by now
