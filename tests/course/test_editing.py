@@ -242,7 +242,7 @@ def test_faults_are_answered_first_and_nothing_else_follows(tmp_path):
 def test_the_search_for_a_fault_ends_when_a_text_comes():
     wrong = NAIVE.replace("r2.x, r3.x", "r2.x, r2.x")
     job = {"edit": "a", "text": wrong, "name": "my.il", "like": "sgemm_naive", "n": 136}
-    job |= {"known_text": NAIVE, "parts": ["verdict", "clocks"]}
+    job |= {"known_text": NAIVE, "parts": ["replay", "costs"]}
     dynamic_answers.verify_text(wrong, "my.il", "sgemm_naive", 136)
     answerer = AnswerHere([].append)
     answerer.comes = partial(next, iter([False, True]))
