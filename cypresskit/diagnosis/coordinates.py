@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cypresskit.diagnosis.elements import MatrixElement, is_k_row
-from cypresskit.diagnosis.notes import Lines, Note, Values, note
+from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.il.dataflow import Key, keys, uses
 from cypresskit.kernels.convention import BYTES
@@ -146,8 +146,8 @@ class Fetches:
         tested = keys(uses(run.program, branch))
         writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)
         sets = [run.line(step) for step in writers if step is not None]
-        names: Values = {"iteration": len(iterations) + 1, "skipped": lines}
-        return note("skipped", branch.written_line, *sets[:1], **names)
+        told = branch.written_line, *sets[:1]
+        return note("skipped", *told, iteration=len(iterations) + 1, skipped=lines)
 
     def _set_by(self, registers: set[Key], step: int, right: set[int], since: int = -1) -> Note:
         """Return the note on what set a coordinate's register last before a step, unless that is

@@ -22,10 +22,10 @@ from cypresskit.diagnosis.verification import verify
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.products import Product, Size, blocks, make_product
+from cypresskit.kernels.products import Product, Size, make_product
 from cypresskit.machine import KernelError, launch
 
-SHOWN = 40  # most terms printed
+MAX_SHOWN_TERMS = 40
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ class ElementTrace:
         lines = [f"{head}: {self.got:.9g}"]
         lines[0] += " is correct" if self.right else f" in place of {self.expected:.9g}"
         lines += self.notes
-        lines += map(str, self.terms[:SHOWN])
-        if len(self.terms) > SHOWN:
-            lines.append(f"... and {len(self.terms) - SHOWN} more terms")
+        lines += map(str, self.terms[:MAX_SHOWN_TERMS])
+        if len(self.terms) > MAX_SHOWN_TERMS:
+            lines.append(f"... and {len(self.terms) - MAX_SHOWN_TERMS} more terms")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -136,7 +136,7 @@ def trace_element(
     if size is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta)
         if size is None:
-            size = checked.size or blocks(known, 1, 2, 2)
+            size = checked.given.size
         if row is None or column is None:
             wrong = checked.wrong if checked.size == size else None
             row, column = (wrong.row, wrong.column) if wrong else (0, 0)

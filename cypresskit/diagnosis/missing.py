@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import Elements, MatrixElement
-from cypresskit.diagnosis.notes import Lines, Note, Values, note
+from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.operands import Reading, TracedRun
 from cypresskit.il.dataflow import Key, defines
 
@@ -87,8 +87,8 @@ def _outside(run: TracedRun, element: MatrixElement) -> Note | None:
         return None
     lines = sorted({*map(run.line, outside)})
     why = Fetches(run, element.matrix).explain(element, outside)
-    names: Values = {"read": Lines(lines), "matrix": element.matrix, "why": why}
-    return note("outside", *why.lines, *lines, **names)
+    told = *why.lines, *lines
+    return note("outside", *told, read=Lines(lines), matrix=element.matrix, why=why)
 
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
@@ -100,9 +100,9 @@ def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
         for step, _, c in stored_ones[-1:]:  # the others are of other sums
             factors = run.operands(step, c)
             if factors[2:]:  # it adds the product
-                number = next(filter(lambda it: it is not None, map(run.number, factors)))
-                names: Values = {"element": element, "number": number, "other": other}
-                return note("by number", run.line(step), **names)
+                number = next(n for n in map(run.number, factors) if n is not None)
+                line = run.line(step)
+                return note("by number", line, element=element, number=number, other=other)
     lines = dict.fromkeys(run.line(run.reads[element][0]) for element in elements)
     return Note("not multiplied", 0, (*lines,))
 

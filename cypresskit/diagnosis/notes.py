@@ -55,6 +55,11 @@ SENTENCES = {
     "no sum": "the terms aren't known: line {0} gives neither a product of two elements, nor a sum"
     " of such, nor a number times a sum",
     "values": "with other elements than these the sum is correct: it depends on their values",
+    # C is correct, but the kernel reads outside of an array, or isn't launched as it computes.
+    "reads 0": "{lines:read} outside of an array, which gives 0 and leaves C correct[; {why}]",
+    "overlong": "line {0} reads inside in {inside} of {runs} runs",
+    "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"
+    " {columns}: perhaps [change that in line {0}][state its block in line 1, as in `{example}`]",
     # A change of the text that makes the kernel correct.
     "without": "without line {0} the kernel is correct",
     "undone": "without the change in line {0} the kernel is correct",

@@ -2,21 +2,22 @@
 
 from collections import Counter
 
+from cypresskit.diagnosis.notes import Note, note
 from cypresskit.kernels.products import Product
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
 
 
-def find_overlong(given: Product) -> str:
-    """Return which line reads outside in more than a third of its runs, so that to time the kernel
-    would take as many times; or "".
+def find_overlong(given: Product) -> Note:
+    """Return the note on a line that reads outside in more than a third of its runs, so that to
+    time the kernel would take as many times; empty if none does.
     """
     reads = _Reads()
     given.run(engine="interpreter", observers=[reads])
     at = max(reads.runs, key=lambda at: reads.runs[at] - reads.inside[at])
     runs, inside = reads.runs[at], reads.inside[at]
     if runs - inside <= max(1, inside // 2):
-        return ""
-    return f"line {given.kernel.program.body[at].line} reads inside in {inside} of {runs} runs"
+        return Note()
+    return note("overlong", given.kernel.program.body[at].line, inside=inside, runs=runs)
 
 
 class _Reads(Observer):

@@ -62,14 +62,16 @@ class Term:
     def right(self) -> bool:
         return self.kind == "right"
 
+    @property
+    def text(self) -> str:
+        """The term as it is added, such as "2 · A[0, 1] · B[1, 0]"."""
+        times = [] if self.times == 1 else [f"{self.times:g}"]
+        return " · ".join([*times, *map(str, self.factors)])
+
     def __str__(self) -> str:
-        product = _product(reading.element for reading in self.factors)
-        times = "" if self.times == 1 else f"{self.times:g} · "
-        at = f"line {self.line}" if self.line else "nowhere"
+        where = f"line {self.line}" if self.line else "nowhere"
         prefix = "  " if self.right else "! "
-        return f"{prefix}{at:>9}  {times}{product}" + (
-            f"    {self.note.text}" if self.note.text else ""
-        )
+        return f"{prefix}{where:>9}  {self.text}    {self.note.text}".rstrip()
 
 
 def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
@@ -212,9 +214,16 @@ class _Judge:
         wrong = [addend for addend in addends if abs(addend.times) != abs(value)]
         steps = {step for addend in wrong for step in addend.scaled}
         lines = Lines(sorted({self.run.instruction(step).written_line for step in steps}))
-        names: Values = {"name": self.traced.name(elements), "times": whole.times}
-        names |= {"scalar": scalar, "value": value, "see": lines}
-        found = note("scaled", *lines, at=-1, **names)
+        found = note(
+            "scaled",
+            *lines,
+            at=-1,
+            name=self.traced.name(elements),
+            times=whole.times,
+            scalar=scalar,
+            value=value,
+            see=lines,
+        )
         if wrong and not lines:
             found = replace(found, line=self.store)
         return self._term("scaled", whole, self.correct[elements], found)
@@ -226,9 +235,17 @@ class _Judge:
         readers = Lines(sorted(read.difference([0, *lines])) if len(lines) == 1 else ())
         whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
         why = next((each for each in whys if each.kind), Note())
-        names: Values = {"name": self.traced.name(elements), "places": lines, "read": readers}
-        names |= {"times": len(self.slice.terms[elements]), "why": why}
-        found = note("repeated", *lines, *why.lines[::-1], at=-1, **names)
+        found = note(
+            "repeated",
+            *lines,
+            *why.lines[::-1],
+            at=-1,
+            name=self.traced.name(elements),
+            times=len(self.slice.terms[elements]),
+            places=lines,
+            read=readers,
+            why=why,
+        )
         return self._term("repeated", again, self.correct[elements], found)
 
     def _missing(self, elements: Elements) -> Term:
@@ -254,8 +271,8 @@ class _Judge:
             wanted = {element for elements in self.correct for element in elements}
             odd = [read for read in addend.factors if read.element not in wanted]
             lines = Lines(sorted({read.line for read in odd} - {line}))
-            names: Values = {"read": lines, "odd": " and ".join(map(str, odd))}
-            found = note("extra", line, *lines, product=product, **names)
+            others = " and ".join(map(str, odd))
+            found = note("extra", line, *lines, product=product, read=lines, odd=others)
         return self._term("wrong", addend, None, found)
 
     def _accumulates(self, step: int) -> bool:
@@ -269,7 +286,7 @@ class _Judge:
         a factor which no earlier iteration has left.
         """
         old = self.traced.old
-        nowhere = [some for some in missing if some == old or some not in self.run.products]
+        nowhere = (some for some in missing if some == old or some not in self.run.products)
         alike = [some for some in nowhere if _letters(some) == _letters(addend.elements)]
         left = {read.element for read in addend.factors if self._is_left(read, addend)}
         shared = [some for some in alike if {*some} & {*addend.elements}]
@@ -299,8 +316,8 @@ class _Judge:
             return note("multiplies", line, *reader, takes=takes, reader=reader, **names)
         stored = self._stored_by(read, wanted)
         causes = [*stored, *why.lines]
-        names |= {"why": why, "stored": stored}
-        return note("reads", read.line, *causes, at=1 if causes else 0, **names)
+        place = 1 if causes else 0
+        return note("reads", read.line, *causes, at=place, why=why, stored=stored, **names)
 
     def _stored_by(self, read: Reading, wanted: MatrixElement) -> Lines:
         """Return the line that stored what was loaded from the LDS, if it should have stored what

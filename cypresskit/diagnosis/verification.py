@@ -13,7 +13,7 @@ import numpy as np
 
 from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
-from cypresskit.diagnosis.notes import Note, Values, note
+from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.outside_reads import find_overlong
 from cypresskit.diagnosis.source_facts import choose_scalars, scalars_read, stored_elements
 from cypresskit.il.errors import shorten
@@ -32,7 +32,7 @@ from cypresskit.kernels.statement import EXAMPLE, find_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Findings, check
-from cypresskit.tables import named_lines, quantity
+from cypresskit.tables import quantity
 from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
@@ -40,6 +40,7 @@ SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 NONE = Findings()
+NOT_FOUND = Note()
 REMARKED = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
 Side = int | Size
 
@@ -74,16 +75,15 @@ class Verification:
     findings
         The findings of ``ck.check``; none of a correct kernel.
     remarks
-        What a correct kernel reads outside of an array, or "".
+        What a correct kernel reads outside of an array.
     overlong
-        Which line does so in more than a third of its runs, or "".
+        Which line does so in more than a third of its runs.
     misstated
-        If C is correct, but an iteration takes fewer values of k than it is launched for, a note
-        that says so; or None.
+        That an iteration takes fewer values of k than the kernel is launched for, if C is correct.
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
-    result, expected
-        The C that was computed (None if the run ended early), and the correct one.
+    result
+        The C that was computed; None if the run ended early.
     comparison
         The elements at all ``sizes``, compared with numpy's.
     at_size
@@ -99,13 +99,12 @@ class Verification:
     wrong: WrongElement | None = None
     wrong_count: int = 0
     findings: Findings = NONE
-    remarks: str = ""
-    overlong: str = ""
-    misstated: Note | None = None
+    remarks: Note = NOT_FOUND
+    overlong: Note = NOT_FOUND
+    misstated: Note = NOT_FOUND
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
-    expected: np.ndarray | None = None
     comparison: ProductComparison = NOTHING
     at_size: SizedComparison | None = None
     alpha: float = 1.0
@@ -113,6 +112,12 @@ class Verification:
 
     def __bool__(self) -> bool:
         return self.right
+
+    @property
+    def given(self) -> Product:
+        """The product at ``size``, or else the smallest."""
+        size = self.size or blocks(self.kernel, 1, 2, 2)
+        return make_product(self.kernel, size, self.alpha, self.beta)
 
     @property
     def at(self) -> str:
@@ -124,24 +129,22 @@ class Verification:
         return f"{shapes}, {k_text}"
 
     @property
-    def launch_hint(self) -> str:
+    def launch_hint(self) -> Note:
         """What to change if a work-item stores more than the block it is launched for, or if C is
-        correct but an iteration takes fewer values of k; or "".
+        correct but an iteration takes fewer values of k.
         """
-        if self.misstated:
-            return self.misstated.text.removesuffix(".")
         rows, columns = self.kernel.block
         stored = 0 if self.right or self.error else stored_elements(self.kernel)
-        if stored <= rows * columns:
-            return ""
+        if self.misstated.kind or stored <= rows * columns:
+            return self.misstated
         line, _ = find_statement(self.kernel.text)
-        stated = f"line {line} states a block of" if line else "it is launched for"
-        cure = f"change `{rows} x {columns}` there"
-        if not line:
-            cure = f"state its block in line 1, as in `{EXAMPLE}`"
-        return (
-            f"A work-item stores {stored} elements of C, but {stated} {rows} x {columns}:"
-            f" perhaps {cure}"
+        return note(
+            "stores more",
+            *filter(None, [line]),
+            stored=stored,
+            rows=rows,
+            columns=columns,
+            example="" if line else EXAMPLE,
         )
 
     @property
@@ -154,14 +157,14 @@ class Verification:
     def asides(self) -> list[str]:
         """What a verdict on a correct C adds: the scalars that have no effect, and remarks."""
         unread = f"It doesn't read {self.unread}." if self.unread else ""
-        return [*filter(None, (unread, self.remarks))]
+        return [*filter(None, (unread, self.remarks.text))]
 
     def __str__(self) -> str:
         if self.right:
             first = f"{self.kernel.name} is correct at {self.at}: {self.comparison}."
             return "\n".join([first, *[f"{self.at_size}."] * bool(self.at_size), *self.asides])
         if self.size is None:
-            return f"{self.kernel.name} is incorrect. {self.error or self.launch_hint + '.'}"
+            return f"{self.kernel.name} is incorrect. {self.error or self.launch_hint.text}"
         m, n, k = self.size
         lines = [f"{self.kernel.name} is incorrect at {m} x {n}, k = {k}."]
         if self.result is not None and self.wrong is None:
@@ -173,10 +176,8 @@ class Verification:
             where = f"{self.wrong_count:,} of {m * n:,} elements are incorrect"
             scalars = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
             lines.append(f"{self.wrong}, with {scalars}; {where}.")
-        lines += [f"{self.launch_hint}."] if self.launch_hint else []
-        lines += [self.error] if self.error else []
-        lines += [str(self.findings)] if self.findings else []
-        return "\n".join(lines)
+        lines += self.launch_hint.text, self.error, str(self.findings) * bool(self.findings)
+        return "\n".join(filter(None, lines))
 
     __repr__ = __str__
 
@@ -253,16 +254,17 @@ equal numpy's, to the last bit.
             outside = outside or outcome.findings
         compared += comparison
         passed.append(small)
-    is_stated = find_statement(known.text)[0] > 0
-    restated = _restated(known, alpha, beta) if outside or is_stated else None
-    takes_fewer = is_stated and restated is not None and restated.values["k"] < known.k_step
+    is_told = outside or find_statement(known.text)[0]
+    restated = _restated(known, alpha, beta) if is_told else NOT_FOUND
+    takes_fewer = restated.kind == "states k" and restated.values["k"] < known.k_step
+    lines = sorted({line for found in outside for line in (found.line, *found.also)})
     found = Verification(
         known,
         not takes_fewer,
         tuple(passed),
-        remarks=_remarks(outside, restated) if outside else "",
-        overlong=find_overlong(make_product(known, last, alpha, beta)) if outside else "",
-        misstated=restated if takes_fewer else None,
+        remarks=note("reads 0", *lines, why=restated) if outside else NOT_FOUND,
+        overlong=find_overlong(make_product(known, last, alpha, beta)) if outside else NOT_FOUND,
+        misstated=restated if takes_fewer else NOT_FOUND,
         comparison=compared,
         alpha=alpha,
         beta=beta,
@@ -278,31 +280,27 @@ equal numpy's, to the last bit.
     return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
 
 
-def _remarks(outside: Findings, restated: Note | None) -> str:
-    """Return what is said of reads outside of an array that leave C correct."""
-    lines = sorted({line for found in outside for line in (found.line, *found.also)})
-    reads = named_lines(lines, "read").capitalize()
-    gets = "gets" if len(lines) == 1 else "get"
-    cure = restated.text if restated else ""
-    return f"{reads} outside of an array and {gets} 0, which leaves C correct. {cure}".rstrip()
-
-
-def _restated(kernel: Kernel, alpha: float, beta: float) -> Note | None:
+def _restated(kernel: Kernel, alpha: float, beta: float) -> Note:
     """Return the note that an iteration takes another number of values of k than it is launched
-    for. None if the kernel, launched for that number, is incorrect; or reads outside though that is
-    more.
+    for. Empty if the kernel, launched for that number, is incorrect; or reads outside though that
+    is more.
     """
     taken = values_taken(kernel)
     if taken in (0, kernel.k_step):
-        return None
+        return NOT_FOUND
     how = replace(kernel.convention, k_step=taken)
     checked = verify(replace(kernel, convention=how), alpha=alpha, beta=beta)
-    if not checked or (checked.remarks and taken > kernel.k_step):
-        return None
+    if not checked or (checked.remarks.kind and taken > kernel.k_step):
+        return NOT_FOUND
     line, _ = find_statement(kernel.text)
-    names: Values = {"k": taken, "stated": kernel.k_step, "state": state(how)}
-    names["values"] = quantity(taken, "value")
-    return note("states k" if line else "launched for k", line or 1, **names)
+    return note(
+        "states k" if line else "launched for k",
+        line or 1,
+        k=taken,
+        values=quantity(taken, "value"),
+        stated=kernel.k_step,
+        state=state(how),
+    )
 
 
 def _whole_size(kernel: Kernel, size: Side) -> Size:
@@ -351,7 +349,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
         return replace(verification, error=text, error_line=error.line)
     except (ValueError, TypeError) as error:  # it can't be launched
         return replace(verification, error=str(error))
-    verification = replace(verification, findings=findings, expected=given.expected)
+    verification = replace(verification, findings=findings)
     if findings.ended_early:
         return verification
     result = given.result(arguments)

@@ -15,8 +15,8 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import NamedTuple
 
-from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
-from cypresskit.diagnosis.notes import Note, Values, note
+from cypresskit.diagnosis.element_trace import ElementTrace, trace_product
+from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
@@ -24,7 +24,7 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.checks.findings import named_bits
 from cypresskit.threads import never
 
-MOST = 20  # changes that are undone: each takes a run
+MAX_CHANGES = 20  # changes that are undone: each takes a run
 
 
 class Changes(NamedTuple):
@@ -62,9 +62,15 @@ def find_changed_fault(
     for race in verification.findings:
         if race.lost_bits and not (found and found.line == race.line):
             lines = [found.line] if found else []
-            bits = named_bits(race.lost_bits)
-            names: Values = {"item": race.work_item, "other": race.other_item, "bits": bits}
-            return note("one place", race.line, *lines, repair=str(found or ""), **names)
+            return note(
+                "one place",
+                race.line,
+                *lines,
+                item=race.work_item,
+                other=race.other_item,
+                bits=named_bits(race.lost_bits),
+                repair=str(found or ""),
+            )
     return found
 
 
@@ -80,7 +86,7 @@ def _changed_fault(
         return None
     kernel = verification.kernel
     lines = kernel.text.splitlines()
-    for fault, others in islice(_undone(lines, _changes(known.splitlines(), lines)), MOST):
+    for fault, others in islice(_undone(lines, _changes(known.splitlines(), lines)), MAX_CHANGES):
         undone = replace(kernel, text="\n".join(others), given=None)
         with suppress(ILError, KernelError, ValueError, TypeError):  # it can't be run
             if verify(undone, alpha=verification.alpha, beta=verification.beta, unless=unless):
@@ -94,12 +100,8 @@ def trace_wrong(verification: Verification) -> ElementTrace | None:
     """
     if verification.wrong is None:
         return None
-    row, column, *_ = verification.wrong
-    known = verification
     with suppress(KernelError, ValueError):
-        return trace_element(
-            known.kernel, row, column, size=known.size, alpha=known.alpha, beta=known.beta
-        )
+        return trace_product(verification.given, *verification.wrong[:2])
     return None
 
 

@@ -10,7 +10,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError, Control, compile
-from cypresskit.diagnosis.element_trace import ElementTrace, trace_element, trace_product
+from cypresskit.diagnosis.element_trace import (
+    MAX_SHOWN_TERMS,
+    ElementTrace,
+    trace_product,
+)
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import Verification, WrongElement, verify
@@ -32,10 +36,10 @@ from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import report_on, simulate
 
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
-FINDINGS = 8  # that are shown
-TERMS = 40  # of an element of C, that are shown
+MAX_SHOWN_FINDINGS = 8
+MAX_SHOWN_LINES = 8
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
-WORTH = 0.002  # share of the time: a smaller cost is not mentioned
+MIN_COST = 0.002  # share of the time: a smaller cost is not mentioned
 #: What would help, by how ``Report.bound`` begins. The first entry with which it begins counts:
 #: "DRAM" comes last of its kind.
 HELP = {
@@ -92,14 +96,14 @@ def verdict_answer(verification: Verification, wrong: WrongElement | None) -> Pa
     ``findings``, each with a message, and perhaps kind, line, column and advice. Of the kind
     "answer" is the element.
     """
-    findings = [_finding_row(finding) for finding in verification.findings[:FINDINGS]]
+    findings = [_finding_row(finding) for finding in verification.findings[:MAX_SHOWN_FINDINGS]]
     if error := verification.error:
         kind = "answer" if verification.at_size else "launch"
         findings.append({"kind": kind, "line": verification.error_line, "message": error})
     if wrong is not None:
         findings.append({"kind": "answer", "message": f"{wrong}."})
-    if hint := verification.launch_hint:
-        findings.insert(0, {"kind": "launch", "message": hint})
+    if (hint := verification.launch_hint).kind:
+        findings.insert(0, {"kind": "launch"} | fault_row(hint))
     asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
     return {
         "right": verification.right,
@@ -125,16 +129,15 @@ def _sentence(verification: Verification, wrong: WrongElement | None) -> str:
     result = "y" if verification.kernel.is_vector else "C"
     if verification.right:
         return f"{result} is correct."
-    if verification.launch_hint:
-        return verification.launch_hint
+    if hint := verification.launch_hint.text:
+        return hint
     if wrong is not None:
         return f"{result} is incorrect: {wrong}."
     if verification.findings:
         first = verification.findings[0]
-        message = first.message
         if first.kind == "endless loop":  # its advice says why
-            message = first.advice[:1].lower() + first.advice[1:]
-        return f"Line {first.line}, {first.kind}: {message.rstrip('.')}."
+            return f"Line {first.line}: {first.kind}. {first.advice}"
+        return f"Line {first.line}, {first.kind}: {first.message}."
     return verification.error or f"{result} is incorrect."
 
 
@@ -166,21 +169,15 @@ def replay_answer(
     """
     if small is not None and not (verification.right or verification.at_size or small.wrong):
         small = None
-    of = small.given if small else verification
+    given = small.given if small else verification.given
     row, column = place
     try:
-        if small:
-            trace = trace_product(small.given, row, column)
-        else:
-            trace = trace_element(
-                verification.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta
-            )
+        trace = trace_product(given, row, column)
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
-    message = (
-        f"C[{row}, {column}]: {state}. The test uses alpha = {of.alpha:g}, beta = {of.beta:g}."
-    )
+    message = f"C[{row}, {column}]: {state}."
+    message += f" The test uses alpha = {given.alpha:g}, beta = {given.beta:g}."
     if small is not None:
         message = small.in_words(row, column)
     if trace.work_item is not None:
@@ -190,17 +187,14 @@ def replay_answer(
         "message": message,
         "fault": fault_row(first) if first.kind else None,
         "notes": [note.text for note in notes],
-        "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
-        "more": max(0, len(trace.terms) - TERMS),
+        "terms": [_term_row(term) for term in trace.terms[:MAX_SHOWN_TERMS]],
+        "more": max(0, len(trace.terms) - MAX_SHOWN_TERMS),
     }
 
 
-def _term_row(term: Term, trace: ElementTrace) -> Part:
-    is_old_c = [factor.element.matrix for factor in term.factors] == ["C"]
-    scalar, name = (trace.beta, " (beta)") if is_old_c else (trace.alpha, " (alpha)")
-    times = f"{term.times:g}{name if term.times == scalar else ''} · "
+def _term_row(term: Term) -> Part:
     return {
-        "text": ("" if term.times == 1 else times) + " · ".join(map(str, term.factors)),
+        "text": term.text,
         "right": term.right,
         "note": term.note.text,
         "line": term.note.line or term.line,
@@ -217,7 +211,7 @@ def clocks_answer(verification: Verification, n: int, whole_launch: bool = False
     """
     if not verification.right:
         return {}
-    if verification.overlong:
+    if verification.overlong.kind:
         return {"problem": f"It isn't timed: {verification.overlong}."}
     try:
         report = report_at(verification.kernel, n, whole_launch)
@@ -252,7 +246,7 @@ def _describe_iteration(loop: Sequence[Control], kernel: Kernel) -> str:
     products = sum(bundle.products for bundle in bundles)
     others = [bundle for bundle in bundles if not bundle.products]
     lines = sorted({operation.line for bundle in others for operation in bundle.operations})
-    named = f" ({named_lines(lines)})" if 0 < len(lines) <= FINDINGS else ""
+    named = f" ({named_lines(lines)})" if 0 < len(lines) <= MAX_SHOWN_LINES else ""
     text = (
         f"An iteration makes {quantity(products, 'product')} with {fetches} fetches, in"
         f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}."
@@ -308,7 +302,7 @@ def costs_answer(found: LineCosts) -> Part:
     ``text``; ``costliest``, a line, 0 if none costs much; and a ``message``.
     """
     rows = [_cost_row(line) for line in found.lines]
-    if not rows or found.most_expensive.cost < WORTH:
+    if not rows or found.most_expensive.cost < MIN_COST:
         return {"lines": rows, "costliest": 0, "message": "No single line costs much."}
     first = found.most_expensive
     alike = sum(line.is_close_to(first) for line in found.lines)

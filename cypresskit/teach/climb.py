@@ -105,15 +105,15 @@ def _judged(
     if gflops < step.targets.minimum:
         hint = advise(mine) if advise else step.hint or what_helps(report.bound, mine)
         return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", hint)
-    return Verdict(True, f"{message}. {seen.remarks}".rstrip())
+    return Verdict(True, f"{message}. {seen.remarks.text}".rstrip())
 
 
 def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     """Return the verdict on a wrong product: what the checks found; or the wrong element, with the
     fault among the lines that differ from the ``known`` text, or its wrong term, as the hint.
     """
-    if seen.launch_hint:
-        return Verdict(False, f"{seen.launch_hint}.", "say in line 1 what a work-item computes.")
+    if hint := seen.launch_hint.text:
+        return Verdict(False, hint, "say in line 1 what a work-item computes.")
     found = judge_findings(seen.findings)
     if found and not _is_wrong_address(seen.findings[0]):
         return found
