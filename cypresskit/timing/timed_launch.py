@@ -153,6 +153,6 @@ class TimedLaunch:
         if total <= MAX_SPREAD:
             return Spread(self.trace(total))
         parts = np.arange(MAX_SPREAD)
-        positions = (parts + parts * GOLDEN % 1) * total / MAX_SPREAD // 1
-        numbers = np.unique(positions).astype(np.int64)
+        positions = (parts + parts * GOLDEN % 1) * total / MAX_SPREAD
+        numbers = np.unique(positions.astype(np.int64))
         return Spread(self.trace_some(numbers), total / len(numbers))

@@ -19,6 +19,7 @@ from sampling import drawn_by_day, from_rows
 
 import cypresskit as ck
 from cypresskit.compiler import CompileError, compile, ir
+from cypresskit.devices import HD5870
 from tools.fuzz.engines import agree
 
 CODE = ROOT / "tests/cases/compiled.toml"
@@ -134,6 +135,12 @@ def test_a_loop_is_left_without_a_push(test):
 
 
 # What it refuses
+
+
+def test_a_workgroup_may_fill_the_lds():
+    program = ck.kernels["sgemm_64x64_lds"].program
+    full = replace(HD5870, lds_bytes=program.lds_bytes)
+    assert compile(program, full).controls == compile(program).controls
 
 
 def test_too_many_registers_names_the_line():
