@@ -18,9 +18,11 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.engines import run_batches
 from cypresskit.machine.launch import prepare
 
-NOTHING = ProductComparison()
-WHOLE = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
-BATCHES = 4  # otherwise: tiles of a pixel kernel, or workgroups: the first, the last, two others
+NO_COMPARISON = ProductComparison()
+MAX_WHOLE_PRODUCTS = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
+COMPARED_BATCHES = (
+    4  # otherwise: tiles of a pixel kernel, or workgroups: the first, the last, two others
+)
 PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that rows differ
 
 
@@ -32,7 +34,7 @@ class SizedComparison:
     """
 
     size: Size
-    elements: ProductComparison = NOTHING
+    elements: ProductComparison = NO_COMPARISON
     fault: str = ""
 
     def __str__(self) -> str:
@@ -47,7 +49,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     isn't 0: with a ``beta`` of 1, a correct kernel would then change nothing.
     """
     how = kernel.convention
-    is_whole = prod(size) <= WHOLE
+    is_whole = prod(size) <= MAX_WHOLE_PRODUCTS
     m, n, k = size = how.padded(*size)
     rng = np.random.default_rng(n)
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)
@@ -59,7 +61,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     launch = prepare(kernel.program, **arguments)
     batches = np.arange(launch.shape.batches)
     if not is_whole:
-        batches = np.unique([0, *rng.choice(batches, BATCHES - 2), batches[-1]])
+        batches = np.unique([0, *rng.choice(batches, COMPARED_BATCHES - 2), batches[-1]])
     try:
         run_batches(launch, batches)
     except KernelError as error:
@@ -79,7 +81,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // how.parts
     if found.elements < wanted:  # a few may be what they were before
         kept = compare(result[part], *factors, alpha=alpha, beta=beta, where=~stored[part])
-        found += replace(NOTHING, elements=kept.elements - kept.beyond, equal=kept.equal)
+        found += replace(NO_COMPARISON, elements=kept.elements - kept.beyond, equal=kept.equal)
     lacks = (
         f"{len(batches)} parts of the launch store {found.elements:,} of their {wanted:,} elements"
     )

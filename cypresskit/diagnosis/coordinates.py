@@ -146,8 +146,8 @@ class Fetches:
         tested = keys(uses(run.program, branch))
         writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)
         sets = [run.line(step) for step in writers if step is not None]
-        told = branch.written_line, *sets[:1]
-        return note("skipped", *told, iteration=len(iterations) + 1, skipped=lines)
+        line = branch.written_line
+        return note("skipped", line, *sets[:1], iteration=len(iterations) + 1, skipped=lines)
 
     def _set_by(self, registers: set[Key], step: int, right: set[int], since: int = -1) -> Note:
         """Return the note on what set a coordinate's register last before a step, unless that is

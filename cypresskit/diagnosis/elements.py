@@ -12,7 +12,7 @@ from cypresskit.kernels.products import Product
 from cypresskit.machine.observer import WroteEvent
 
 #: The elements are whole, from here on and below twice this: a double's high word tells all.
-LEAST = 1 << 19
+MIN_NUMBER = 1 << 19
 
 
 class MatrixElement(NamedTuple):
@@ -145,7 +145,9 @@ def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElemen
     kind = np.dtype(np.float32 if given.kernel.precision == "single" else np.float64)
     matrices = {"A": given.a, "B": given.b, "C": given.c}
     count = sum(matrix.size for matrix in matrices.values())
-    numbers = np.random.default_rng(seed).choice(LEAST, count, replace=False) + float(LEAST)
+    numbers = np.random.default_rng(seed).choice(MIN_NUMBER, count, replace=False) + float(
+        MIN_NUMBER
+    )
     elements: dict[int, MatrixElement] = {}
     made = []
     for letter, matrix in matrices.items():

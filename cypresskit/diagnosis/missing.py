@@ -87,8 +87,7 @@ def _outside(run: TracedRun, element: MatrixElement) -> Note | None:
         return None
     lines = sorted({*map(run.line, outside)})
     why = Fetches(run, element.matrix).explain(element, outside)
-    told = *why.lines, *lines
-    return note("outside", *told, read=Lines(lines), matrix=element.matrix, why=why)
+    return note("outside", *why.lines, *lines, read=Lines(lines), matrix=element.matrix, why=why)
 
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:

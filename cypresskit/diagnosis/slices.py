@@ -33,19 +33,19 @@ class Addend:
         Two elements, or a single one.
     times
         The number.
-    made
+    step
         The step that multiplied the factors, or took the single one.
-    scaled
+    scaling_steps
         The steps that multiplied by a number.
-    crossed
+    moving_steps
         The steps that took the sum from another component or register than that of their result.
     """
 
     factors: tuple[Reading, ...]
     times: float
-    made: int = -1
-    scaled: tuple[int, ...] = ()
-    crossed: tuple[int, ...] = ()
+    step: int = -1
+    scaling_steps: tuple[int, ...] = ()
+    moving_steps: tuple[int, ...] = ()
 
     @property
     def elements(self) -> Elements:
@@ -56,8 +56,8 @@ class Path(NamedTuple):
     """What happens to a result until it is stored; the fields are those of ``Addend``."""
 
     times: float = 1.0
-    scaled: tuple[int, ...] = ()
-    crossed: tuple[int, ...] = ()
+    scaling_steps: tuple[int, ...] = ()
+    moving_steps: tuple[int, ...] = ()
 
 
 class Slice:
@@ -69,7 +69,7 @@ class Slice:
         The terms of the stored sum, by their elements.
     number
         The part of the sum that is from no matrix.
-    numbers
+    number_steps
         The steps that wrote or added such a number, but 0.
     unknown
         The steps whose results aren't followed.
@@ -78,7 +78,7 @@ class Slice:
     def __init__(self, run: TracedRun) -> None:
         self.run = run
         self.number = 0.0
-        self.numbers: list[int] = []
+        self.number_steps: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         self.unknown: list[int] = []
         if run.undecided is None:
@@ -132,7 +132,7 @@ class Slice:
         number, writer = run.number(at), run.writer(at)
         if number is not None:
             self.number += path.times * times * number
-            self.numbers += [writer[0] if writer else at.step] * bool(number)
+            self.number_steps += [writer[0] if writer else at.step] * bool(number)
             made = run.instruction(writer[0]) if writer and not number else None
             if made is None or not (made.opcode == "mov" or made.op.multiplies):
                 return
@@ -143,7 +143,7 @@ class Slice:
         i = run.instruction(at.step)
         is_copy = i.opcode == "mov" and at.step == run.store
         if not is_copy and run.key(at) not in [key for key in defines(i) if key[1] == at.result]:
-            path = path._replace(crossed=(at.step, *path.crossed))
+            path = path._replace(moving_steps=(at.step, *path.moving_steps))
         if writer:
             yield writer, path
         else:
@@ -154,7 +154,7 @@ class Slice:
         first, second = self.run.number(a), self.run.number(b)
         if first is not None or second is not None:
             number, other = (first, b) if first is not None else (second, a)
-            scaled = path._replace(scaled=(a.step, *path.scaled))
+            scaled = path._replace(scaling_steps=(a.step, *path.scaling_steps))
             yield from self._summand(other, scaled, number or 0.0)
             return
         if NO_ELEMENT in map(self.run.element, (a, b)):

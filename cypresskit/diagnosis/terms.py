@@ -21,7 +21,7 @@ from cypresskit.diagnosis.notes import Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
 
-RIGHT = Note()  # of a correct term
+NO_FAULT = Note()  # of a correct term
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
         return [replace(term, kind="wrong") if term.right else term for term in terms], [whole]
     faults = _faults(terms)
     if number := sliced.number:
-        lines = sorted({*map(sliced.run.line, sliced.numbers)})
+        lines = sorted({*map(sliced.run.line, sliced.number_steps)})
         faults.append(note("number", *lines, at=-1, number=number))
     return terms, faults
 
@@ -122,7 +122,7 @@ class _Judge:
         for elements in self.correct:
             if elements in self.slice.terms:
                 found += self._wanted(elements)
-        for elements in sorted(self.extra, key=lambda each: self.slice.terms[each][0].made):
+        for elements in sorted(self.extra, key=lambda each: self.slice.terms[each][0].step):
             addend = self.slice.terms[elements][0]
             replaced = self._replaced(addend, missing)
             if replaced:
@@ -135,14 +135,14 @@ class _Judge:
 
     def _line(self, addend: Addend) -> int:
         """Return the line that added a term."""
-        return self.run.line(addend.made)
+        return self.run.line(addend.step)
 
-    def _term(self, kind: str, addend: Addend, k: int | None, fault: Note = RIGHT) -> Term:
+    def _term(self, kind: str, addend: Addend, k: int | None, fault: Note = NO_FAULT) -> Term:
         line = self._line(addend)
         reads = (reading.line for reading in addend.factors)
-        touched = fault.line, line, *reads, *map(self.run.line, addend.scaled), self.store
+        touched = fault.line, line, *reads, *map(self.run.line, addend.scaling_steps), self.store
         lines = tuple(dict.fromkeys(filter(None, touched)))
-        return Term(kind, line, addend.factors, addend.times, k, fault, lines, addend.made)
+        return Term(kind, line, addend.factors, addend.times, k, fault, lines, addend.step)
 
     # The whole sum
 
@@ -174,7 +174,7 @@ class _Judge:
         if not has_old or len(registers) > 1:
             return None
         addend = self.slice.terms[first][0]
-        taken = Lines(map(self.run.line, addend.crossed[:1]))
+        taken = Lines(map(self.run.line, addend.moving_steps[:1]))
         names |= {"adds": self._line(addend), "stores": self.store, "taken": taken}
         return note("stores", *taken, self.store, names["adds"], **names)
 
@@ -212,7 +212,7 @@ class _Judge:
         scalar, value = self.traced.scalar(elements)
         addends = self.slice.terms[elements]
         wrong = [addend for addend in addends if abs(addend.times) != abs(value)]
-        steps = {step for addend in wrong for step in addend.scaled}
+        steps = {step for addend in wrong for step in addend.scaling_steps}
         lines = Lines(sorted({self.run.instruction(step).written_line for step in steps}))
         found = note(
             "scaled",
@@ -264,9 +264,9 @@ class _Judge:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
         line, product = self._line(addend), _product(addend.elements)
         correct = (each for elements in self.correct for each in self.slice.terms.get(elements, ()))
-        is_alone = addend.crossed[:1] not in [each.crossed[:1] for each in correct]
-        if addend.crossed and is_alone and self._accumulates(addend.made):
-            found = note("sum", self.run.line(addend.crossed[0]), line, product=product)
+        is_alone = addend.moving_steps[:1] not in [each.moving_steps[:1] for each in correct]
+        if addend.moving_steps and is_alone and self._accumulates(addend.step):
+            found = note("sum", self.run.line(addend.moving_steps[0]), line, product=product)
         else:
             wanted = {element for elements in self.correct for element in elements}
             odd = [read for read in addend.factors if read.element not in wanted]
@@ -312,7 +312,7 @@ class _Judge:
         if not why.kind and self._is_right(read, addend, wanted):
             readers = [run.line(step) for step in run.reads.get(wanted, ()) if step != read.step]
             reader = Lines(each for each in readers[:1] if each != line)
-            takes = "multiplies" if run.instruction(addend.made).op.multiplies else "takes"
+            takes = "multiplies" if run.instruction(addend.step).op.multiplies else "takes"
             return note("multiplies", line, *reader, takes=takes, reader=reader, **names)
         stored = self._stored_by(read, wanted)
         causes = [*stored, *why.lines]
@@ -350,7 +350,7 @@ class _Judge:
 
     def _is_left(self, read: Reading, addend: Addend) -> bool:
         """Return whether a line multiplies what a line below it read in the iteration before."""
-        return read.step < addend.made and read.line > self._line(addend)
+        return read.step < addend.step and read.line > self._line(addend)
 
 
 def _product(factors: Iterable[MatrixElement]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cypresskit.devices import is_whole
-from cypresskit.diagnosis.at_size import NOTHING, SizedComparison, compare_at
+from cypresskit.diagnosis.at_size import NO_COMPARISON, SizedComparison, compare_at
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.outside_reads import find_overlong
 from cypresskit.diagnosis.source_facts import choose_scalars, scalars_read, stored_elements
@@ -36,12 +36,12 @@ from cypresskit.tables import quantity
 from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
-SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
+CHECKED_PRODUCTS = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
-NONE = Findings()
-NOT_FOUND = Note()
-REMARKED = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
+NO_FINDINGS = Findings()
+NO_NOTE = Note()
+HARMLESS_KINDS = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
 Side = int | Size
 
 
@@ -98,14 +98,14 @@ class Verification:
     size: Size | None = None
     wrong: WrongElement | None = None
     wrong_count: int = 0
-    findings: Findings = NONE
-    remarks: Note = NOT_FOUND
-    overlong: Note = NOT_FOUND
-    misstated: Note = NOT_FOUND
+    findings: Findings = NO_FINDINGS
+    remarks: Note = NO_NOTE
+    overlong: Note = NO_NOTE
+    misstated: Note = NO_NOTE
     error: str = ""
     error_line: int = 0
     result: np.ndarray | None = None
-    comparison: ProductComparison = NOTHING
+    comparison: ProductComparison = NO_COMPARISON
     at_size: SizedComparison | None = None
     alpha: float = 1.0
     beta: float = 0.0
@@ -120,7 +120,7 @@ class Verification:
         return make_product(self.kernel, size, self.alpha, self.beta)
 
     @property
-    def at(self) -> str:
+    def sizes_text(self) -> str:
         """The sizes at which C was correct, as text: "8 x 16 and 16 x 8, k = 4"."""
         *others, last = dict.fromkeys(f"{m} x {n}" for m, n, _ in self.sizes)
         shapes = f"{', '.join(others)} and {last}" if others else last
@@ -161,7 +161,7 @@ class Verification:
 
     def __str__(self) -> str:
         if self.right:
-            first = f"{self.kernel.name} is correct at {self.at}: {self.comparison}."
+            first = f"{self.kernel.name} is correct at {self.sizes_text}: {self.comparison}."
             return "\n".join([first, *[f"{self.at_size}."] * bool(self.at_size), *self.asides])
         if self.size is None:
             return f"{self.kernel.name} is incorrect. {self.error or self.launch_hint.text}"
@@ -236,15 +236,15 @@ equal numpy's, to the last bit.
     last_beta = 0.0 if beta is None else beta
     alpha, beta = choose_scalars(known, alpha, beta)
     passed: list[Size] = []
-    outside = NONE
-    compared = NOTHING
+    outside = NO_FINDINGS
+    compared = NO_COMPARISON
     *sizes, last = _sizes(known)
     scalars = [(small, beta) for small in sizes] + [(last, last_beta)]
     for small, factor in scalars:
         if unless():
             raise Interrupted
         given = make_product(known, small, alpha, factor)
-        is_checked = len(passed) < SMALL or factor != beta  # other branches may run
+        is_checked = len(passed) < CHECKED_PRODUCTS or factor != beta  # other branches may run
         comparison = None if is_checked else _compared(given)
         if not comparison:
             outcome = _verified(given, tuple(passed))
@@ -255,16 +255,16 @@ equal numpy's, to the last bit.
         compared += comparison
         passed.append(small)
     is_told = outside or find_statement(known.text)[0]
-    restated = _restated(known, alpha, beta) if is_told else NOT_FOUND
+    restated = _restated(known, alpha, beta) if is_told else NO_NOTE
     takes_fewer = restated.kind == "states k" and restated.values["k"] < known.k_step
     lines = sorted({line for found in outside for line in (found.line, *found.also)})
     found = Verification(
         known,
         not takes_fewer,
         tuple(passed),
-        remarks=note("reads 0", *lines, why=restated) if outside else NOT_FOUND,
-        overlong=find_overlong(make_product(known, last, alpha, beta)) if outside else NOT_FOUND,
-        misstated=restated if takes_fewer else NOT_FOUND,
+        remarks=note("reads 0", *lines, why=restated) if outside else NO_NOTE,
+        overlong=find_overlong(make_product(known, last, alpha, beta)) if outside else NO_NOTE,
+        misstated=restated if takes_fewer else NO_NOTE,
         comparison=compared,
         alpha=alpha,
         beta=beta,
@@ -287,11 +287,11 @@ def _restated(kernel: Kernel, alpha: float, beta: float) -> Note:
     """
     taken = values_taken(kernel)
     if taken in (0, kernel.k_step):
-        return NOT_FOUND
+        return NO_NOTE
     how = replace(kernel.convention, k_step=taken)
     checked = verify(replace(kernel, convention=how), alpha=alpha, beta=beta)
     if not checked or (checked.remarks.kind and taken > kernel.k_step):
-        return NOT_FOUND
+        return NO_NOTE
     line, _ = find_statement(kernel.text)
     return note(
         "states k" if line else "launched for k",
@@ -326,7 +326,7 @@ def _sizes(kernel: Kernel) -> list[Size]:
     """Return the sizes (m, n, k) at which a kernel is verified, small ones first."""
     sizes = [(1, 2, ITERATIONS), (2, 1, ODD_ITERATIONS), (2, 3, 3), (3, 2, 5)]
     if kernel.convention.multiple == (1, 1):
-        sizes[SMALL:] = [(3, 5, 7), (5, 3, 12)]
+        sizes[CHECKED_PRODUCTS:] = [(3, 5, 7), (5, 3, 12)]
     return [blocks(kernel, *size) for size in sizes]
 
 
@@ -355,7 +355,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     result = given.result(arguments)
     bad = given.wrong(result)
     verification = replace(verification, result=result, comparison=given.compare(result))
-    if not bad.any() and all(finding.kind in REMARKED for finding in findings):
+    if not bad.any() and all(finding.kind in HARMLESS_KINDS for finding in findings):
         return replace(verification, right=True)
     if not bad.any():
         return verification

@@ -115,7 +115,7 @@ def verdict_answer(verification: Verification, wrong: WrongElement | None) -> Pa
 
 def _tested_sizes(verification: Verification) -> str:
     """Return at which sizes a kernel is correct, in a sentence, and what of it wasn't tested."""
-    sizes = verification.at
+    sizes = verification.sizes_text
     if verification.at_size:
         m, n, k = verification.at_size.size
         sizes += f"; {verification.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"

@@ -178,11 +178,11 @@ def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatc
     kernel = ck.kernels[name]
     rng = random.Random(name)
     m, n, k = rng.randint(1, 1000), rng.randint(1, 1000), rng.randint(1, 400)
-    monkeypatch.setattr(at_size, "WHOLE", rng.choice([0, 1 << (30 if engine else 22)]))
+    monkeypatch.setattr(at_size, "MAX_WHOLE_PRODUCTS", rng.choice([0, 1 << (30 if engine else 22)]))
     n = 1 if kernel.is_vector else n
     found = ck.verify(kernel, size=(m, n, k)).at_size
     assert found.size == kernel.convention.padded(m, n, k) and not found.fault
-    if engine and at_size.WHOLE:
+    if engine and at_size.MAX_WHOLE_PRODUCTS:
         assert found.elements.elements == found.size[0] * found.size[1]
     else:
         assert 0 < found.elements.elements <= found.size[0] * found.size[1]
