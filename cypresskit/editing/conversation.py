@@ -322,7 +322,7 @@ class Conversation:
 
     def _history(self) -> Message:
         """Return what a page shows of the history."""
-        saved = None if self.step is None else saved_edit(self.edits, self.step)
+        saved = self.step and saved_edit(self.edits, self.step)
         origin = f", {BROUGHT_NOTE}" if saved and saved.note == BROUGHT_NOTE else ""
         return {
             "entries": [edit.shown() for edit in self.edits],

@@ -111,8 +111,8 @@ def test_the_cases_of_the_reference_test_program(dtype):
 
 
 @each_of_six
-@pytest.mark.parametrize("k", [1, 8192])
-def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
+@pytest.mark.parametrize(("k", "slack"), [(1, np.inf), (8192, 100)])
+def test_the_limit_of_instructions_follows_from_k_and_length(name, k, slack):
     """No work-item issues more, and not much less: a loop that doesn't end is found."""
     kernel = ck.kernels[name]
     m, n = kernel.convention.multiple
@@ -121,9 +121,7 @@ def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
     limit = arguments["max_instructions"]
     run = ck.launch(kernel.program, **arguments)
     issued = run.executed.sum() / run.executed[0]
-    assert issued <= limit
-    if k >= 1024:
-        assert limit <= 100 * issued
+    assert issued <= limit <= slack * issued
 
 
 ONE = np.ones((8, 8), np.float32)
