@@ -449,6 +449,20 @@ def test_a_dot_leads_to_its_step(site, page):
         page.wait_for_function(NEAR, arg=name)
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_back_returns_to_where_a_link_was(width, site, page):
+    page.set_viewport_size({"width": width, "height": 664})
+    for link in (".go-on", ".lead a"):
+        page.goto((site / "index.html").as_uri())
+        page.locator(link).first.scroll_into_view_if_needed()
+        before = page.evaluate("scrollY")
+        page.locator(link).first.click()
+        page.wait_for_function("before => scrollY > before + 400", arg=before)
+        page.go_back()
+        page.wait_for_timeout(500)  # what the way back shows and hides
+        assert page.evaluate("scrollY") == before, link
+
+
 def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
     page.goto(f"{(site / 'index.html').as_uri()}?step=lds")
     current = page.locator(".rail [aria-current]")
@@ -667,6 +681,9 @@ def test_the_first_touch_answers(by, width, height, site, browser):
     asked = "#film :is(figcaption, .letters, .now, .film-out, fieldset button)"
     for part in page.locator(f"h1, .about, {asked}").all():
         expect(part).to_be_in_viewport(ratio=1)
+    for part in ("#first", "#film .send"):  # the fold cuts none
+        box = page.locator(part).bounding_box()
+        assert box["y"] >= height or box["y"] + box["height"] <= height, part
     play_all(page)  # what comes as it comes near is there
     page.on("request", lambda request: loaded.append(request.url))
     for name, made in riddles.RIDDLES.items():
@@ -703,7 +720,9 @@ def test_the_first_touch_answers(by, width, height, site, browser):
             assert heard.count(f'button "{words}') == 1 and frame.says in heard
             if name == "film":
                 assert page.locator(".typed").inner_text() == words
-                expect(page.locator(".go-on")).to_be_in_viewport(ratio=1)
+                on = page.locator(".go-on")
+                expect(on).to_be_in_viewport(ratio=1)
+                assert on.get_attribute("href") == ("#01b" if solved else "#steps")
                 assert f"C: {frame.shown[1]}" in heard and heard.count("- cell ") == 64
     assert loaded == []
     context.close()

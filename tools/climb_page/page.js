@@ -35,7 +35,10 @@
   function tell(step) {
     for (const fold of folds(step)) fold.open = true
     if (step.id !== FIRST) return
-    const {href} = $(".try", step.nextElementSibling) // what is solved isn't asked again
+    const next = step.nextElementSibling // what is solved isn't asked again
+    const words = `Go on: step ${steps.indexOf(next) + 1}, ${next.dataset.title.split(":")[0]}`
+    Object.assign($(".go-on"), {href: `#${next.id}`, textContent: words})
+    const {href} = $(".try", next)
     Object.assign($("#first"), {href, textContent: "Write the next lines (26 MB)"})
   }
   for (const riddle of all(".riddle")) {
@@ -366,9 +369,14 @@
     $("header", step).after(said)
   }
   /** Go to a step. Pictures above it come later and move it: stay with it until the reader does
-   * something. */
+   * something, or goes back. */
   function goTo(step) {
-    const watch = new ResizeObserver(() => step.scrollIntoView({behavior: "instant"}))
+    let address
+    const watch = new ResizeObserver(() => {
+      address ??= location.href
+      if (address === location.href) step.scrollIntoView({behavior: "instant"})
+      else watch.disconnect()
+    })
     watch.observe(document.body)
     onHand(() => watch.disconnect())
     setTimeout(() => watch.disconnect(), 8000)

@@ -96,7 +96,7 @@ def _typed(line: str) -> Frame:
     small = product.answer()
     c, right = np.array(small["c"], int), np.array(small["right"], int)
     cells = [*zip(c.ravel().tolist(), (c != right).ravel().tolist())]
-    before, _ = _slower("01a")
+    before, of = _slower("01a")
     choice = colored(line, roles("01a"))
     if seen.right:
         now = round(simulate(seen.kernel, N).gflops)
@@ -114,7 +114,7 @@ def _typed(line: str) -> Frame:
     words = ". ".join(said).rstrip(".")
     says = f"{(c != right).sum()} of {c.size} are wrong. {words}."
     shown = cells, f"rows {ranged([*np.flatnonzero((c != right).any(axis=1))])} are wrong"
-    return Frame(choice, shown, says, before, "wrong" if line else "", "Gflop/s so far")
+    return Frame(choice, shown, says, before, "wrong" if line else "", of)
 
 
 @cache
