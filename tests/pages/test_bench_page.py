@@ -405,7 +405,11 @@ def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     """It is checked, and there after a reload in the middle of a word."""
     page = tab(BROKEN[lack])
     open_bench(page, bench)
+    news = page.locator("#status", has_text="Ready to edit")
+    if "store" not in lack:
+        news.wait_for()
     type_at_end(page, "\n; a rem")
+    assert news.count() == 0
     page.evaluate("parts.length = 0")
     wait_for_part(page, "verdict")
     status = page.locator("#status").inner_text()

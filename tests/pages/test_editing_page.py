@@ -726,6 +726,10 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     page.keyboard.type("\nmov")
     assert page.text_content(".ckw-row.ckw-here .ckw-number") == "13"
     assert page.locator(".ckw-paint > .ckw-here").is_visible()
+    page.evaluate("scrollTo(0, 0)")
+    page.evaluate("host.querySelector('.ckw-verdict').dataset.kind = ''")  # it is checked
+    assert page.locator(AREA).bounding_box()["y"] == top
+    assert page.locator(".ckw-head").bounding_box()["height"] <= 40, "one line covers one"
 
 
 def test_forced_colours_hide_nothing(begin, page):

@@ -13,6 +13,7 @@ const WATCH_MS = 500 // between two checks of the worker
 const STORE = "cypresskit-climb"
 const VISITED = "cypresskit visited" // in the browser's storage: IL was explained
 const STORE_TIMEOUT = 2000 // milliseconds until the store can't be opened
+const HANDS = ["wheel", "touchstart", "keydown", "pointerdown"]
 const AREA = /** @type {"textarea"} */ ("#bench textarea")
 /** @type {any} */
 const page = window
@@ -173,6 +174,7 @@ class Bench {
     this.isWaiting = types && !isHere
     if (name === page.step || !begin.steps[name]) return
     element("status").after(element("next"))
+    if (element("status").dataset.kind !== "failed") showStatus("")
     page.step = name
     this.opened = this.shown = false
     this.newest = this.newer = undefined
@@ -229,7 +231,11 @@ class Bench {
     if (content.part !== "verdict" || this.isReady) return
     this.isReady = true
     const line = area.value.slice(0, area.selectionStart).split("\n").length
-    if (!element("status").textContent) showStatus(`Ready to edit, at line ${line}.`)
+    if (element("status").textContent) return
+    const ready = `Ready to edit, at line ${line}.`
+    showStatus(ready)
+    const forget = () => element("status").textContent === ready && showStatus("")
+    for (const act of HANDS) addEventListener(act, forget, {once: true, passive: true})
   }
 
   /** Take a text, whoever has changed it. Whether it is correct isn't known yet. */
@@ -255,13 +261,15 @@ class Bench {
   /** After a passed step: a link to the next one. */
   showNext(saved) {
     const {next} = begin.steps[page.step]
-    if (saved && next) this.offer(`Next step: ${page.titleOf(next)}`, `?step=${next}`)
+    if (saved && next) this.offer("Next step", `?step=${next}`, `: ${page.titleOf(next)}`)
   }
 
-  /** Show a link beside the verdict, or none. In a frame, the page around this one follows it. */
-  offer(words = "", href = "") {
-    if (element("next").textContent === words) return // it is spoken
+  /** Show a link beside the verdict, or none; `more` of its words where there is room. In a frame, the
+   * page around this one follows it. */
+  offer(words = "", href = "", more = "") {
+    if (element("next").textContent === words + more) return // it is spoken
     const link = Object.assign(document.createElement("a"), {href, textContent: words})
+    if (more) link.appendChild(document.createElement("span")).textContent = more
     element("next").replaceChildren(...(words ? [link] : []))
   }
 
@@ -310,7 +318,8 @@ class Bench {
     const trouble = [begin.unknown, problem, begin.problems[this.store.problem]].filter(Boolean)
     const yours = replaced ? " Yours is in History." : ""
     const came = text ? [`This kernel came with the link${from ? `, ${from}` : ""}.${yours}`] : []
-    showStatus([...trouble, ...came].join(" "), trouble.length ? "failed" : "")
+    const kind = trouble.length ? "failed" : came.length ? "news" : ""
+    showStatus([...trouble, ...came].join(" "), kind)
     if (text && this.store.write) draft.end()
     else if (text && this.keepsDraft) draft.set(text)
     await this.saving
@@ -343,7 +352,7 @@ class Bench {
     if (waits && this.text !== this.restarted) {
       this.restarted = this.text // once per text: a long one may itself take longer
       this.start(this.newest.text)
-      showStatus("No answer to the older text yet: Python restarts for this one …")
+      showStatus("No answer yet: Python restarts …")
     } else if (this.pending && now - this.active > begin.silence) {
       this.giveUp("Checking this kernel took too long.")
     }
@@ -417,8 +426,7 @@ if (isEmbedded) {
     tellPage({type: "next"})
     return false
   }
-  for (const hand of ["wheel", "touchstart", "keydown", "pointerdown"])
-    addEventListener(hand, () => tellPage({type: "hand"}), {passive: true})
+  for (const hand of HANDS) addEventListener(hand, () => tellPage({type: "hand"}), {passive: true})
 }
 
 async function start() {
