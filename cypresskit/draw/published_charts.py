@@ -153,7 +153,7 @@ CPU = papers.host("cpu_baselines")
 PACKED = papers.kernel("sgemm_packed4")["gflops_range"]
 FLUCTUATES = (
     "The paper's curves fluctuate, and slightly decrease beyond N = 2048. The model's fluctuate,"
-    " too, but don't decrease: no mechanism that was tried makes them."
+    " too, but have no such trend: no mechanism that was tried gives them one."
 )
 NO_NUMBERS = "The text prints no number of this plot, so only the model is drawn."
 CHARTS = {

@@ -54,7 +54,7 @@ def begin_step(path: Path, step: Step) -> None:
     kernels = [
         (edit.gflops, each.name, edit.text)
         for each in earlier
-        if (edit := histories[each.name].find_fastest(each.n))
+        if (edit := histories[each.name].find_fastest(each.n, given=each.starter))
     ]
     gflops, name, text = max(kernels, default=(0.0, "", step.starter))
     save_file(path, text)

@@ -520,7 +520,7 @@ def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     assert found.find_fastest(64, 30.0) is None
 
 
-@seeded(3)
+@seeded(8)
 def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     seed, tmp_path, monkeypatch
 ):
@@ -545,13 +545,15 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
             origin = f"your kernel from step {before[2]}, {before[0]:,.0f} Gflop/s"
             assert bench.history[0].note == origin
         text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
+        if chance.random() < 0.3:
+            text = STEPS[step].starter
         right = chance.random() < 0.7
         talk = bench.conversation
         talk.supervisor.start = Actor
         talk.take_text(f"a-{number}", text)
         judge(talk, gflops, right)
         talk.close()
-        if right:
+        if right and text != STEPS[step].starter:
             best[step] = gflops, text, step
         made[step] = text
         assert {s: Path("climb", STEPS[s].file).read_text() for s in made} == made

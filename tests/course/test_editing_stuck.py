@@ -15,6 +15,7 @@ from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import SHOWN_NOTE, Edit
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.step_files import BROUGHT_NOTE
 from cypresskit.editing.step_outputs import MIME
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.editing.stuck import STUCK_SECONDS, STUCK_TRIES, find_next_line, seconds_until_help
@@ -171,11 +172,14 @@ class Reader:
 
     def move(self, folder):
         self.save()
+        text = self.bundle.get(MIME, {}).get("text")
         folder.mkdir()
         self.notebook = self.notebook.rename(folder / "lesson.ipynb")
         self.monkeypatch.setenv("JPY_SESSION_NAME", str(self.notebook))
         self.folder = folder
         self.open()
+        if text is not None:
+            assert (self.bench.text, self.bench.history[-1].note) == (text, BROUGHT_NOTE)
 
 
 @seeded(20)

@@ -125,8 +125,9 @@ export function beginPitch(host, data, _place, ends) {
     const lines = new Set(words.map((word) => Math.floor(word / banks))).size
     const measured = today[pitch] ? `, ${(today[pitch] * ghz).toFixed(1)} measured` : ""
     below.textContent =
-      `The same rule on an ${gpu}: ${banks} threads that load a word each through L1, ` +
-      `${pitch} words apart, take ${Math.max(busiest, Math.ceil(lines / 4))} clocks${measured}.`
+      `The same rule holds on an ${gpu}, whose L1 also reads at most four lines of ${banks} words ` +
+      `a clock: ${banks} threads that load a word each, ${pitch} words apart, take ` +
+      `${Math.max(busiest, Math.ceil(lines / 4))} clocks${measured}.`
   }
 
   function lay(value) {
