@@ -6,7 +6,6 @@ other terms are marked (``terms``); if another element should have been read, th
 """
 
 from dataclasses import dataclass
-from operator import index
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from cypresskit.diagnosis.recorded import StoreRecorder
 from cypresskit.diagnosis.slices import Slice
 from cypresskit.diagnosis.source_facts import choose_scalars, stored_elements
 from cypresskit.diagnosis.terms import Term, judge_terms
-from cypresskit.diagnosis.verification import verify
+from cypresskit.diagnosis.verification import Side, verify, whole_size
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -91,7 +90,7 @@ def trace_element(
     row: int | None = None,
     column: int | None = None,
     *,
-    size: Size | None = None,
+    size: Side | None = None,
     alpha: float | None = None,
     beta: float | None = None,
 ) -> ElementTrace:
@@ -104,7 +103,7 @@ def trace_element(
     row, column
         The element of C; by default the first incorrect one by ``ck.verify``, or else [0, 0].
     size
-        m, n and k of the product; by default the first at which ``ck.verify`` finds the kernel
+        m = n = k, or (m, n, k); by default the first at which ``ck.verify`` finds the kernel
         incorrect, or else the smallest that it tries.
     alpha, beta
         As for ``ck.verify``.
@@ -141,8 +140,7 @@ def trace_element(
             wrong = checked.wrong if checked.size == size else None
             row, column = (wrong.row, wrong.column) if wrong else (0, 0)
     row, column = int(row), int(column)
-    m, n, k = map(index, size)
-    return trace_product(make_product(known, (m, n, k), alpha, beta), row, column)
+    return trace_product(make_product(known, whole_size(known, size), alpha, beta), row, column)
 
 
 def trace_product(given: Product, row: int, column: int) -> ElementTrace:

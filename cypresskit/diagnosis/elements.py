@@ -145,6 +145,8 @@ def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElemen
     kind = np.dtype(np.float32 if given.kernel.precision == "single" else np.float64)
     matrices = {"A": given.a, "B": given.b, "C": given.c}
     count = sum(matrix.size for matrix in matrices.values())
+    if count > MIN_NUMBER:
+        raise ValueError(f"A, B and C have {count:,} elements: trace a product of {MIN_NUMBER:,}")
     numbers = np.random.default_rng(seed).choice(MIN_NUMBER, count, replace=False) + float(
         MIN_NUMBER
     )

@@ -232,7 +232,7 @@ equal numpy's, to the last bit.
     At 2048 x 2048, k = 2048: All 16,384 elements equal numpy's within rounding: largest error ...
     """
     known = resolve(kernel)
-    whole = None if size is None else _whole_size(known, size)
+    whole = None if size is None else whole_size(known, size)
     last_beta = 0.0 if beta is None else beta
     alpha, beta = choose_scalars(known, alpha, beta)
     passed: list[Size] = []
@@ -303,7 +303,7 @@ def _restated(kernel: Kernel, alpha: float, beta: float) -> Note:
     )
 
 
-def _whole_size(kernel: Kernel, size: Side) -> Size:
+def whole_size(kernel: Kernel, size: Side) -> Size:
     """Return a given size as (m, n, k)."""
     sizes = size if isinstance(size, tuple) else (size, 1 if kernel.is_vector else size, size)
     if len(sizes) != 3 or not all(is_whole(side) and side > 0 for side in sizes):
