@@ -142,7 +142,10 @@ def test_of_a_planted_fault_the_first_note_is_the_expected_one(name, request):
     case = CASES[name]
     like = reference_kernel(case["of"])
     kernel = ck.load_kernel(edited(like.text, case["edits"]), like=like)
-    trace = ck.trace_element(kernel, *case["element"], **case.get("more", {}))
+    more = dict(case.get("more", {}))
+    if "size" in more:
+        more["size"] = tuple(more["size"])
+    trace = ck.trace_element(kernel, *case["element"], **more)
     agree(request, TRACED, name, [*trace.notes, ""][0])
 
 
