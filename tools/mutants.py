@@ -164,14 +164,13 @@ class Tests:
         self.data.read()
 
     def of(self, mutant: Mutant, seed: int) -> list[str]:
-        """Return tests of a mutant, spread over all that run its line."""
+        """Return tests of a mutant, spread over all that run its line, or its file, or folder."""
         file = self.copy / mutant.path
-        tests = self.lines(file).get(mutant.line) or self.file(file)
-        for other in sorted(file.parent.glob("*.py")) if not tests else ():
-            tests = tests | self.file(other)
+        tests = self.by_line(file).get(mutant.line) or self.of_file(file)
+        tests = tests or set().union(*map(self.of_file, file.parent.glob("*.py")))
         return random.Random(seed).sample(sorted(tests), min(MAX_TESTS, len(tests)))
 
-    def lines(self, file: Path) -> dict[int, set[str]]:
+    def by_line(self, file: Path) -> dict[int, set[str]]:
         """Return the tests that run each line of a file."""
         by_line = self.data.contexts_by_lineno(str(file))
         return {
@@ -179,9 +178,9 @@ class Tests:
             for line, contexts in by_line.items()
         }
 
-    def file(self, file: Path) -> set[str]:
+    def of_file(self, file: Path) -> set[str]:
         """Return the tests that run some line of a file."""
-        return set().union(*self.lines(file).values())
+        return set().union(*self.by_line(file).values())
 
 
 def outcome(mutant: Mutant, tests: list[str]) -> str:

@@ -117,8 +117,8 @@ def trace_element(
     Raises
     ------
     ValueError
-        For a row without a column, for an element outside of C, and for a kernel that its
-        convention can't launch.
+        For a row without a column, for an element outside of C, for a product with more elements
+        than can be told apart, and for a kernel that its convention can't launch.
     KernelError
         For an infinite loop or a store out of range, before the element was stored.
 
@@ -132,15 +132,15 @@ def trace_element(
     known = resolve(kernel)
     _check_place(row, column)
     alpha, beta = choose_scalars(known, alpha, beta)
-    if size is None or row is None or column is None:
+    whole = None if size is None else whole_size(known, size)
+    if whole is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta)
-        if size is None:
-            size = checked.given.size
+        whole = whole or checked.given.size
         if row is None or column is None:
-            wrong = checked.wrong if checked.size == size else None
-            row, column = (wrong.row, wrong.column) if wrong else (0, 0)
+            wrong = checked.wrong if checked.size == whole else None
+            row, column = wrong[:2] if wrong else (0, 0)
     row, column = int(row), int(column)
-    return trace_product(make_product(known, whole_size(known, size), alpha, beta), row, column)
+    return trace_product(make_product(known, whole, alpha, beta), row, column)
 
 
 def trace_product(given: Product, row: int, column: int) -> ElementTrace:

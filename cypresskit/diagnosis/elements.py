@@ -146,10 +146,11 @@ def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElemen
     matrices = {"A": given.a, "B": given.b, "C": given.c}
     count = sum(matrix.size for matrix in matrices.values())
     if count > MIN_NUMBER:
-        raise ValueError(f"A, B and C have {count:,} elements: trace a product of {MIN_NUMBER:,}")
-    numbers = np.random.default_rng(seed).choice(MIN_NUMBER, count, replace=False) + float(
-        MIN_NUMBER
-    )
+        raise ValueError(
+            f"A, B and C have {count:,} elements: trace a product of at most {MIN_NUMBER:,}"
+        )
+    chosen = np.random.default_rng(seed).choice(MIN_NUMBER, count, replace=False)
+    numbers = chosen + float(MIN_NUMBER)
     elements: dict[int, MatrixElement] = {}
     made = []
     for letter, matrix in matrices.items():

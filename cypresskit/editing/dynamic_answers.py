@@ -10,11 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError, Control, compile
-from cypresskit.diagnosis.element_trace import (
-    MAX_SHOWN_TERMS,
-    ElementTrace,
-    trace_product,
-)
+from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, ElementTrace, trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import Verification, WrongElement, verify

@@ -185,7 +185,8 @@ class Edits(Sequence[Edit]):
         """Read the file if another workbench has written it. Edits that weren't written follow."""
         if self._stamp != (stamp := file_stamp(self.path)):
             self._stamp, self.problem = stamp, ""
-            own = [edit for edit in self.rows if edit not in self._written]
+            written = {*self._written}
+            own = [edit for edit in self.rows if edit not in written]
             self.rows = self._written = _read(self.path)
             for edit in own:
                 number = self.rows[-1].number + 1 if self.rows else 1

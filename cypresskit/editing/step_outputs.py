@@ -89,7 +89,7 @@ def restore_texts(path: Path, step: Step) -> None:
         text = replace_surrogates(saved.text)
         lines_shown = min(saved.lines_shown, len(STEPS[name].solution))
         find = saved_edit if saved.is_saved else submitted_edit
-        is_here = find(edits, STEPS[name]) is not None or edits.find_text(text)
+        is_here = find(edits, STEPS[name]) or edits.find_text(text)
         for _ in range(lines_shown - len(find_shown_lines(edits, STEPS[name]))):
             edits.add(make_shown_edit(edits, text))
         if is_here:

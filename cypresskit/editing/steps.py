@@ -22,7 +22,7 @@ FIRST_STEP = "00"
 BLOCK = re.compile(r"block_(\d+)x(\d+)(?:x(\d+))?")  # rows, columns, values of k per iteration
 MARK = "below this one"  # in the comments that ask for lines
 SOLUTION_PREFIX = "our_step_"  # in the name of the kernel with our solution
-CLOSE_RATIO = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
+CLOSE_RATIO = 1.005  # closer speeds count as equal, since the model is no more precise
 
 _OUTPUTS = replace(KERNELS["sgemm_tn_stream"].convention, block=(4, 4), streams=4, k_step=1)
 #: How kernels are launched that are written from an empty editor.
