@@ -160,6 +160,7 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
     options = {
         f"--ServerApp.root_dir={own}",
         f"--LabApp.workspaces_dir={own}/.jupyterlab",
+        "--LabApp.default_url=/lab/tree/00_start_here.ipynb",
         "--no-browser",
     }
     assert options < set(started[0]) and str(own) in capsys.readouterr().out
@@ -175,6 +176,8 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
         assert f"--ServerApp.root_dir={here}/deep/mine" in started[-1]
         assert started[-1][-3:] == ["--no-browser", "--port", "9000"]
     assert capsys.readouterr().out.rstrip().endswith(f"{here}/deep/mine")
+    assert cli.main(["lab", str(lessons(here / "one", "alone"))]) == 0
+    assert f"--ServerApp.root_dir={here}/one" in started[-1]
     monkeypatch.chdir(own)
     assert cmd_lab.find_lessons()[0].parent == own, "a folder that has lessons is opened itself"
 

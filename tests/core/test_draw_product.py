@@ -37,6 +37,7 @@ def parts(chart, width):
 def test_a_correct_kernel_has_no_wrong_place(name):
     chart = draw.product(name, 64)
     assert chart.title == "All 4,096 elements of C equal numpy's within rounding"
+    assert ("same in each work-item" in chart.to_svg()) == (name != "sgemm_naive")  # one place
     rows, columns = ck.kernels[name].block
     places = [words for words, _ in parts(chart, WIDE) if words.startswith("row ")]
     assert len(places) == rows * columns and not any("wrong" in words for words in places)

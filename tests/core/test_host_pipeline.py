@@ -73,7 +73,7 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
 def test_five_stages_in_step(fixed_rate):
     timeline = five_stage(2048, 2048, 1024, Machine(use_chips=1))
     spans = {
-        span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2))
+        span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2), *span.task.writes)
         for span in timeline.spans
     }
     assert all(spans[task] == tuple(times) for task, *times in ROWS["five_stages"])

@@ -7,6 +7,7 @@ import json
 import random
 import re
 import sys
+from html import unescape
 
 import pytest
 from hand_ins import judge_by, rows, save
@@ -120,9 +121,14 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
     (tmp_path / "in/ada/b.ipynb").write_bytes(b"PK\x03\x04")
     assert graded(tmp_path / "in", tmp_path / "out", "--lessons", "09") == 0
     row, other = rows(tmp_path / "out/grades.csv")
-    assert "c.ipynb was read as lesson 09 alone, but has parts of 05 and 10" in other["status"]
-    assert "a.ipynb wasn't read: it is lesson 10, which doesn't count" in row["status"]
-    assert course.PACKED in row["status"] and row["total"] == ""
+    shown = unescape((tmp_path / "out/review.html").read_text())
+    for words, status in (
+        ("c.ipynb was read as lesson 09 alone, but has parts of 05 and 10", other["status"]),
+        ("a.ipynb wasn't read: it is lesson 10, which doesn't count", row["status"]),
+        (course.PACKED, row["status"]),
+    ):
+        assert words in status and words in shown
+    assert row["total"] == ""
 
 
 # -- tables to import

@@ -23,7 +23,7 @@ from sampling import drawn_by_day, from_rows
 from waiting import wait_for
 
 import cypresskit as ck
-from cypresskit.isolated import Raised, here, plain, runner, seccomp
+from cypresskit.isolated import Raised, here, plain, runner, seccomp, serving
 from cypresskit.isolated import answer as answers
 from cypresskit.isolated.process import ForkServer
 from cypresskit.subprocesses import read_message, write_message
@@ -31,6 +31,12 @@ from cypresskit.teach.answer_source import AnswerSource
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
 texts = st.text(st.characters(exclude_categories=["Cs"]))
+#: Texts at the limits of what is shown.
+PRINTED = [
+    most * text
+    for limit, text in ((serving.MAX_LINES, "a\n"), (serving.MAX_CHARACTERS, "a"))
+    for most in (limit - 1, limit, limit + 1)
+]
 values = st.recursive(
     numbers | texts,
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(texts, inner),
@@ -234,6 +240,18 @@ def test_what_an_answer_writes_appears_nowhere(capfd):
         assert answer() == 0
     server.end()
     assert capfd.readouterr() == ("", "")
+
+
+@given(st.lists(st.text("a\n") | st.sampled_from(PRINTED), max_size=30))
+def test_of_what_an_answer_prints_the_first_lines_are_shown(pieces):
+    """In how many pieces ever, and up to the last that still fits."""
+    shown = []
+    stream = serving.FirstLines(shown.append)
+    assert all(stream.write(piece) == len(piece) for piece in pieces)
+    text = "".join(pieces)
+    first = "".join(text[: serving.MAX_CHARACTERS].splitlines(True)[: serving.MAX_LINES])
+    more = "" if first == text else "...\n" if first.endswith("\n") else "\n...\n"
+    assert "".join(shown) == first + more
 
 
 # -- in the notebook's own process, as in a browser

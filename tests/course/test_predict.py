@@ -14,6 +14,7 @@ from waiting import without_a_loop
 import cypresskit as ck
 from cypresskit import draw, session
 from cypresskit.draw.chart import WIDE
+from cypresskit.draw.guess_chart import guess_chart
 from cypresskit.draw.predict import read_number
 from cypresskit.draw.scripts import join_modules, read_packaged
 
@@ -55,6 +56,7 @@ def test_fields_of_a_guess_have_names_for_those_who_listen(how):
 
 
 def test_a_guessed_curve_is_drawn_with_the_result():
+    assert guess_chart("?", [1, 2, 4], 2720).value == [0, 0, 0], "nothing is drawn"
     guess = entered(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
     assert guess.value == {1: 100, 2: 900, 4: 2000}
     chart = draw.line_chart(SPEED, "b", "Gflop/s", guess=guess, kind="modeled", about="b x b")

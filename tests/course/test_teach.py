@@ -18,12 +18,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sampling import by_day, drawn_by_day
 
+import cypresskit as ck
+from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.lesson_table import Table
 from cypresskit.teach import formula
 from cypresskit.teach.answer_source import AnswerSource, find_parameters
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l03_bundles import checks as bundles
 from cypresskit.teach.l03_bundles.order_table import order_table
+from cypresskit.teach.l04_registers import checks as registers
 from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sums import two_sums
 
@@ -63,7 +66,7 @@ def launches(check):
 LAUNCHED, CALLED = ([each for each in CHECKS if launches(each) == is_so] for is_so in (True, False))
 
 
-@pytest.mark.parametrize("check", [*by_day(LAUNCHED, 1), *by_day(CALLED, 10)])
+@pytest.mark.parametrize("check", [*by_day(LAUNCHED, 1), *CALLED])
 def test_planted_answers_get_their_verdicts(check):
     """Right ones are accepted; wrong ones aren't, and it is said why."""
     right, wrong = CHECKS[check]
@@ -71,6 +74,20 @@ def test_planted_answers_get_their_verdicts(check):
         (answer, False, *words) for answer, words in wrong
     ]
     assert not "".join(said_otherwise(check, *answer) for answer in planted)
+
+
+CORRECT = "C is correct"
+
+
+def test_a_slow_kernel_gets_its_hint():
+    """The last words on a kernel that is correct, without a launch."""
+    slow = [
+        (text, words[-1]) for text, words in CHECKS[registers.check_c_late][1] if CORRECT in words
+    ]
+    assert len(slow) > 3
+    kernel = reference_kernel(STEPS["04"].like)
+    for text, words in slow:
+        assert words in registers.late_hint(ck.load_kernel(text, like=kernel))
 
 
 def test_the_table_of_an_order_says_what_the_check_says_of_it():
@@ -219,18 +236,6 @@ def test_what_is_nearly_a_number_gets_its_cure():
 
 def test_a_check_that_is_given_nothing_says_what_it_takes():
     assert "`check_peak(peak)` checks peak" in str(start.check_peak())
-
-
-def peak_that_fails(engines, processors, lanes, clock):
-    chips = [engines]
-    return chips[3]
-
-
-def test_an_error_in_an_answer_names_its_line():
-    finding = start.check_peak(peak_that_fails).message
-    assert finding.endswith(
-        " stops with IndexError: list index out of range, in line 3: `return chips[3]`."
-    )
 
 
 # -- what lessons show

@@ -18,7 +18,7 @@ import pytest
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS
 from cypresskit.il.errors import ArgumentError
-from cypresskit.isolated import answer, process
+from cypresskit.isolated import answer, here, process
 from cypresskit.teach import check as shell
 from cypresskit.teach import formula, kernels
 from cypresskit.teach.answer_source import AnswerSource
@@ -35,6 +35,12 @@ from cypresskit.teach.notebook import progress
 def soon(monkeypatch):
     """An answer may take 2 s."""
     monkeypatch.setattr(shell, "SECONDS", 2.0)
+
+
+@pytest.fixture(params=[False, True], ids=["apart", "here"])
+def either_process(request, monkeypatch):
+    """An answer runs in a process of its own, or in the notebook's, as in a browser."""
+    monkeypatch.setattr(here, "IS_USED", request.param)
 
 
 def forever(*_):
@@ -167,7 +173,7 @@ def test_the_stop_button_stops_an_answer(calls):
     assert start.check_peak(lambda *given: 2 * np.prod(given)).right, "the next one is judged"
 
 
-def test_a_page_of_what_an_answer_prints_is_shown(capsys):
+def test_a_page_of_what_an_answer_prints_is_shown(either_process, capsys):
     def talks(e, p, u, g):
         for n in range(5_000):
             print("line", n)
@@ -179,6 +185,18 @@ def test_a_page_of_what_an_answer_prints_is_shown(capsys):
     assert out[19:] == ["line 19", "..."]
     assert start.check_peak(lambda e, p, u, g: print("once") or 2 * e * p * u * g).right
     assert capsys.readouterr().out == "once\n" * (4 + formula.N_RANDOM_CASES)
+
+
+def peak_that_fails(engines, processors, lanes, clock):
+    chips = [engines]
+    return chips[3]
+
+
+def test_an_error_in_an_answer_names_its_line(either_process):
+    finding = start.check_peak(peak_that_fails).message
+    assert finding.endswith(
+        " stops with IndexError: list index out of range, in line 3: `return chips[3]`."
+    )
 
 
 def test_progress_counts_the_lessons_exercises():
