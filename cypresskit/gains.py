@@ -108,7 +108,7 @@ IDEAS = (
     Idea(6, "double", DOUBLE, SINGLE),
     Idea(6, "double-double", Timed("ddgemm_tn_fma"), DOUBLE),
     Idea(7, "NN through the LDS", Timed("sgemm_64x64_lds"), NN),
-    Idea(8, "helpers", Timed("sgemm_nn_reduce4", 256), Timed("sgemm_tn", 256)),
+    Idea(8, "helpers", Timed("sgemm_nn_reduce4", 256), Timed("sgemm_nn", 256)),
     Idea(9, "double, with transfers", ROUND_TRIP, DOUBLE),
     Idea(10, "in blocks", BLOCKED, ROUND_TRIP),
     Idea(11, "two chips, pipeline", Timed("five_stage", 16384), BLOCKED),

@@ -184,9 +184,8 @@ def _points(corners):
 def _mark(group):
     shapes = (part.attrib for part in group if part.tag in (f"{SVG}circle", f"{SVG}rect"))
     shape = next(shapes, {})
-    words = next(part.text for part in group if part.attrib.get("class") == "words")
     place = [float(shape.get(f"c{axis}", shape.get(axis, "nan"))) for axis in "xy"]
-    return Mark(*place, words or "")
+    return Mark(*place, group.attrib["data-words"])
 
 
 def assert_kinds_told(drawn, sentences):

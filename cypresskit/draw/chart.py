@@ -5,7 +5,7 @@ Each mark knows of which kind its number is (``KINDS``), from its datum; pointin
 There is no legend: what a mark is stands beside it, in its color, and no two texts overlap. Each
 chart is drawn twice, for a page's column and for a phone. A page shows the SVG as an image, which
 every viewer does; where scripts may run, the image becomes a part of the page: then pointing at a
-mark, Tab and arrow keys tell its value.
+mark, Tab and arrow keys tell its value, in a row above the drawing.
 """
 
 import base64
@@ -26,12 +26,15 @@ WIDE, NARROW = 860, 380  # pixels: the widths for which a chart is drawn
 HEAD, FOOT, EDGE = 26, 38, 8  # pixels above and below the axes, and at the sides
 GAP = 15  # pixels from one line of text to the next
 LONGEST = 34  # letters of a label
+APART = 3  # pixels from one number of an axis to the next
 SAMPLED = 24  # pixels: from here on, the points of a curve have dots
 FAR = 20  # pixels between a text and its point: from here on, a line joins them
 BESIDE_LINE = 3.5  # pixels to each side of a line whose points are marked
 SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
 CSS = theme.minify(read_packaged("draw/chart.css"))
+#: Where a mark's words are, also while the reader scrolls.
+TOLD = "min-height: 18px; font-size: 12px; position: sticky; top: 0; background: var(--ck-page)"
 KEYS = "Arrow keys go from one to the next."
 
 #: Timed on hardware; by the timing model or our compiler; by the device or by arithmetic; printed
@@ -127,6 +130,7 @@ class Canvas:
         self._marks: list[str] = []  # in front of all
         self._taken: list[Box] = []  # by texts
         self._drawn = np.empty((0, 2))  # points of lines, which texts avoid if possible
+        self._grid: list[float] = []  # y of lines that names of lines avoid
 
     def add(
         self, tag: str, stroke: str = "", fill: str = "", name: str = "", kind: str = "", **how: Any
@@ -177,7 +181,8 @@ class Canvas:
             if self._is_free(box):
                 away = np.hypot(*(_nearest(x, y, box) - (x, y))) - 0.5
                 around = *(np.array(box[:2]) - away), *(np.array(box[2:]) + away)
-                found.append((self._lines_at(x, y, box), self._crossings(around), number))
+                struck = sum(box[1] + 2 < line < box[3] - 2 for line in self._grid)
+                found.append((self._lines_at(x, y, box), self._crossings(around) + struck, number))
         x, y, anchor, aside, down = places[min(found, default=(0, 0, 0))[2]]
         self.write(x + aside, y + down, text, color, anchor, **how)
 
@@ -215,36 +220,23 @@ class Canvas:
         self, name: str, words: str, x: float, y: float, color: str, kind: str, **how: Any
     ) -> None:
         """Add a dot or a ring, which shows ``words`` when it is pointed at or has the focus."""
-        inside = element("circle", color, cx=x, cy=y, **how) + self._said(x, y, words, color)
-        told = _told(name, words, kind)
-        self._marks.append(element("g", inside=inside, class_="point", **told))
+        dot = element("circle", color, cx=x, cy=y, **how)
+        self._marks.append(_point(dot, words, **_told(name, words, kind)))
 
     def group(
         self,
         name: str,
-        parts: Iterable[tuple[str, float, float, str]],
-        color: str,
+        parts: Iterable[tuple[str, str]],
         kind: str,
         class_: str = "",
     ) -> None:
-        """Add shapes with words, each as (words, x, y, shape). Tab leads to the group, arrow keys
-        from one to the next, whose words a screen reader then says.
+        """Add shapes with words, each as (words, shape). Tab leads to the group, arrow keys from
+        one to the next, whose words a screen reader then says.
         """
         parts = list(parts)
-        inside = "".join(
-            element("g", inside=shape + self._said(x, y, words, color), class_="point")
-            for words, x, y, shape in parts
-        )
+        inside = "".join(_point(shape, words) for words, shape in parts)
         told = _told(name, f"{name}: {len(parts)} {plural('mark', len(parts))}. {KEYS}", kind)
         self._marks.append(element("g", inside=inside, data_group=1, class_=class_, **told))
-
-    def _said(self, x: float, y: float, words: str, color: str) -> str:
-        """Return the words of a mark, above it or below it."""
-        words = elided(words, int((self.width - 16) / theme.LETTER))
-        wide = theme.LETTER * len(words)
-        left = min(max(float(x) - wide / 2, 4), self.width - 4 - wide)
-        up = y - 19 if y > 40 else y + 19
-        return text_element(left, up, words, color, class_="words")
 
     def svg(self) -> str:
         """Return the drawing's elements."""
@@ -288,6 +280,7 @@ class Axes(Canvas):
         self._ends: list[tuple[float, str, str, str, np.ndarray]] = []
         self._spots: list[tuple[float, float, str, str, str]] = []  # x, y, text, color, class
         self._curves: list[tuple[np.ndarray, np.ndarray]] = []
+        self._has_dots = True  # the points of all curves, if each curve has room for its own
         self._draw_axes(has_grid)
 
     def _draw_axes(self, has_grid: bool) -> None:
@@ -296,10 +289,12 @@ class Axes(Canvas):
             if has_grid or tick == self.up.low:
                 line = f"M{self.left:.1f} {y:.1f}H{self.right:.1f}"
                 self.add("path", "line", d=line, opacity=0.5)
+                self._grid.append(y)
             self.write(self.left - 8, y, number_text(tick), "soft", "end", data_axis="y")
         for tick in self.across.numbers():
             x, text = float(self.x(tick)), number_text(tick)
-            if self._is_free(_box(x, self.foot + 16, f" {text} ", "middle"), EDGE):
+            left, top, right, foot = _box(x, self.foot + 16, text, "middle")
+            if self._is_free((left - APART, top, right + APART, foot), EDGE):
                 self.write(x, self.foot + 13, text, "soft", "middle", data_axis="x")
         self.write(0, 8, self.up.label, "soft")
         self.write(self.right, self.foot + 30, self.across.label, "soft", "end")
@@ -377,19 +372,17 @@ class Axes(Canvas):
             return
         look: dict[str, Any] = {"class_": "later"} if is_result else {}
         across, down = self.x(x), self.y(y)
+        self._has_dots &= len(x) * SAMPLED < across[-1] - across[0]
         is_over = any(np.abs(np.interp(across, *one) - down).max() < 3 for one in self._curves)
         if is_over:
             look["stroke_dasharray"] = "9 12"
         self._curves.append((across, down))
         self.line(name, x, y, color, kind, stroke_width=2.5, **look)
         spots = [
-            (said, at, up, element("circle", color, color, cx=at, cy=up, r=7, class_="spot"))
+            (said, element("circle", color, color, cx=at, cy=up, r=7, class_="spot"))
             for said, at, up in zip(words, across, down)
         ]
-        looks = ["later"] * is_result
-        if len(x) * SAMPLED < across[-1] - across[0]:
-            looks.append("sampled")
-        self.group(name, spots, color, kind, " ".join(looks))
+        self.group(name, spots, kind, "later" * is_result)
 
     def dot(
         self, name: str, x: float, y: float, color: str, kind: str, words: str, text: str = ""
@@ -453,6 +446,8 @@ class Axes(Canvas):
         writers = [self._write_ends, self._write_spots]
         for write in writers if self.is_beside else writers[::-1]:  # what has fewer places first
             write()
+        if self._has_dots:
+            self._marks = [mark.replace('"spot"', '"spot sampled"') for mark in self._marks]
         return super().svg()
 
     def _write_ends(self) -> None:
@@ -541,10 +536,11 @@ class Chart(Displayable):
             drawn += text_element(0, 34 - head, self.about, "soft")
         size = f"0 {-head} {width:g} {canvas.height + head:.0f}"
         kind = "narrow" if canvas.is_narrow else "wide"
+        tell = handler("tellMark")
         svg = (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" class="ck-chart {kind}"'
             f' role="group" aria-label="{theme.escape_html("" if self.guess else self.title)}"'
-            f' onkeydown="{handler("chooseMark")}">'
+            f' onkeydown="{handler("chooseMark")}" onfocusin="{tell}" onpointerover="{tell}">'
             f"<style>{theme.definitions(drawn)}{CSS}</style>{drawn}</svg>"
         )
         return svg.encode("ascii", "xmlcharrefreplace").decode()
@@ -565,8 +561,8 @@ class Chart(Displayable):
         return (
             f'<div class="ck-chart"{" data-guess" * self.guess}>'
             f'<div class="finding later" style="font-size: 18px; font-weight: 600">'
-            f"{theme.escape_html(self.title)}</div>{_paragraph(self.about)}{shown}"
-            f'{_paragraph(self.note)}<div role="status" style="{theme.ONLY_HEARD}"></div></div>'
+            f'{theme.escape_html(self.title)}</div>{_paragraph(self.about)}<div role="status"'
+            f' style="{TOLD}"></div>{shown}{_paragraph(self.note)}</div>'
         )
 
 
@@ -602,6 +598,11 @@ def text_element(
         how["text_anchor"] = anchor
     words = theme.escape_html(elided(text, 4 * LONGEST))
     return element("text", "", color, words, x=x, y=y + 4, **how)
+
+
+def _point(shape: str, words: str, **how: Any) -> str:
+    """Return a mark: a shape, and the words that pointing at it tells."""
+    return element("g", inside=shape, class_="point", data_words=words, **how)
 
 
 def _told(name: str, words: str, kind: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from cypresskit.timing import Report, simulate
 SIZES = (2048, 1024, 512, 256, 128)
 STATES = "faint", "c 0.38", "c"  # colors of a tile: not started, running, done
 IDLE = "faint 0.2", "faint 0.6"
+MEMORY = "texture 0.45"  # the busy part of an L2 slice or a channel
 PAST = "c 0.15", "c 0.45"  # the chart of running wavefronts: to come, so far
 MAX_ENGINES = 20  # that there is room for
 RUNNING = 40  # pixels: height of the chart of running wavefronts
@@ -75,7 +76,7 @@ def chip(
         ("wavefront", "ink"),
         ("arithmetic (ALU)", "alu"),
         ("texture unit", "texture"),
-        ("L2 slice or memory channel", "texture", "pale"),
+        ("L2 slice or memory channel", MEMORY),
     )
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     return sheet.player(
@@ -205,7 +206,7 @@ def _draw_shares(
     x, y, width, height = room
     share = np.concatenate([scene.share(unit) for scene in scenes])
     part = np.maximum(share, 0.5) / 100
-    sheet.boxes(f"room {unit}", *room, color="faint", line=line)
+    sheet.boxes(f"room {unit}", *room, color="" if line else "faint", line=line)
     if upward:
         y, height = y + height / 2 - part * height / 2, part * height
     else:
@@ -233,13 +234,13 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
     for row, (unit, (title, short)) in enumerate(rows.items()):
         room = x, layout.memory_top + 9 + 24 * row, wide - 6, 19
         words = [f"{title} {i}" for i in slices]
-        _draw_shares(sheet, scenes, unit, room, words, line="line", color="texture", alpha=0.45)
+        _draw_shares(sheet, scenes, unit, room, words, line="line", fill=([MEMORY], 0 * slices))
         sheet.text(x, room[1], [f"{short} {i}" for i in slices], align="center")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw the number of running wavefronts over time."""
-    left, width, top = layout.left, layout.engines_width, layout.running_top
+    left, width, top = layout.map_left, layout.map_side, layout.running_top
     slots = layout.slots[0].size
     count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
     bar = np.maximum(count / slots * RUNNING, 3 * (count > 0))  # even one is visible
@@ -253,5 +254,4 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     past = np.tile(np.tri(FRAMES, dtype=int), (len(scenes), 1))  # until each frame
     sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, fill=(PAST, past))
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
-    words = f"running wavefronts (at most {slots})"
-    sheet.text(left + width, top - 8, words, "soft", align="right")
+    sheet.text(left, top - 8, f"running, at most {slots}", "soft")

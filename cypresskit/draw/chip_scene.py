@@ -24,12 +24,12 @@ SCENE_KEYS, ENGINE_KEYS = 100_000, 50_000
 class ChipLayout:
     """Positions on the stage, in pixels: at most five by four engines, as the HD 5870 has."""
 
-    width, height = 1250, 424
+    width, height = 1250, 372
     map_left, map_side, map_top = 12, 224, 46
     left, engines_width, engines_top = 268, 974, 26
     engine_size = 190, 66
     memory_top = 170  # the L2 slices and memory channels, between the rows of engines
-    running_top = 378  # the chart of running wavefronts
+    running_top = 318  # the chart of running wavefronts, below the map
     dot = 12  # a wavefront's width
 
     def __init__(self, device: Device, slots: int) -> None:
@@ -79,7 +79,7 @@ class Scene:
         self.size = " x ".join(map(str, report.size or ()))
         self.name = report.kernel
         if report.size and is_one_kernel:  # all scenes show the same kernel
-            self.name = self.size if len({*report.size}) > 1 else f"N = {report.size[0]}"
+            self.name = self.size if len({*report.size}) > 1 else f"N = {report.size[0]:,}"
 
         self.wavefronts = self.use.wavefronts
         self.skipped = report.wavefronts - len(self.wavefronts)

@@ -140,10 +140,8 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
         look = {"font_family": "monospace"}
         shape += text_element(LABEL + 6, y + ROW / 2, elided(code, LETTERS), "ink", **look)
         named = f"line {line}" if is_narrow else f"line {line}, {code}"
-        caption = f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}"
-        caption_y = cells[-1].y if is_narrow else HEAD - 4
-        marks.append((caption, width / 2, caption_y, shape))
-    canvas.group("lines", marks, "ink", "counted")
+        marks.append((f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}", shape))
+    canvas.group("lines", marks, "counted")
     return canvas
 
 

@@ -36,7 +36,7 @@ STYLES = ("draw/look.css", "draw/figure.css", "draw/journey.css")
 #: The fields of a player's data. The format number is their checksum.
 FIELDS = (
     "about captions figures fitted colors label labels "
-    "listing picks sceneOfKey opens scenes step tracks "
+    "listing picks sceneOfKey opens scenes squeezed step tracks "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )

@@ -18,8 +18,14 @@ export function chooseMark(drawing, event) {
   marks[at]?.classList.remove("now")
   const now = marks[Math.max(0, Math.min(marks.length - 1, at + way))]
   now.classList.add("now")
-  const said = drawing.parentNode.querySelector("[role=status]")
-  if (said) said.textContent = now.querySelector(".words").textContent
+  drawing.closest("div.ck-chart").querySelector("[role=status]").textContent = now.dataset.words
+}
+
+/** Tell what the mark is that is pointed at, or has the focus: of a group, the chosen one or the first. */
+export function tellMark(drawing, {target}) {
+  const said = drawing.closest("div.ck-chart")?.querySelector("[role=status]")
+  const mark = target.closest(".point") ?? target.querySelector(".now") ?? target.firstChild
+  if (said) said.textContent = mark?.dataset.words ?? ""
 }
 
 /** Draw the result over a guess. */

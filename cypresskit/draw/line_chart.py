@@ -62,7 +62,7 @@ def line_chart(
     title
         What the chart shows, as a sentence. By default "y against x".
     notes
-        By x: a text beside the first line's point there.
+        By x: a text beside the first line there.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def line_chart(
             )
         first, *_ = series.values()
         for place, words in notes.items():
-            axes.note(place, first[place], words, "ink", "later" * bool(own))
+            axes.note(place, _height(first, place, log), words, "ink", "later" * bool(own))
         return axes
 
     rows = [
@@ -133,6 +133,15 @@ def line_chart(
         lines=[*rows, *(f"At {place:g}: {words}" for place, words in notes.items())],
         guess=bool(own),
     )
+
+
+def _height(curve: Curve, place: float, log: str) -> float:
+    """Return the y of a line between its points, as it is drawn."""
+    at, x, y = np.array([place]), np.sort([*curve]), np.array([curve[x] for x in sorted(curve)])
+    if "x" in log:
+        at, x = np.log(at), np.log(x)
+    (height,) = np.exp(np.interp(at, x, np.log(y))) if "y" in log else np.interp(at, x, y)
+    return float(height)
 
 
 def scale_across(

@@ -15,7 +15,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.chart import choose_ticks
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import HEADING, Bars, Sheet, TimeAxis
+from cypresskit.draw.sheet import HEADING, Bars, Rows, Sheet, TimeAxis, pixels
 from cypresskit.host import Span, Task, Timeline
 
 # In pixels:
@@ -80,8 +80,13 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     foot = charts[-1].foot
     sheet = Sheet("Timeline: " + " and ".join(names))
     label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
-    sheet.stage(label, STAGE, foot + 18, most=min(1.06, 430 / (foot + 18)))
+    called = [text for chart in charts for text in chart.called]
+    beside = Rows(LEFT, RIGHT, called, ["100 %"])
+    sheet.stage(label, STAGE, foot + 18, most=min(1.06, 430 / (foot + 18)), rows=beside)
     _draw_ticks(sheet, charts)
+    # At the left end on a phone, too
+    heading = HEADING | {"x_offset": 4 - beside.room(called)}
+    sheet.text(LEFT, [c.top + 7 for c in charts], [c.name for c in charts], **heading)
     any_full = False
     for chart in charts:
         any_full |= _draw_chart(sheet, chart)
@@ -264,6 +269,15 @@ class _Chart:
             np.linspace(0, end, FRAMES), lambda seconds: LEFT + np.asarray(seconds) / end * WIDE
         )
 
+    @property
+    def called(self) -> list[str]:
+        """The name of each visible row, with the stages that it is named by."""
+        stages = {
+            row: dict.fromkeys(s.task.stage for s in self.run.spans if self.row(s.task) == row)
+            for row in self.rows
+        }
+        return [f"{row}: {', '.join(named)}" if named else row for row, named in stages.items()]
+
     def row(self, task: Task) -> str:
         """Return the resource that names a task: its queue's or, in a serial program, the one it
         uses.
@@ -292,8 +306,9 @@ class _Chart:
         consists of.
         """
         if time >= self.run.seconds - 1e-12:
-            path = f". Its critical path: {self._path_parts()}" if time == self.end else ""
-            return f"**{self.name}**: done{path}"
+            busiest = f"{self.run.bound}, {_percent(self.run.busy[self.run.bound]):.0f} %"
+            path = f". Busiest: {busiest}. Its critical path: {self._path_parts()}"
+            return f"**{self.name}**: done{path if time == self.end else ''}"
         doing: dict[str, list[str]] = {}  # by what is done: the rows that do it
         for span in sorted(self.run.spans, key=lambda span: self.row(span.task)):
             if span.start <= time + 1e-12 < span.end and self.y(span) is not None:
@@ -316,21 +331,19 @@ class _Chart:
 def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
     """Draw the milliseconds through all rows."""
     last, foot = 1e3 * charts[0].end, charts[-1].foot + 9
-    ticks = choose_ticks(0, last)
+    ticks = choose_ticks(0, last, 6)
     x = LEFT + np.array(ticks) / last * WIDE
     y, high = np.array(
         [((top + low) / 2, low - top) for chart in charts for top, low in chart.bands.values()]
     ).T
     across, down = np.tile(x, len(y)), np.repeat(y, len(x))
-    sheet.boxes("ticks", across, down, 1, np.repeat(high, len(x)), color="line", alpha=0.6)
-    words = sheet.source("tick names", x=x, y=np.full(len(x), foot), text=[f"{t:g}" for t in ticks])
-    sheet.text("x", "y", "text", "soft", source=words, align="center")
-    sheet.text(LEFT - 24, foot, "milliseconds:", "soft", align="right")
+    sheet.boxes("ticks", across, down, pixels(1), np.repeat(high, len(x)), color="line", alpha=0.6)
+    sheet.text(x, foot, [f"{tick:,g}" for tick in ticks], "soft", align="center")
+    sheet.text(LEFT - 8, foot, "milliseconds:", "soft", align="right", x_offset=-4)
 
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
     """Draw a timeline. Returns whether a shared resource is ever full."""
-    sheet.text(4, chart.top + 12, chart.name, stays=True, **HEADING)
     sheet.play_head(
         f"head {chart.name}",
         np.tile(chart.axis.to_x(chart.axis.moments)[:, np.newaxis], len(chart.rows)),
@@ -377,7 +390,7 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
     )
     left, right, middle = (chart.axis.to_x(seconds) for seconds in (start, end, (start + end) / 2))
     names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
-    sheet.text(middle, y, names, align="center")
+    sheet.text(middle, y, names, align="center", fit=12)
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:
@@ -425,13 +438,8 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     """Draw the rows' names and utilizations so far, and the result at the end."""
     run = chart.run
     y = list(chart.place.values())
-    stages = {
-        row: dict.fromkeys(s.task.stage for s in run.spans if chart.row(s.task) == row)
-        for row in chart.rows
-    }
-    called = [f"{row}: {', '.join(of_row)}" if of_row else row for row, of_row in stages.items()]
-    sheet.text(LEFT - 8, y, called, align="right", stays=True)
-    sheet.text(RIGHT + 10, chart.top + HEAD - 9, "of capacity", "soft")
+    sheet.text(LEFT - 8, y, chart.called, align="right", x_offset=-4)
+    sheet.text(RIGHT + 8, chart.top + HEAD - 15, "busy", "soft", x_offset=4)
 
     moments = chart.axis.moments
     uses = [[s.task.uses.get(row, 0) / run.resources[row] for row in chart.rows] for s in run.spans]
@@ -440,16 +448,13 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     percent = _percent(np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
     names = [f"{n} %" for n in range(101)]
     worked = f"worked {chart.name}"
-    sheet.numbers(worked, RIGHT + 44, y, percent, names=names, align="right")
+    sheet.numbers(worked, RIGHT + 8, y, percent, names=names, x_offset=4)
 
-    answer = (
-        f"{1e3 * run.seconds:.1f} ms, {run.gflops:,.0f} Gflop/s, busiest:"
-        f" {run.bound}, {_percent(run.busy[run.bound]):.0f} %"
-    )
+    answer = f"{1e3 * run.seconds:.1f} ms, {run.gflops:,.0f} Gflop/s"
     sheet.numbers(
         f"finish {chart.name}",
         RIGHT,
-        chart.top + 10,
+        chart.top + HEAD - 15,
         (moments >= run.seconds - 1e-12).astype(int),
         names=["", answer],
         align="right",

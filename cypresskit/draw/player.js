@@ -4,11 +4,12 @@ import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
 import {dataAt, moveBetween, spread} from "./tracks.js"
 
 export const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
+const PHONE = window.matchMedia("(max-width: 640px)")
 // Sizes of text in pixels: those of look.css, and a smaller one. In very narrow cells text has the
 // least size.
 const SIZES = [24, 18, 14, 12]
 const READABLE_TEXT = 11
-const SMALL_TEXT = 7.7
+const SMALL_TEXT = 7
 const LEAST_TEXT = 8
 const HIDDEN_TEXT = 6 // below this size a label would only cover others
 const LISTED_LINES = 13 // visible lines of a listing
@@ -61,11 +62,6 @@ class Player {
     this.about = new Map(spec.about)
     this.sceneOf = new Map(spec.sceneOfKey)
     this.labels = [...el.shadowRoot.querySelectorAll(".figure")]
-    this.heads = spec.figures.flatMap((figure) =>
-      figure.renderers
-        .map(({data_source: source}) => ({source, figure, w: 0}))
-        .filter(({source}) => source.tags.includes("head")),
-    )
     this.ends = []
   }
 
@@ -94,6 +90,7 @@ class Player {
     this.addControls()
     this.addClicks()
     this.addKeys()
+    this.addSqueezes()
     this.addFits()
     this.addStops()
     this.keepRoomForCaptions()
@@ -150,7 +147,6 @@ class Player {
     })
     if (!quiet) part.live.textContent = this.words
     this.el.dataset.frame = String(to)
-    if (from >= 0) for (const head of this.heads) this.bringIntoSight(head, 0)
   }
 
   /** Update the figures' data, and measure how long that and the next drawing take. */
@@ -423,10 +419,15 @@ class Player {
     const family = getComputedStyle(this.el).fontFamily
     for (const [, glyph] of this.spec.fitted)
       if (glyph.text_font?.value !== "monospace") glyph.text_font = {value: family}
-    for (const [figure, glyph, part, most] of this.spec.fitted) {
+    const sizeOf = (part, pixels, {start, end}) =>
+      part ? (part * pixels) / Math.abs(end - start) : Infinity
+    for (const [figure, glyph, across, down, most] of this.spec.fitted) {
       const fit = () => {
-        const {start, end} = figure.x_range
-        const size = Math.min(most, (part * figure.inner_width) / Math.abs(end - start))
+        const size = Math.min(
+          most,
+          sizeOf(across, figure.inner_width, figure.x_range),
+          sizeOf(down, figure.inner_height, figure.y_range),
+        )
         const least = size > SMALL_TEXT ? READABLE_TEXT : LEAST_TEXT
         const step = SIZES.find((each) => each <= size) ?? least
         if (!figure.inner_width) return
@@ -434,31 +435,36 @@ class Player {
         glyph.text_alpha = {value: size < HIDDEN_TEXT ? 0 : 1}
       }
       figure.properties.inner_width.change.connect(fit)
+      figure.properties.inner_height.change.connect(fit)
+      figure.x_range.change.connect(fit)
       fit()
     }
   }
 
-  /** Let Tab stop at what scrolls on a narrow page, and at no canvas: the player has their keys. The
-   * names of rows stay in sight. */
+  /** On a phone, let rows be as wide as the screen, beside their names. */
+  addSqueezes() {
+    for (const [figure, from, to, left, right, high] of this.spec.squeezed) {
+      const {aspect_ratio} = figure
+      const {start, end} = figure.x_range
+      const place = this.el.shadowRoot.getElementById(figure.id)
+      const squeeze = () => {
+        const width = place.clientWidth
+        const unit = (width - left - right) / (to - from)
+        const narrow = {start: from - left / unit, end: to + right / unit}
+        figure.x_range.setv(PHONE.matches ? narrow : {start, end})
+        figure.aspect_ratio = PHONE.matches ? width / high : aspect_ratio
+      }
+      const observer = new ResizeObserver(squeeze)
+      observer.observe(place)
+      this.ends.push(() => observer.disconnect())
+    }
+  }
+
+  /** Let Tab stop at what scrolls on a narrow page, and at no canvas: the player has their keys. */
   addStops() {
     const boxes = elements(this.el.shadowRoot, ".picture, .side")
-    for (const figure of this.spec.figures) {
+    for (const figure of this.spec.figures)
       Bokeh.index.get_one(figure).canvas.events_el.removeAttribute("tabindex")
-      const box = boxes.find((one) => one.querySelector(`[id="${figure.id}"]`))
-      const names = figure.renderers
-        .filter(({glyph}) => glyph.tags.includes("stays"))
-        .map(({glyph, data_source}) => [glyph, glyph.text_align, data_source.data.x[0]])
-      box.addEventListener("scroll", () => {
-        const {start, end} = figure.x_range
-        const left = box.scrollLeft
-        for (const [glyph, align, x] of names) {
-          const place = ((x - start) / (end - start)) * figure.inner_width
-          glyph.text_align = left > 0 ? {value: "left"} : align
-          glyph.x_offset = {value: left > 0 ? left - place : 0}
-          glyph.background_fill_alpha = {value: left > 0 ? 0.9 : 0}
-        }
-      })
-    }
     const observer = new ResizeObserver(() => {
       for (const box of boxes)
         if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
@@ -515,16 +521,12 @@ class Player {
     if (focus) takeFocus(this.el)
   }
 
-  /** Bring what is selected into sight. */
+  /** Bring what is selected into sight, in a picture that is wider than the page. */
   scrollToChosen() {
     const pick = this.spec.picks.find(({source}) => source.data.lit.some((on) => on > 0))
     if (!pick) return
-    const n = pick.source.data.lit.findIndex((on) => on > 0)
-    this.bringIntoSight(pick, n)
-  }
-
-  /** Bring a box of a source into sight, in a picture that is wider than the page. */
-  bringIntoSight({source, figure, w}, n) {
+    const {source, figure, w} = pick
+    const n = source.data.lit.findIndex((on) => on > 0)
     const place = this.el.shadowRoot.getElementById(figure.id)
     const box = place.closest(".picture, .side")
     const {start, end} = figure.x_range

@@ -104,9 +104,12 @@ class Parts:
         self.title = theme.make_readable(title)
         #: Model, property, and its theme color or, for a palette, a list of them.
         self.colors: list[tuple[Model, str, str | list[str]]] = []
-        #: Texts that scale with their figure: figure, glyph, size in the figure's units, and
-        #: largest size in pixels (``addFits`` in player.js).
-        self.fitted: list[tuple[Plot, Model, float, float]] = []
+        #: Texts that scale with their figure: figure, glyph, size in units of x and of y, 0 for
+        #: none, and largest size in pixels (``addFits`` in player.js).
+        self.fitted: list[tuple[Plot, Model, float, float, float]] = []
+        #: Figures that are as wide as a phone: figure, where its rows begin and end, pixels that
+        #: their names and shares take, and its height in pixels (``addSqueezes``).
+        self.squeezed: list[tuple[Plot, float, float, float, float, float]] = []
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
         #: Clicks in a ``figure`` select cells of a ``source`` by its column ``key`` (negative for
@@ -218,6 +221,7 @@ class Player(Displayable):
             "about": [[int(key), _words(words)] for key, words in self.about.items()],
             "figures": self.figures,
             "fitted": [list(text) for text in parts.fitted],
+            "squeezed": [list(figure) for figure in parts.squeezed],
             "colors": [list(color) for color in parts.colors],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "tracks": [track.as_dict() for track in self.tracks],

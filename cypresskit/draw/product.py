@@ -56,7 +56,8 @@ def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
     means, wrong = (_folded(values, launched.block) for values in (errors / unit, is_wrong))
 
     finding = f"All {n * n:,} elements of C equal numpy's within rounding"
-    detail = f"Largest error: {errors.max() / unit:.0f} units of the last place."
+    row, column = np.unravel_index(errors.argmax(), errors.shape)
+    detail = f"Largest error: {errors.max() / unit:.0f} units, at C[{row}, {column}]."
     if count := int(is_wrong.sum()):
         places = f"{(wrong > 0).sum()} of {wrong.size} places of the block"
         finding = f"{count:,} of {n * n:,} elements of C are wrong, all in {places}"
@@ -72,7 +73,7 @@ def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
     lines = [f"mean error of a place, counted: {sound.min():.1f} to {sound.max():.1f}"] * bool(
         sound.size
     )
-    about = f"{launched.name}, N = {n}, single precision. {detail}"
+    about = f"{launched.name}, N = {n}, single precision. Unit: that of the last place. {detail}"
     return Chart(finding, paint, about=about, lines=lines)
 
 
@@ -86,7 +87,8 @@ def _folded(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
 
 def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray, side: float) -> None:
     """Draw the places of the block, with the mean error of each; wrong ones are crossed out."""
-    canvas.write(0, 8, "All blocks, one on the other: the mean error, counted", class_="bold")
+    head = "All blocks, one on the other: the mean error in units, counted"
+    canvas.write(0, 8, head, class_="bold")
     parts = []
     for (row, column), mean in np.ndenumerate(means):
         x, y, share = side * column, 24 + side * row, wrong[row, column]
@@ -101,8 +103,8 @@ def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray, side: floa
             shape += text_element(*middle, f"{mean:.1f}", "ink", "middle", class_="on")
         words = f"row {row}, column {column} of each block, counted: "
         words += f"{share:.0%} wrong" if share else f"off by {mean:.2f} units"
-        parts.append((words, x + side / 2, y + side / 2, shape))
-    canvas.group("places of the block", parts, "ink", "counted")
+        parts.append((words, shape))
+    canvas.group("places of the block", parts, "counted")
     note = "A place is a component of a register, the same in each work-item."
     if means.size > 1:
         canvas.write(0, 24 + side * len(means) + 10, note, "soft")

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from string import Formatter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,8 +81,8 @@ class PublishedChart:
     Attributes
     ----------
     finding
-        What it shows. "{name at 256}" is the model's value of a curve there, which is written at
-        its point; "{name}" is it at the point that is printed about it, or else its highest.
+        What it shows. "{name at 256}" is the model's value of a curve there, "{name}" its highest
+        one; the points of both have dots with their numbers.
     source
         The plot.
     miss
@@ -149,17 +150,16 @@ def _best(kernel: str) -> PrintedLevel:
 
 
 BUS = papers.host("dgemm_transfer_model")
-CPU = papers.host("cpu_baselines")
 PACKED = papers.kernel("sgemm_packed4")["gflops_range"]
 FLUCTUATES = (
-    "The paper's curves fluctuate, and slightly decrease beyond N = 2048. The model's fluctuate,"
+    "The paper's curves fluctuate, and slightly decrease beyond N = 2,048. The model's fluctuate,"
     " too, but have no such trend: no mechanism that was tried gives them one."
 )
 NO_NUMBERS = "The text prints no number of this plot, so only the model is drawn."
 CHARTS = {
     "nakasato_4": PublishedChart(
-        "With 25 registers SGEMM reaches {sgemm_tn:,.0f} Gflop/s at the paper's best N, with 37 at"
-        " most {sgemm_tn_37:,.0f}",
+        "At N = 4,352 SGEMM does {sgemm_tn at 4352:,.0f} Gflop/s with 25 registers,"
+        " {sgemm_tn_37 at 4352:,.0f} with 37, in the model",
         "Nakasato's figure 4",
         FLUCTUATES,
         {"sgemm_tn": "25 registers", "sgemm_tn_37": "37 registers"},
@@ -167,17 +167,13 @@ CHARTS = {
         levels=(_lowest("sgemm_tn"),),
     ),
     "nakasato_5": PublishedChart(
-        "In the model one bank holds NN: {dgemm_nn:.0f} of {dgemm_tn:.0f} Gflop/s",
+        "At N = 2,048 one bank holds NN: {dgemm_nn at 2048:.0f} of {dgemm_tn at 2048:.0f} Gflop/s,"
+        " in the model",
         "Nakasato's figure 5, DGEMM",
         FLUCTUATES,
-        {"dgemm_tn": "TN", "dgemm_nn": "NN", "dgemm_tn with transfers": "TN with transfers"},
+        {"dgemm_tn": "TN", "dgemm_nn": "NN"},
         points={name: _peak(name) for name in ("dgemm_tn", "dgemm_nn")},
-        levels=(
-            _lowest("dgemm_tn"),
-            _lowest("dgemm_nn"),
-            PrintedLevel("GotoBLAS2, four cores", CPU["gotoblas2_dgemm_gflops"]),
-            PrintedLevel("MAGMA on Fermi", CPU["magma_fermi_dgemm_gflops"]),
-        ),
+        levels=(_lowest("dgemm_tn"), _lowest("dgemm_nn")),
     ),
     "nakasato_7": PublishedChart(
         "With transfers DGEMM reaches {dgemm_tn with transfers:.0f} Gflop/s in the model; at most"
@@ -185,7 +181,7 @@ CHARTS = {
         "Nakasato's figure 7, DGEMM with transfers",
         "The formula takes one speed of the kernel for all N, the model the speed at each N. At"
         " large N both are above the 200 that the text names as the most. The ring is a prediction:"
-        " for 10 GB/s he expects about 300 or more from N = 2048 on.",
+        " for 10 GB/s he expects about 300 or more from N = 2,048 on.",
         {
             "dgemm_tn with transfers": "3 GB/s",
             "formula, 3 GB/s": "formula, 3 GB/s",
@@ -196,14 +192,16 @@ CHARTS = {
         (PrintedLevel("most", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
     ),
     "nakasato_dd": PublishedChart(
-        "Fused multiply-adds give {ddgemm_tn_fma:.1f} Gflop/s in place of {ddgemm_tn_nofma:.1f}",
+        "At N = 2,048 fused multiply-adds give {ddgemm_tn_fma at 2048:.1f} Gflop/s in place of"
+        " {ddgemm_tn_nofma at 2048:.1f}",
         "Nakasato's double-double kernels",
-        "Both are bound by arithmetic. The text says that the speed is reached from N = 512 on.",
+        "Both are bound by arithmetic. The paper says that the speed is reached from N = 512 on.",
         {"ddgemm_tn_fma": "with FMA", "ddgemm_tn_nofma": "without FMA"},
         points={name: _peak(name) for name in ("ddgemm_tn_fma", "ddgemm_tn_nofma")},
     ),
     "ashraf_sgemm": PublishedChart(
-        "Through the LDS: {sgemm_64x64_lds:,.0f} in place of {sgemm_64x64:,.0f} Gflop/s",
+        "At N = 4,096 the way through the LDS gives {sgemm_64x64_lds at 4096:,.0f} Gflop/s in place"
+        " of {sgemm_64x64 at 4096:,.0f}",
         "Ashraf's plot of the 64 x 64 kernels",
         "The slides print the best speeds without their N.",
         {"sgemm_64x64": "without the LDS", "sgemm_64x64_lds": "through the LDS"},
@@ -225,8 +223,8 @@ CHARTS = {
         " {sgemm_packed4 at 1:,.0f} for one product in a launch, {sgemm_packed4 at 16:,.0f} for"
         " sixteen",
         "Ashraf's packed products, N = 512",
-        "The slides don't say what makes the difference between 450 and 1340, nor how long a launch"
-        " takes. The model's is the most that AMD's guide allows.",
+        "The slides don't say what makes the difference between 450 and 1,340, nor how long a"
+        " launch takes. The model's is the most that AMD's guide allows.",
         {"sgemm_packed4": "packed products"},
         levels=(
             PrintedLevel("lowest", PACKED[0], "sgemm_packed4", min, most=4),
@@ -235,13 +233,14 @@ CHARTS = {
         x="products in a launch",
     ),
     "matsumoto": PublishedChart(
-        "With overlap {padded to 1792:,.0f} Gflop/s at most, without {no overlap:.0f}",
+        "At N = 14,336 overlap gives {padded to 1792 at 14336:.0f} Gflop/s in place of"
+        " {no overlap at 14336:.0f}; the teeth are padding to blocks of 1,792",
         "Matsumoto's figures 1 and 2, products larger than the card",
-        NO_NUMBERS + " It names the block of 1792: without overlap, only its multiples are drawn.",
+        NO_NUMBERS + " It names the block of 1,792: without overlap, only its multiples are drawn.",
         {
             "padded to multiples of 128": "overlap, a block for each N",
-            "padded to 1792": "overlap, blocks of 1792",
-            "no overlap": "no overlap, blocks of 1792",
+            "padded to 1792": "overlap, blocks of 1,792",
+            "no overlap": "no overlap, blocks of 1,792",
         },
     ),
     "li_stages": PublishedChart(
@@ -285,11 +284,9 @@ def published(name: str) -> Chart:
         raise ValueError(f"there is no chart {name!r}; there are {', '.join(CHARTS)}")
     plot, rows = CHARTS[name], stored()[name]
     curves = {series: {x: y for x, y, _ in rows[series]} for series in plot.series}
-    values = {f"{s} at {x:g}": y for s, curve in curves.items() for x, y in curve.items()}
-    values |= {
-        series: curve[plot.points[series].x] if series in plot.points else max(curve.values())
-        for series, curve in curves.items()
-    }
+    named = {f"{s} at {x:g}": (s, x) for s, curve in curves.items() for x in curve}
+    named |= {s: (s, max(curve, key=curve.__getitem__)) for s, curve in curves.items()}
+    quoted = [named[name] for _, name, *_ in Formatter().parse(plot.finding) if name]
     said = [f"{series}: {_told(plot, curves, series)}" for series in plot.points]
     said += [
         f"{level.series} {level.words}, {level.kind}: {level.y:g}{_beside(level, curves)}.".lstrip()
@@ -307,11 +304,11 @@ def published(name: str) -> Chart:
         about = plot.kinds()
         if any(error for series in plot.series for *_, error in rows[series]):
             about += " Bands: how far off a sampled launch may be."
-        paint = partial(_paint, plot=plot, rows=rows, curves=curves)
+        paint = partial(_paint, plot=plot, rows=rows, quoted=quoted)
     kernels = [name for name in plot.series if name in papers.kernels()]
     timed = dict.fromkeys(f"M{str(papers.conditions(name))[1:]}." for name in kernels)
     return Chart(
-        plot.finding.format_map(values),
+        plot.finding.format_map({name: curves[s][x] for name, (s, x) in named.items()}),
         paint,
         about=f"{about} {plot.source}.",
         lines=[*told, *said],
@@ -319,8 +316,13 @@ def published(name: str) -> Chart:
     )
 
 
-def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, Curve]) -> Canvas:
-    """Draw the curves of a plot, their bands, and the printed numbers."""
+def _paint(
+    width: float, plot: PublishedChart, rows: Rows, quoted: Sequence[tuple[str, float]]
+) -> Canvas:
+    """Draw the curves of a plot, their bands, the points that its finding quotes, and the printed
+    numbers.
+    """
+    curves = {series: {x: y for x, y, _ in rows[series]} for series in plot.series}
     colors = dict(zip(plot.series, COLORS))
     tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
     across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
@@ -339,9 +341,11 @@ def _paint(width: float, plot: PublishedChart, rows: Rows, curves: Mapping[str, 
         if error.any():
             axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), color, kind)
         axes.curve(series, x, y, color, label, kind)
-        for at, value in curves[series].items():
-            if f"{{{series} at {at:g}:" in plot.finding:
-                axes.note(at, value, number_text(value), color)
+    for series, at in quoted:
+        value, kind = curves[series][at], plot.kind(series)
+        text = number_text(value)
+        words = f"{plot.series[series]}, {kind}: {text} at {number_text(at)}"
+        axes.dot(f"quoted {series} {at:g}", at, value, colors[series], kind, words, text)
     for series, point in plot.points.items():
         told = _told(plot, curves, series)
         axes.ring(f"published {series}", point.x, point.y, colors[series], point.kind, told)
@@ -362,7 +366,7 @@ def _bars(plot: PublishedChart, curves: Mapping[str, Curve]) -> dict[str, dict[s
     for series, label in plot.series.items():
         bar, part = label.split(": ")
         for x, y in curves[series].items():
-            bars.setdefault(f"{bar}, {plot.x} = {x:g}", {})[part] = y
+            bars.setdefault(f"{bar}, {plot.x} = {x:,g}", {})[part] = y
     return bars
 
 
@@ -372,13 +376,13 @@ def _paint_shares(width: float, bars: Mapping[str, Mapping[str, float]]) -> Canv
     """
     is_narrow = width < WIDE
     left, row = (0, 74) if is_narrow else (150, 46)
-    canvas = Canvas(width, 10 + row * len(bars))
+    canvas = Canvas(width, 26 + row * len(bars))
     sizes: Counter[str] = Counter()
     for shares in bars.values():
         sizes.update(shares)
     parts = []
     for number, (bar, shares) in enumerate(bars.items()):
-        y, x = row * (number + 1) - 22, float(left)
+        y, x = row * (number + 1) - 6, float(left)
         if is_narrow:
             canvas.write(0, y - 38, bar)
         else:
@@ -393,12 +397,13 @@ def _paint_shares(width: float, bars: Mapping[str, Mapping[str, float]]) -> Canv
             if len(text) * theme.LETTER + 8 < wide:
                 shape += text_element(x + 6, y, text, "ink", class_="on")
             elif part:
-                places = [(at, away, down) for down in (-21, 21) for at, away in BESIDE]
+                sides = (-21, 21) if is_narrow else (-21,)
+                places = [(at, away, down) for down in sides for at, away in BESIDE]
                 canvas.write_free(x + wide / 2, y, places, text, "ink")
             words = f"{bar}, {part or 'the rest'}, modeled: {share:.1f} %"
-            parts.append((words, x + min(wide / 2, 40), y, shape))
+            parts.append((words, shape))
             x += wide
-    canvas.group("shares", parts, "ink", "modeled")
+    canvas.group("shares", parts, "modeled")
     return canvas
 
 

@@ -83,6 +83,20 @@ class Grid(NamedTuple):
         return x, self.top + (np.asarray(row) + 0.5) * self.height
 
 
+class Rows(NamedTuple):
+    """What makes a stage of rows fit a phone, where its axis is shorter and its texts aren't."""
+
+    start: float  #: x at which all rows begin
+    end: float
+    names: Sequence[str]  #: on the left of the rows
+    shares: Sequence[str]  #: on their right
+
+    @staticmethod
+    def room(texts: Sequence[str]) -> float:
+        """Return the pixels that texts take on a phone, with their distance to the rows."""
+        return theme.SMALL_LETTER * max(map(len, texts)) + 14
+
+
 class TimeAxis(NamedTuple):
     """The moment of each frame, and the x coordinate of a moment."""
 
@@ -93,6 +107,11 @@ class TimeAxis(NamedTuple):
     def window(self) -> tuple[float, float]:
         """The first and the last moment."""
         return float(self.moments[0]), float(self.moments[-1])
+
+
+def pixels(width: float) -> dict[str, Any]:
+    """Return a width that is the same in each figure."""
+    return {"value": width, "units": "screen"}
 
 
 class Sheet(Parts):
@@ -108,14 +127,28 @@ class Sheet(Parts):
         self._staged = False  # whether text scales with the latest figure
 
     def stage(
-        self, label: str, width: float, height: float, most: float = 1.2, left: float = 0
+        self,
+        label: str,
+        width: float,
+        height: float,
+        most: float = 1.2,
+        left: float = 0,
+        rows: Rows | None = None,
     ) -> None:
         """Add a bare figure from (left, 0) at the upper left to (left + width, height).
 
-        A unit is about a pixel, and at most ``most`` pixels.
+        A unit is about a pixel, and at most ``most`` pixels. On a phone a stage of ``rows`` is as
+        wide as the screen; another one can be wider.
         """
         fig = self.plot(label, (left, left + width), (height, 0), high=most * height)
-        fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(theme.SMALLEST * width)}
+        if rows:
+            beside = rows.room(rows.names), rows.room(rows.shares)
+            self.squeezed.append((fig, rows.start, rows.end, *beside, theme.SMALL * height))
+        else:
+            least = theme.LEGIBLE.format(theme.SMALLEST * width)
+            if theme.SMALLEST * width < theme.FITTING:
+                least = f"min(100%, {least})"
+            fig.styles = dict(fig.styles) | {"min-width": least}
         self._staged = True
 
     def plot(
@@ -470,14 +503,13 @@ class Sheet(Parts):
         size: int = 12,
         bold: bool = False,
         fit: float = 0.0,
-        stays: bool = False,
         **look,
     ):
         """Write text at points.
 
         ``x``, ``y`` and ``text`` are single values or sequences, also of numbers as text; or
         columns of ``source``, if that is given. ``align`` may be a column, too. ``fit``, if given,
-        is the size in units of x. What ``stays`` is in sight while a phone's reader swipes.
+        is the size in units of x.
         ``look`` are further properties of Bokeh's ``Text``.
         """
         if source is None:
@@ -490,15 +522,11 @@ class Sheet(Parts):
         look = {"text_baseline": "middle", "text_font_size": f"{start_size}px"} | look
         if bold:
             look["text_font_style"] = "bold"
-        if stays:
-            look |= {"tags": ["stays"], "background_fill_alpha": 0, "level": "overlay"}
         glyph = self.glyph(Text, x, y, text, source=source, text_align=align, **look)
         drawn = self.paint(glyph, text_color=color)
-        if stays:
-            self.paint(drawn, background_fill_color="page")
-        part, most = (size, size) if self._staged else (fit, 13)
-        if part:
-            self.fitted.append((self.fig, drawn.glyph, part, most))
+        if self._staged or fit:
+            down, most = (size, size) if self._staged else (0, 13)
+            self.fitted.append((self.fig, drawn.glyph, fit, down, most))
         return drawn
 
     def play_head(
@@ -509,8 +537,7 @@ class Sheet(Parts):
         ``y`` and ``height``, their centers and lengths, are numbers or one per line.
         """
         lines = x.reshape(len(x), -1)
-        source = self.boxes(name, lines, y, width, height, moves=("x",), color="ink")
-        source.tags = ["head"]  # player.js keeps it in sight
+        self.boxes(name, lines, y, pixels(width), height, moves=("x",), color="ink")
 
     def legend(self, *things: tuple[str, ...]) -> str:
         """Return a legend of (text, color) or (text, color, look). A look is "ring", "frame",

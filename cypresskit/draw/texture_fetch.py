@@ -72,7 +72,7 @@ def texture_fetch(*kernels: Source) -> Player:
         panel.draw(sheet, most)
     captions = ["Clock 0. No fetch has started."]
     captions += [
-        f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
+        f"Clock {t:,}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
     legend = sheet.legend(
         ("texel of A", MATRIX_COLORS[0]),
@@ -80,7 +80,7 @@ def texture_fetch(*kernels: Source) -> Player:
         ("L1 miss: fetched from L2", "ink", "ring"),
         ("waits: its bank delivers another", "wait", "ring"),
     )
-    return sheet.player(captions, step="Clock", below=[legend], seconds=14, opens=1)
+    return sheet.player(captions, step="Clock", below=[legend], seconds=14, opens=most // 3)
 
 
 @dataclass(frozen=True)

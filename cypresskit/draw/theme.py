@@ -40,6 +40,9 @@ ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0p
 # On a phone, a picture keeps a legible width, this part of its own, and can be scrolled. Its text
 # stays readable: player.js.
 SMALLEST = 0.65
+FITTING = 420  # pixels: a picture of less isn't scrolled
+SMALL = 0.9  # of a stage that is as wide as a phone: its height there
+SMALL_LETTER = 6.2  # pixels: the width of most letters at 11 px
 LEGIBLE = "clamp(0px, 999 * (640px - 100vw), min({:.0f}px, var(--ck-legible, 9999px)))"
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 

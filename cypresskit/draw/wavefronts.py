@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import HEADING, Bars, Sheet, TimeAxis
+from cypresskit.draw.sheet import HEADING, Bars, Rows, Sheet, TimeAxis
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
@@ -40,6 +40,10 @@ class Activity(NamedTuple):
     color: str
     height: int
 
+    def span(self, event: Event) -> Window:
+        """Return the clocks from which and to which it lasts."""
+        return getattr(event, self.begin), getattr(event, self.end)
+
 
 ACTIVITIES = (
     Activity("ALU", "start", "end", "computes", "alu", 11),
@@ -47,6 +51,8 @@ ACTIVITIES = (
     Activity("TEX", "served", "end", "waits for data", "soft", 2),
     Activity("WRITE", "start", "end", "stores", "c", 11),
 )
+UNITS = "ALU", "TEX"
+SHARES = [f"{part} %" for part in range(101)]
 CLAUSE_VERBS = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
@@ -127,14 +133,16 @@ def wavefronts(
         f"{r.kernel}: {r.active_wavefronts} wavefront slots, the ALU and the texture unit"
         for r in drawn
     )
-    sheet.stage(label, WIDTH, len(drawn) * height)
+    rows = Rows(LEFT, RIGHT, UNITS, SHARES[-1:])
+    sheet.stage(label, WIDTH, len(drawn) * height, rows=rows)
     for number, report in enumerate(drawn):
         layout = _Layout(number * height, report.active_wavefronts, most)
         _draw_report(sheet, report, number, layout, clocks)
 
+    stores = any(_in_window(report, ACTIVITIES[-1], window) for report in drawn)
     legend = sheet.legend(
         ("computes (half height: only one wavefront, half speed)", "alu"),
-        ("stores", "c"),
+        *[("stores", "c")] * stores,
         ("in the texture unit", "texture"),
         ("data in flight", "soft", "solid"),
         ("ALU idle", "wait"),
@@ -150,7 +158,7 @@ def _write_captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
     states = [
         [f"**{r.kernel}**: {state}." for state in _describe_clocks(r, clocks)] for r in reports
     ]
-    return [f"Clock {clock:.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
+    return [f"Clock {clock:,.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
 
 
 def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
@@ -231,11 +239,9 @@ def _draw_report(
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks)
     registers = f"{report.registers} of {report.device.register_pool} registers"
-    slots = f"{report.active_wavefronts} wavefront slots"
-    title = f"{report.kernel}: {registers}, {slots}"
+    title = f"{report.kernel}: {registers}, {report.active_wavefronts} wavefronts"
     sheet.text(LEFT, layout.title, title, **HEADING)
-    named: dict[str, Any] = {"align": "right", "stays": True}
-    sheet.text(LEFT - 8, layout.rows, np.arange(layout.slots), "soft", **named)
+    sheet.text(LEFT - 8, layout.rows, np.arange(layout.slots), "soft", align="right", x_offset=-4)
 
     for activity in ACTIVITIES:
         _draw_activity(sheet, report, activity, (name, KEYS_PER_REPORT * number), layout.rows, axis)
@@ -246,6 +252,17 @@ def _draw_report(
     sheet.about |= {
         KEYS_PER_REPORT * number + wavefront: words for wavefront, words in stories.items()
     }
+
+
+def _in_window(report: Report, activity: Activity, window: Window) -> list[Event]:
+    """Return the events of an activity that a window of clocks has a part of."""
+    return [
+        event
+        for event in report.timeline
+        if event.kind == activity.clause_kind
+        and activity.span(event)[1] > window[0]
+        and activity.span(event)[0] < window[1]
+    ]
 
 
 def _draw_activity(
@@ -259,20 +276,10 @@ def _draw_activity(
     """Draw one activity in the rows at ``y``. ``named`` is the report's name and its first key."""
     name, first_key = named
     window = axis.window
-
-    def span(event: Event) -> Window:
-        return getattr(event, activity.begin), getattr(event, activity.end)
-
-    events = [
-        event
-        for event in report.timeline
-        if event.kind == activity.clause_kind
-        and span(event)[1] > window[0]
-        and span(event)[0] < window[1]
-    ]
+    events = _in_window(report, activity, window)
     if not events:
         return
-    start, end = np.array([span(event) for event in events]).T
+    start, end = np.array([activity.span(event) for event in events]).T
     slot = np.array([event.slot for event in events], int)
     bars = Bars(np.clip(start, *window), np.clip(end, *window), y[slot], activity.height)
     words = [
@@ -296,7 +303,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     window = axis.window
     alu = layout.track
     texture = alu + 20
-    sheet.text(LEFT - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True, stays=True)
+    sheet.text(LEFT - 8, [alu, texture], UNITS, align="right", bold=True, x_offset=-4)
 
     def draw_track(
         count: np.ndarray, words: str, n: int, y: float, height: float, color: str
@@ -310,7 +317,6 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
         sheet.progress_bars(f"{words} {name}", bars, axis, future="faint", color=color, words=told)
         return _share_so_far(count, n, clocks)
 
-    percent = [f"{part} %" for part in range(101)]
     count = _alu_overlaps(report, clocks)
     shares = []
     for n, (state, from_right) in enumerate(ALU_STATES.items()):
@@ -322,11 +328,12 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
             RIGHT - from_right,
             layout.title,
             np.round(shares[n]).astype(int),
-            names=[f"{state} {share}" for share in percent],
+            names=[f"{state} {share}" for share in SHARES],
             bold=n == 0,
             color=color,
             align="right",
             size=14,
+            fit=14,
         )
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
     count = count_overlaps(serves, window, 1)
@@ -334,15 +341,16 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
     serving = draw_track(count, words, 1, texture, 12, "texture")
 
     computing = sum(n / FULL_SPEED * share for n, share in enumerate(shares))
-    for unit, busy, y, color in (("ALU", computing, alu, "alu"), ("TEX", serving, texture, "soft")):
+    for unit, busy, y, color in zip(UNITS, (computing, serving), (alu, texture), ("alu", "soft")):
         share = np.round(busy).astype(int)
         sheet.numbers(
             f"{unit} {name}",
             RIGHT + 8,
             y,
             share,
-            names=percent,
+            names=SHARES,
             color=color,
+            x_offset=4,
             **HEADING,
         )
 

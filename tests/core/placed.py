@@ -38,6 +38,7 @@ class Seen(dict[str, list[Mark]]):
         for drawn in fig.renderers:
             data, is_text = shown(player, drawn.data_source, frame), isinstance(drawn.glyph, Text)
             sides = [getattr(drawn.glyph, side) for side in PLACES[type(drawn.glyph)]]
+            sides = [getattr(side, "value", side) for side in sides]  # of pixels
             marks = []
             for n, values in enumerate(zip(*data.values())):
                 row = dict(zip(data, values)) | {"": n}

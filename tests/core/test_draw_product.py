@@ -27,7 +27,7 @@ def parts(chart, width):
     """The words of each mark, and its shapes."""
     groups = ElementTree.fromstring(chart.to_svg(width)).iter("{http://www.w3.org/2000/svg}g")
     return [
-        (next(part.text for part in group if part.attrib.get("class") == "words"), [*group])
+        (group.attrib["data-words"], [*group])
         for group in groups
         if group.attrib.get("class") == "point"
     ]

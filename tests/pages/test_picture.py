@@ -365,19 +365,3 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind):
         assert ink > 200 if dark else ink < 60
         if contrast:
             assert ink in (0, 255)
-
-
-@pytest.mark.parametrize("name", ["chip", "timeline", "wavefronts"])
-def test_a_picture_wider_than_a_phone_follows_its_play_head(name, show):
-    """There and back; of a narrow one all is in sight."""
-    page = show(view(name))
-    player = page.locator(f"{PICTURE} [data-ready]")
-    box = player.locator(".picture")
-    for width, is_wide in ((1366, False), (390, True)):
-        page.set_viewport_size({"width": width, "height": 844})
-        player.focus()
-        swiped = {}
-        for key in ("End", "Home"):
-            page.keyboard.press(key)
-            swiped[key] = box.evaluate("box => box.scrollLeft")
-        assert (swiped["End"] > swiped["Home"]) == is_wide, swiped

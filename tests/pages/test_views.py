@@ -223,16 +223,28 @@ def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
 
 
 @pytest.mark.parametrize("name", ["digits", "timeline", "wavefronts"])
-def test_names_of_rows_stay_while_a_phone_swipes(name, page, show):
-    page.set_viewport_size({"width": 390, "height": 844})
+def test_a_phone_shows_a_whole_run_beside_the_names_of_its_rows(name, page, show):
+    """No text is cut off or on another, no mark is outside; and it is as before on a wide page."""
     show(gallery.VIEWS[name][1]())
-    names = """() => Bokeh.documents.flatMap(doc => [...doc.all_models])
-        .filter(({type, tags}) => type === "Text" && tags.includes("stays"))
-        .map(({text_align, x_offset}) => [text_align.value, x_offset.value])"""
+    figure = """() => { const figure = Bokeh.documents.flatMap(doc => [...doc.all_models])
+        .find(({type}) => type === "Plot"), {start, end} = figure.x_range
+        return [start, end, figure.aspect_ratio] }"""
     page.evaluate(JS.settled)
-    page.evaluate(JS.signsOfWidth)
-    swiped = page.evaluate(names)
-    assert swiped and all(align == "left" and right > 0 for align, right in swiped)
+    before = page.evaluate(figure)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.evaluate(JS.settled)
+    (start, end, _), (least, most, _) = page.evaluate(figure), before
+    assert start < least and end > most
+    box = page.locator("[data-ready] .picture")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    for key in ("Home", "End"):
+        page.locator("[data-ready]").focus()
+        page.keyboard.press(key)
+        page.evaluate(JS.settled)
+        assert page.evaluate(JS.faults) == []
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.evaluate(JS.settled)
+    assert page.evaluate(figure) == before
 
 
 def test_keys_select_only_what_the_scene_shows(show):

@@ -5,6 +5,7 @@ works at b/4 flops for each byte fetched. Left out: other precisions.
 """
 
 from collections.abc import Iterable
+from operator import itemgetter
 from statistics import harmonic_mean
 
 from cypresskit.devices import CHIP_ALONE, HD5870
@@ -50,7 +51,7 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
 
     def paint(width: float) -> Axes:
         axes = Axes(width, ACROSS, UP, has_grid=False, height=360)
-        for memory, rate in rates.items():
+        for memory, rate in sorted(rates.items(), key=itemgetter(1)):
             x = max(ACROSS.low, UP.low / rate), min(peak / rate, ACROSS.high)
             y = rate * x[0], rate * x[1]
             is_roof = memory == "texture units"  # nothing is above it
@@ -67,8 +68,7 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
             axes.add("path", "c", d=leader)
             axes.write(left, up, f"{speed:,.0f} {kernel}", "c", "end", class_="bold")
         for kernel, (at, speed) in dots.items():
-            label = f"{speed:,.0f}" if axes.is_narrow else f"{kernel}: {speed:,.0f}"
-            axes.dot(kernel, at, speed, "c", how, told[kernel], label)
+            axes.dot(kernel, at, speed, "c", how, told[kernel], f"{kernel}: {speed:,.0f}")
         return axes
 
     roofs = [

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet
+from cypresskit.draw.sheet import Rows, Sheet, pixels
 from cypresskit.teach.l06_double_double.checks import products
 
 FORMATS = {"single": 24, "double": 53, "double-double": 106}  # the bits of each
 WIDE, LEFT, RIGHT = 906, 156, 900  # the stage, and where the digits begin and end
 TOP, ROW = 40, 58  # where the rows begin, and how high one is
+DIGIT = 1.5  # widths of a place: the size of a digit that fills it
 MOST = 40  # places that are drawn at most
 ABSENT, RIGHT_DIGIT, ERROR_DIGIT = range(
     3
@@ -69,7 +70,9 @@ def digits(a, b, element: tuple[int, int]) -> Player:
     ruler = _ruler(exact, sums)
     sheet = Sheet(f"C[{row}, {column}], digit by digit")
     rows = {"exact": exact, **sums}
-    sheet.stage("A row for each precision, a box for each digit", WIDE, TOP + ROW * len(rows) + 30)
+    label = "A row for each precision, a box for each digit"
+    beside = Rows(LEFT, RIGHT, [*FORMATS, "off by 1.2e-24"], [""])
+    sheet.stage(label, WIDE, TOP + ROW * len(rows) + 30, rows=beside)
     _draw_places(sheet, ruler, len(rows))
     for number, (name, values) in enumerate(rows.items()):
         _draw_row(sheet, name, values, exact, ruler, TOP + ROW * (number + 0.5))
@@ -78,7 +81,7 @@ def digits(a, b, element: tuple[int, int]) -> Player:
     legend = sheet.legend(
         ("a right digit", FILLS[RIGHT_DIGIT]),
         ("a digit of the error", FILLS[ERROR_DIGIT]),
-        ("no bits for this digit", "soft", "pale"),
+        ("no bits for this digit", FILLS[ABSENT]),
     )
     return sheet.player(captions, lines, step="Product", opens=len(exact) - 1, below=[legend])
 
@@ -134,7 +137,7 @@ def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
     texts = [f"10{_raised(place)}" for place in named]
     sheet.text(ruler.x(named), 16, texts, "soft", align="center")
     high = ROW * rows
-    sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, color="ink")
+    sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, pixels(2), high, color="ink")
 
 
 def _raised(power: int) -> str:
@@ -147,7 +150,7 @@ def _draw_row(
     """Draw a number's digits in each frame, and its error."""
     is_exact = name == "exact"
     bits = 0 if is_exact else FORMATS[name]
-    named: dict[str, Any] = {"align": "right", "stays": True}
+    named: dict[str, Any] = {"align": "right", "x_offset": -4}
     sheet.text(LEFT - 26, y if is_exact else y - 17, name, bold=is_exact, **named)
     places = ruler.places
     shape = len(values), len(places)
@@ -165,7 +168,8 @@ def _draw_row(
     x = ruler.x(places)
     sheet.boxes(f"digits {name}", x, y, ruler.width - 2, ROW - 20, fill=(FILLS, state), round=3)
     names = [*map(str, range(10)), ""]
-    sheet.numbers(f"digit {name}", x, y, digit, names=names, align="center", size=14)
+    fit = DIGIT * ruler.width
+    sheet.numbers(f"digit {name}", x, y, digit, names=names, align="center", size=14, fit=fit)
     signs = np.array([value < 0 for value in values]).astype(int)
     sheet.numbers(
         f"sign {name}", LEFT - 10, y, signs, names=["", "\u2212"], align="center", size=14

@@ -60,7 +60,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     ]
     for clock in range(most + 1):
         sentences = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
-        captions.append(f"Clock {clock}. {sentences}")
+        captions.append(f"Clock {clock:,}. {sentences}")
     legend = sheet.legend(*ROW_KEYS, ("waiting for a clock or longer", "wait", "ring"))
     return sheet.player(
         captions,

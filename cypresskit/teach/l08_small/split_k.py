@@ -153,7 +153,7 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
         f"Second pass: the {leaders} leaders load them, in {counts['load']} each, add them to"
         f" their own, and store {right[1]}. The helpers are idle.",
     ]
-    return sheet.player(captions, step="Step", below=[legend], opens=1)
+    return sheet.player(captions, step="Step", below=[legend], opens=2)
 
 
 def _passed_on(

@@ -25,6 +25,6 @@ def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str, size: str)
     }
     at = max(set.intersection(*map(set, lines.values())))
     (old, then), (new, now) = ((name, line[at]) for name, line in lines.items())
-    title = f"At {at}, {old} reaches {then:.0f} % of its peak, {new} {now:.0f} %"
+    title = f"With {at} {x}, {old} reaches {then:.0f} % of its peak, {new} {now:.0f} %"
     about = f"Single precision. {old}: {size}. {new}: N = {record()['n']:,}."
     return line_chart(lines, x, "% of the peak", kind=kinds, about=about, log="x", title=title)

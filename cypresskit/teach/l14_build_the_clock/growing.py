@@ -68,11 +68,11 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
                 look = {"fill": color, "r": 4.5}
                 canvas.mark(f"{kernel} {name}", words, x(share), y, color, "modeled", **look)
                 if name == "last" or first - last > 1:
-                    canvas.write(x(share), y - 16, f"{share:.0f} %", color, "middle")
+                    canvas.write(x(share) - 4, y - 16, f"{share:.0f} %", color)
         return canvas
 
     about = (
-        "Lines and dots: your clock's speeds, modeled, in percent of the measured speed, a ring at"
-        f" 100. Gray dot: {first}. Last dot: all mechanisms. Each line: what a mechanism costs."
+        f"Your clock's speeds, modeled, in percent of the measured ones (rings). Gray: {first};"
+        " black: all mechanisms; between them: what each costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
