@@ -1,12 +1,19 @@
-"""The tables of lessons: what stands under what, and that both forms have the same values."""
+"""The tables of lessons: what stands under what, that both forms have the same values, and that
+these are the ones in the notebooks.
+"""
 
+import ast
 import random
 import re
 from html import unescape
 
-from sampling import seeded
+import nbformat
+import pytest
+from repository import ROOT
+from sampling import by_day, seeded
 
 import cypresskit as ck
+from cypresskit.teach.bindings import find_needed_cells
 
 
 def cells(html, tag):
@@ -71,3 +78,42 @@ def test_numbers_alone_fill_a_grid_with_the_last_parameter_across():
         "1       3       667",
         "2       7     1,333",
     ]
+
+
+CELLS = {
+    path.stem: [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
+}
+
+
+def is_shown(cell):
+    """Whether a cell's result is that of a function of its lesson: a table, or a chart."""
+    results = [each for each in cell.outputs if each.output_type == "execute_result"]
+    return bool(results) and cell.source.splitlines()[-1].startswith("lesson.")
+
+
+def is_slow(cell):
+    """Whether many kernels are timed, or LLVM compiles some."""
+    return bool(re.search(r"measured|comparison|llvm", cell.source))
+
+
+SHOWN = [
+    (stem, place)
+    for stem, cells in CELLS.items()
+    for place, cell in enumerate(cells)
+    if is_shown(cell)
+]
+SLOW, QUICK = ([each for each in SHOWN if is_slow(CELLS[each[0]][each[1]]) == so] for so in (1, 0))
+
+
+@pytest.mark.parametrize(("stem", "place"), [*QUICK, *by_day(SLOW, 1)])
+def test_what_a_lesson_shows_is_in_its_notebook(stem, place):
+    """Made anew, by its cell and those that it needs."""
+    cells, names = CELLS[stem], {}
+    code = [re.sub(r"(?m)^[%!].*", "", cell.source) for cell in cells]
+    for n in find_needed_cells(code[:place], code[place]):
+        exec(compile(code[n], stem, "exec"), names)
+    *before, last = ast.parse(code[place]).body
+    exec(compile(ast.Module(before, []), stem, "exec"), names)
+    shown = eval(compile(ast.Expression(last.value), stem, "eval"), names)
+    assert repr(shown) == cells[place].outputs[-1]["data"]["text/plain"]
