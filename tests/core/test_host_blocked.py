@@ -17,6 +17,7 @@ from cypresskit.host.blocked import (
     blocked_timeline,
     card_bytes,
     choose_block,
+    count_strips,
     gemm_out_of_core,
     largest_block,
 )
@@ -60,6 +61,10 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
         result, timeline = gemm_out_of_core(a, b, c, alpha=2.0, beta=beta, block=block, depth=depth)
         assert np.array_equal(result, 2 * (a @ b) + beta * c)
         timeline.check()
+        rows, columns, chunks = -(-m // block), -(-n // block), -(-k // depth)
+        strips = [each.task for each in timeline.spans if each.task.stage == "load2"]
+        sent = sum(task.matrix in ("A", "B") for task in strips)
+        assert sent == count_strips(rows, columns, chunks)
         result[:] = np.nan  # once more, with every task taking effect at another moment
         at_other_moments(timeline, seed).execute()
     assert np.array_equal(result, 2 * (a @ b) + beta * c)

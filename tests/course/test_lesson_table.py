@@ -107,8 +107,9 @@ SLOW, QUICK = ([each for each in SHOWN if is_slow(CELLS[each[0]][each[1]]) == so
 
 
 @pytest.mark.parametrize(("stem", "place"), [*QUICK, *by_day(SLOW, 1)])
-def test_what_a_lesson_shows_is_in_its_notebook(stem, place):
+def test_what_a_lesson_shows_is_in_its_notebook(stem, place, tmp_path, monkeypatch):
     """Made anew, by its cell and those that it needs."""
+    monkeypatch.chdir(tmp_path)
     cells, names = CELLS[stem], {}
     code = [re.sub(r"(?m)^[%!].*", "", cell.source) for cell in cells]
     for n in find_needed_cells(code[:place], code[place]):

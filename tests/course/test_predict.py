@@ -161,6 +161,14 @@ def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, t
     assert data["text/plain"].strip() and (user or session.WIDGET_MIME not in metadata)
 
 
+@from_rows
+def test_a_user_is_who_may_be_asked(kernel, user, monkeypatch):
+    """By the kernel's last request; a kernel may have none, or not tell."""
+    told = SimpleNamespace(get_parent=lambda: kernel)
+    monkeypatch.setattr(session, "running_shell", lambda: SimpleNamespace(kernel=told))
+    assert session.has_user() == user
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 @pytest.mark.parametrize("user", [True, False, None])
 def test_notices_are_shown_where_somebody_sees_them(user, terminal, monkeypatch):

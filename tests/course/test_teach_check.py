@@ -199,6 +199,13 @@ def test_an_error_in_an_answer_names_its_line(either_process):
     )
 
 
+@pytest.mark.parametrize("count", range(shell.MAX_CHARACTERS - 1, shell.MAX_CHARACTERS + 2))
+def test_a_verdict_is_cut_behind_the_most_that_is_shown(count):
+    said = shell.exercise(lambda text: Verdict(False, "x" * count))("").message
+    cut = f" ... ({count:,} characters)" * (count > shell.MAX_CHARACTERS)
+    assert said == "x" * min(count, shell.MAX_CHARACTERS) + cut
+
+
 def test_progress_counts_the_lessons_exercises():
     line = partial(progress, {})
     bus = "cypresskit.teach.l09_bus.checks"
