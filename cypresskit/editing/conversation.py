@@ -22,19 +22,15 @@ from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.step_files import BROUGHT_NOTE, REPLACED_NOTE, read_histories, saved_edit
+from cypresskit.editing.step_files import BROUGHT_NOTE, read_histories, saved_edit
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.stuck import LineHelp, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
 
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
-#: Notes on texts, where they come from or what became of them.
-OPENED_NOTE = "when it was opened"
-THEIRS_NOTE = "written by another program"
-#: To the pages, if a text replaces one that its reader hasn't seen; without and with the problem of
-#: a history that can't be written.
+UNSENT_NOTE = "typed on a page that was left before it was sent"
+#: To the pages, if a text replaces one that its reader hasn't seen.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
-AT_ONCE_UNWRITTEN = f"{AT_ONCE[:-1]}, but only until Python ends: {{}}"
 #: What a page gets of its step, with the targets; of the solution, a press shows a line.
 STEP_FIELDS = ("name", "title", "idea", "hint", "opens", "guess", "record")
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
@@ -57,10 +53,8 @@ class Conversation:
 
     Attributes
     ----------
-    text, edit
-        The newest text, and its name.
-    note
-        Where it comes from, unless it was typed, or it is in the history.
+    edit
+        The name of the newest text.
     answers, missing_parts
         The parts of its answer so far, by name; and those that aren't made yet.
     edits
@@ -84,13 +78,16 @@ class Conversation:
         self.lock = threading.RLock()
         self.supervisor = Supervisor(self._take_answer, self.lock, start, clock)
         self.pages: list[Send] = []
-        self.text = file.read()
         self.edit = "file-0"
-        self.note = "" if self.edits.find_text(self.text) else OPENED_NOTE
         self.answers: dict[str, Message] = {}
         self.missing_parts = [*PARTS]
         self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
         self.numbers = count(1)  # of texts that did not come from a page
+
+    @property
+    def text(self) -> str:
+        """The newest text."""
+        return self.file.text
 
     # -- pages
 
@@ -162,11 +159,7 @@ class Conversation:
 
     def _hear_unsent(self, message: Message, _: Send | None) -> None:
         """Keep a text that was based on an older one than the file's."""
-        text = replace_surrogates(str(message["text"]))
-        self.edits.read_changes()
-        if text != self.text or self.file.problem:
-            self.edits.add_unjudged(text, "typed on a page that was left before it was sent")
-        self.edits.save()
+        self.edits.keep(replace_surrogates(str(message["text"])), UNSENT_NOTE)
         if not self.edits.problem:  # or else the page keeps the text
             self._acknowledge(str(message["edit"]))
 
@@ -174,20 +167,15 @@ class Conversation:
         """Make a text the newest one, and answer it.
 
         ``base`` is the edit that was changed. If it isn't the last one, the reader hasn't seen the
-        last text: it goes into the history, like one that another editor writes at the same time.
-        "": a draft of an earlier page, made of the file's text.
+        last text. "": a draft of an earlier page, made of the file's text.
         """
         with self.lock:
-            is_unseen = base not in (None, self.edit)
-            is_added = False
-            if text != self.text and (is_unseen or self.note):
-                is_added = self.edits.add_unjudged(self.text, self.note or REPLACED_NOTE)
-            self._save(text)
-            self._replace_text(edit, text)
-            if is_added and is_unseen and base:
-                problem = self.edits.problem
-                message = AT_ONCE_UNWRITTEN.format(problem) if problem else AT_ONCE
-                self.say({"type": "trouble", "message": message})
+            is_typed_on = base in (None, self.edit)
+            is_at_once = bool(base) and not is_typed_on and text != self.text
+            self.file.replace(text, is_typed_on=is_typed_on)
+            self._begin_text(edit)
+            if is_at_once:
+                self.say({"type": "trouble", "message": AT_ONCE})
             self._answer_text()
 
     def load(self, text: str, note: str) -> None:
@@ -196,13 +184,13 @@ class Conversation:
         """
         with self.lock:
             if text != self.text:
-                self.edits.add_unjudged(self.text, REPLACED_NOTE)
-                self._save(text)
-                self._replace_text(f"load-{next(self.numbers)}", text, note)
+                self.file.replace(text, note)
+                self._begin_text(f"load-{next(self.numbers)}")
 
-    def _replace_text(self, edit: str, text: str, note: str = "") -> None:
-        self.say({"type": "text", "text": text, "edit": edit})
-        self.edit, self.text, self.note = edit, text, note
+    def _begin_text(self, edit: str) -> None:
+        """Send the pages the new text, of which nothing is known."""
+        self.edit = edit
+        self.say({"type": "text", "text": self.text, "edit": edit})
         self.answers, self.missing_parts, self.element = {}, [*PARTS], None
         self.supervisor.drop()
 
@@ -223,11 +211,6 @@ class Conversation:
 
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
-
-    def _save(self, text: str) -> None:
-        """Write a text into the file. What another program has just written is in the history."""
-        for theirs in self.file.save(text):
-            self.edits.add_unjudged(theirs, THEIRS_NOTE)
 
     # -- answers
 
@@ -310,9 +293,9 @@ class Conversation:
             bundles=card["bundles_per_iteration"],
             registers=card["gprs"],
             wavefronts=card["wavefronts"],
-            note=self.note,
+            note=self.file.note,
         )
-        self.note = ""
+        self.file.note = ""
         self.edits.add_judged(edit)
 
     def _say_history(self) -> None:
@@ -337,20 +320,14 @@ class Conversation:
     # -- the file
 
     def look(self) -> None:
-        """Take what another editor has written into the file, write a text that couldn't be
-        written before, and let the supervisor look at the process.
-        """
+        """Let the file and the supervisor look at what has changed outside."""
         with self.lock:
             self.supervisor.look()
-            self.edits.read_changes()
-            text = self.file.read_change()
-            if text is None and self.file.problem:
-                self._save(self.text)
-                if not self.file.problem:
-                    self._acknowledge(self.edit)
-            if text is not None and text != self.text:
-                self.edits.add_unjudged(self.text, REPLACED_NOTE)
-                self._replace_text(f"file-{next(self.numbers)}", text, THEIRS_NOTE)
+            problem = self.file.problem
+            if self.file.look():
+                self._begin_text(f"file-{next(self.numbers)}")
+            elif problem and not self.file.problem:
+                self._acknowledge(self.edit)
 
 
 _watched: set[Conversation] = set()

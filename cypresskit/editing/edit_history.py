@@ -1,9 +1,9 @@
 """The history of a kernel: its edits, with what was found about each.
 
-An edit is kept once it is checked and timed. Of edits that are judged alike, only the last is kept
-if they follow one another so fast that nobody has read the judgement. A text that another editor
-replaced is kept unchecked. All workbenches on a file share its history, also those of other
-processes: it is read again before each change.
+An edit is added once it is checked and timed. Of edits that are judged alike, only the last stays
+if they follow one another so fast that nobody has read the judgement. ``kernel_file`` keeps other
+texts here unchecked. All workbenches on a file share its history, also those of other processes: it
+is read again before each change.
 """
 
 import json
@@ -94,6 +94,7 @@ class Edits(Sequence[Edit]):
         self.outputs: deque[Callable[[], None]] = deque(maxlen=MAX_OUTPUTS)
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
         self._written = self.rows  # those that the file has
+        self._kept: Edit | None = None  # the one that was kept last: it isn't replaced
         self._stamp: object = ...  # of the file when it was last read or written
         self.read_changes()
 
@@ -141,7 +142,7 @@ class Edits(Sequence[Edit]):
         if last.text == edit.text and not last.right and not is_shown:
             edit = replace(edit, note=last.note or edit.note)
             rows.pop()
-        elif are_typed and is_unread and rows:
+        elif are_typed and is_unread and last != self._kept and rows:
             rows.pop()
         before = rows[-1].text if rows else edit.text
         change = describe_change(before, edit.text)
@@ -158,12 +159,16 @@ class Edits(Sequence[Edit]):
         if (last.text, last.judgement) != (edit.text, edit.judgement):
             self.add(edit)
 
-    def add_unjudged(self, text: str, note: str) -> bool:
-        """Add a text of which only its origin is known. Returns False if it is there, or empty."""
-        is_new = bool(text.strip()) and self.find_text(text) is None
-        if is_new:
-            self.add(Edit(0, text, note=note))
-        return is_new
+    def keep(self, text: str, note: str, again: bool = False) -> None:
+        """Add a text with a note on its origin, unless it is here or empty; or ``again``, with what
+        is known about it. All that wasn't written before is written now, if that is possible.
+        """
+        self.read_changes()
+        known = self.find_text(text)
+        if again or (text.strip() and known is None):
+            self.add(replace(known or Edit(0, text), note=note, time=0.0))
+        self._kept = self.find_text(text) or self._kept
+        self.save()
 
     # -- the file
 
@@ -232,7 +237,7 @@ def history_path(path: Path) -> Path:
 
 
 def _read(path: Path) -> list[Edit]:
-    """Return the edits in a file. One that can't be read is renamed, and so isn't lost."""
+    """Return the edits in a file. One that can't be read gets a new name, and so isn't lost."""
     if not os.path.lexists(path):
         return []
     try:
@@ -243,5 +248,5 @@ def _read(path: Path) -> list[Edit]:
         return edits
     except Exception:  # whatever a damaged file raises
         with suppress(OSError):
-            path.replace(path.with_name(path.name + ".unreadable"))
+            path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
         return []

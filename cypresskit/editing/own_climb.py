@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from cypresskit.devices import CHIP_ALONE
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits, describe_change
+from cypresskit.editing.step_files import fastest_edit, saved_edit
 from cypresskit.editing.steps import CLOSE_RATIO, FIRST_STEP, STEPS, Step
 from cypresskit.tables import quantity
 
@@ -55,8 +56,7 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         if step.name == FIRST_STEP:
             edit = edits.find_fastest(step.n)
         else:
-            least = 0.0 if step.whole_launch else step.targets.minimum
-            edit = edits.find_fastest(step.n, least, given=step.starter)
+            edit = fastest_edit(edits, step) if step.whole_launch else saved_edit(edits, step)
         needed = fastest / CLOSE_RATIO if step.reorders else fastest * CLOSE_RATIO
         if step.climbs and edit is not None and edit.gflops > needed:
             yield step, edit

@@ -14,7 +14,6 @@ from cypresskit.files.atomic import save_file
 
 CLIMB = os.environ.get("CYPRESSKIT_CLIMB", "climb")  # the folder
 BROUGHT_NOTE = "brought back from this notebook"  # note on a text that was typed in another folder
-REPLACED_NOTE = "replaced by another text"  # note on a text that no longer counts
 
 
 def read_histories(folder: Path) -> dict[str, Edits]:
@@ -22,9 +21,14 @@ def read_histories(folder: Path) -> dict[str, Edits]:
     return {step.name: Edits(history_path(folder / step.file)) for step in STEPS.values()}
 
 
+def fastest_edit(edits: Edits, step: Step, least: float = 0.0) -> Edit | None:
+    """Return the reader's fastest correct edit of a step, or None if none reaches ``least``."""
+    return edits.find_fastest(step.n, least, given=step.starter)
+
+
 def saved_edit(edits: Edits, step: Step) -> Edit | None:
     """Return the reader's fastest correct edit that reaches the step's minimum, or None."""
-    return edits.find_fastest(step.n, step.targets.minimum, given=step.starter)
+    return fastest_edit(edits, step, step.targets.minimum)
 
 
 def submitted_edit(edits: Edits, step: Step) -> Edit | None:
@@ -54,12 +58,12 @@ def begin_step(path: Path, step: Step) -> None:
     kernels = [
         (edit.gflops, each.name, edit.text)
         for each in earlier
-        if (edit := histories[each.name].find_fastest(each.n, given=each.starter))
+        if (edit := fastest_edit(histories[each.name], each))
     ]
     gflops, name, text = max(kernels, default=(0.0, "", step.starter))
     save_file(path, text)
     if name:
-        edits.add_unjudged(text, f"your kernel from step {name}, {gflops:,.0f} Gflop/s")
+        edits.keep(text, f"your kernel from step {name}, {gflops:,.0f} Gflop/s")
 
 
 def _steps_before(step: Step) -> Iterator[Step]:

@@ -10,15 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cypresskit.editing.edit_history import Edit, Edits, history_path
-from cypresskit.editing.kernel_file import replace_surrogates
-from cypresskit.editing.step_files import BROUGHT_NOTE, REPLACED_NOTE, saved_edit, submitted_edit
+from cypresskit.editing.edit_history import SHOWN_NOTE, Edits
+from cypresskit.editing.kernel_file import REPLACED_NOTE, KernelFile, replace_surrogates
+from cypresskit.editing.step_files import BROUGHT_NOTE, saved_edit, submitted_edit
 from cypresskit.editing.steps import STEPS, Step
-from cypresskit.editing.stuck import find_shown_lines, make_shown_edit
-from cypresskit.files.atomic import save_file
+from cypresskit.editing.stuck import find_shown_lines
 from cypresskit.files.received import read_plain
 from cypresskit.il.parser import MAX_TEXT
-from cypresskit.kernels.own import read_text
 
 #: Types of an output's data; the first holds a step's text.
 MIME = "application/vnd.cypresskit.step+json"
@@ -80,23 +78,26 @@ def read_step_texts() -> dict[str, StepText]:
 
 
 def restore_texts(path: Path, step: Step) -> None:
-    """Restore texts from the saved notebook, after it was moved, into the files of steps that save
-    nothing here. What a file held goes into its history. The file of ``step`` is at ``path``.
+    """Restore the texts of the saved notebook, after it was moved, into the files of their steps.
+    The file of ``step`` is at ``path``. Those of files that can't be read stay in the notebook.
     """
     for name, saved in read_step_texts().items():
         place = path if name == step.name else path.with_name(STEPS[name].file)
-        edits = Edits(history_path(place))
-        text = replace_surrogates(saved.text)
-        lines_shown = min(saved.lines_shown, len(STEPS[name].solution))
-        find = saved_edit if saved.is_saved else submitted_edit
-        is_here = find(edits, STEPS[name]) or edits.find_text(text)
-        for _ in range(lines_shown - len(find_shown_lines(edits, STEPS[name]))):
-            edits.add(make_shown_edit(edits, text))
-        if is_here:
-            continue
         with suppress(OSError, ValueError):
-            if place.exists():
-                edits.add_unjudged(read_text(place), REPLACED_NOTE)
-            edits.add(Edit(0, text, note=BROUGHT_NOTE))
-            if not edits.problem:
-                save_file(place, text)
+            _restore_text(KernelFile(place), STEPS[name], saved)
+
+
+def _restore_text(file: KernelFile, step: Step, saved: StepText) -> None:
+    """Restore a step's text, unless the history has it, or one that counts as much: then it is only
+    kept there.
+    """
+    edits, text = file.edits, replace_surrogates(saved.text)
+    find = saved_edit if saved.is_saved else submitted_edit
+    is_here = find(edits, step) or edits.find_text(text)
+    lines_shown = min(saved.lines_shown, len(step.solution))
+    for _ in range(lines_shown - len(find_shown_lines(edits, step))):
+        edits.keep(text, SHOWN_NOTE, again=True)
+    if is_here:
+        edits.keep(text, REPLACED_NOTE)
+    else:
+        file.replace(text, BROUGHT_NOTE)

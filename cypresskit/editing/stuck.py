@@ -3,12 +3,11 @@
 The history says how many were shown: an edit for each, with the note ``SHOWN_NOTE``.
 """
 
-from dataclasses import replace
 from itertools import takewhile
 from time import time
 from typing import Any
 
-from cypresskit.editing.edit_history import SHOWN_NOTE, Edit, Edits
+from cypresskit.editing.edit_history import SHOWN_NOTE, Edits
 from cypresskit.editing.steps import Step
 from cypresskit.il.cursor import bare_line
 
@@ -52,11 +51,6 @@ def find_shown_lines(edits: Edits, step: Step) -> list[str]:
     return lines
 
 
-def make_shown_edit(edits: Edits, text: str) -> Edit:
-    """Return the edit that says that one more line was shown at a text."""
-    return replace(edits.find_text(text) or Edit(0, text), note=SHOWN_NOTE, time=0.0)
-
-
 class LineHelp:
     """Shows a reader one more line at each press: first without its sources, then whole."""
 
@@ -72,7 +66,7 @@ class LineHelp:
         is_hint = line not in (hint, self.hinted_line)
         self.hinted_line = line
         if line and not is_hint:
-            self.edits.add(make_shown_edit(self.edits, text))
+            self.edits.keep(text, SHOWN_NOTE, again=True)
         end = "" if line else ALL_SHOWN if find_next_line(text, self.step) else ALL_TYPED
         lines = [*filter(None, find_shown_lines(self.edits, self.step))]
         return {"lines": lines, "hint": hint if is_hint else "", "end": end}
