@@ -1,8 +1,8 @@
 """Answers to a kernel's text, part by part.
 
 ``AnswerHere`` sends the parts one by one, and stops as soon as another message waits. Costs come
-last, after a pause. Nothing here starts a thread or a process: ``AnswerProcess``
-(``answer_process``) has a process of its own, which may be ended at any time.
+last, after a pause. Nothing here starts a process: ``AnswerProcess`` (``answer_process``) has one
+of its own, which may be ended at any time.
 """
 
 from collections.abc import Callable
@@ -127,9 +127,8 @@ def unknown_launch(error: Exception) -> Part:
 
 
 class AnswerHere:
-    """Answers jobs in the calling process, without threads or child processes.
-
-    A text that never ends is not given up.
+    """Answers jobs in the calling process, without child processes; threads, if there are any,
+    compute costs. A text that never ends is not given up.
 
     Parameters
     ----------

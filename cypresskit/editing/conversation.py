@@ -22,12 +22,12 @@ from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.step_files import BROUGHT_NOTE, read_histories, saved_edit
+from cypresskit.editing.step_files import read_histories, saved_edit
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.stuck import LineHelp, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
 
-MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
+MAX_PAGES = 8  # that get messages: a cell that runs again leaves its old ones behind
 UNSENT_NOTE = "typed on a page that was left before it was sent"
 #: To the pages, if a text replaces one that its reader hasn't seen.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
@@ -60,7 +60,7 @@ class Conversation:
     edits
         The history of the file.
     pages
-        The functions that send messages to pages.
+        The functions that send messages to pages, and to a notebook's invisible outputs.
     """
 
     def __init__(
@@ -306,14 +306,9 @@ class Conversation:
     def _history(self) -> Message:
         """Return what a page shows of the history."""
         saved = self.step and saved_edit(self.edits, self.step)
-        origin = f", {BROUGHT_NOTE}" if saved and saved.note == BROUGHT_NOTE else ""
         return {
             "entries": [edit.shown() for edit in self.edits],
-            "saved": saved
-            and {
-                "gflops": saved.gflops,
-                "words": f"Saved: {saved.gflops:,.0f} Gflop/s{origin}",
-            },
+            "saved": saved and saved.gflops,
             "wait": seconds_until_help(self.edits, self.step),
         }
 
@@ -334,7 +329,7 @@ _watched: set[Conversation] = set()
 
 
 def _watch() -> None:
-    """Look at the file and the process of each conversation that has pages, again and again."""
+    """Look at the file and the process of each connected conversation, again and again."""
     while True:
         time.sleep(LOOK_SECONDS)
         for talk in tuple(_watched):

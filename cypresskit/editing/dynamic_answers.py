@@ -56,6 +56,14 @@ HELP = {
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
+def load_text(text: str, name: str, like: str | None) -> Kernel:
+    """Return the kernel of a text, in the file ``name``. It is launched as it states, or else like
+    ``like``. Raises what ``ck.load_kernel`` raises.
+    """
+    launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
+    return load_kernel(text, like=launched_like, name=kernel_name(name))
+
+
 def verify_text(
     text: str,
     name: str,
@@ -64,11 +72,9 @@ def verify_text(
     scales: bool = False,
     unless: Callable[[], bool] = never,
 ) -> Verification:
-    """Return whether a text is correct, with its kernel: also at ``n``, where it is timed; and with
-    alpha and beta, if the kernel ``scales``.
-
-    It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises, and
-    ``Interrupted`` as soon as ``unless`` returns True. The last few results are cached.
+    """Return whether the kernel of a text (``load_text``) is correct: also at ``n``, where it is
+    timed; and with alpha and beta, if it ``scales``. Raises ``Interrupted`` as soon as ``unless``
+    returns True. The last few results are cached.
     """
     return _verify_text(text, name, like, n, scales, Unless(unless))
 
@@ -77,8 +83,7 @@ def verify_text(
 def _verify_text(
     text: str, name: str, like: str | None, n: int | None, scales: bool, unless: Unless
 ) -> Verification:
-    launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
-    kernel = load_kernel(text, like=launched_like, name=kernel_name(name))
+    kernel = load_text(text, name, like)
     verification = verify(kernel, size=n, unless=unless)
     if scales and verification.unread:
         return verify(kernel, alpha=2.0, beta=-1.0, unless=unless)

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +26,6 @@ from cypresskit.tables import elided, quantity
 
 MAX_HISTORY_BYTES = 64 << 20
 BURST_SECONDS = 2.0  # between two edits: nobody has read the judgement of the first
-MAX_OUTPUTS = 4  # of a notebook that follow the edits: the last ones shown
 COUNTED_NOUNS = "bundle", "register", "wavefront"
 MAX_LINE_CHARACTERS = 48  # of a line that is quoted
 LINKED_NOTE = "came with a link"  # note on the text of another reader
@@ -84,14 +83,13 @@ class Edits(Sequence[Edit]):
     problem
         Why not all edits are written, or "".
     listeners
-        Called when the edits have changed, as are the last few ``outputs``.
+        Called when the edits have changed.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problem = ""
         self.listeners: list[Callable[[], None]] = []
-        self.outputs: deque[Callable[[], None]] = deque(maxlen=MAX_OUTPUTS)
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
         self._written = self.rows  # those that the file has
         self._kept: Edit | None = None  # the one that was kept last: it isn't replaced
@@ -126,7 +124,7 @@ class Edits(Sequence[Edit]):
         mine.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
         return next((edit for edit in mine if not find_given_text(edit.text)), None)
 
-    def add(self, edit: Edit) -> Edit:
+    def add(self, edit: Edit) -> None:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
         isn't known to be correct; or if it was typed, and judged alike too short a time ago to be
         read. Where a line was shown, nothing is replaced: each counts. If the file can't be
@@ -150,7 +148,6 @@ class Edits(Sequence[Edit]):
         self.rows = rows
         self.save()
         self._tell()
-        return rows[-1]
 
     def add_judged(self, edit: Edit) -> None:
         """Add an edit that was checked, unless the last one says the same."""
@@ -200,9 +197,8 @@ class Edits(Sequence[Edit]):
             self._tell()
 
     def _tell(self) -> None:
-        for listener in (*self.listeners, *self.outputs):
-            with suppress(Exception):  # whatever an output that is gone raises
-                listener()
+        for listener in self.listeners:
+            listener()
 
     def __repr__(self) -> str:
         lines = (f"  {edit.number:3}  {edit}" for edit in self.rows)
@@ -238,8 +234,6 @@ def history_path(path: Path) -> Path:
 
 def _read(path: Path) -> list[Edit]:
     """Return the edits in a file. One that can't be read gets a new name, and so isn't lost."""
-    if not os.path.lexists(path):
-        return []
     try:
         held = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
         edits = [Edit(**row) for row in held["edits"]]
@@ -247,6 +241,6 @@ def _read(path: Path) -> list[Edit]:
             raise ValueError("a number that isn't finite")
         return edits
     except Exception:  # whatever a damaged file raises
-        with suppress(OSError):
+        with suppress(OSError):  # there is none
             path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
         return []

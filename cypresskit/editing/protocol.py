@@ -71,8 +71,8 @@ Messages of Python
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
 ``history``: entries, saved, wait
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
-    ``saved`` holds its ``gflops`` and a sentence (``words``), or is None. ``wait``: in how many
-    seconds one more line can be shown, or None.
+    ``saved`` is its speed in Gflop/s, or None. ``wait``: in how many seconds one more line can be
+    shown, or None.
 ``line``: lines, hint, end
     The lines that a stuck reader was shown; ``hint`` is the next one without its sources, or "", if
     it is among them; ``end`` says that there is no further one, or is "".

@@ -69,13 +69,15 @@ class SmallProduct:
 
 
 def small_product(mine: Kernel) -> SmallProduct | None:
-    """Run a kernel on a small product. Returns None if its block is too large, or if it fails."""
-    how = mine.convention
-    if mine.is_vector or how.packed or mine.precision == "double-double":
+    """Run a kernel on a small product. Returns None for a product with a vector or of packed
+    matrices, for double-doubles, for a large block, and if the kernel fails.
+    """
+    convention = mine.convention
+    if mine.is_vector or convention.packed or mine.precision == "double-double":
         return None
-    if max(how.multiple) > MAX_BLOCK_SIDE:
+    if max(convention.multiple) > MAX_BLOCK_SIDE:
         return None
-    m, n = (-(-SHOWN_SIDE // side) * side for side in how.multiple)
+    m, n = (-(-SHOWN_SIDE // side) * side for side in convention.multiple)
     k = -(-MIN_TERMS // mine.k_step) * mine.k_step
     given = make_product(mine, (m, n, k), 1.0, 0.0, least=1)
     try:

@@ -49,7 +49,7 @@ export class StepHead {
     this.showTargets()
   }
 
-  /** The step saves another text. */
+  /** The step saves another text, of so many Gflop/s; null: none. */
   showSaved(saved) {
     this.step.saved = saved
     this.showTargets()
@@ -88,7 +88,7 @@ export class StepHead {
 
   /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
-    this.fastest ??= this.step.saved?.gflops ?? 0
+    this.fastest ??= this.step.saved ?? 0
     this.markChecks()
   }
 
@@ -127,7 +127,7 @@ export class StepHead {
       const reached = reaches(speed, each)
       say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}`, reached ? "ckw-reached" : "")
     }
-    if (saved) say(saved.words, "ckw-saved", "b")
+    if (saved) say(`Saved: ${inWhole(saved)} Gflop/s`, "ckw-saved", "b")
     const helps = speed && speed < targets.reference * (1 - WITHIN)
     this.hint.hidden = !helps
   }

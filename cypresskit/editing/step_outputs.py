@@ -22,7 +22,7 @@ from cypresskit.il.parser import MAX_TEXT
 MIME = "application/vnd.cypresskit.step+json"
 PLAIN, HTML = "text/plain", "text/html"
 MAX_NOTEBOOK_BYTES = 64 << 20
-MAX_TEXT_CHARACTERS = MAX_TEXT // 4  # of a text in a notebook; a file may have as many bytes
+MAX_TEXT_CHARACTERS = MAX_TEXT // 4  # of a text in a notebook: then its bytes fit into a file
 
 
 class StepText(NamedTuple):

@@ -10,8 +10,9 @@ from typing import Any
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.widget_channel import make_channel
 from cypresskit.editing import page_files
+from cypresskit.editing.answering import Message
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.dynamic_answers import verify_text
+from cypresskit.editing.dynamic_answers import load_text
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import draw_own_climb
@@ -23,12 +24,11 @@ from cypresskit.editing.step_files import (
     saved_edit,
 )
 from cypresskit.editing.step_outputs import HTML, PLAIN, restore_texts, submitted_output
-from cypresskit.editing.steps import starter_text, step_named
+from cypresskit.editing.steps import reference_kernel, starter_text, step_named
 from cypresskit.files.atomic import save_file
 from cypresskit.gains import REFERENCE
 from cypresskit.il.errors import shorten
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.own import resolve
 from cypresskit.session import drop_dead_widget
 from cypresskit.tables import in_columns
 
@@ -45,7 +45,7 @@ def workbench(
     *,
     step: str | None = None,
     text: str | None = None,
-    like: str | Kernel | None = None,
+    like: str | None = None,
     n: int | None = None,
 ) -> "Workbench":
     """Edit a kernel, and see after each pause whether it is correct, how fast it is, and why.
@@ -64,8 +64,9 @@ def workbench(
         A source to put into the file; for a step also the name of a kernel, such as "block_4x4".
         The old text stays in the history.
     like
-        The kernel of the catalog whose launch convention the text follows, unless it stores C in
-        another way. A step sets this itself.
+        The name of the kernel whose launch convention the text follows, unless it stores C in
+        another way: of the catalog, or of a block, such as ``"block_4x4"``. A step sets this
+        itself.
     n
         Size of the matrices at which the kernel is timed: m = n = k = ``n``. The default is the
         step's size, or 2048.
@@ -82,9 +83,9 @@ def workbench(
     ValueError
         For a file whose name doesn't end in ``.il``, an ``n`` out of range, or an unknown step.
     TypeError
-        If ``file`` is not a path, or ``text`` not a string.
+        If ``file`` is not a path, or ``text`` or ``like`` not a string.
     KeyError
-        If the catalog has no such kernel.
+        If ``like`` is no kernel's name.
 
     Notes
     -----
@@ -102,8 +103,9 @@ def workbench(
     path = _kernel_path(Path(CLIMB, chosen.file) if file is None and chosen else file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is the size of the matrices, a whole number from 8 to 8192, not {n!r}")
-    if text is not None and not isinstance(text, str):
-        raise TypeError(f"text is a kernel's text, not {shorten(text)}")
+    for argument, given, kind in (("text", text, "text"), ("like", like, "name")):
+        if not isinstance(given, str | None):
+            raise TypeError(f"{argument} is a kernel's {kind}, not {shorten(given)}")
     if chosen is not None:
         settings = {"like": chosen.like, "n": n or chosen.n, "step": step}
         text = text and starter_text(text)
@@ -112,8 +114,8 @@ def workbench(
         restore_texts(path, chosen)
         begin_step(path, chosen)
     else:
-        kernel = None if like is None else resolve(like, "like")
-        settings = {"like": kernel and kernel.name, "n": n or REFERENCE, "step": None}
+        kernel = None if like is None else reference_kernel(like)
+        settings = {"like": like, "n": n or REFERENCE, "step": None}
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}: make it")
         start = text or (kernel and kernel.text)
@@ -192,7 +194,7 @@ class Workbench:
         return draw_own_climb(read_histories(folder if self.conversation.step else folder / CLIMB))
 
     def _kernel_of(self, text: str) -> Kernel:
-        return verify_text(text, self.path.name, self.conversation.settings["like"]).kernel
+        return load_text(text, self.path.name, self.conversation.settings["like"])
 
     def __repr__(self) -> str:
         return f"Workbench: {self.path.name}"
@@ -218,8 +220,8 @@ class Workbench:
 
 
 def show_submitted(conversation: Conversation) -> None:
-    """Display the step's submitted text in an invisible output, for the saved notebook, and update
-    it whenever the history changes.
+    """Display the step's submitted text in an invisible output, for the saved notebook. It follows
+    the conversation as a page does, and changes with the history.
     """
     step, edits = conversation.step, conversation.edits
     if step is None:
@@ -227,8 +229,14 @@ def show_submitted(conversation: Conversation) -> None:
     from IPython.display import display
 
     shown = display(submitted_output(edits, step), raw=True, display_id=True)
-    if shown is not None:
-        edits.outputs.append(lambda: shown.update(submitted_output(edits, step), raw=True))
+    if shown is None:
+        return
+
+    def follow(message: Message) -> None:
+        if message["type"] == "history":
+            shown.update(submitted_output(edits, step), raw=True)
+
+    conversation.pages.append(follow)
 
 
 def _open_conversation(path: Path, settings: dict[str, Any]) -> Conversation:

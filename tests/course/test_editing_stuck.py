@@ -126,6 +126,7 @@ class Reader:
         self.folder, self.step, self.monkeypatch = folder, step, monkeypatch
         self.notebook = folder / "lesson.ipynb"
         self.bundle: dict = {}
+        self.heard: list[dict] = []  # by the page
         self.shown = 0  # presses after which the page had one more line
         monkeypatch.setenv("JPY_SESSION_NAME", str(self.notebook))
         monkeypatch.setattr("IPython.display.display", self.display)
@@ -142,7 +143,7 @@ class Reader:
         for talk in workbench.open_conversations.values():  # those of a Python that has ended
             talk.close()
             talk.edits.listeners.clear()
-            talk.edits.outputs.clear()
+            talk.pages.clear()
         workbench.open_conversations.clear()
         self.monkeypatch.chdir(self.folder)
         self.bench = ck.workbench(step=self.step)
@@ -151,9 +152,9 @@ class Reader:
         workbench.show_submitted(self.talk)
 
     def press(self):
-        heard: list[dict] = []
-        self.talk.hear({"type": "line"}, heard.append)
-        self.shown += sum(m["type"] == "line" and not m["end"] + m["hint"] for m in heard)
+        self.heard.clear()
+        self.talk.hear({"type": "line"}, self.heard.append)
+        self.shown += sum(m["type"] == "line" and not m["end"] + m["hint"] for m in self.heard)
 
     def edit(self, text, judged, right=False):
         self.talk.take_text(f"a-{random.random()}", text)

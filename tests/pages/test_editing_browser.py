@@ -248,7 +248,8 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
     page.evaluate(OPEN, "moved/step.ipynb")
     page.wait_for_function(JS.idle, arg="moved/step.ipynb")
     lab.run_all(page)
-    page.locator(".ckw-saved", has_text="brought back from this notebook").wait_for()
+    edit = page.locator(".ckw-edit", has_text="brought back from this notebook")
+    edit.wait_for(state="attached")
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     again = json.loads(moved.read_text())
     assert again != notebook and find_step_texts(again["cells"][0]["outputs"]) == {

@@ -30,8 +30,8 @@ def open_bench(message: dict[str, Any]) -> None:
     if step in STEPS:
         bench, given = workbench(path, step=step), STEPS[step].starter
     else:
-        kernel = reference_kernel(step)
-        bench, given = workbench(path, like=kernel, n=message["n"]), kernel.text
+        given = reference_kernel(step).text
+        bench = workbench(path, like=step, n=message["n"])
     replaced = bench.text
     if message["linked"]:
         bench.conversation.load(message["linked"], LINKED_NOTE)
