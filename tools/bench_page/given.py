@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cypresskit.editing.answering import AnswerHere
-from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.editing.steps import STEPS
 from cypresskit.editing.workbench import workbench
 from cypresskit.threads import processors
 from tools.bench_page import KERNELS
