@@ -55,9 +55,12 @@ def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
     is_wrong = errors > rounding_bounds(a, b, 0, 1, 0, np.float32)
     means, wrong = (_folded(values, launched.block) for values in (errors / unit, is_wrong))
 
-    finding = f"All {n * n:,} elements of C equal numpy's within rounding"
+    finding = (
+        f"All {n * n:,} elements of C equal numpy's within rounding: they are at most"
+        f" {errors.max() / unit:.0f} units of the last place off"
+    )
     row, column = np.unravel_index(errors.argmax(), errors.shape)
-    detail = f"Largest error: {errors.max() / unit:.0f} units, at C[{row}, {column}]."
+    detail = f"C[{row}, {column}] is off most. The darker, the larger the error."
     if count := int(is_wrong.sum()):
         places = f"{(wrong > 0).sum()} of {wrong.size} places of the block"
         finding = f"{count:,} of {n * n:,} elements of C are wrong, all in {places}"
@@ -73,7 +76,7 @@ def product(kernel: Source = "sgemm_tn", n: int = 512) -> Chart:
     lines = [f"mean error of a place, counted: {sound.min():.1f} to {sound.max():.1f}"] * bool(
         sound.size
     )
-    about = f"{launched.name}, N = {n}, single precision. Unit: that of the last place. {detail}"
+    about = f"{launched.name}, N = {n}, single precision. {detail}"
     return Chart(finding, paint, about=about, lines=lines)
 
 
@@ -87,13 +90,16 @@ def _folded(values: np.ndarray, block: tuple[int, int]) -> np.ndarray:
 
 def _draw_block(canvas: Canvas, means: np.ndarray, wrong: np.ndarray, side: float) -> None:
     """Draw the places of the block, with the mean error of each; wrong ones are crossed out."""
-    head = "All blocks, one on the other: the mean error in units, counted"
+    head = "All blocks, one on the other: mean error in units, counted"
     canvas.write(0, 8, head, class_="bold")
     parts = []
+    sound = np.where(wrong > 0, np.nan, means)
+    least, most = np.nanmin(sound, initial=np.inf), np.nanmax(sound, initial=0)
+    depth = 0.12 + 0.33 * (sound - least) / max(most - least, 1e-9)
     for (row, column), mean in np.ndenumerate(means):
         x, y, share = side * column, 24 + side * row, wrong[row, column]
         box = {"x": x, "y": y, "width": side - 2, "height": side - 2, "rx": 2}
-        shape = element("rect", "", "wait 0.3" if share else "c 0.25", **box)
+        shape = element("rect", "", "wait 0.3" if share else f"c {depth[row, column]:.2f}", **box)
         if share:
             cross = f"M{x + 5:.1f} {y + 5:.1f}l{side - 12:.1f} {side - 12:.1f}"
             cross += f"m0 {12 - side:.1f}l{12 - side:.1f} {side - 12:.1f}"
