@@ -156,6 +156,7 @@ class Answerer {
         tables,
         history,
         step: this.step,
+        llvm: true,
       })
     })
   }

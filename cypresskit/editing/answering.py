@@ -38,20 +38,32 @@ class Case:
     perhaps an ``element`` of C.
     """
 
-    def __init__(self, job: Message, comes: Callable[..., bool]) -> None:
-        self.job, self.comes = job, comes
+    def __init__(
+        self, job: Message, comes: Callable[..., bool], tell: Callable[[str], None]
+    ) -> None:
+        self.job, self.comes, self.tell = job, comes, tell
         self.parts = [*job["parts"]]  # that aren't made yet
         self.step = STEPS.get(job.get("step") or "")
         self.whole_launch = self.step is not None and self.step.whole_launch
 
     @cached_property
     def verification(self) -> Verification:
-        """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does."""
+        """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does. At the
+        size at which it is timed that may take seconds, so the small sizes come first.
+        """
         job = self.job
         scales = self.step is not None and self.step.scales
-        return dynamic_answers.verify_text(
-            job["text"], job["name"], job.get("like"), job["n"], scales, self.comes
-        )
+
+        def verify(n: int | None) -> Verification:
+            return dynamic_answers.verify_text(
+                job["text"], job["name"], job.get("like"), n, scales, self.comes
+            )
+
+        small = verify(None)
+        if not small:
+            return small
+        self.tell(f"Correct at small sizes. Comparing C at {job['n']:,} x {job['n']:,} …")
+        return verify(job["n"])
 
     @cached_property
     def fault(self) -> Note | None:
@@ -148,7 +160,11 @@ class AnswerHere:
 
     def ask(self, job: Message) -> None:
         """Answer a job, in place of an unfinished one."""
-        self.unfinished_case = Case(job, self.comes)
+
+        def tell(words: str) -> None:
+            self._say(case, "working", part="verdict", words=words)
+
+        self.unfinished_case = case = Case(job, self.comes, tell)
         self.resume()
 
     def resume(self) -> None:

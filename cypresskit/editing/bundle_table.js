@@ -21,9 +21,10 @@ function short(name) {
 export class BundleTable {
   /**
    * @param {HTMLElement} parent
+   * @param {boolean} hasLLVM whether it can compile what a reader writes
    * @param {{picked: (line: number) => void, goTo: (line: number) => void, compiled: () => void}}
    *   owner */
-  constructor(parent, owner) {
+  constructor(parent, hasLLVM, owner) {
     this.colors = new Map() // the number of a color for each line
     this.cells = new Map() // each cell's line; 0 of an empty slot
     this.lit = new Set()
@@ -31,6 +32,7 @@ export class BundleTable {
     this.by = make(parent, "select", {"aria-label": "Compiler", onchange: owner.compiled})
     make(this.by, "option", {value: "code"}, "cypresskit")
     make(this.by, "option", {value: "llvm"}, "LLVM")
+    this.by.hidden = !hasLLVM
     const slots = make(parent, "div", {class: "ckw-slots", "aria-hidden": "true"})
     for (const letter of ["", ...SLOTS]) make(slots, "span", {}, letter)
     const withLine = (act) => (event) => {

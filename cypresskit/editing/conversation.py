@@ -26,6 +26,7 @@ from cypresskit.editing.step_files import read_histories, saved_edit
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.stuck import LineHelp, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
+from cypresskit.il.host_llvm import HAS_LLVM
 
 MAX_PAGES = 8  # that get messages: a cell that runs again leaves its old ones behind
 UNSENT_NOTE = "typed on a page that was left before it was sent"
@@ -147,6 +148,7 @@ class Conversation:
             "history": self._history(),
             "problem": self.file.problem,
             "step": step,
+            "llvm": HAS_LLVM,
         }
         self.say(state, page)
 

@@ -119,7 +119,9 @@ def _tested_sizes(verification: Verification) -> str:
     sizes = verification.sizes_text
     if verification.at_size:
         m, n, k = verification.at_size.size
-        sizes += f"; {verification.at_size.elements.elements:,} elements at {m} x {n}, k = {k}"
+        compared, whole = verification.at_size.elements.elements, m * n
+        part = "all" if compared == whole else f"a sample of {compared:,} of"
+        sizes += f"; {part} {whole:,} elements at {m} x {n}, k = {k}"
     is_pair = verification.kernel.precision == "double-double"
     untested = " The low parts of double-doubles aren't tested." if is_pair else ""
     return f"Tested sizes: {sizes}.{untested}"

@@ -12,7 +12,7 @@ import {Undo} from "./undo.js"
 const OWN = /^([zyacvx]|arrow.*|home|end|backspace|delete|enter)$/i
 const NEAR = 30 // columns that are visible from the left edge
 const INDENT = "    "
-const LEAVES = "Tab indents. Escape, then Tab, leaves the editor."
+const LEAVES = "F2 speaks a word's meaning. Tab indents. Escape, then Tab, leaves the editor."
 const CHECKED = "The text is checked as you type: the cell needn't run again."
 
 export class Editor {
@@ -20,8 +20,9 @@ export class Editor {
    * @param {HTMLElement} parent
    * @param {string} text
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
-   *   picked: (line: number) => void, note: (words: string) => void}} owner `picked` is called
-   *   when a line's number is clicked, `note` with a message */
+   *   picked: (line: number) => void, note: (words: string) => void, explain: () => void}} owner
+   *   `picked` is called when a line's number is clicked, `note` with a message, `explain` to speak
+   *   what the caret's word means */
   constructor(parent, text, owner) {
     this.owner = owner
     this.frame = make(parent, "div", {class: "ckw-frame"})
@@ -51,6 +52,8 @@ export class Editor {
     this.lines = new PaintedLines(this.frame, attributes, picked)
     this.area = this.lines.area
     this.keys = make(this.lines.heads, "span", {class: "ckw-keys"}, LEAVES)
+    const again = {class: "ckw-again", onclick: () => this.repeat()}
+    make(parent, "button", again, "Repeat the line above")
     keepKeys(this.area, keeps)
     this.area.value = text
     this.placeCaret(1)
@@ -137,6 +140,7 @@ export class Editor {
     if (key === "enter" && (shiftKey || command)) this.owner.note(CHECKED)
     else if (command && (key === "z" || key === "y")) this.goBack(key === "z" && !shiftKey)
     else if (command) return
+    else if (key === "f2") this.owner.explain()
     else if (key === "tab") this.indent(shiftKey)
     else if (key === "enter") this.breakLine()
     else return
@@ -175,6 +179,14 @@ export class Editor {
     this.area.setSelectionRange(first, last)
     this.insert(changed.join("\n"))
     if (selected) this.area.setSelectionRange(first, first + changed.join("\n").length)
+  }
+
+  /** Insert below the caret's line the last instruction from there up: a line to change. */
+  repeat() {
+    const lines = this.text.split("\n").slice(0, this.caret.line)
+    const above = lines.findLast((line) => /^\s*[^\s;/]/.test(line)) ?? ""
+    this.placeCaret(lines.length, Number.POSITIVE_INFINITY)
+    this.insert(`\n${above.split(";")[0].trimEnd()}`)
   }
 
   /** Insert a line break and the line's indent. */

@@ -57,9 +57,13 @@ export class Headline {
   /** Let a screen reader hear a message once typing pauses. */
   speak(text) {
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => {
-      this.spoken.textContent = asHeard(text)
-    }, SPEAK_MS)
+    this.timer = setTimeout(() => this.say(text), SPEAK_MS)
+  }
+
+  /** Let it hear a message at once. */
+  say(text) {
+    this.spoken.textContent = ""
+    this.spoken.textContent = asHeard(text)
   }
 
   /** The text has changed: what isn't heard yet is about the previous one. */
@@ -67,6 +71,11 @@ export class Headline {
     clearTimeout(this.timer)
     this.spoken.textContent = ""
     this.sentence.dataset.kind = ""
-    this.text = this.sentence.textContent = this.sentence.title = "Checking …"
+    this.wait("Checking …")
+  }
+
+  /** Show what is known until there is a verdict. */
+  wait(text) {
+    this.text = this.sentence.textContent = this.sentence.title = text
   }
 }

@@ -87,6 +87,7 @@ LEGEND = (
     ),
     ("busy", "share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"),
     *((name, meaning) for name, _, meaning in STATISTICS),
+    ("F2", "speaks what the caret's word means, for a screen reader"),
     ("Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"),
     ("arrow keys, Enter", "choose an element of C, a slot or an edit, and use it as a click does"),
     ("Ctrl+Z, Ctrl+Y", "undo and redo, a word at a time; the history has all earlier texts"),

@@ -46,8 +46,8 @@ export class LineHelp {
       say(fault.message, "ckw-bad")
       return
     }
-    const remark = this.editor.lines.cutRemark(line)
-    if (remark) say(`${remark.trim()}. `)
+    const cut = this.editor.lines.cutLine(line)
+    if (cut) say(`\`${cut}\` `)
     if (meaning) {
       say(meaning[0], "", "b")
       say(` ${meaning[1]}. `)

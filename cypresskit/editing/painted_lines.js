@@ -152,6 +152,8 @@ export class PaintedLines {
     inSight.forEach((line, n) => {
       this.fill(this.rows[n], line, first + n + 1)
     })
+    // Where all is in sight, the wheel moves the page.
+    this.area.style.overflowY = this.isWhole ? "hidden" : ""
     this.frame.toggleAttribute("data-more", scrollWidth - scrollLeft > clientWidth + 1)
   }
 
@@ -194,10 +196,15 @@ export class PaintedLines {
 
   // -- places
 
+  /** Whether all lines are visible, but for an empty one at the end. */
+  get isWhole() {
+    const count = this.all.length - (this.all.at(-1)?.text ? 0 : 1)
+    return count * LINE_HIGH <= this.area.clientHeight
+  }
+
   /** Scroll so that a line is the first visible one, unless all are visible. */
   toTop(line) {
-    const count = this.all.length - (this.all.at(-1).text ? 0 : 1)
-    if (count * LINE_HIGH > this.area.clientHeight) this.area.scrollTop = (line - 1) * LINE_HIGH
+    if (!this.isWhole) this.area.scrollTop = (line - 1) * LINE_HIGH
   }
 
   /** Scroll so that a line and a column, from 1, are visible in the editor. */
@@ -217,10 +224,9 @@ export class PaintedLines {
       ?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
   }
 
-  /** Return the comment at the end of a line if the frame cuts it off, or "". */
-  cutRemark(line) {
+  /** Return a line's text if the frame cuts it off, or "". */
+  cutLine(line) {
     const row = this.rows.find(({at}) => at === line)
-    const isCut = row?.paint.scrollWidth > row?.paint.clientWidth
-    return (isCut && row.line.text.match(/(;|\/\/).*/)?.[0]) || ""
+    return row?.paint.scrollWidth > row?.paint.clientWidth ? row.line.text.trim() : ""
   }
 }

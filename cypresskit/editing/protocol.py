@@ -39,15 +39,15 @@ Messages of the page
 
 Messages of Python
 ------------------
-``state``: name, file, text, edit, tables, history, problem, step
+``state``: name, file, text, edit, tables, history, problem, step, llvm
     All that a page needs to begin: the file's name and path; its text; ``legend.TABLES``; the
-    ``history``, as in that message; the problem, as in ``heard``; and the step, or None. Only the
-    page that sent ``hello`` gets it.
+    ``history``, as in that message; the problem, as in ``heard``; the step, or None; and whether
+    LLVM is there for other kernels than the catalog's. Only the page that sent ``hello`` gets it.
 ``heard``: edit, problem
     The text is in the file, or in the history, if it was ``unsent``; or ``problem`` says why it
     isn't, and where it is kept.
-``working``: edit, part
-    This part is being made.
+``working``: edit, part, words
+    This part is being made. The ``words``, if there are any, are what is known until it is there.
 ``answer``: edit, part, ...
     A part of the answer: "text", then those of ``PARTS`` in their order; "climb" comes when it is
     asked for.

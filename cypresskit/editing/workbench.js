@@ -118,6 +118,7 @@ class Bench {
       moved: (line) => this.moved(line),
       picked: (line) => this.guess.guess(line),
       note: (words) => this.help.note(words),
+      explain: () => this.headline.say(this.help.box.textContent),
     })
     this.editor.area.ariaDescribedByElements = [this.editor.keys, this.headline.sentence]
     this.panels = new Panels(row, panels)
@@ -137,7 +138,8 @@ class Bench {
     const places = {terms: below, limits: boxes.limits, costs: boxes.costs, working: row}
     const light = (lines) => this.light(lines)
     this.figures = new Figures({statistics, goTo, light}, {...places, card: boxes.registers})
-    this.bundles = new BundleTable(make(boxes.bundles, "div", {class: "ckw-middle ckw-of-code"}), {
+    const bundles = make(boxes.bundles, "div", {class: "ckw-middle ckw-of-code"})
+    this.bundles = new BundleTable(bundles, state.llvm, {
       goTo,
       picked: (line) => {
         this.editor.lines.show(line)
@@ -161,6 +163,8 @@ class Bench {
     if (state.newcomer) {
       panels.prepend(boxes.il) // the site's page says so
       this.panels.open("il")
+      const onclick = () => this.panels.open("il", true, true)
+      make(above, "button", {class: "ckw-guide", onclick}, "IL in a minute")
     }
   }
 
@@ -182,7 +186,7 @@ class Bench {
     if (type === "state") this.begin(message)
     else if (type === "answer" && isOurs) this.answer(message)
     else if (type === "heard") this.heard(message)
-    else if (type === "working" && isOurs) this.figures.works(message.part)
+    else if (type === "working" && isOurs) this.work(message)
     else if (type === "done" && isOurs) this.rest()
     else if (type === "text") this.follow(message)
     else if (type === "history") this.showHistory(message)
@@ -304,6 +308,12 @@ class Bench {
     if (!faults.length && !refusal) this.markFresh(part)
   }
 
+  /** A part of the answer is being made; or of the verdict, what isn't known yet. */
+  work({part, words}) {
+    this.figures.works(part)
+    if (words) this.headline.wait(words)
+  }
+
   /** No more answers come for this text. */
   rest() {
     this.figures.works("")
@@ -362,7 +372,7 @@ class Bench {
     if (!rows.some(({loop}) => loop) || line + column > 1) return
     const mine = this.editor.text.split("\n").findIndex((line) => /;.*\byour line/.test(line))
     const here = mine < 0 ? first : mine + 1
-    this.editor.placeCaret(here)
+    this.editor.placeCaret(here, mine < 0 ? 1 : Number.POSITIVE_INFINITY)
     this.editor.move()
     this.editor.lines.toTop(Math.min(here, first) - 2)
   }
@@ -381,8 +391,10 @@ class Bench {
     const {gflops, size, bound, problem, notes = []} = answer
     this.speed.replaceChildren()
     this.figures.clocks(answer, right)
-    const passed = right && !problem && this.step?.clocks(gflops, notes[0])
-    this.passed.textContent = passed || ""
+    const isTimed = right && !problem
+    const {passed = "", toPass = ""} = (isTimed && this.step?.clocks(gflops, notes[0])) || {}
+    this.passed.textContent = passed || toPass
+    this.passed.classList.toggle("ckw-soft", !passed)
     if (passed) {
       this.panels.open("climb")
       this.ask({part: "climb"})

@@ -255,7 +255,8 @@ def test_costs_give_way_to_any_other_job():
     said = []
     job = {"edit": "a", "text": NAIVE, "name": "my.il", "like": "sgemm_naive", "n": 136}
     job["parts"] = ["code", "verdict", "clocks", "costs"]
-    dynamic_answers.verify_text(NAIVE, "my.il", "sgemm_naive", 136)
+    for n in (None, 136):
+        dynamic_answers.verify_text(NAIVE, "my.il", "sgemm_naive", n)
     for comes in ([False] * 4 + [True], [False] * 6 + [True] * 9):
         answerer = AnswerHere(said.append)
         answerer.comes = partial(next, iter(comes))
@@ -428,6 +429,7 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
     whole: list[dict] = []
     AnswerHere(whole.append).ask(job)
     expected = [each for each in whole if each["type"] != "working"]
+    assert "Correct at small sizes. Comparing C at 64 x 64 …" in [m.get("words") for m in whole]
     stopped: set[tuple] = set()
     for patience in range(1, 9):
         heard: list[dict] = []

@@ -221,6 +221,7 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(opened):
         assert json.loads(opened.evaluate("reports.pop()")) == here, job
         kinds |= {answer.get("part") or answer.get("type") for answer in here}
     assert kinds >= {*ALL_PARTS, "done"}
+    assert opened.locator(".ckw-panel-bundles select").get_attribute("hidden") is not None
 
 
 def test_the_sites_compiled_kernels_compute_the_interpreters_bits(opened):
@@ -508,7 +509,7 @@ def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     assert page.locator("#next").is_hidden()
     type_at_end(page, "\n; newer")
     page.wait_for_selector(".ckw-targets:has-text('Saved: ')")
-    assert page.locator("#next").inner_text() == "Next step: Unrolled by two"
+    assert page.locator("#next a").inner_text() == "Next step: Unrolled by two"
     assert_shown(page, page.url, f"{reference}\n; newer")
 
 
@@ -534,11 +535,14 @@ def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
     for launch in random.Random(DAY).sample([*bench_page.KERNELS], 2):
         page.evaluate(OPEN, launch.kernel)
         assert text_of(page) == reference_kernel(launch.kernel).text
+        page.locator("textarea:focus").wait_for()
         speed = f"{simulate(reference_kernel(launch.kernel), launch.n).gflops:,.0f}"
-        page.locator("#bench", has_text=f"{speed} Gflop/s at N = {launch.n:,}").wait_for()
+        timed = page.locator("#bench", has_text=f"{speed} Gflop/s at N = {launch.n:,}")
+        timed.wait_for()
+        assert page.evaluate("window.correct") is None, "what is given passes nothing"
+        type_at_end(page, "\n; mine")
         page.wait_for_function("name => window.correct === name", arg=launch.kernel)
         assert page.locator(".ckw-head a").inner_text() == f"Next: {launch.kernel}"
-        page.locator("textarea:focus").wait_for()
         assert not il.is_visible()
     type_at_end(page, "\nnonsense")
     page.wait_for_function("() => window.correct === undefined")
@@ -555,6 +559,19 @@ LISTEN = """() => addEventListener("message", ({data: {type, step, isRight}}) =>
     if (type === "clocks") window.correct = isRight ? step : undefined
 })"""
 NO_MORE_WORKERS = "() => { window.Worker = class { constructor() { window.workers = 1 } } }"
+
+
+@pytest.mark.parametrize("query", ["?step=01a", "?embed&step=01a"])
+@pytest.mark.parametrize("acts", [False, True])
+def test_whoever_is_told_to_be_ready_to_edit_is_in_the_editor(query, acts, bench, page):
+    """Unless the reader did something else meanwhile: the focus then stays where it is."""
+    page.goto(f"{bench}{query}")  # its script runs
+    if acts:
+        page.keyboard.press("Shift")
+    status = page.locator("#status", has_text="Ready")
+    status.wait_for()
+    is_there = page.evaluate("document.activeElement.tagName === 'TEXTAREA'")
+    assert is_there == status.inner_text().startswith("Ready to edit") == (not acts)
 
 
 def test_a_newcomer_is_asked_for_one_line(bench, page):

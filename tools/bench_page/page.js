@@ -1,7 +1,7 @@
 // The site's workbench: the notebook's script, and the Python that answers it (host.js).
 // ?step=02 names the step, or a kernel of the site's first page. That page shows this one in a frame,
 // by ?embed, and sends it "open" with another step, what is next there, and whether the reader goes there to
-// type: the Python that runs goes on. After the "#" a shared link
+// type, also on a screen with a keyboard of its own: the Python that runs goes on. After the "#" a shared link
 // holds a text, deflated, in base64url, and perhaps its speed and its author's name.
 import {Host, lock} from "./host.js"
 // @ts-expect-error: the site has it beside this file
@@ -14,6 +14,9 @@ const STORE = "cypresskit-climb"
 const VISITED = "cypresskit visited" // in the browser's storage: IL was explained
 const STORE_TIMEOUT = 2000 // milliseconds until the store can't be opened
 const HANDS = ["wheel", "touchstart", "keydown", "pointerdown"]
+const HAS_KEYS = matchMedia("(hover: hover)").matches // and so no keyboard that covers the page
+let isGoing = HAS_KEYS // the reader, to the editor once it is there, unless they do something else
+let ready = "" // what is said then
 const AREA = /** @type {"textarea"} */ ("#bench textarea")
 /** @type {any} */
 const page = window
@@ -169,9 +172,8 @@ class Bench {
   /** Show another step, with the Python that runs. */
   open(name, next = "", types = false) {
     this.around = next
-    const isHere = this.shown && name === page.step
-    if (isHere && types) document.querySelector(AREA).focus()
-    this.isWaiting = types && !isHere
+    isGoing = types || HAS_KEYS
+    if (name === page.step && this.shown) this.goOn()
     if (name === page.step || !begin.steps[name]) return
     element("status").after(element("next"))
     if (element("status").dataset.kind !== "failed") showStatus("")
@@ -225,17 +227,23 @@ class Bench {
     if (content.part === "clocks" && !this.newer) this.setSpeed(content.gflops ?? 0)
     if (!isEmbedded) this.showNext(content.history?.saved ?? content.saved)
     this.tell(content)
-    const area = document.querySelector(AREA)
-    if (this.isWaiting) area?.focus({preventScroll: true})
-    this.isWaiting = false
+    this.goOn()
     if (content.part !== "verdict" || this.isReady) return
     this.isReady = true
-    const line = area.value.slice(0, area.selectionStart).split("\n").length
     if (element("status").textContent) return
-    const ready = `Ready to edit, at line ${line}.`
+    const area = document.querySelector(AREA)
+    const line = area.value.slice(0, area.selectionStart).split("\n").length
+    const types = document.hasFocus() && document.activeElement === area
+    const advice = HAS_KEYS ? `The caret is at line ${line}.` : `Tap line ${line} to edit it.`
+    ready = types ? `Ready to edit, at line ${line}.` : `Ready. ${advice}`
     showStatus(ready)
-    const forget = () => element("status").textContent === ready && showStatus("")
-    for (const act of HANDS) addEventListener(act, forget, {once: true, passive: true})
+  }
+
+  /** Go to the editor, if the reader comes to type: whoever is told to be ready types there. */
+  goOn() {
+    const area = document.querySelector(AREA)
+    if (isGoing) area?.focus({preventScroll: true})
+    isGoing &&= !area
   }
 
   /** Take a text, whoever has changed it. Whether it is correct isn't known yet. */
@@ -249,8 +257,11 @@ class Bench {
     this.speed = gflops
     document.body.classList.toggle("correct", gflops > 0)
     if (!isEmbedded) return
-    tellPage({type: "clocks", step: page.step, isRight: gflops > 0})
-    this.offer(gflops > 0 ? this.around : "")
+    const {starter, targets} = begin.steps[page.step]
+    const isOwn = this.newest.text !== starter // what the reader is given passes nothing
+    const isRight = isOwn && gflops > 0 && gflops >= (targets?.minimum ?? 0)
+    tellPage({type: "clocks", step: page.step, isRight})
+    this.offer(isRight ? this.around : "")
   }
 
   /** Pass a message to the widget. */
@@ -267,10 +278,12 @@ class Bench {
   /** Show a link beside the verdict, or none; `more` of its words where there is room. In a frame, the
    * page around this one follows it. */
   offer(words = "", href = "", more = "") {
-    if (element("next").textContent === words + more) return // it is spoken
+    const shown = element("next").firstChild?.textContent ?? ""
+    if (shown === words + more) return // it is spoken
     const link = Object.assign(document.createElement("a"), {href, textContent: words})
     if (more) link.appendChild(document.createElement("span")).textContent = more
-    element("next").replaceChildren(...(words ? [link] : []))
+    const keys = Object.assign(document.createElement("kbd"), {textContent: " Escape, Shift+Tab"})
+    element("next").replaceChildren(...(words ? [link, keys] : []))
   }
 
   async save({changed, removed}) {
@@ -303,7 +316,7 @@ class Bench {
         return () => this.listeners.delete(hear)
       },
     }
-    this.isWaiting ||= element("kernel").contains(document.activeElement)
+    isGoing ||= element("kernel").contains(document.activeElement)
     this.isReady = false // to be typed in
     element("kernel").replaceChildren()
     const begun = () => document.querySelector("#bench .ckw-head").append(element("next"))
@@ -416,6 +429,14 @@ async function share(bench) {
     field.select()
   }
 }
+
+/** The reader does something, here or around this page: nobody is led away from it. */
+function handle() {
+  isGoing = false
+  if (ready && element("status").textContent === ready) showStatus("")
+}
+for (const place of isEmbedded ? [window, parent] : [window])
+  for (const hand of HANDS) attempt(() => place.addEventListener(hand, handle, {passive: true}))
 
 /** Send a message to the page around this one. */
 const tellPage = (message) => parent.postMessage(message, location.origin)

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from cypresskit import published, today
-from cypresskit.editing.steps import reference_kernel
+from cypresskit.editing.steps import reference_kernel, step_named  # noqa: F401  # by page.md
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of  # noqa: F401  # by page.md
 from cypresskit.kernels.compiled import compile
 from cypresskit.timing import simulate, simulate_published

@@ -383,8 +383,8 @@
   }
   const search = new URLSearchParams(location.search)
   const named = search.get("try") ?? search.get("step") ?? location.hash.slice(1)
-  const isNamed = (step) => [step.id, stepOf($(".try", step))].includes(named)
-  const wanted = steps.find(isNamed) ?? document.getElementById(named)
+  const opens = (step) => stepOf($(".try", step)) === named
+  const wanted = document.getElementById(named) ?? steps.find(opens)
   follow()
   if (wanted) goTo(wanted)
   for (const link of all("main a[href^='#'], .rail a"))

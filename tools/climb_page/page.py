@@ -75,11 +75,12 @@ def html(text: str) -> Markup:
 
 
 def opened(name: str) -> gains.Timed:
-    """Return what the workbench opens in a step's place: its kernel at the page's N, or the step's
-    own one.
+    """Return what the workbench opens in a step's place: its kernel at the page's N, or its own
+    step that goes on with this kernel, or else makes it.
     """
     shown = gains.Timed(KERNELS[name].kernel, N)
-    return shown if shown in bench_page.KERNELS else gains.Timed(name)
+    goes_on = {row.get("previous"): step for step, row in gains.STEP_ROWS.items()}
+    return shown if shown in bench_page.KERNELS else gains.Timed(goes_on.get(name, name))
 
 
 def bench_link(name: str) -> str:
