@@ -1,9 +1,9 @@
 """Why a work-item doesn't fetch an element: what set a coordinate, or what ended the loop.
 
-An iteration fetches as many values of k as line 1 states, or else as the first one, so it is known
-which ones each should fetch. A line is blamed only if what it was given is right: of the first
-iteration that doesn't fetch its own values, the line that set k, if k is wrong; else what ended the
-loop. An offset, or the choice of a register, is the fault of the fetch itself.
+An iteration fetches as many values of k as line 1 states, or else as the first one fetches of both
+matrices, so it is known which ones each should fetch. A line is blamed only if what it was given is
+right: of the first iteration that doesn't fetch its own values, the line that set k, if k is wrong;
+else what ended the loop. An offset, or the choice of a register, is the fault of the fetch itself.
 """
 
 from collections import defaultdict
@@ -67,13 +67,14 @@ class Fetches:
         run = self.run
         if any(self.matrix == each.matrix for _, stored in run.lds_stores for each in stored):
             return Note()
-        need, first = self.texel(wanted), self.texel(run.traced.first(wanted))
+        block = run.traced.beside(wanted)
+        need, first = self.texel(wanted), self.texel(block[0])
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
         read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
         wrong = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
         if wrong in ([], [self.k_axis]):
             return self._explain_k(steps) if self.k_axis >= 0 else Note()
-        if len(wrong) > 1 or wanted in run.reads:
+        if len(wrong) > 1 or all(element in run.reads for element in block):
             return Note()
         (axis,) = wrong
         others = self.other.registers(*AXES)
@@ -84,21 +85,21 @@ class Fetches:
         """Return what set k in the first iteration that doesn't fetch its own values of k, or in
         which one of ``steps`` fetches another; or what ended the loop before it.
         """
-        run, axis = self.run, self.k_axis
+        run, axis, traced = self.run, self.k_axis, self.run.traced
         iterations, registers = self._by_iteration(), self.registers(axis)
-        correct = (element for term in run.traced.correct for element in term)
-        texels = [self.texel(element) for element in correct if element.matrix == self.matrix]
-        places = [*dict.fromkeys(texel[axis] for texel in texels)]
-        first = [tuple(run.steps[step].texel) for step in iterations[0]] if iterations else []
-        count = len({texel[axis] for texel in first}) or 1
-        if find_statement(run.traced.kernel.text)[0]:
-            count = len({texel[axis] for texel in texels[: run.traced.kernel.k_step]})
-        elif len({*first}) < len(first):  # which offset is wrong isn't known
+        values = {traced.kernel.k_step}
+        if not find_statement(traced.kernel.text)[0]:
+            values = {each._values() for each in (self, self.other) if each.steps} or {1}
+        if len(values) > 1 or 0 in values:  # how many an iteration takes isn't known
             return Note()
+        (count,) = values
+        correct = (element for term in traced.correct for element in term)
+        places = [self.texel(e)[axis] for e in correct if e.matrix == self.matrix]
         for n in range(len(places) // count):
             needed = {*places[n * count : (n + 1) * count]}
+            starts = needed | {place - min(self.offsets, default=0) for place in needed}
             if n == len(iterations):
-                return self._explain_end(iterations, needed)
+                return self._explain_end(iterations, starts)
             fetched = {step: run.steps[step].texel[axis] for step in iterations[n]}
             wrong = [step for step, place in fetched.items() if place not in needed]
             if needed <= {*fetched.values()} and not {*wrong} & {*steps}:
@@ -107,8 +108,18 @@ class Fetches:
             is_offset = is_shared and self.offsets != self.other.offsets
             if not wrong or len(registers) > 1 or is_offset:
                 return Note()
-            return self._set_by(registers, wrong[0], needed, iterations[n - 1][-1] if n else -1)
+            return self._set_by(registers, wrong[0], starts, iterations[n - 1][-1] if n else -1)
         return Note()
+
+    def _values(self) -> int:
+        """Return how many values of k the first iteration fetches; 0 if it fetches a place twice:
+        which of two offsets is wrong isn't known.
+        """
+        how = self.run.traced.kernel.convention
+        first = [tuple(self.run.steps[step].texel) for step in self._by_iteration()[0]]
+        per_texel = 1 if self.k_axis else how.texel // BYTES[how.precision]
+        is_twice = len({*first}) < len(first)
+        return 0 if is_twice else len({texel[self.k_axis] for texel in first}) * per_texel
 
     def _by_iteration(self) -> list[list[int]]:
         """Return the steps by the iteration of the loop in which they ran, from the first with one
@@ -122,7 +133,7 @@ class Fetches:
                 found[iteration].append(step)
         return [found[n] for n in range(min(found), max(found) + 1)] if found else []
 
-    def _explain_end(self, iterations: list[list[int]], needed: set[int]) -> Note:
+    def _explain_end(self, iterations: list[list[int]], right: set[int]) -> Note:
         """Return why no fetch ran after some iterations: what set k, or the last branch that may
         have skipped the fetches; or that they are in no loop.
         """
@@ -139,7 +150,7 @@ class Fetches:
             return note("no loop", *lines[:1]) if iterations else Note()
         registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
         since = iterations[-1][-1] if iterations else -1
-        found = self._set_by(registers, branches[-1], needed, since)
+        found = self._set_by(registers, branches[-1], right, since)
         if found.kind:
             return found
         branch = run.instruction(branches[-1])

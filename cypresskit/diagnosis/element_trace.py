@@ -198,7 +198,9 @@ def _nowhere(traced: TracedElement) -> Note:
         return note("no store")
     if stored and stored != rows * columns:
         return note("block", element=element, stored=stored, rows=rows, columns=columns)
-    return note("nowhere", element=element)
+    body = traced.kernel.program.body
+    line = next((i.written_line for i in body if i.dest and i.dest.register.kind == "g"), 0)
+    return Note("nowhere", line, values={"element": element, "store": line or ""})
 
 
 def _check_place(row: object, column: object) -> None:

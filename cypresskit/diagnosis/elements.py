@@ -99,13 +99,15 @@ class TracedElement:
         """The term of the old C."""
         return (MatrixElement("C", self.row, self.column),)
 
-    def first(self, element: MatrixElement) -> MatrixElement:
-        """Return the element of the same matrix and k for the first element of C in the block."""
+    def beside(self, element: MatrixElement) -> list[MatrixElement]:
+        """Return the elements that the block takes of a matrix, for the same k: the first first."""
         places = zip((self.row, self.column), self.kernel.block)
-        row, column = (place - place % side for place, side in places)
-        first = replace(self, row=row, column=column)
-        pairs = zip(self.correct, first.correct, strict=True)
-        return next(other[own.index(element)] for own, other in pairs if element in own)
+        rows, columns = (range(at - at % side, at - at % side + side) for at, side in places)
+        if element.matrix == "C":
+            return [MatrixElement("C", row, column) for row in rows for column in columns]
+        k, _ = k_and_place(self.kernel, element)
+        kernel, matrix = self.kernel, element.matrix
+        return [factor(kernel, matrix, at, k) for at in (rows if matrix == "A" else columns)]
 
     def name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
@@ -129,13 +131,14 @@ def k_and_place(kernel: Kernel, element: MatrixElement) -> tuple[int, int]:
     return (row, column) if is_k_row(kernel, matrix) else (column, row)
 
 
+def factor(kernel: Kernel, matrix: str, place: int, k: int) -> MatrixElement:
+    """Return the element of A or B for a k, and a row or column of C."""
+    return MatrixElement(matrix, *((k, place) if is_k_row(kernel, matrix) else (place, k)))
+
+
 def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elements]:
     """Return the elements whose products are the ``k`` terms of the correct C[row, column]."""
-
-    def element(matrix: str, place: int, at: int) -> MatrixElement:
-        return MatrixElement(matrix, *((at, place) if is_k_row(kernel, matrix) else (place, at)))
-
-    return [(element("A", row, at), element("B", column, at)) for at in range(k)]
+    return [(factor(kernel, "A", row, at), factor(kernel, "B", column, at)) for at in range(k)]
 
 
 def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElement]]:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import Elements, MatrixElement
-from cypresskit.diagnosis.notes import Lines, Note, note
+from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.operands import Reading, TracedRun
 from cypresskit.il.dataflow import Key, defines
 
@@ -23,7 +23,8 @@ def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Rea
         return _old_c(run), readings
     if all(reading.line for reading in readings):
         return _not_multiplied(run, elements), readings
-    return _unread(run, readings), readings
+    absent = next(reading.element for reading in readings if not reading.line)
+    return _unread(run, absent), readings
 
 
 def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
@@ -60,8 +61,14 @@ def _old_c(run: TracedRun) -> Note:
         return late
     (element,) = run.traced.old
     readers = run.reads.get(element, ())
-    if not readers and (outside := _outside(run, element)):
-        return outside
+    if not readers and run.readers("C"):
+        return _unread(run, element)
+    for step in readers:
+        for key in defines(run.instruction(step)):
+            held = run.steps[step].words.get(key[1])
+            lost = _lost(run, step, *key) if run.elements.get(held or 0) == element else Note()
+            if "overwritten" in lost.kind:
+                return lost
     return note("old", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
 
 
@@ -76,18 +83,6 @@ def find_late_read(run: TracedRun) -> Note | None:
         if dest and dest.register.kind == "g":
             stored = dict.fromkeys(filter(None, record.words.values()), step) | stored
     return None
-
-
-def _outside(run: TracedRun, element: MatrixElement) -> Note | None:
-    """Return the note on the lines that, for want of an element, read outside of its matrix and get
-    zeros: no element is 0 here.
-    """
-    outside = [step for step in run.readers(element.matrix) if not any(run.read_words(step))]
-    if not outside:
-        return None
-    lines = sorted({*map(run.line, outside)})
-    why = Fetches(run, element.matrix).explain(element, outside)
-    return note("outside", *why.lines, *lines, read=Lines(lines), matrix=element.matrix, why=why)
 
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
@@ -106,14 +101,15 @@ def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
     return Note("not multiplied", 0, (*lines,))
 
 
-def _unread(run: TracedRun, readings: tuple[Reading, ...]) -> Note:
-    """Return which factor wasn't read, and why, or else what reads others of its matrix."""
-    absent = next(reading.element for reading in readings if not reading.line)
-    if outside := _outside(run, absent):
-        return outside
-    why = Fetches(run, absent.matrix).explain(absent)
+def _unread(run: TracedRun, element: MatrixElement) -> Note:
+    """Return why no line read an element, or else what reads outside of its matrix, which gives
+    zeros (no element is 0 here), or others of it.
+    """
+    why = Fetches(run, element.matrix).explain(element)
     if why.kind:
-        return note("not fetched", *why.lines, element=absent, why=why)
-    read = [steps[0] for e, steps in run.reads.items() if e.matrix == absent.matrix]
-    lines = sorted({*map(run.line, read)})
-    return note("unread", *lines, at=-1, element=absent, matrix=absent.matrix)
+        return note("not fetched", *why.lines, element=element, why=why)
+    readers = run.readers(element.matrix)
+    outside = [step for step in readers if not any(run.read_words(step))]
+    lines = sorted({*map(run.line, outside or readers)})
+    where = f"outside of {element.matrix}" if outside else f"others of {element.matrix}"
+    return note("unread", *lines, at=-1, element=element, where=where)

@@ -15,11 +15,10 @@ from cypresskit.tables import named_lines, quantity
 SENTENCES = {
     # A line has an element in place of another.
     "reads": "line {0} reads {element}[, which {stored:store},] in place of {wanted}[: {why}]",
-    "multiplies": "line {0} {takes} {element} in place of {wanted}[, which {reader:read}]",
+    "multiplies": "line {0} {takes} {element} in place of {wanted}[, which {which}]",
     "set": "line {0} sets {register} to {value:g}",
     # No line reads an element.
-    "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
-    "outside": "{read:read} outside of {matrix}[: {why}]",
+    "unread": "this work-item doesn't read {element}[; {lines:read} {where}]",
     "not fetched": "this work-item doesn't read {element}: {why}",
     "skipped": "in iteration {iteration} line {0} skips {skipped}[, and tests what line {1} sets]",
     "no loop": "line {0} is in no loop",
@@ -33,7 +32,7 @@ SENTENCES = {
     "no store": "no line stores C",
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",
-    "nowhere": "no work-item stores {element}: check the addresses, and the size of the domain",
+    "nowhere": "no work-item stores {element}[: check the address of line {store}]",
     # A term is there, but not as it should be.
     "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors][: {why}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
@@ -49,11 +48,14 @@ SENTENCES = {
     "extra": "line {0} adds {product}, which doesn't belong in this sum[; {read:read} {odd}]",
     "by number": "line {0} multiplies {element} by {number:g}, not by {other}",
     "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
+    "spreads": "line {0} uses C although beta is 0, so that a NaN in it spreads to the sum",
     # The terms aren't known, or all right.
     "branches": "the terms aren't known: line {0} branches on elements",
     "loads a sum": "the terms aren't known: {loads:load} a sum, which isn't followed",
     "no sum": "the terms aren't known: line {0} gives neither a product of two elements, nor a sum"
     " of such, nor a number times a sum",
+    "halves": "line {0} computes with halves of doubles: write the operation for doubles, such as"
+    " `dmad`",
     "values": "with other elements than these the sum is correct: it depends on their values",
     # C is correct, but the kernel reads outside of an array, or isn't launched as it computes.
     "reads 0": "{lines:read} outside of an array, which gives 0 and leaves C correct[; {why}]",

@@ -12,6 +12,7 @@ that branch on elements.
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
 from typing import NamedTuple
 
 from cypresskit.diagnosis.elements import NO_ELEMENT, Elements
@@ -95,7 +96,11 @@ class Slice:
         line = run.line(step)
         if run.instruction(step).op.kind == "lds" or run.read_words(step):
             return note("loads a sum", loads=Lines([line]))
-        return note("no sum", line)
+        return note("halves", line) if self._takes_halves(step) else note("no sum", line)
+
+    def _takes_halves(self, step: int) -> bool:
+        """Return whether a step computes with halves of doubles as with numbers."""
+        return self.run.traced.words > 1 and "f" in self.run.instruction(step).op.sources
 
     def _follow(self, node: Node) -> None:
         """Collect the terms of a result."""
@@ -105,10 +110,9 @@ class Slice:
             (step, component), path = pending.pop()
             i = run.instruction(step)
             operands = run.operands(step, component)
-            halves = run.traced.words > 1 and "f" in i.op.sources
             computed = any(len({*run.words(at)}) > 1 for at in operands)
             torn = any(map(run.is_torn, operands))
-            if torn or (computed and halves) or i.op.kind == "lds":
+            if torn or (computed and self._takes_halves(step)) or i.op.kind == "lds":
                 self.unknown.append(step)
             elif i.opcode in SUMS:
                 for at, times in zip(operands, SUMS[i.opcode]):
@@ -133,7 +137,8 @@ class Slice:
         if number is not None:
             self.number += path.times * times * number
             self.number_steps += [writer[0] if writer else at.step] * bool(number)
-            made = run.instruction(writer[0]) if writer and not number else None
+            hides = not number or isnan(number)  # perhaps elements, if it was moved or multiplied
+            made = run.instruction(writer[0]) if writer and hides else None
             if made is None or not (made.opcode == "mov" or made.op.multiplies):
                 return
         path = path._replace(times=path.times * times * run.sign(at))
@@ -153,6 +158,9 @@ class Slice:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self.run.number(a), self.run.number(b)
         if first is not None or second is not None:
+            if isnan((first or 0.0) * (second or 0.0)):  # of a C that isn't to be used
+                self.number_steps = [a.step]
+                return
             number, other = (first, b) if first is not None else (second, a)
             scaled = path._replace(scaling_steps=(a.step, *path.scaling_steps))
             yield from self._summand(other, scaled, number or 0.0)

@@ -8,6 +8,7 @@ doesn't belong; and the whole sum may be another element's.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import isnan
 
 from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import (
@@ -81,18 +82,19 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     judge = _Judge(sliced)
     terms = judge.terms()
     if whole := judge.another_element():  # one fault affects the whole sum
-        terms = [replace(term, note=Note(line=whole.line)) for term in terms]
+        terms = [replace(term, note=Note(line=whole.line, lines=whole.lines)) for term in terms]
         return [replace(term, kind="wrong") if term.right else term for term in terms], [whole]
     faults = _faults(terms)
     if number := sliced.number:
         lines = sorted({*map(sliced.run.line, sliced.number_steps)})
-        faults.append(note("number", *lines, at=-1, number=number))
+        found = note("number", *lines, at=-1, number=number)
+        faults.append(note("spreads", *lines) if isnan(number) else found)
     return terms, faults
 
 
 def _faults(terms: list[Term]) -> list[Note]:
     """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
-    set one coordinate, share the first.
+    set one coordinate, share the first. What doesn't belong comes after what overwrote a term.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
@@ -101,7 +103,8 @@ def _faults(terms: list[Term]) -> list[Note]:
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
-    return sorted(found, key=lambda fault: not fault.lines)
+    is_lost = any(fault.kind == "overwritten" for fault in found)
+    return sorted(found, key=lambda fault: (not fault.lines, is_lost and fault.kind == "extra"))
 
 
 class _Judge:
@@ -114,6 +117,7 @@ class _Judge:
         added = sliced.terms
         self.missing = [elements for elements in self.correct if elements not in added]
         self.extra = [elements for elements in added if elements not in self.correct]
+        self.summed = self._summed_element()
 
     def terms(self) -> list[Term]:
         """Return all terms, also those that are missing."""
@@ -151,18 +155,19 @@ class _Judge:
         stored, and not each of its terms.
 
         In its block it is, if the sum has the other element's old C, too, and adds up in one
-        register. Between blocks it may be, if the sum has that old C, or several work-items store
-        there. If no correct product was made, the fetches are wrong: in a block, or if C is in
-        output streams, which have no addresses.
+        register, unless no correct product was made: then the fetches are wrong. Where the correct
+        sum is in another component than is stored, its products are exchanged. Between blocks it
+        may be, if the sum has that old C, or several work-items store there; but not if C is in
+        output streams: these have no addresses.
         """
-        element = self._summed_element()
+        element = self.summed
         if element is None:
             return None
         (old,) = self.traced.old
         sides = zip(element[1:], old[1:], self.kernel.block)
         is_near = all(one // side == other // side for one, other, side in sides)
         is_made = any(elements in self.run.products for elements in self.correct)
-        if not is_made and (is_near or self.kernel.convention.streams):
+        if self.kernel.convention.streams if not is_near else not is_made:
             return None
         has_old = not self.traced.given.beta or (element,) in self.extra
         names: Values = {"element": element, "wanted": old}
@@ -176,7 +181,10 @@ class _Judge:
         addend = self.slice.terms[first][0]
         taken = Lines(map(self.run.line, addend.moving_steps[:1]))
         names |= {"adds": self._line(addend), "stores": self.store, "taken": taken}
-        return note("stores", *taken, self.store, names["adds"], **names)
+        lines = [*taken, self.store, names["adds"]]
+        _, _, component = self.run.products[next(iter(self.correct))][-1]
+        is_crossed = component // self.traced.words != self.traced.place.word // self.traced.words
+        return note("stores", *lines, at=-1 if is_crossed and not taken else 0, **names)
 
     def _summed_element(self) -> MatrixElement | None:
         """Return the element whose products the sum has, and none of the correct ones; or None."""
@@ -286,7 +294,8 @@ class _Judge:
         a factor which no earlier iteration has left.
         """
         old = self.traced.old
-        nowhere = (some for some in missing if some == old or some not in self.run.products)
+        is_whole = self.summed is not None and not self.run.lds_stores
+        nowhere = [s for s in missing if is_whole or s == old or s not in self.run.products]
         alike = [some for some in nowhere if _letters(some) == _letters(addend.elements)]
         left = {read.element for read in addend.factors if self._is_left(read, addend)}
         shared = [some for some in alike if {*some} & {*addend.elements}]
@@ -310,10 +319,13 @@ class _Judge:
         names: Values = {"element": read.element, "wanted": wanted}
         why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
         if not why.kind and self._is_right(read, addend, wanted):
-            readers = [run.line(step) for step in run.reads.get(wanted, ()) if step != read.step]
-            reader = Lines(each for each in readers[:1] if each != line)
+            kind = run.instruction(read.step).op.kind
             takes = "multiplies" if run.instruction(addend.step).op.multiplies else "takes"
-            return note("multiplies", line, *reader, takes=takes, reader=reader, **names)
+            steps = run.reads.get(wanted, ())
+            readers = [step for step in steps if run.instruction(step).op.kind == kind]
+            reader = Lines([run.line(step) for step in readers if step != read.step][:1])
+            which = f"{reader:read}" if readers else "no line reads"
+            return note("multiplies", line, *reader, takes=takes, which=which, **names)
         stored = self._stored_by(read, wanted)
         causes = [*stored, *why.lines]
         place = 1 if causes else 0
@@ -339,6 +351,9 @@ class _Judge:
         run = self.run
         has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
         if has_wanted or self._is_left(read, addend):
+            return True
+        correct = (each for elements in self.correct for each in self.slice.terms.get(elements, ()))
+        if read.step in (other.step for each in correct for other in each.factors):
             return True
         for elements, made in run.products.items():
             if elements == addend.elements or elements in self.correct:

@@ -6,6 +6,7 @@ of its own, which may be ended at any time.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from cypresskit.diagnosis.element_trace import ElementTrace
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, look_at_changes
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Part
 from cypresskit.editing.steps import STEPS
@@ -116,9 +117,12 @@ class Case:
             return None
         return dynamic_answers.replay_answer(self.verification, self.small, place, self.explain)
 
-    def explain(self, trace: ElementTrace) -> list[Note]:
-        """Return what is wrong with an element: first the fault among the changed lines."""
-        return [] if trace.right else lead_to_fault(self.fault, trace)
+    def explain(self, trace: ElementTrace) -> ElementTrace:
+        """Return a trace whose first note is the fault among the changed lines, or leads there."""
+        if trace.right:
+            return trace
+        trace = look_at_changes(trace, self.job.get("known_text", ""))
+        return replace(trace, faults=tuple(lead_to_fault(self.fault, trace)))
 
     def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only, after a pause."""

@@ -115,6 +115,21 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None) -> list[Note]:
     return [fault, *(each for each in notes if fault.line in each.lines)]
 
 
+def look_at_changes(trace: ElementTrace, known: str) -> ElementTrace:
+    """Return a trace whose notes lead first to a line that differs from a ``known`` text, if they
+    name one: the others were right before.
+    """
+    changes = _changes(known.splitlines(), trace.kernel.text.splitlines())
+    changed = {at + 1 for at in changes.replaced}
+
+    def aimed(found: Note) -> Note:
+        lines = [found.line, *found.lines] if found.line else []
+        return replace(found, line=next((n for n in lines if n in changed), found.line))
+
+    terms = tuple(replace(term, note=aimed(term.note)) for term in trace.terms)
+    return replace(trace, terms=terms, faults=tuple(map(aimed, trace.faults)))
+
+
 def _words(line: str) -> list[str]:
     """Return the words of a line: the opcode, the result, and the sources."""
     op, _, operands = bare_line(line).partition(" ")
@@ -131,7 +146,9 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
         if kind != "equal":
             is_paired = i2 - i1 == j2 - j1
-            replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else [""] * (j2 - j1))
+            known = {(*_words(line)[:2],): line for line in before[i1:i2]}
+            alike = [known.get((*_words(line)[:2],), "") for line in after[j1:j2]]
+            replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else alike)
             gone += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
 
     return Changes(replaced, gone)

@@ -147,7 +147,10 @@ def _sentence(verification: Verification, wrong: WrongElement | None) -> str:
 def _finding_row(finding: Finding) -> Part:
     """Return a finding as a row of the list."""
     fields = "kind", "line", "column", "message", "advice"
-    return {field: getattr(finding, field) for field in fields}
+    row = {field: getattr(finding, field) for field in fields}
+    if finding.also:
+        row["advice"] += f" Likewise in {named_lines(finding.also)}."
+    return row
 
 
 def fault_row(fault: Note) -> Part:
@@ -159,23 +162,23 @@ def replay_answer(
     verification: Verification,
     small: SmallProduct | None,
     place: Sequence[int],
-    explain: Callable[[ElementTrace], Sequence[Note]],
+    explain: Callable[[ElementTrace], ElementTrace],
 ) -> Part:
     """Return the part "replay": the terms of the element of C at a place.
 
     It is an element of the ``small`` product, unless that doesn't show the fault.
 
-    The answer holds a ``message`` with the element's place and value; of what ``explain`` returns,
-    the first as the ``fault``, a row like a finding's, or None, and the text of the other
-    ``notes``; ``terms``, each with ``text``, whether it is ``right``, a ``note``, its ``line``, and
-    the ``lines`` that changed it; or a ``problem``, why there are no terms.
+    The answer holds a ``message`` with the element's place and value; of the trace that ``explain``
+    returns, the first note as the ``fault``, a row like a finding's, or None, and the text of the
+    other ``notes``; ``terms``, each with ``text``, whether it is ``right``, a ``note``, its
+    ``line``, and the ``lines`` that changed it; or a ``problem``, why there are no terms.
     """
     if small is not None and not (verification.right or verification.at_size or small.wrong):
         small = None
     given = small.given if small else verification.given
     row, column = place
     try:
-        trace = trace_product(given, row, column)
+        trace = explain(trace_product(given, row, column))
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
@@ -185,7 +188,7 @@ def replay_answer(
         message = small.in_words(row, column)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
-    first, *notes = explain(trace) or [Note()]
+    first, *notes = trace.faults or [Note()]
     return {
         "message": message,
         "fault": fault_row(first) if first.kind else None,

@@ -1,6 +1,6 @@
 """A product small enough to check by hand: A, B and C of small whole numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,7 +79,7 @@ def small_product(mine: Kernel) -> SmallProduct | None:
         return None
     m, n = (-(-SHOWN_SIDE // side) * side for side in convention.multiple)
     k = -(-MIN_TERMS // mine.k_step) * mine.k_step
-    given = make_product(mine, (m, n, k), 1.0, 0.0, least=1)
+    given = replace(make_product(mine, (m, n, k), 1.0, 0.0, least=1), unused=0.0)
     try:
         c = np.asarray(given.run(engine="interpreter"), float)
     except (KernelError, ValueError, TypeError):

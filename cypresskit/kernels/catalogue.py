@@ -214,7 +214,7 @@ class Kernel:
         big_m, big_n, big_k = how.padded(m, n, k)
         stored_a, stored_b = how.stored(big_m, big_n, big_k)
         old = np.zeros((count, big_m, big_n, *pair), self.dtype)
-        if c is not None and np.any(beta):
+        if c is not None:
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
         matrices = [pad_matrices(a, stored_a), pad_matrices(b, stored_b)]

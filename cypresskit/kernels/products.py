@@ -32,6 +32,8 @@ class Product:
         The old C and the scalars.
     expected
         The correct C.
+    unused
+        What the old C holds instead if beta is 0, so that no kernel may compute with it.
     """
 
     kernel: Kernel
@@ -42,10 +44,12 @@ class Product:
     alpha: float
     beta: float
     expected: np.ndarray
+    unused: float = np.nan
 
     def arguments(self) -> dict[str, Any]:
         """Return keyword arguments of ``launch``, as ``Kernel.arguments``."""
-        a, b, c = (in_precision(self.kernel, x) for x in (self.a, self.b, self.c))
+        old = self.c if self.beta else np.full_like(self.c, self.unused)
+        a, b, c = (in_precision(self.kernel, x) for x in (self.a, self.b, old))
         return self.kernel.arguments(a, b, c, self.alpha, self.beta)
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:

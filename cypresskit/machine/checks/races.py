@@ -168,6 +168,9 @@ class RaceCheck(Check):
         in_iterations = at == event.at and verb == "wrote" and not together
         if in_iterations:
             between = f"in another iteration, {between}"
+        elif at != event.at:
+            turn = ", in the iteration before," * (at > event.at)
+            between = f"in line {line}{turn} {between}"
         tail = ""
         if wavefront(self.launch.shape, item) == wavefront(self.launch.shape, other):
             tail = (
@@ -239,7 +242,9 @@ class RaceCheck(Check):
                 "Put `fence_threads_lds` into the loop, where the whole group passes, or"
                 " give each work-item a place of its own."
             )
-        return f"Put `fence_threads_lds` between the two, where the whole group passes.{tail}"
+        line = self.program.body[event.at].line
+        place = f"before line {line}" if at > event.at else "between the two"
+        return f"Put `fence_threads_lds` {place}, where the whole group passes.{tail}"
 
     def _weak_fence(self, first: int, last: int) -> Instruction | None:
         """Return the first fence from one instruction to another, around a loop if need be, that
