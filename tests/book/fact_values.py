@@ -9,7 +9,7 @@ from math import ceil
 import numpy as np
 from answers.l12 import loop_tested_last
 from answers.l14 import RUN, made
-from planted_faults import count_correct_share
+from changed_texts import count_correct_share
 
 import cypresskit as ck
 from cypresskit.chip.units.lds_banks import access_clocks

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from planted_faults import plant
+from changed_texts import plant
 from sampling import drawn_by_day, each_of_six, seeded
 
 import cypresskit as ck

@@ -1,8 +1,8 @@
 """Random programs: all engines agree on them. `make fuzz` tries new ones."""
 
 import random
-import re
 
+from changed_texts import typed
 from sampling import seeded
 
 import cypresskit as ck
@@ -37,27 +37,12 @@ def test_all_engines_agree_on_a_damaged_program_or_it_is_refused(seed):
     rng = random.Random(seed)
     text, launch = random_program(rng, statements=rng.choice((5, 15)))
     try:
-        program = ck.assemble(damaged(rng, text))
+        program = ck.assemble(typed(text, rng, rng.randint(1, 3)))
         findings = check(program, **launch, max_instructions=STEPS)
     except (ck.KernelError, ValueError, TypeError) as error:  # ILError is a ValueError
         assert str(error)
         return
     agree(program, launch, defined=not OPEN & {finding.kind for finding in findings})
-
-
-def damaged(rng, text):
-    """A text with one to three lines changed."""
-    lines = text.split("\n")
-    for _ in range(rng.randint(1, 3)):
-        place = rng.randrange(1, len(lines))
-        line, other = lines[place], rng.choice(lines)
-        column = rng.randrange(len(line) + 1)
-        digit = re.sub("[0-9]", rng.choice("0123456789"), line[column:], count=1)
-        mixed = [line[:column] + digit], [line[:column] + line[column + 1 :]]
-        lines[place : place + 1] = rng.choice(([], [line, other], [other], *mixed))
-        if len(lines) < 2:
-            break
-    return "\n".join(lines)
 
 
 @seeded(2)

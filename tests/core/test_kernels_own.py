@@ -9,9 +9,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from changed_texts import count_correct_share
 from kernel_texts import TEXTURE
 from plain_kernels import plain_kernel, random_statement
-from planted_faults import count_correct_share
 from products import random_matrices
 from sampling import drawn_by_day, each_of_six, from_rows, seeded
 

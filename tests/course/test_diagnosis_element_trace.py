@@ -9,7 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from case_files import agree, edited
-from planted_faults import plant
+from changed_texts import plant
 from repository import ROOT
 from sampling import SIX, drawn_by_day, from_rows, seeded
 
@@ -149,15 +149,13 @@ def test_of_a_planted_fault_the_first_note_is_the_expected_one(name, request):
     agree(request, TRACED, name, [*trace.notes, ""][0])
 
 
-def planted(lines, rng):
+def wrong_product(lines, rng):
     """Plant a fault of a product: another component, or a line that is there twice or not at all.
     Return it.
     """
-    while True:
-        fault = plant("\n".join(lines), rng)
-        if fault and fault.kind in ("component", "repeated", "missing"):
-            lines[:] = fault.text.split("\n")
-            return fault
+    fault = plant("\n".join(lines), rng, ("component", "repeated", "missing"))
+    lines[:] = fault.text.split("\n")
+    return fault
 
 
 def factors(terms):
@@ -177,7 +175,7 @@ FOLLOWED = [
 def test_the_line_to_mend_is_the_planted_one(name, seed):
     """Of a line that was taken out, the terms are missing that it added."""
     rng = random.Random(f"{name} {seed}")
-    fault, trace = incorrect(ck.kernels[name], planted, rng)
+    fault, trace = incorrect(ck.kernels[name], wrong_product, rng)
     if fault.kind == "missing":
         before = ck.trace_element(name, trace.row, trace.column, size=trace.size)
         gone = factors(term for term in before.terms if term.line == fault.line)
@@ -187,11 +185,11 @@ def test_the_line_to_mend_is_the_planted_one(name, seed):
     assert named, (fault.kind, fault.line, str(trace))
 
 
-def planted_in_the_lds(lines, rng):
+def wrong_in_the_lds(lines, rng):
     """Plant a fault of a product, or take out a line that loads what it multiplies."""
     loads = [at for at, line in enumerate(lines) if "lds_load" in line]
     if rng.random() < 0.5:
-        planted(lines, rng)
+        wrong_product(lines, rng)
     else:
         lines[rng.choice(loads)] = ""
 
@@ -200,7 +198,7 @@ def planted_in_the_lds(lines, rng):
 def test_nothing_that_sets_a_coordinate_is_named_where_a_matrix_passes_through_the_lds(seed):
     """In any work-item: others fetch what it multiplies."""
     rng = random.Random(seed)
-    _, first = incorrect(ck.kernels["sgemm_64x64_lds"], planted_in_the_lds, rng)
+    _, first = incorrect(ck.kernels["sgemm_64x64_lds"], wrong_in_the_lds, rng)
     place = first.row + 8 * rng.randrange(8), first.column + 8 * rng.randrange(1, 8)
     trace = ck.trace_element(first.kernel, *place, size=first.size)
     assert trace.faults and not causes(trace), str(trace)

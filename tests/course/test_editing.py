@@ -15,8 +15,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from case_files import agree, edited
-from random_edits import edited as randomly_edited
-from random_edits import random_edits
+from changed_texts import typed
 from repository import ROOT
 from sampling import from_rows, seeded
 
@@ -288,7 +287,10 @@ def test_random_edits_are_all_answered_and_none_raises():
     """Whatever is typed, every part that can come comes, and is plain data."""
     said = []
     answerer = AnswerHere(said.append)
-    for number, (name, text) in enumerate(random_edits(7, 24)):
+    rng = random.Random(7)
+    for number in range(24):
+        name = rng.choice([*ck.kernels])
+        text = typed(ck.kernels[name].text, rng, rng.choice((1, 1, 1, 2, 3)))
         said.clear()
         if static_answers.text_answer(text, name)["faults"]:
             continue
@@ -382,7 +384,7 @@ def test_what_is_said_of_a_version_is_true(seed):
     """The law: after random edits, also of comments, spaces and empty lines."""
     chance = random.Random(seed)
     before = ck.kernels[chance.choice(sorted(ck.kernels))].text
-    after = randomly_edited(before, chance, chance.randrange(3)).split("\n")
+    after = typed(before, chance, chance.randrange(3)).split("\n")
     for _ in range(chance.randrange(4)):
         at = chance.randrange(len(after))
         after[at : at + 1] = chance.choice(([after[at] + " ; one"], ["  " + after[at]], ["", ""]))

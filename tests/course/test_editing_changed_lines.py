@@ -40,7 +40,7 @@ def first_note(seen, known):
     return lead_to_fault(find_changed_fault(seen, known), trace_wrong(seen))[0]
 
 
-def planted(name):
+def verified(name):
     """A planted fault, and the text that its reader had."""
     case = {"of": "starter", "had": "starter"} | CASES[name]
     step = STEPS[case["step"]]
@@ -53,7 +53,7 @@ def planted(name):
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_note_on_a_planted_fault_is_the_expected_one(name, request):
     """Of the trace of an incorrect element, or of the repair that makes it correct."""
-    agree(request, PLANTED, name, first_note(*planted(name)).text)
+    agree(request, PLANTED, name, first_note(*verified(name)).text)
 
 
 def mutants(line):

@@ -9,8 +9,8 @@ from unittest.mock import patch
 
 import pytest
 from browsing import JS, SIZE
+from changed_texts import typed
 from python_sites import require
-from random_edits import edited
 from readable import painted, unreadable
 from sampling import DAY, SIX, drawn_by_day, seeded
 
@@ -199,7 +199,7 @@ def random_job(seed):
         like, step = rng.choice(sorted(ck.kernels)), None
         text = ck.kernels[like].text
     size = rng.choice((64, 200, 512))
-    return job_of(edited(text, rng, rng.choice((0, 1, 1, 1, 2, 3))), size, like=like, step=step)
+    return job_of(typed(text, rng, rng.choice((0, 1, 1, 1, 2, 3))), size, like=like, step=step)
 
 
 def answers(job):
