@@ -20,7 +20,8 @@ from cypresskit.machine.launch import prepare
 
 NO_COMPARISON = ProductComparison()
 MAX_WHOLE_PRODUCTS = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
-#: Otherwise tiles of a pixel kernel, or workgroups: the first, the last, two others.
+#: Otherwise tiles of a pixel kernel, or workgroups: the first, the last, and two
+#: that are drawn, perhaps the same.
 COMPARED_BATCHES = 4
 PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that rows differ
 

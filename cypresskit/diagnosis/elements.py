@@ -76,16 +76,19 @@ class TracedElement:
 
     @cached_property
     def place(self) -> StoredAt:
-        """Where the element of C is stored."""
-        kernel = self.kernel
-        _, n, _ = kernel.convention.padded(*self.given.size)
-        if not kernel.convention.streams:
-            return StoredAt(*divmod((self.row * n + self.column) * self.words, 4), None)
-        rows, columns = kernel.block
-        stripes = kernel.convention.streams // rows
-        stripe, within = divmod(self.column % columns, columns // stripes)
-        item = self.row // rows * (n // columns) + self.column // columns
-        return StoredAt(item, within * self.words, self.row % rows * stripes + stripe)
+        """Where the element of C is stored: of counted numbers that are taken as a result."""
+        arguments, how = self.given.arguments(), self.kernel.convention
+        arrays = arguments.get("outputs") or {None: arguments["global_memory"]}
+        size = next(iter(arrays.values())).size
+        counted = {
+            stream: np.arange(n * size, (n + 1) * size).reshape(array.shape)
+            for n, (stream, array) in enumerate(arrays.items())
+        }
+        result = self.given.result({"outputs": counted, "global_memory": counted.get(None)})
+        stream, within = divmod(int(result[..., self.row, self.column].flat[0]), size)
+        held = how.texel if how.streams else 16
+        number, byte = divmod(within * how.dtype.itemsize, held)
+        return StoredAt(number, byte // 4, [*arrays][stream])
 
     @cached_property
     def correct(self) -> dict[Elements, int | None]:

@@ -77,12 +77,12 @@ class TracedRun:
     Attributes
     ----------
     store
-        The step that stored the element.
+        The step that stored the element; -1 if none did, of a kernel that branches on elements.
     steps
         What each step read and wrote, in the first product.
     undecided
         The step before the first that differs in the second, a branch that depends on the elements;
-        None if all are the same.
+        the last branch if neither stored the element; None if all are the same.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -91,7 +91,7 @@ class TracedRun:
         (first, self.elements), (second, _) = (numbered(traced.given, seed) for seed in (1, 2))
         runs = [StepRecorder(item, traced.place) for _ in range(2)]
         for given, run in zip((first, second), runs):
-            # A failure is after the store: ``verify`` has reported any before it
+            # A failure ends the run as it ended the one that found the store
             with suppress(KernelError):
                 given.run(observers=[run])
         self.recorded, other = runs
@@ -101,6 +101,9 @@ class TracedRun:
         executed = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         pairs = enumerate(zip_longest(*executed))
         self.undecided = next((n - 1 for n, (one, other) in pairs if one != other), None)
+        if self.store < 0:  # both went past it, as the product's run didn't
+            flows = [self.instruction(step).op.flow for step in range(len(self.steps))]
+            self.undecided = max(step for step, flow in enumerate(flows) if flow in ("if", "break"))
 
     def line(self, step: int) -> int:
         """Return the line of a step; in a macro that of the call, if it writes a register of the

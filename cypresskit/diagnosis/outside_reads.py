@@ -8,8 +8,8 @@ from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer
 
 
 def find_overlong(given: Product) -> Note:
-    """Return the note on a line that reads outside in more than a third of its runs, so that to
-    time the kernel would take as many times; empty if none does.
+    """Return the note on the line that reads outside most often, if it does in more than a third of
+    its runs: to time such a loop would take long.
     """
     reads = _Reads()
     given.run(engine="interpreter", observers=[reads])

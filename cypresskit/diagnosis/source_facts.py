@@ -2,6 +2,8 @@
 of C it stores.
 """
 
+from typing import Any
+
 import numpy as np
 
 from cypresskit.devices import Range
@@ -9,13 +11,21 @@ from cypresskit.il import Instruction
 from cypresskit.il.dataflow import ADDRESS, Key, components, defines, keys, liveness, uses
 from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.kernels.catalogue import Kernel
-from cypresskit.kernels.convention import BYTES
+from cypresskit.kernels.convention import BYTES, pack_constants, to_scalars
 
 BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
 OLD_C = 2  # its resource, if C is written to output streams
-#: The components of cb0 that hold alpha and beta, in any precision.
-ALPHA = {(0, 0), (1, 0), (1, 1), *((2, component) for component in range(4))}
-BETA = {(0, 1), (1, 2), (1, 3), (BETA_FLAG, 0), *((3, component) for component in range(4))}
+#: Numbers whose words, in any precision, are not 0.
+WORDS = 0.1, 1e-20
+
+
+def _elements_of(alpha: Any, beta: Any) -> set[Key]:
+    """Return the components of cb0 that depend on scalars that aren't 0."""
+    words = pack_constants(to_scalars(alpha, beta), 0, 0, (0, 0), (0, 0, 0, 0))
+    return {(int(element), int(component)) for element, component in np.argwhere(words)}
+
+
+ALPHA, BETA = _elements_of(WORDS, 0), _elements_of(0, WORDS)
 
 
 def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:

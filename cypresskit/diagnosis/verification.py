@@ -1,8 +1,9 @@
 """Verify that a kernel multiplies correctly, and find the first incorrect element if it doesn't.
 
 The kernel runs at small sizes under all checks (``ck.check``), on random integers whose sums are
-exact. Then it runs without checks at larger sizes, with other numbers of iterations, and perhaps at
-the size at which it is timed (``at_size``). A limit on instructions ends infinite loops.
+exact. At larger sizes, with other numbers of iterations, it runs without checks, but for a product
+with a beta of 0; then perhaps at the size at which it is timed (``at_size``). A limit on
+instructions ends infinite loops.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,12 @@ from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NO_COMPARISON, SizedComparison, compare_at
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.outside_reads import find_overlong
-from cypresskit.diagnosis.source_facts import choose_scalars, scalars_read, stored_elements
+from cypresskit.diagnosis.source_facts import (
+    OLD_C,
+    choose_scalars,
+    scalars_read,
+    stored_elements,
+)
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
@@ -36,7 +42,7 @@ from cypresskit.tables import quantity
 from cypresskit.threads import Interrupted, never
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
-CHECKED_PRODUCTS = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
+CHECKED_PRODUCTS = 2  # the first products, of 1 x 2 and 2 x 1 blocks, run under all checks
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 NO_FINDINGS = Findings()
@@ -83,7 +89,7 @@ class Verification:
     error, error_line
         Why the kernel can't be launched, or ""; and the line that says so, or 0.
     result
-        The C that was computed; None if the run ended early.
+        The incorrect C that was computed; None if the run ended early, and of a correct kernel.
     comparison
         The elements at all ``sizes``, compared with numpy's.
     at_size
@@ -255,7 +261,7 @@ equal numpy's, to the last bit.
         compared += comparison
         passed.append(small)
     is_told = outside or find_statement(known.text)[0]
-    restated = _restated(known, alpha, beta) if is_told else NO_NOTE
+    restated = _restated(known, alpha, beta, unless) if is_told else NO_NOTE
     takes_fewer = restated.kind == "states k" and restated.values["k"] < known.k_step
     lines = sorted({line for found in outside for line in (found.line, *found.also)})
     found = Verification(
@@ -280,7 +286,7 @@ equal numpy's, to the last bit.
     return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
 
 
-def _restated(kernel: Kernel, alpha: float, beta: float) -> Note:
+def _restated(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bool]) -> Note:
     """Return the note that an iteration takes another number of values of k than it is launched
     for. Empty if the kernel, launched for that number, is incorrect; or reads outside though that
     is more.
@@ -289,7 +295,8 @@ def _restated(kernel: Kernel, alpha: float, beta: float) -> Note:
     if taken in (0, kernel.k_step):
         return NO_NOTE
     how = replace(kernel.convention, k_step=taken)
-    checked = verify(replace(kernel, convention=how), alpha=alpha, beta=beta)
+    restated = replace(kernel, convention=how)
+    checked = verify(restated, alpha=alpha, beta=beta, unless=unless)
     if not checked or (checked.remarks.kind and taken > kernel.k_step):
         return NO_NOTE
     line, _ = find_statement(kernel.text)
@@ -370,4 +377,4 @@ def _names(given: Product) -> dict[Any, str]:
     how = given.kernel.convention
     if how.buffer:
         return {}
-    return MATRICES | {2: "C"} if how.streams else NAMES
+    return MATRICES | {OLD_C: "C"} if how.streams else NAMES
