@@ -117,6 +117,7 @@ class _Judge:
         added = sliced.terms
         self.missing = [elements for elements in self.correct if elements not in added]
         self.extra = [elements for elements in added if elements not in self.correct]
+        self.correct_addends = [each for some in self.correct for each in added.get(some, ())]
         self.summed = self._summed_element()
 
     def terms(self) -> list[Term]:
@@ -271,8 +272,8 @@ class _Judge:
     def _extra(self, addend: Addend) -> Term:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
         line, product = self._line(addend), _product(addend.elements)
-        correct = (each for elements in self.correct for each in self.slice.terms.get(elements, ()))
-        is_alone = addend.moving_steps[:1] not in [each.moving_steps[:1] for each in correct]
+        moved = [each.moving_steps[:1] for each in self.correct_addends]
+        is_alone = addend.moving_steps[:1] not in moved
         if addend.moving_steps and is_alone and self._accumulates(addend.step):
             found = note("sum", self.run.line(addend.moving_steps[0]), line, product=product)
         else:
@@ -345,15 +346,14 @@ class _Judge:
 
     def _is_right(self, read: Reading, addend: Addend, wanted: MatrixElement) -> bool:
         """Return whether some use of what was read is right, so that its line is: that step has
-        read the wanted element, too; it is left from the iteration before; or another line makes a
-        correct term of it, or the same product, for another sum.
+        read the wanted element, too, or a factor of a correct term; it was read in an earlier
+        iteration; or another line makes a correct term of it, or the same product, for another sum.
         """
         run = self.run
         has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
         if has_wanted or self._is_left(read, addend):
             return True
-        correct = (each for elements in self.correct for each in self.slice.terms.get(elements, ()))
-        if read.step in (other.step for each in correct for other in each.factors):
+        if read.step in (other.step for each in self.correct_addends for other in each.factors):
             return True
         for elements, made in run.products.items():
             if elements == addend.elements or elements in self.correct:
@@ -364,8 +364,11 @@ class _Judge:
         return False
 
     def _is_left(self, read: Reading, addend: Addend) -> bool:
-        """Return whether a line multiplies what a line below it read in the iteration before."""
-        return read.step < addend.step and read.line > self._line(addend)
+        """Return whether a factor was read in an earlier iteration: it was read before the product
+        by an instruction behind it.
+        """
+        steps = self.run.steps
+        return read.step < addend.step and steps[read.step].at > steps[addend.step].at
 
 
 def _product(factors: Iterable[MatrixElement]) -> str:

@@ -205,8 +205,9 @@ def verify(
     alpha, beta
         Integers of C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0 for a kernel
         that doesn't read them. A kernel that reads the old C is verified with a beta of -1, also if
-        it doesn't read beta. The last product has a beta of 0, unless another is given. The
-        matrices hold integers from -4 to 4.
+        it doesn't read beta. The last product has a beta of 0, unless another is given, and NaN in
+        place of the old C, which isn't to be used then. Otherwise the matrices hold integers from
+        -4 to 4.
     size
         Also compare C at this size: m = n = k (with a vector, m = k), or (m, n, k). Its matrices
         hold random floats. Up to 512 x 512 x 512 all elements are compared, in larger products

@@ -117,13 +117,14 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None) -> list[Note]:
 
 def look_at_changes(trace: ElementTrace, known: str) -> ElementTrace:
     """Return a trace whose notes lead first to a line that differs from a ``known`` text, if they
-    name one: the others were right before.
+    name one, and not the cause: the others were right before.
     """
     changes = _changes(known.splitlines(), trace.kernel.text.splitlines())
     changed = {at + 1 for at in changes.replaced}
 
     def aimed(found: Note) -> Note:
-        lines = [found.line, *found.lines] if found.line else []
+        is_cause = found.values.get("why", Note()).kind
+        lines = [found.line, *found.lines] if found.line and not is_cause else []
         return replace(found, line=next((n for n in lines if n in changed), found.line))
 
     terms = tuple(replace(term, note=aimed(term.note)) for term in trace.terms)
