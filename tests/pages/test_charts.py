@@ -59,7 +59,7 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
         assert box["y"] + box["height"] <= drawing.bounding_box()["y"] + 1, "it covers nothing"
         assert len(first.get_attribute("aria-label") or "") < 100, "not all of its marks"
         mark = page.locator(".point >> visible=true").last
-        mark.hover(force=True)
+        mark.dispatch_event("pointerover")
         assert said.text_content() == mark.get_attribute("data-words")
 
 
