@@ -69,7 +69,7 @@ def _old_c(run: TracedRun) -> Note:
             lost = _lost(run, step, *key) if run.elements.get(held or 0) == element else Note()
             if "overwritten" in lost.kind:
                 return lost
-    return note("old", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
+    return note("old C", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
 
 
 def find_late_read(run: TracedRun) -> Note | None:

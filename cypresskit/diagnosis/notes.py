@@ -25,9 +25,9 @@ SENTENCES = {
     # A sum is stored as another element, or no line stores it.
     "stores": "line {adds} adds up {element}, which line {stores} stores as {wanted}[: {taken:take}"
     " it]",
-    "places": "line {0} stores {element} as {wanted}: check where it stores, and the"
+    "stores another block": "line {0} stores {element} as {wanted}: check where it stores, and the"
     " coordinates of the fetches",
-    "one place": "work-items {item} and {other} store to one place in line {0}: its address"
+    "shared address": "work-items {item} and {other} store to one place in line {0}: its address"
     " doesn't depend on {bits} of their number[; {repair}]",
     "no store": "no line stores C",
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
@@ -37,7 +37,7 @@ SENTENCES = {
     "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors][: {why}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
-    "old": "[{lines:read} it; ]add it, times beta = {beta:g}",
+    "old C": "[{lines:read} it; ]add it, times beta = {beta:g}",
     "late read": "line {0} reads C after line {1} has stored there",
     # Where a product was lost.
     "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
@@ -66,12 +66,12 @@ SENTENCES = {
     "without": "without line {0} the kernel is correct",
     "undone": "without the change in line {0} the kernel is correct",
     "line missing": "a line is missing before line {0}: `{text}`",
-    "place": "line {0} is in the wrong place: it belongs right before line {before}",
+    "moved": "line {0} is in the wrong place: it belongs right before line {before}",
     "states k": "an iteration takes {values} of k, but line {0} states k = {stated}: write"
     " `k {k}` there",
     "launched for k": "an iteration takes {values} of k, but it is launched for k = {stated}:"
     " end line 1 with `{state}`",
-    "else": "in line {0}, `{wrong}` is incorrect",
+    "changed word": "in line {0}, `{wrong}` is incorrect",
 }
 WHOLE = "[{term} is missing: ]{clause}."
 ASIDE = "[The same fault affects {more}.]"

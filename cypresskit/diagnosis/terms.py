@@ -174,7 +174,7 @@ class _Judge:
         names: Values = {"element": element, "wanted": old}
         if not is_near:
             is_misplaced = has_old or self.run.recorded.is_shared
-            return note("places", self.store, **names) if is_misplaced else None
+            return note("stores another block", self.store, **names) if is_misplaced else None
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
         registers = {register for _, register, _ in self.run.products[first]}
         if not has_old or len(registers) > 1:

@@ -63,7 +63,7 @@ def find_changed_fault(
         if race.lost_bits and not (found and found.line == race.line):
             lines = [found.line] if found else []
             return note(
-                "one place",
+                "shared address",
                 race.line,
                 *lines,
                 item=race.work_item,
@@ -163,12 +163,12 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Undone]:
         for moved in changes.replaced:
             if bare_line(lines[moved]) == line:
                 place = moved + (moved >= at)
-                fault = note("place", moved + 1, before=at + 1)
+                fault = note("moved", moved + 1, before=at + 1)
                 yield Undone(fault, put_back[:place] + put_back[place + 1 :])
     for at, old in sorted(changes.replaced.items(), reverse=True):
         words, right = _words(lines[at]), _words(old)
         wrong = [one for one, other in zip(words, right) if one != other]
         fault = note("undone" if old else "without", at + 1)
         if old and len(words) == len(right) and not wrong[1:]:
-            fault = note("else", at + 1, wrong=wrong[0])
+            fault = note("changed word", at + 1, wrong=wrong[0])
         yield Undone(fault, [*lines[:at], *filter(None, [old]), *lines[at + 1 :]])
