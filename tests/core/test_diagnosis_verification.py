@@ -380,10 +380,10 @@ def test_the_verdict_is_numpy_s(seed):
         except ck.ILError:
             continue
         judged += 1
-        if checked.right or checked.result is None:
-            assert checked.right or checked.findings or checked.error
+        is_compared = not checked.right and checked.result is not None
+        assert is_compared or checked.right or checked.findings or checked.error
+        if not is_compared:
             continue
-        assert checked.size is not None
         kernel = checked.kernel
         given = make_product(kernel, checked.size)
         left = given.a.swapaxes(-1, -2) if kernel.trans_a else given.a
@@ -392,8 +392,5 @@ def test_the_verdict_is_numpy_s(seed):
         assert np.array_equal(wanted, checked.given.expected)
         wrong = np.argwhere(checked.result != wanted)
         assert checked.wrong_count == len(wrong)
-        if len(wrong):
-            assert checked.wrong is not None
-            assert checked.wrong[:2] == tuple(wrong[0][-2:])
-            assert checked.wrong.got == checked.result[tuple(wrong[0])]
-            assert checked.wrong.expected == wanted[tuple(wrong[0])]
+        first = [(*at[-2:], checked.result[(*at,)], wanted[(*at,)]) for at in wrong[:1]]
+        assert first == ([checked.wrong] if checked.wrong else [])

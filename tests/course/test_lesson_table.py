@@ -92,29 +92,26 @@ def is_shown(cell):
     return bool(results) and cell.source.splitlines()[-1].startswith("lesson.")
 
 
-def is_slow(cell):
-    """Whether many kernels are timed, or LLVM compiles some."""
-    return bool(re.search(r"measured|comparison|llvm", cell.source))
+#: Those that time many kernels, or LLVM's code, take seconds.
+SHOWN = {
+    is_slow: [
+        (stem, place)
+        for stem, cells in CELLS.items()
+        for place, cell in enumerate(cells)
+        if is_shown(cell) and bool(re.search("measured|comparison|llvm", cell.source)) == is_slow
+    ]
+    for is_slow in (True, False)
+}
 
 
-SHOWN = [
-    (stem, place)
-    for stem, cells in CELLS.items()
-    for place, cell in enumerate(cells)
-    if is_shown(cell)
-]
-SLOW, QUICK = ([each for each in SHOWN if is_slow(CELLS[each[0]][each[1]]) == so] for so in (1, 0))
-
-
-@pytest.mark.parametrize(("stem", "place"), [*QUICK, *by_day(SLOW, 1)])
+@pytest.mark.parametrize(("stem", "place"), [*by_day(SHOWN[True], 1), *SHOWN[False]])
 def test_what_a_lesson_shows_is_in_its_notebook(stem, place, tmp_path, monkeypatch):
     """Made anew, by its cell and those that it needs."""
     monkeypatch.chdir(tmp_path)
     cells, names = CELLS[stem], {}
     code = [re.sub(r"(?m)^[%!].*", "", cell.source) for cell in cells]
-    for n in find_needed_cells(code[:place], code[place]):
-        exec(compile(code[n], stem, "exec"), names)
-    *before, last = ast.parse(code[place]).body
-    exec(compile(ast.Module(before, []), stem, "exec"), names)
-    shown = eval(compile(ast.Expression(last.value), stem, "eval"), names)
-    assert repr(shown) == cells[place].outputs[-1]["data"]["text/plain"]
+    shown = []
+    monkeypatch.setattr("sys.displayhook", shown.append)
+    for n in [*find_needed_cells(code[:place], code[place]), place]:
+        exec(compile(ast.Interactive(ast.parse(code[n]).body), stem, "single"), names)
+    assert repr(shown[-1]) == cells[place].outputs[-1]["data"]["text/plain"]
