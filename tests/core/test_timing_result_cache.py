@@ -29,9 +29,9 @@ LAUNCHES = [
 @pytest.fixture(autouse=True)
 def folder(kept_results):
     """An empty folder of kept files, in use; nothing else is in memory."""
-    compiler._compiled.cache_clear()
+    forget()
     yield kept_results
-    compiler._compiled.cache_clear()
+    forget()
 
 
 def forget():

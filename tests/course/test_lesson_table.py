@@ -1,19 +1,12 @@
-"""The tables of lessons: what stands under what, that both forms have the same values, and that
-these are the ones in the notebooks.
-"""
+"""The tables of lessons: what stands under what, and that both forms have the same values."""
 
-import ast
 import random
 import re
 from html import unescape
 
-import nbformat
-import pytest
-from repository import ROOT
-from sampling import by_day, seeded
+from sampling import seeded
 
 import cypresskit as ck
-from cypresskit.teach.bindings import find_needed_cells
 
 
 def cells(html, tag):
@@ -78,40 +71,3 @@ def test_numbers_alone_fill_a_grid_with_the_last_parameter_across():
         "1       3       667",
         "2       7     1,333",
     ]
-
-
-CELLS = {
-    path.stem: [cell for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb"))
-}
-
-
-def is_shown(cell):
-    """Whether a cell's result is that of a function of its lesson: a table, or a chart."""
-    results = [each for each in cell.outputs if each.output_type == "execute_result"]
-    return bool(results) and cell.source.splitlines()[-1].startswith("lesson.")
-
-
-#: Those that time many kernels, or LLVM's code, take seconds.
-SHOWN = {
-    is_slow: [
-        (stem, place)
-        for stem, cells in CELLS.items()
-        for place, cell in enumerate(cells)
-        if is_shown(cell) and bool(re.search("measured|comparison|llvm", cell.source)) == is_slow
-    ]
-    for is_slow in (True, False)
-}
-
-
-@pytest.mark.parametrize(("stem", "place"), [*by_day(SHOWN[True], 1), *SHOWN[False]])
-def test_what_a_lesson_shows_is_in_its_notebook(stem, place, tmp_path, monkeypatch):
-    """Made anew, by its cell and those that it needs."""
-    monkeypatch.chdir(tmp_path)
-    cells, names = CELLS[stem], {}
-    code = [re.sub(r"(?m)^[%!].*", "", cell.source) for cell in cells]
-    shown = []
-    monkeypatch.setattr("sys.displayhook", shown.append)
-    for n in [*find_needed_cells(code[:place], code[place]), place]:
-        exec(compile(ast.Interactive(ast.parse(code[n]).body), stem, "single"), names)
-    assert repr(shown[-1]) == cells[place].outputs[-1]["data"]["text/plain"]
