@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 from cypresskit import published, today
-from cypresskit.editing.steps import reference_kernel, step_named  # noqa: F401  # by page.md
+from cypresskit.editing.steps import step_named  # noqa: F401  # by page.md
 from cypresskit.gains import FIGURES, REFERENCE, Timed, idea_of  # noqa: F401  # by page.md
 from cypresskit.kernels.compiled import compile
-from cypresskit.timing import simulate, simulate_published
-from tools.climb_page.kernels import LAST, STEPS, UP, N, compared, report
+from cypresskit.timing import Report, simulate, simulate_published
+from tools.climb_page.kernels import STEPS, UP, N, compared, report
 
 PAPER = "sgemm_tn"  # the published kernel
 _published = published.kernel(PAPER)
@@ -21,12 +21,6 @@ UNITS = {
     "LDS": "LDS",
     "L2": "L2 cache",
     "DRAM": "memory",
-}
-#: What holds a kernel back, by the report's ``bound``.
-LIMITS = {
-    "texture": "the texture units",
-    "ALU": "arithmetic",
-    "latency": "none of these, wavefronts wait",
 }
 MINUS = "\N{MINUS SIGN}"
 #: Where a step's change was measured on the H200: the experiment, its cases before and after.
@@ -53,36 +47,25 @@ def left_out() -> int:
     return int(row[1])
 
 
-def losses() -> list[float]:
-    """Return what each of the steps down loses, as a share."""
-    return [1 - factor(name) for name in STEPS if name not in UP]
-
-
 def as_measured() -> float:
     """Return the published kernel's simulated speed in Gflop/s, timed as its authors did."""
     return simulate_published(PAPER, BEST_N).gflops
 
 
-def generated() -> float:
-    """Return the generated kernel's speed in Gflop/s."""
-    return FIGURES[Timed("block_12x8x3")].gflops
+def llvm() -> Report:
+    """Return how long LLVM's code of the published kernel takes."""
+    return simulate(compile(PAPER, by="llvm"), REFERENCE)
 
 
-def unrolled(k: int) -> float:
-    """Return the speed in Gflop/s of the generated block of 8 x 8 with k values per iteration."""
-    return simulate(reference_kernel(f"block_8x8x{k}"), REFERENCE).gflops
+def bundles_by(by: str) -> int:
+    """Return the bundles of the published kernel's loop, by a compiler."""
+    return compile(PAPER, by=by).stats().bundles_per_iteration
 
 
-def by_llvm() -> float:
-    """Return the speed of LLVM's code of the published kernel, in percent of that of ours."""
-    return 100 * simulate(compile(PAPER, by="llvm"), REFERENCE).gflops / speed(LAST, REFERENCE)
-
-
-def limit(name: str) -> tuple[str, list[str]]:
-    """Return what holds a step's kernel back, in words, and the units that are as busy as any."""
+def limits(name: str) -> list[str]:
+    """Return the units that are as busy as the one that holds a step's kernel back."""
     busy, bound = gauges(name), report(name).bound
-    units = [unit for unit in busy if busy.get(bound, 100) - busy[unit] < 1 and unit in LIMITS]
-    return " and ".join(LIMITS[unit] for unit in units or [bound]), units
+    return [unit for unit in busy if busy.get(bound, 100) - busy[unit] < 1]
 
 
 def h200(experiment: str, slower: str, faster: str) -> float:

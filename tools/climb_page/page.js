@@ -3,52 +3,40 @@
 ;(() => {
   const CALM = matchMedia("(prefers-reduced-motion: reduce)")
   const NARROW = matchMedia("(max-width: 760px)")
-  const whole = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0})
+  const whole = new Intl.NumberFormat("en-US")
   /** @type {(selector: string, inside?: ParentNode) => any} */
   const $ = (selector, inside = document) => inside.querySelector(selector)
   /** @type {(selector: string) => any[]} */
   const all = (selector) => [...document.querySelectorAll(selector)]
 
-  /** Count from one number to another in an element. */
-  function count(element, from, to, ms = 700) {
-    if (CALM.matches) {
-      element.textContent = whole.format(to)
-      return
-    }
-    const start = performance.now()
-    element.textContent = whole.format(from)
-    const step = (now) => {
-      const t = Math.min(1, Math.max(0, (now - start) / ms))
-      element.textContent = whole.format(from + (to - from) * (1 - (1 - t) ** 4))
-      if (t < 1) requestAnimationFrame(step)
-    }
-    requestAnimationFrame(step)
-  }
-
   // -- what the page asks: candidates, and what the chip answered to each
 
   const FIRST = "01a" // the step whose line the first riddle asks for
-  /** What answers a question is folded until the reader has answered it. */
-  const folds = (step) => [...step.querySelectorAll(".why")]
-  for (const step of all(".step")) for (const fold of folds(step)) fold.open = false
-  /** Show what answers a step's question. */
-  function tell(step) {
-    for (const fold of folds(step)) fold.open = true
+  // What answers a question is folded until the reader has answered it; on a phone, code is, too.
+  for (const fold of all(NARROW.matches ? ".why, .changes" : ".why")) fold.open = false
+  /** Show what answers a step's question: what is folded in it. */
+  function tell(step, folds = step.querySelectorAll(".why")) {
+    for (const fold of folds) fold.open = true
     if (step.id !== FIRST) return
-    const next = step.nextElementSibling // what is solved isn't asked again
-    const words = `Go on: step ${steps.indexOf(next) + 1}, ${next.dataset.title.split(":")[0]}`
-    Object.assign($(".go-on"), {href: `#${next.id}`, textContent: words})
-    const {href} = $(".try", next)
+    const {href} = $(".try", step.nextElementSibling) // what is solved isn't asked again
     Object.assign($("#first"), {href, textContent: "Write the next lines (26 MB)"})
   }
+  /** Do something with what the browser keeps between visits, if it does. */
+  function kept(act) {
+    try {
+      return act(localStorage)
+    } catch {
+      return null
+    }
+  }
   for (const riddle of all(".riddle")) {
-    const parts = ["fieldset", ".film-speed", ".film-says", ".typed", ".start"]
-    const [choices, speed, said, typed, start] = parts.map((part) => $(part, riddle))
+    const parts = ["fieldset", ".film-speed", ".film-says", ".typed"]
+    const [choices, speed, said, typed] = parts.map((part) => $(part, riddle))
     const pictures = [...riddle.querySelectorAll(".shown")]
     const frames = JSON.parse(riddle.dataset.frames)
     const step = riddle.closest(".step") ?? document.getElementById(FIRST)
-    const tries = [] // ✗ and ✓
-    let last = frames[0][1]
+    const place = `riddle ${riddle.id}`
+    let tries = "" // ✗ and ✓
     /** Show the answer to a candidate, or what is there before the first touch. */
     function answer(number) {
       const [says, gflops, kind, unit] = frames[number]
@@ -57,33 +45,39 @@
       said.className = `film-says ${kind}`
       speed.className = `film-speed is-${kind}`
       $("span", speed).textContent = unit
-      count($("b", speed), last, gflops)
-      last = gflops
+      $("b", speed).textContent = whole.format(gflops)
       return kind
     }
     answer(0)
     const candidates = [...choices.children]
-    choices.addEventListener("click", ({target}) => {
-      const chosen = target.closest("button")
-      if (!chosen) return
+    function choose(chosen) {
       const kind = answer(candidates.indexOf(chosen) + 1)
       for (const one of candidates) one.setAttribute("aria-pressed", String(one === chosen))
       chosen.dataset.kind = kind
-      tries.push({right: "✓", wrong: "✗"}[kind])
+      tries += {right: "✓", wrong: "✗"}[kind]
       typed?.classList.remove("caret")
       typed?.replaceChildren(...$("code", chosen).cloneNode(true).childNodes)
       if (kind !== "right") return
-      start.classList.add("solved")
-      tell(step)
+      riddle.classList.add("solved")
+      tell(step, [$(".why", step)])
+      kept((store) => store.setItem(place, tries))
+    }
+    choices.addEventListener("click", ({target}) => {
+      if (target.closest("button")) choose(target.closest("button"))
     })
     $(".send", riddle).addEventListener("click", ({target}) => {
       const question = $("figcaption strong", riddle).textContent
-      send(target, `#${riddle.id}`, `${question} ${tries.join("")}`)
+      send(target, `#${riddle.id}`, `${question} ${tries}`)
     })
-    if (!typed) continue
-    typed.classList.add("caret")
-    typed.textContent = "?"
-    riddle.classList.add("asks") // C fills, but for what no line computes
+    if (typed) {
+      typed.classList.add("caret")
+      typed.textContent = "?"
+      riddle.classList.add("asks") // C fills, but for what no line computes
+    }
+    const before = kept((store) => store.getItem(place))
+    if (!before) continue
+    choose(candidates[frames.findIndex(([, , kind]) => kind === "right") - 1])
+    tries = before
   }
   /** Share a riddle's link with its question and the reader's tries, or copy both. */
   async function send(button, place, text) {
@@ -168,23 +162,6 @@
     seen.observe(picture)
   }
 
-  // The page's own pictures play when they are seen, and when their button is pressed.
-  const drawn = new IntersectionObserver((found) => {
-    for (const one of found) if (isSeen(one)) one.target.toggleAttribute("data-playing", true)
-  }, SEEN)
-  for (const picture of all(".drawn")) {
-    drawn.observe(picture)
-    const again = document.createElement("button")
-    Object.assign(again, {type: "button", textContent: "Play again", hidden: CALM.matches})
-    again.ariaLabel = `Play again: ${picture.closest("section").dataset.title}`
-    again.addEventListener("click", () => {
-      picture.removeAttribute("data-playing")
-      picture.getBoundingClientRect() // so that it begins anew
-      picture.toggleAttribute("data-playing", true)
-    })
-    picture.previousElementSibling.append(" ", again)
-  }
-
   // -- where one is
 
   const steps = all(".step")
@@ -239,13 +216,17 @@
     open.types = false
   }
   const stepOf = (button) => new URL(button.href).searchParams.get("step")
-  const told = (step) => $(".why:has(.two)", step) ?? $(".two", step)
+  /** Hide what the workbench takes the place of, or show it. */
+  function cover(step, hidden) {
+    for (const part of step.querySelectorAll(":scope > :is(.two, .why, figure)"))
+      part.hidden = hidden
+  }
   function close() {
     if (!open) return
     const {step, button} = open
     if (bench.contains(document.activeElement)) button.focus({preventScroll: true})
     bench.hidden = true
-    told(step).hidden = $("figure", step).hidden = false
+    cover(step, false)
     button.textContent = button.dataset.words
     button.setAttribute("aria-expanded", "false")
     open = undefined
@@ -273,8 +254,8 @@
     bench.dataset.task = button.dataset.words.replace(/^Try it: /, "")
     bench.hidden = false
     frameOf().style.height = "" // as high as most are
-    told(step).hidden = $("figure", step).hidden = true
-    button.textContent = "Back to the picture"
+    cover(step, true)
+    button.textContent = "Close the workbench"
     button.setAttribute("aria-expanded", "true")
     goTo(step)
   }
@@ -285,11 +266,11 @@
     else address.searchParams.delete("try")
     return address
   }
-  /** Open the workbench in a step, or in none. Back and Forward return to what was open before; Reload
+  /** Open the workbench in a step, to type, or in none. Back and Forward return to what was open before; Reload
    * opens it again. */
-  function turnTo(step, types = false) {
+  function turnTo(step) {
     history.pushState(null, "", addressOf(step))
-    follow(types)
+    follow(true)
   }
   /** Open what the address names, and go there to type, or not. */
   function follow(types = false) {
@@ -327,7 +308,7 @@
     if (data.type === "clocks" && data.isRight && data.step === stepOf(open.button)) tell(open.step)
     if (data.type !== "next") return
     const next = steps[steps.indexOf(open.step) + 1]
-    if (next) return turnTo(next, true)
+    if (next) return turnTo(next)
     goTo($("#contest"))
     $("#contest .try").focus({preventScroll: true})
   })
@@ -353,7 +334,7 @@
     if (!isHere && location.protocol !== "file:") return // its link leads there
     event.preventDefault()
     if (isHere && open?.step === step) ask({...open, types: true})
-    else if (isHere) turnTo(step, true)
+    else if (isHere) turnTo(step)
     goTo(step)
   })
   /** Say in a step why the workbench doesn't open. */

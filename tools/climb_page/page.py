@@ -16,7 +16,6 @@ from cypresskit.draw.scripts import read_packaged
 from cypresskit.tables import quantity  # noqa: F401  # by page.html
 from tools import bench_page
 from tools.climb_page import kernels, numbers, pictures, riddles
-from tools.climb_page.drawn import DRAWN  # noqa: F401  # by page.html
 from tools.climb_page.kernels import KERNELS, STEPS, N
 
 HERE = Path(__file__).parent

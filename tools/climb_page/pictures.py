@@ -65,7 +65,6 @@ def named(name: str, words: str) -> Kernel:
 
 
 PICTURES = {
-    "two": Shown(lambda: teach.register_block.block_race((1, 2)), 0.3),
     "race": Shown(teach.register_block.block_race, 0.3),
     "chip": Shown(lambda: draw.chip([simulate(kernel(LAST), n) for n in (4352, 2048, 1024)]), 0.45),
     "wavefronts": Shown(

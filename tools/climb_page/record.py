@@ -12,7 +12,7 @@ from PIL import Image
 from tools.bench_page.browser import chromium
 
 STEP_MS = 150  # between two images
-IMAGES = 29  # the last ones while the speed runs, once C is correct
+IMAGES = 29
 REST_MS = 3_000  # that its end is shown
 TAPS = {8: 0, 22: 2}  # the candidate that is chosen, by the image before which it is
 

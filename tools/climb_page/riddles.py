@@ -1,9 +1,11 @@
 """What the page asks: candidates to tap, each with what the simulated chip answers to it.
 
-Step 01a lacks a line, step 03 has its products in several orders, and step nn its matrices in
-several layouts. All is recorded when the page is written: a tap loads nothing.
+Step 01a lacks a line, step 01b asks for larger blocks, step 03 has its products in several orders,
+and step nn its matrices in several layouts. All is recorded when the page is written: a tap loads
+nothing.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
 from operator import itemgetter
@@ -12,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from cypresskit.compiler import compile
 from cypresskit.draw.texture_fetch import Replay
 from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.small_product import small_product
@@ -22,7 +25,6 @@ from cypresskit.kernels.convention import MATRICES
 from cypresskit.tables import quantity, ranged
 from cypresskit.teach.climb import explain_wrong_product
 from cypresskit.timing import simulate
-from tools.climb_page.drawn import bundles
 from tools.climb_page.kernels import N, colored, compared, kernel, lines, roles
 from tools.climb_page.numbers import number, speed
 
@@ -38,6 +40,13 @@ CANDIDATES = (
     SOLUTION.replace("mad", "mul").removesuffix(", r11"),
 )
 HOLE = "@"  # the row of the loop that is missing
+#: Blocks, from the size on that a whole texel of A and of B fills.
+SIZES = {
+    "4 x 4": "our_step_01b",
+    "8 x 8": "our_step_02",
+    "12 x 12": "block_12x12",
+    "16 x 16": "block_16x16",
+}
 #: Orders of the products of 8 x 8, by the words of a line that they are sorted by: its sum, its
 #: number of A and its texel of B.
 ORDERS: dict[str, Callable[[list[str]], Any]] = {
@@ -73,12 +82,14 @@ def film() -> tuple[Frame, ...]:
 
 
 def film_loop() -> tuple[int, list[tuple[str, str]]]:
-    """Return the number of the loop's first line, and its lines with a ``HOLE``, each with what its
-    comment names.
+    """Return the number of the loop's first fetch, and its lines from there to a ``HOLE``, without
+    addresses, each with what its comment names.
     """
-    first = ROWS.index("whileloop") + 1
-    named = [row.partition("; ")[2].partition(":")[0] for row in ROWS[first:]]
-    return first + 1, [*zip(lines("\n".join(_with(HOLE)), "loop"), named)]
+    first = next(at for at, row in enumerate(ROWS) if "sample_r" in row)
+    loop = lines("\n".join(_with(HOLE)), "loop")
+    shown = [re.sub(r"r0\.\w+", "…", row) for row in loop][first - ROWS.index("whileloop") - 1 :]
+    named = [row.partition("; ")[2].partition(":")[0] for row in ROWS[first : GAP + 1]]
+    return first + 1, [*zip(shown, named)]
 
 
 def _with(row: str) -> list[str]:
@@ -118,6 +129,50 @@ def _typed(line: str) -> Frame:
 
 
 @cache
+def sizes() -> tuple[Frame, ...]:
+    """Return how often blocks of each of ``SIZES`` use a fetch, and what they hold: of each figure
+    its share of the most, too.
+    """
+    figures = {}
+    for name, launched in SIZES.items():
+        made = reference_kernel(launched)
+        report, (rows, columns) = simulate(made, N), made.block
+        figures[name] = {
+            "products per fetch": 4 * rows * columns // (rows + columns),
+            "registers": report.registers,
+            "wavefronts": report.active_wavefronts,
+        }
+    most = {each: max(of[each] for of in figures.values()) for each in figures[name]}
+    frames = []
+    for name, of in figures.items():
+        shown = {each: (number, number / most[each]) for each, number in of.items()}
+        used, _, wavefronts = of.values()
+        says = f"{used} products per fetch, {wavefronts} wavefronts to share an engine"
+        frames.append(_frame(name, shown, says, reference_kernel(SIZES[name])))
+    return _asked("02", dict.fromkeys(most, ("", 0)), frames)
+
+
+def bundles(held: Kernel, holds: dict[str, str]) -> list[dict[int, tuple[str, str]]]:
+    """Return the bundles of a kernel's loop: by its slot, of each operation the register that holds
+    its texel of B, or "" if it is no product; and what a product adds to, or the operation's name.
+    ``holds`` has the matrix that each register holds.
+    """
+    code = compile(held.program)
+    rows = []
+    for bundle in (each for clause in code.main_loop for each in clause.bundles):
+        row = {}
+        for operation in bundle.operations:
+            words = code.program.lines[operation.line - 1].split(";")[0].replace(",", "").split()
+            texel, target = "", words[0].partition("_")[0]
+            if target == "mad":
+                (texel,) = (word for word in words if holds.get(word) == "b")
+                target = f"{words[1]}.{'xyzw'[operation.channel]}"
+            row[operation.slot] = texel, target
+        rows.append(row)
+    return rows
+
+
+@cache
 def orders() -> tuple[Frame, ...]:
     """Return the bundles of the loop of 8 x 8 with its products in each of ``ORDERS``."""
     given = kernel("02")
@@ -138,7 +193,8 @@ def orders() -> tuple[Frame, ...]:
     frames = []
     for name, rows in packed.items():
         more = f"{len(rows) - fewest} too many" if len(rows) > fewest else "the fewest"
-        says = f"{len(rows)} bundles per iteration, {more}"
+        full = sum(all(row.get(slot, ("", ""))[0] for slot in range(5)) for row in rows)
+        says = f"{len(rows)} bundles per iteration, {more}; {full} have five products"
         frames.append(_frame(name, (texels, rows, most), says, made[name]))
     return _asked("03", (texels, [{}] * most, most), frames)
 
@@ -156,13 +212,13 @@ def layouts() -> tuple[Frame, ...]:
     size = max(map(len, every)), max(len(banks) for clocks in every for banks in clocks)
     frames = []
     for name, fetches in served.items():
-        lengths = {matrix: [*map(len, clocks)] for matrix, clocks in fetches.items()}
         waits = [
-            f"{matrix}'s fetch waits for {sum(late)} of {first + sum(late)} texels"
-            for matrix, (first, *late) in lengths.items()
-            if late
+            f"{matrix}'s fetch wants {len(clocks)} texels of bank"
+            f" {' and of bank '.join(map(str, sorted(clocks[-1])))}"
+            for matrix, clocks in fetches.items()
+            if len(clocks) > 1
         ]
-        clocks = quantity(sum(map(len, lengths.values())), "clock")
+        clocks = quantity(sum(map(len, fetches.values())), "clock")
         says = f"{clocks}, as {' and '.join(waits) or 'no fetch waits'}"
         frames.append(_frame(name, (fetches, *size), says, reference_kernel(LAYOUTS[name])))
     return _asked("nn", ({matrix: [] for matrix in fetches}, *size), frames)
@@ -200,4 +256,4 @@ def _slower(step: str) -> tuple[int, str]:
     return round(speed(slower)), f"Gflop/s in step {number(slower)}"
 
 
-RIDDLES = {made.__name__: made for made in (film, orders, layouts)}
+RIDDLES = {made.__name__: made for made in (film, sizes, orders, layouts)}
