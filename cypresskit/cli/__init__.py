@@ -28,7 +28,7 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in ``argv``, by default the shell's, and return its exit status."""
-    args = _arguments(argv)
+    args = parse_arguments(argv)
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A student's name may have characters that the terminal's encoding lacks
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line. Exit if it is invalid, or a request for help."""
     args, others = PARSER.parse_known_args(argv)
     if args.command == "lab":

@@ -58,7 +58,7 @@ def lab(args: argparse.Namespace) -> None:
         print("Starting JupyterLab with --allow-root, since you are root.")
         options.append("--allow-root")
     readers = Path(jupyter_config_dir(), "custom")
-    sheets = [str(_style_sheet(Path(jupyter_runtime_dir()), readers)), str(readers)]
+    sheets = [str(write_style_sheet(Path(jupyter_runtime_dir()), readers)), str(readers)]
     options.append("--LabApp.custom_css=True")
     options.append(f"--ServerApp.tornado_settings={ {'static_custom_path': sheets}!r}")
     paths = [os.environ.get("JUPYTER_CONFIG_PATH"), str(SETTINGS)]
@@ -93,7 +93,7 @@ def _folder_and_options(words: list[str], flags: Collection[str]) -> tuple[Path 
     return None, words
 
 
-def _style_sheet(runtime: Path, readers: Path) -> Path:
+def write_style_sheet(runtime: Path, readers: Path) -> Path:
     """Write JupyterLab's style sheet: the lessons', and then the reader's own custom.css, which has
     its say. Return the folder.
     """

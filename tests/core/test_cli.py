@@ -103,7 +103,7 @@ def test_every_command_that_the_documents_name_is_understood():
     paths = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/source/*.md")]
     texts = [path.read_text() for path in paths]
     named = {words for text in texts for words in re.findall(r"`cypresskit (\w+ [^`>]+)", text)}
-    assert len([cli._arguments(words.split()) for words in named]) > 3
+    assert len([cli.parse_arguments(words.split()) for words in named]) > 3
 
 
 def test_words_that_make_no_sense_are_refused(capsys):
@@ -189,7 +189,7 @@ def test_the_lessons_style_sheet_leaves_the_readers_own_its_say(readers, tmp_pat
     own.mkdir()
     if readers:
         (own / "custom.css").write_text(readers)
-    text = (cmd_lab._style_sheet(tmp_path / "run", own) / "custom.css").read_text()
+    text = (cmd_lab.write_style_sheet(tmp_path / "run", own) / "custom.css").read_text()
     lessons = (cmd_lab.SETTINGS / "labconfig/custom.css").read_text()
     assert lessons and text == lessons + readers
 

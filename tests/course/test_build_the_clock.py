@@ -114,7 +114,7 @@ def test_wavefronts_that_are_alike_may_be_served_in_any_order(seed):
     launch = random_launch(random.Random(seed))
     swap = {0: 1, 1: 0}
     renamed = [(swap.get(w, w), *others) for w, *others in lesson.right_rows(*launch)]
-    lesson._judge("run(...)", renamed, launch)
+    lesson.judge_rows("run(...)", renamed, launch)
 
 
 @seeded(20)
@@ -128,11 +128,11 @@ def test_of_two_late_rows_the_first_is_shown(seed):
         w, unit, begin, free, again = rows[number]
         rows[number] = w, unit, begin + 0.5, free + 0.5, again + 0.5
     with pytest.raises(shell.CheckStopped) as stopped:
-        lesson._judge("run(...)", rows, launch)
+        lesson.judge_rows("run(...)", rows, launch)
     w, unit, begin, *_ = rows[first]
     assert f"({w}, {unit}, {begin:g}, " in str(stopped.value)
     with pytest.raises(shell.CheckStopped, match="rows, and should have"):
-        lesson._judge("run(...)", rows[:-1], launch)
+        lesson.judge_rows("run(...)", rows[:-1], launch)
 
 
 def test_the_readers_functions_are_used_only_if_they_are_right(capsys):
@@ -165,13 +165,13 @@ def test_each_rule_is_broken_by_a_change_of_one_number(seed):
     draw = random.Random(seed)
     launch = random_launch(draw)
     rows = lesson.right_rows(*launch)
-    lesson._judge("run(...)", rows, launch)
+    lesson.judge_rows("run(...)", rows, launch)
     number, part = draw.randrange(len(rows)), draw.choice([0, 2, 3, 4])
     row = list(rows[number])
     row[part] += draw.choice([-1, 1])
     rows[number] = tuple(row)
     with pytest.raises(shell.CheckStopped):
-        lesson._judge("run(...)", rows, launch)
+        lesson.judge_rows("run(...)", rows, launch)
 
 
 # -- what the lesson says

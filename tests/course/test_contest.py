@@ -128,7 +128,7 @@ def test_the_judges_matrices_belong_to_the_seed():
 def test_a_large_block_may_take_long_for_the_longest_sums():
     """More instructions than a launch allows a work-item by default."""
     entry = contest.generate_kernel(16, 16, 1)
-    assert contest._compare_product(entry, (16, 16, 4095), alpha=-2.0, beta=1.0, seed=1) == ""
+    assert contest.compare_entry(entry, (16, 16, 4095), alpha=-2.0, beta=1.0, seed=1) == ""
 
 
 def test_the_bar_is_what_write_reaches():

@@ -210,13 +210,13 @@ def _compare_or_load(
     m, n, k = size
     if here.IS_USED:
         m, n = min(m, BROWSER_N), min(n, BROWSER_N)
-    wrong = _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
+    wrong = compare_entry(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
     if not here.IS_USED:
         result_cache.save(key, wrong)
     return (m, n, k), wrong
 
 
-def _compare_product(
+def compare_entry(
     kernel: Kernel, size: tuple[int, int, int], *, alpha: float, beta: float, seed: int
 ) -> str:
     """Compare every element of a random product. Return the fault, "" if there is none."""

@@ -223,7 +223,7 @@ def _check_clock(answer: Callable, name: str, cases: Sequence[tuple]) -> Verdict
         again = number != 1 or rows == before
         require(again, f"{call}, called again, returns other rows than at first.", KEPT)
         before = rows
-        _judge(call, rows, (steps, *case, 0)[:4])
+        judge_rows(call, rows, (steps, *case, 0)[:4])
     return Verdict(True, f"All rows are right in {len(cases)} launches.")
 
 
@@ -238,7 +238,7 @@ def _random_steps() -> list[Step]:
     return [(unit, clocks(), clocks()) for unit in units]
 
 
-def _judge(call: str, rows: Sequence[Row], launch: Launch) -> None:
+def judge_rows(call: str, rows: Sequence[Row], launch: Launch) -> None:
     """Stop the check at the first row that breaks a rule, judged by the rows before it."""
     steps, wavefronts, iterations, slots = launch
     counts = Counter(row[0] for row in rows)
