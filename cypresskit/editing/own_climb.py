@@ -10,7 +10,6 @@ from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits, describe_change
 from cypresskit.editing.step_files import fastest_edit, saved_edit
 from cypresskit.editing.steps import CLOSE_RATIO, FIRST_STEP, STEPS, Step
-from cypresskit.tables import quantity
 
 NO_STEPS = (
     f"No step of the climb is saved yet: the climb begins with step {FIRST_STEP}. A correct kernel"
@@ -21,15 +20,8 @@ NO_STEPS = (
 def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
     """Return the climb. ``histories`` maps the name of a step to its edits."""
     bars: list[Bar] = []
-    judged = 0  # edits that were judged after the first step
     before = Edit(0, "")  # the saved one of the step before
     for step, saved in _steps(histories):
-        if bars:
-            judged += sum(
-                edit.number <= saved.number
-                for edit in histories[step.name]
-                if edit.right is not None and edit.text != step.starter
-            )
         continues = step.previous and bars and not step.reorders
         start = before.text if continues else step.starter
         change = describe_change(start, saved.text)
@@ -39,7 +31,7 @@ def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
         return Climb(NO_STEPS, ())
     speeds = f"{before.gflops:,.0f} Gflop/s"
     if len(bars) > 1:
-        speeds = f"{bars[0].gflops:,.0f} to {speeds} in {quantity(judged, 'edit')}"
+        speeds = f"{bars[0].gflops:,.0f} to {speeds}"
     sentence = f"{speeds}, {CHIP_ALONE.name}. The record of 2010, as published: {PAPER:,}"
     return Climb(sentence, bars)
 
