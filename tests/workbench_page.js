@@ -16,7 +16,7 @@ function fateOf(text) {
   return text.includes("wrong") ? "wrong" : "right"
 }
 
-const words = {
+const meanings = {
   mad: ["mad", "d, a, b, c · any slot · d = a * b + c"],
   mov: ["mov", "d, a · any slot · d = a"],
   mul: ["mul", "d, a, b · any slot · d = a * b"],
@@ -29,9 +29,9 @@ function answersTo(text) {
   const lines = text.split("\n")
   const some = lines.map((_, n) => n + 1).filter((n) => n % 3 === 0)
   const fault = {line: Math.min(3, lines.length), column: 1, message: `fault ${stamp}`}
-  if (fate === "fault") return [{part: "text", faults: [fault], live: [], words}]
+  if (fate === "fault") return [{part: "text", faults: [fault], live: [], meanings}]
   const live = some.map((line) => [line, stamp, `r${stamp}`])
-  const answers = [{part: "text", faults: [], live, words}]
+  const answers = [{part: "text", faults: [], live, meanings}]
   if (fate === "refusal")
     return [...answers, {part: "code", refusal: {line: 1, message: `refused ${stamp}`}}]
   const rows = some.slice(0, 40).map((line) => ({

@@ -16,7 +16,7 @@ from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, look_at_changes
 from cypresskit.editing.small_product import SmallProduct, small_product
-from cypresskit.editing.static_answers import Part
+from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.editing.steps import STEPS
 from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import assembled
@@ -27,7 +27,7 @@ Message = dict[str, Any]
 PAUSE_SECONDS = 1.0  # without another job before costs are computed
 
 
-class Case:
+class Evaluation:
     """A job, and what is known about its text so far.
 
     Each method that is named like a part of the answer makes it, or None. It raises ``Interrupted``
@@ -77,20 +77,20 @@ class Case:
         return small_product(self.verification.kernel)
 
     @cached_property
-    def wrong(self) -> WrongElement | None:
+    def incorrect(self) -> WrongElement | None:
         """The incorrect element that is shown: one of the small product, if that has one."""
         wrong = self.verification.wrong
-        return wrong and ((self.small and self.small.wrong) or wrong)
+        return wrong and ((self.small and self.small.incorrect) or wrong)
 
-    def code(self) -> Part:
+    def code(self) -> AnswerPart:
         answer = static_answers.code_answer(assembled(self.job["text"], self.job["name"]))
         if "refusal" in answer:
             self.parts.clear()
         return answer
 
-    def verdict(self) -> Part:
+    def verdict(self) -> AnswerPart:
         try:
-            answer = dynamic_answers.verdict_answer(self.verification, self.wrong)
+            answer = dynamic_answers.verdict_answer(self.verification, self.incorrect)
         except (ValueError, TypeError) as error:
             self.parts.clear()
             return unknown_launch(error)
@@ -101,18 +101,18 @@ class Case:
                 answer["findings"].insert(0, row)
         return answer | {"small": self.small and self.small.answer()}
 
-    def clocks(self) -> Part:
+    def clocks(self) -> AnswerPart:
         answer = dynamic_answers.clocks_answer(self.verification, self.job["n"], self.whole_launch)
         if "problem" in answer:
             self.parts.clear()
         return answer
 
-    def llvm(self) -> Part:
+    def llvm(self) -> AnswerPart:
         return dynamic_answers.llvm_answer(self.verification, self.job["n"], self.whole_launch)
 
-    def replay(self) -> Part | None:
+    def replay(self) -> AnswerPart | None:
         """The terms of the element in the job, or of the incorrect one."""
-        place = self.job.get("element") or (self.wrong and self.wrong[:2])
+        place = self.job.get("element") or (self.incorrect and self.incorrect[:2])
         if place is None:
             return None
         return dynamic_answers.replay_answer(self.verification, self.small, place, self.explain)
@@ -124,7 +124,7 @@ class Case:
         trace = look_at_changes(trace, self.job.get("known_text", ""))
         return replace(trace, faults=tuple(lead_to_fault(self.fault, trace)))
 
-    def costs(self) -> Part | None:
+    def costs(self) -> AnswerPart | None:
         """Costs are computed for a correct kernel only, after a pause."""
         if not self.verification.right:
             return None
@@ -135,7 +135,7 @@ class Case:
         return dynamic_answers.costs_answer(line_costs(report, unless=self.comes))
 
 
-def unknown_launch(error: Exception) -> Part:
+def unknown_launch(error: Exception) -> AnswerPart:
     """Return the part "verdict" of a text for which no launch is known."""
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     row = {"kind": "launch", "message": last_line(error), "advice": advice}
@@ -156,7 +156,7 @@ class AnswerHere:
 
     def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear
-        self.unfinished_case: Case | None = None
+        self.unfinished: Evaluation | None = None
 
     def comes(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``: here, none does."""
@@ -166,41 +166,41 @@ class AnswerHere:
         """Answer a job, in place of an unfinished one."""
 
         def tell(words: str) -> None:
-            self._say(case, "working", part="verdict", words=words)
+            self._say(evaluation, "working", part="verdict", words=words)
 
-        self.unfinished_case = case = Case(job, self.comes, tell)
+        self.unfinished = evaluation = Evaluation(job, self.comes, tell)
         self.resume()
 
     def resume(self) -> None:
         """Send each part that isn't made yet, then "done", unless a message waits."""
-        case = self.unfinished_case
-        if case is None:
+        evaluation = self.unfinished
+        if evaluation is None:
             return
         try:
-            while case.parts and not self.comes():
-                part = case.parts[0]
-                self._say(case, "working", part=part)
-                answer = getattr(case, part)()
+            while evaluation.parts and not self.comes():
+                part = evaluation.parts[0]
+                self._say(evaluation, "working", part=part)
+                answer = getattr(evaluation, part)()
                 if answer is not None:
-                    self._say(case, "answer", part=part, **answer)
-                del case.parts[:1]
+                    self._say(evaluation, "answer", part=part, **answer)
+                del evaluation.parts[:1]
         except Interrupted:
             return
         except Exception as error:  # a fault of the package
-            self._say(case, "trouble", message=fault_in_words(error))
-            case.parts.clear()
-        if not case.parts:
-            self.unfinished_case = None
-            self._say(case, "done")
+            self._say(evaluation, "trouble", message=bug_message(error))
+            evaluation.parts.clear()
+        if not evaluation.parts:
+            self.unfinished = None
+            self._say(evaluation, "done")
 
-    def _say(self, case: Case, kind: str, **more: Any) -> None:
-        about = {"type": kind, "edit": case.job["edit"], "job": case.job.get("number")}
+    def _say(self, evaluation: Evaluation, kind: str, **more: Any) -> None:
+        about = {"type": kind, "edit": evaluation.job["edit"], "job": evaluation.job.get("number")}
         self.hear(about | more)
 
     def stop(self) -> None:
         """Do nothing: no process was started."""
 
 
-def fault_in_words(error: Exception) -> str:
+def bug_message(error: Exception) -> str:
     """Return the message for a fault of the package."""
     return f"This kernel can't be answered: a bug in cypresskit. {type(error).__name__}: {error}"

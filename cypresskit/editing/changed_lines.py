@@ -1,7 +1,7 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
 The last correct text is known, or the given one that a step starts from. Changes are undone, one
-at a time: a line gets the text that it had, one that was added is deleted, one that is gone or was
+at a time: a line gets the text that it had, one that was added is deleted, one that was deleted or
 moved is put back. How the kernel is launched isn't undone. A change counts only if ``verify`` then
 finds nothing: all of C is correct, and an iteration takes the values of k for which the kernel is
 launched. So a line is never called wrong without a run that shows it. Where no change counts, the
@@ -34,12 +34,12 @@ class Changes(NamedTuple):
     ----------
     replaced
         The changed lines, each with the known line in its place, or "".
-    gone
-        The known lines that are gone, each with the line before which it stood.
+    deleted
+        The known lines that are missing, each with the line before which it stood.
     """
 
     replaced: dict[int, str]
-    gone: list[tuple[int, str]]
+    deleted: list[tuple[int, str]]
 
 
 class Undone(NamedTuple):
@@ -131,8 +131,8 @@ def look_at_changes(trace: ElementTrace, known: str) -> ElementTrace:
     return replace(trace, terms=terms, faults=tuple(map(aimed, trace.faults)))
 
 
-def _words(line: str) -> list[str]:
-    """Return the words of a line: the opcode, the result, and the sources."""
+def _fields(line: str) -> list[str]:
+    """Return the fields of a line: the opcode, the result, and the sources."""
     op, _, operands = bare_line(line).partition(" ")
     return [op.lower(), *(operand.strip() for operand in operands.split(","))]
 
@@ -143,21 +143,21 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
     places = [at for at, line in enumerate(new) if bare_line(line)]
     after = [bare_line(new[at]) for at in places]
     replaced: dict[int, str] = {}
-    gone: list[tuple[int, str]] = []
+    deleted: list[tuple[int, str]] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
         if kind != "equal":
             is_paired = i2 - i1 == j2 - j1
-            known = {(*_words(line)[:2],): line for line in before[i1:i2]}
-            alike = [known.get((*_words(line)[:2],), "") for line in after[j1:j2]]
+            known = {(*_fields(line)[:2],): line for line in before[i1:i2]}
+            alike = [known.get((*_fields(line)[:2],), "") for line in after[j1:j2]]
             replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else alike)
-            gone += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
+            deleted += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
 
-    return Changes(replaced, gone)
+    return Changes(replaced, deleted)
 
 
 def _undone(lines: list[str], changes: Changes) -> Iterator[Undone]:
-    """Yield the text without each of its changes: first those of lines that are gone."""
-    for at, line in reversed(changes.gone):
+    """Yield the text without each of its changes: first those of deleted lines."""
+    for at, line in reversed(changes.deleted):
         put_back = [*lines[:at], line, *lines[at:]]
         yield Undone(note("line missing", at + 1, text=line), put_back)
         for moved in changes.replaced:
@@ -166,9 +166,9 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Undone]:
                 fault = note("moved", moved + 1, before=at + 1)
                 yield Undone(fault, put_back[:place] + put_back[place + 1 :])
     for at, old in sorted(changes.replaced.items(), reverse=True):
-        words, right = _words(lines[at]), _words(old)
-        wrong = [one for one, other in zip(words, right) if one != other]
+        fields, known = _fields(lines[at]), _fields(old)
+        wrong = [one for one, other in zip(fields, known) if one != other]
         fault = note("undone" if old else "without", at + 1)
-        if old and len(words) == len(right) and not wrong[1:]:
+        if old and len(fields) == len(known) and not wrong[1:]:
             fault = note("changed word", at + 1, wrong=wrong[0])
         yield Undone(fault, [*lines[:at], *filter(None, [old]), *lines[at + 1 :]])

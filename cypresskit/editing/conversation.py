@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
+from cypresskit.editing.answering import AnswerHere, Message, bug_message
 from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.kernel_file import KernelFile, replace_surrogates
 from cypresskit.editing.legend import TABLES
@@ -129,7 +129,7 @@ class Conversation:
             try:
                 getattr(self, f"_hear_{message['type']}")(message, page)
             except Exception as error:  # a fault of the page, or of the package
-                self.say({"type": "trouble", "message": fault_in_words(error)})
+                self.say({"type": "trouble", "message": bug_message(error)})
 
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
@@ -207,9 +207,9 @@ class Conversation:
             self.say({"type": "line"} | self.help.press(self.text), page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
-        edit = self.edits.find(int(message["entry"]))
-        if edit is not None:
-            self.load(edit.text, f"edit {edit.number} again")
+        for edit in self.edits.rows:
+            if edit.number == int(message["entry"]):
+                self.load(edit.text, f"edit {edit.number} again")
 
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
@@ -251,8 +251,8 @@ class Conversation:
             self.supervisor.ask(self.job(self.missing_parts))
         else:
             picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
-            about = {"type": "answer", "edit": self.edit}
-            self.say(about | {"part": "climb", "picture": picture})
+            answer = {"type": "answer", "edit": self.edit, "part": "climb", "picture": picture}
+            self.say(answer)
 
     def answer_here(self) -> None:
         """Check and time the newest text in the calling process, for its history."""
@@ -334,9 +334,9 @@ def _watch() -> None:
     """Look at the file and the process of each connected conversation, again and again."""
     while True:
         time.sleep(LOOK_SECONDS)
-        for talk in tuple(_watched):
+        for conversation in tuple(_watched):
             with suppress(Exception):  # the next look comes, whatever this one raised
-                talk.look()
+                conversation.look()
 
 
 @cache

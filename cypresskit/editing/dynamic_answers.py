@@ -15,7 +15,7 @@ from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import Verification, WrongElement, verify
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Part, code_answer
+from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
 from cypresskit.il.errors import last_line
 from cypresskit.kernels import Kernel
@@ -34,8 +34,8 @@ from cypresskit.timing.simulate import report_on, simulate
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 MAX_SHOWN_FINDINGS = 8
 MAX_SHOWN_LINES = 8
-LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
-MIN_COST = 0.002  # share of the time: a smaller cost is not mentioned
+LARGE_BLOCK_ELEMENTS = 64  # of C, per work-item: up to N = 2048 a launch takes two seconds
+MIN_COST_SHARE = 0.002  # share of the time: a smaller cost is not mentioned
 #: What would help, by how ``Report.bound`` begins. The first entry with which it begins counts:
 #: "DRAM" comes last of its kind.
 HELP = {
@@ -90,7 +90,7 @@ def _verify_text(
     return verification
 
 
-def verdict_answer(verification: Verification, wrong: WrongElement | None) -> Part:
+def verdict_answer(verification: Verification, wrong: WrongElement | None) -> AnswerPart:
     """Return the part "verdict". ``wrong`` is an incorrect element of C, if all of C was computed.
 
     It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
@@ -144,7 +144,7 @@ def _sentence(verification: Verification, wrong: WrongElement | None) -> str:
     return verification.error or f"{result} is incorrect."
 
 
-def _finding_row(finding: Finding) -> Part:
+def _finding_row(finding: Finding) -> AnswerPart:
     """Return a finding as a row of the list."""
     fields = "kind", "line", "column", "message", "advice"
     row = {field: getattr(finding, field) for field in fields}
@@ -153,7 +153,7 @@ def _finding_row(finding: Finding) -> Part:
     return row
 
 
-def fault_row(fault: Note) -> Part:
+def fault_row(fault: Note) -> AnswerPart:
     """Return a fault as a row of the list."""
     return {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
 
@@ -163,7 +163,7 @@ def replay_answer(
     small: SmallProduct | None,
     place: Sequence[int],
     explain: Callable[[ElementTrace], ElementTrace],
-) -> Part:
+) -> AnswerPart:
     """Return the part "replay": the terms of the element of C at a place.
 
     It is an element of the ``small`` product, unless that doesn't show the fault.
@@ -173,9 +173,9 @@ def replay_answer(
     other ``notes``; ``terms``, each with ``text``, whether it is ``right``, a ``note``, its
     ``line``, and the ``lines`` that changed it; or a ``problem``, why there are no terms.
     """
-    if small is not None and not (verification.right or verification.at_size or small.wrong):
+    if small is not None and not (verification.right or verification.at_size or small.incorrect):
         small = None
-    given = small.given if small else verification.given
+    given = small.product if small else verification.given
     row, column = place
     try:
         trace = explain(trace_product(given, row, column))
@@ -185,7 +185,7 @@ def replay_answer(
     message = f"C[{row}, {column}]: {state}."
     message += f" The test uses alpha = {given.alpha:g}, beta = {given.beta:g}."
     if small is not None:
-        message = small.in_words(row, column)
+        message = small.describe(row, column)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
     first, *notes = trace.faults or [Note()]
@@ -198,7 +198,7 @@ def replay_answer(
     }
 
 
-def _term_row(term: Term) -> Part:
+def _term_row(term: Term) -> AnswerPart:
     return {
         "text": term.text,
         "right": term.right,
@@ -208,7 +208,7 @@ def _term_row(term: Term) -> Part:
     }
 
 
-def clocks_answer(verification: Verification, n: int, whole_launch: bool = False) -> Part:
+def clocks_answer(verification: Verification, n: int, whole_launch: bool = False) -> AnswerPart:
     """Return the part "clocks".
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by; ``busy`` (shares of the time,
@@ -277,16 +277,16 @@ def _notes_on_time(report: Report) -> list[str]:
     return notes
 
 
-def report_at(mine: Kernel, n: int, whole_launch: bool = False) -> Report:
+def report_at(kernel: Kernel, n: int, whole_launch: bool = False) -> Report:
     """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``. With
     ``whole_launch``, that of a large block is simulated as a whole.
     """
-    rows, columns = mine.block
-    exact = whole_launch and rows * columns >= LARGE_BLOCK
-    return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, exact=exact)
+    rows, columns = kernel.block
+    exact = whole_launch and rows * columns >= LARGE_BLOCK_ELEMENTS
+    return simulate(kernel, 1 if kernel.is_vector else n, m=n, k=n, exact=exact)
 
 
-def llvm_answer(verification: Verification, n: int, whole_launch: bool = False) -> Part:
+def llvm_answer(verification: Verification, n: int, whole_launch: bool = False) -> AnswerPart:
     """Return the part "llvm" of a kernel: LLVM's code of it, as in the part "code", and its
     ``gflops`` if it is correct.
     """
@@ -301,14 +301,14 @@ def llvm_answer(verification: Verification, n: int, whole_launch: bool = False) 
     return answer
 
 
-def costs_answer(found: LineCosts) -> Part:
+def costs_answer(found: LineCosts) -> AnswerPart:
     """Return the part "costs": what lines cost.
 
     It holds ``lines``: line, ``cost`` (as a share of the time), the cost as it is ``shown``, and a
     ``text``; ``costliest``, a line, 0 if none costs much; and a ``message``.
     """
     rows = [_cost_row(line) for line in found.lines]
-    if not rows or found.most_expensive.cost < MIN_COST:
+    if not rows or found.most_expensive.cost < MIN_COST_SHARE:
         return {"lines": rows, "costliest": 0, "message": "No single line costs much."}
     first = found.most_expensive
     alike = sum(line.is_close_to(first) for line in found.lines)
@@ -318,7 +318,7 @@ def costs_answer(found: LineCosts) -> Part:
     return {"lines": rows, "costliest": first.line, "message": message}
 
 
-def _cost_row(cost: LineCost) -> Part:
+def _cost_row(cost: LineCost) -> AnswerPart:
     """Return a line's cost, and the unit that works for it."""
     name = UNIT_NAMES.get(cost.unit, cost.unit)
     text = f"Cost {cost}. The {name} works on this line {percent(cost.share)} of the time."

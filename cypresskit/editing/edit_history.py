@@ -71,7 +71,7 @@ class Edit:
             "number": self.number,
             "gflops": self.gflops if self.right else 0.0,
             "right": self.right,
-            "words": str(self),
+            "summary": str(self),
         }
 
 
@@ -102,10 +102,6 @@ class Edits(Sequence[Edit]):
     def __getitem__(self, number):
         return self.rows[number]
 
-    def find(self, number: int) -> Edit | None:
-        """Return the edit with a number, or None."""
-        return next((edit for edit in self.rows if edit.number == number), None)
-
     def find_text(self, text: str) -> Edit | None:
         """Return the last edit with this text, or None."""
         return next((edit for edit in reversed(self.rows) if edit.text == text), None)
@@ -116,13 +112,13 @@ class Edits(Sequence[Edit]):
         other readers don't count.
         """
         others = {given, *(edit.text for edit in self.rows if edit.note == LINKED_NOTE)}
-        mine = [
+        candidates = [
             edit
             for edit in self.rows
             if edit.right and edit.n == n and edit.gflops >= least and edit.text not in others
         ]
-        mine.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
-        return next((edit for edit in mine if not find_given_text(edit.text)), None)
+        candidates.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
+        return next((edit for edit in candidates if not find_given_text(edit.text)), None)
 
     def add(self, edit: Edit) -> None:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
@@ -235,8 +231,8 @@ def history_path(path: Path) -> Path:
 def _read(path: Path) -> list[Edit]:
     """Return the edits in a file. One that can't be read gets a new name, and so isn't lost."""
     try:
-        held = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
-        edits = [Edit(**row) for row in held["edits"]]
+        content = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
+        edits = [Edit(**row) for row in content["edits"]]
         if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in edits):
             raise ValueError("a number that isn't finite")
         return edits

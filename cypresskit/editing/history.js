@@ -14,13 +14,13 @@ export class History {
     this.list = new KeyList(parent, {class: "ckw-edits", role: "listbox", "aria-label": label})
   }
 
-  /** @param {{number: number, gflops: number, right: boolean | null, words: string}[]} entries
+  /** @param {{number: number, gflops: number, right: boolean | null, summary: string}[]} entries
    *   `gflops` is 0 unless C is correct; `right` is null for a text that was never checked */
   show(entries) {
     const at = this.list.box.matches(":focus-within") && this.list.option?.dataset.number
     const list = new DocumentFragment()
     const fastest = Math.max(1, ...entries.map(({gflops}) => gflops))
-    const options = entries.toReversed().map(({number, gflops, right, words}) => {
+    const options = entries.toReversed().map(({number, gflops, right, summary}) => {
       const kind = gflops === fastest ? "ckw-best" : right === false ? "ckw-wrong" : ""
       const attributes = {
         class: `ckw-edit ${kind}`,
@@ -30,7 +30,7 @@ export class History {
         "data-number": number,
         onclick: () => this.recall(number),
       }
-      return make(list, "p", attributes, words)
+      return make(list, "p", attributes, summary)
     })
     const rows = options.map((option) => [option])
     this.list.show(list, rows, options.find(({dataset}) => dataset.number === at) ?? options[0])

@@ -13,7 +13,7 @@ export class LineHelp {
   constructor(parent, editor, tellsCosts) {
     this.editor = editor
     this.tellsCosts = tellsCosts
-    this.words = new Map() // their names and meanings, of all texts
+    this.meanings = new Map() // their names and meanings, of all texts
     this.box = make(parent, "p", {class: "ckw-help"})
     this.notes = make(parent, "p", {class: "ckw-help ckw-note", role: "status"})
   }
@@ -29,8 +29,8 @@ export class LineHelp {
     this.note("")
   }
 
-  learn(words) {
-    for (const [word, meaning] of Object.entries(words)) this.words.set(word, meaning)
+  learn(meanings) {
+    for (const [word, meaning] of Object.entries(meanings)) this.meanings.set(word, meaning)
   }
 
   /** Explain the caret's line, by the answer on the text. */
@@ -59,7 +59,7 @@ export class LineHelp {
   /** Return what a word means in a line, as [name, meaning]. */
   meaning(word, line, live) {
     const [name] = word.match(/^r\d+\b/) ?? []
-    if (!name) return this.words.get(word)
+    if (!name) return this.meanings.get(word)
     const [, , names = ""] = live.find(([at]) => at === line) ?? []
     const held = names.split(" ").find((one) => one.split(".")[0] === name)
     const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cypresskit.diagnosis.verification import WrongElement
-from cypresskit.editing.static_answers import Part
+from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
@@ -13,34 +13,34 @@ from cypresskit.machine import KernelError
 SHOWN_SIDE = 8  # rows and columns of C that are shown
 MAX_BLOCK_SIDE = 64  # rows or columns of a block: larger ones get no small product
 MIN_TERMS = 4  # the least k, before rounding up to whole iterations
-MAX_SHOWN_TERMS = 8  # of a sum, at most
+MAX_SUM_TERMS = 8  # of a sum, at most
 
 
 @dataclass(frozen=True, eq=False)
 class SmallProduct:
     """A kernel's result on a small product, with alpha = 1 and beta = 0.
 
-    ``given`` has A and B as stored, and the expected C; ``c`` (m x n, float64) is the kernel's
+    ``product`` has A and B as stored, and the expected C; ``c`` (m x n, float64) is the kernel's
     result.
     """
 
-    given: Product
+    product: Product
     c: np.ndarray
 
     @property
     def factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return op(A) and op(B), m x k and k x n."""
-        return self.given.kernel.convention.operands(self.given.a, self.given.b)
+        return self.product.kernel.convention.operands(self.product.a, self.product.b)
 
     @property
-    def wrong(self) -> WrongElement | None:
+    def incorrect(self) -> WrongElement | None:
         """The first incorrect element among those shown, or None."""
-        right = self.given.expected
+        right = self.product.expected
         places = np.argwhere((self.c != right)[:SHOWN_SIDE, :SHOWN_SIDE]).tolist()
         found = (WrongElement(m, n, self.c[m, n], right[m, n]) for m, n in places)
         return next(found, None)
 
-    def answer(self) -> Part:
+    def answer(self) -> AnswerPart:
         """Return the shown rows of op(A), op(B), C and the expected C (``right``); and for each
         element of C its sum, in words (``sums``).
         """
@@ -48,43 +48,43 @@ class SmallProduct:
         rows, columns = shown.shape
         a, b = self.factors
         return {
-            "sums": [[self.in_words(m, n) for n in range(columns)] for m in range(rows)],
-            "is_stored_transposed": self.given.kernel.trans_a,
-            "a": _rows(a[:SHOWN_SIDE, :MAX_SHOWN_TERMS]),
-            "b": _rows(b[:MAX_SHOWN_TERMS, :SHOWN_SIDE]),
+            "sums": [[self.describe(m, n) for n in range(columns)] for m in range(rows)],
+            "is_stored_transposed": self.product.kernel.trans_a,
+            "a": _rows(a[:SHOWN_SIDE, :MAX_SUM_TERMS]),
+            "b": _rows(b[:MAX_SUM_TERMS, :SHOWN_SIDE]),
             "c": _rows(shown),
-            "right": _rows(self.given.expected[:SHOWN_SIDE, :SHOWN_SIDE]),
+            "right": _rows(self.product.expected[:SHOWN_SIDE, :SHOWN_SIDE]),
         }
 
-    def in_words(self, row: int, column: int) -> str:
+    def describe(self, row: int, column: int) -> str:
         """Return an element's place, its correct sum, and its value if that is another."""
         rows, columns = self.factors
         terms = [f"{a:g}·{b:g}" for a, b in zip(rows[row], columns[:, column])]
-        got, expected = self.c[row, column], self.given.expected[row, column]
-        more = ["…"] * (len(terms) > MAX_SHOWN_TERMS)
-        correct = f"{' + '.join(terms[:MAX_SHOWN_TERMS] + more)} = {expected:g}."
+        got, expected = self.c[row, column], self.product.expected[row, column]
+        more = ["…"] * (len(terms) > MAX_SUM_TERMS)
+        correct = f"{' + '.join(terms[:MAX_SUM_TERMS] + more)} = {expected:g}."
         if got == expected:
             return f"C[{row}, {column}] = {correct}"
         return f"C[{row}, {column}] should be {correct} It is {got:.6g}."
 
 
-def small_product(mine: Kernel) -> SmallProduct | None:
+def small_product(kernel: Kernel) -> SmallProduct | None:
     """Run a kernel on a small product. Returns None for a product with a vector or of packed
     matrices, for double-doubles, for a large block, and if the kernel fails.
     """
-    convention = mine.convention
-    if mine.is_vector or convention.packed or mine.precision == "double-double":
+    convention = kernel.convention
+    if kernel.is_vector or convention.packed or kernel.precision == "double-double":
         return None
     if max(convention.multiple) > MAX_BLOCK_SIDE:
         return None
     m, n = (-(-SHOWN_SIDE // side) * side for side in convention.multiple)
-    k = -(-MIN_TERMS // mine.k_step) * mine.k_step
-    given = replace(make_product(mine, (m, n, k), 1.0, 0.0, least=1), unused=0.0)
+    k = -(-MIN_TERMS // kernel.k_step) * kernel.k_step
+    product = replace(make_product(kernel, (m, n, k), 1.0, 0.0, least=1), unused=0.0)
     try:
-        c = np.asarray(given.run(engine="interpreter"), float)
+        c = np.asarray(product.run(engine="interpreter"), float)
     except (KernelError, ValueError, TypeError):
         return None
-    return SmallProduct(given, c)
+    return SmallProduct(product, c)
 
 
 def _rows(matrix: np.ndarray) -> list[list[float | str]]:

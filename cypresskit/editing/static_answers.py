@@ -19,17 +19,17 @@ from cypresskit.il.errors import last_line
 from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
 
-Part = dict[str, Any]  # of an answer, for JSON
-#: A word of a line, with its controls or its index; the page finds words in the same way.
-WORD = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?")
+AnswerPart = dict[str, Any]  # of an answer, for JSON
+#: A token of a line: a word with its controls or its index. ``il_text.js`` finds the same ones.
+TOKEN = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?")
 REGISTER = re.compile(r"r\d+")
 CB0_ELEMENT = re.compile(r"cb0\[(\d+)\](?:\.\w+)?")
 
 
-def word_meanings(text: str) -> dict[str, tuple[str, str]]:
+def token_meanings(text: str) -> dict[str, tuple[str, str]]:
     """Return the name and the meaning of each word of a text that has one, by the word."""
     lines = map(strip_comment, text.splitlines())
-    found = {word: _meaning(word) for line in lines for word in WORD.findall(line)}
+    found = {word: _meaning(word) for line in lines for word in TOKEN.findall(line)}
     return {word: meaning for word, meaning in found.items() if meaning is not None}
 
 
@@ -49,20 +49,20 @@ def _meaning(word: str) -> tuple[str, str] | None:
     return name, " · ".join(part for part in (operands, meaning, cost) if part != "-")
 
 
-def text_answer(text: str, name: str = "kernel.il") -> Part:
+def text_answer(text: str, name: str = "kernel.il") -> AnswerPart:
     """Return the part "text".
 
-    It holds ``faults``, each with line, column (from 1), message, and the line's text; ``words``,
-    see ``word_meanings``; and without faults ``live``: [line, count, names] of the registers that
-    are live before or after each line.
+    It holds ``faults``, each with line, column (from 1), message, and the line's text;
+    ``meanings``, see ``token_meanings``; and without faults ``live``: [line, count, names] of the
+    registers that are live before or after each line.
     """
-    words = word_meanings(text)
+    meanings = token_meanings(text)
     try:
         program = assemble(text, name)
     except ILError as error:
         faults = [vars(fault) for fault in error.faults]
-        return {"faults": faults, "live": [], "words": words}
-    return {"faults": [], "live": _live(program), "words": words}
+        return {"faults": faults, "live": [], "meanings": meanings}
+    return {"faults": [], "live": _live(program), "meanings": meanings}
 
 
 def _live(program: Program) -> list[list]:
@@ -79,7 +79,7 @@ def _live(program: Program) -> list[list]:
     return rows
 
 
-def code_answer(program: Program, by: str = "cypresskit") -> Part:
+def code_answer(program: Program, by: str = "cypresskit") -> AnswerPart:
     """Return the part "code" of an assembled text, as a compiler makes it.
 
     It holds ``refusal``, the line and message of a program that the chip can't run; or ``rows``
@@ -104,7 +104,7 @@ def code_answer(program: Program, by: str = "cypresskit") -> Part:
     return {"rows": rows, "card": card}
 
 
-def _control_rows(control: Control) -> Iterator[Part]:
+def _control_rows(control: Control) -> Iterator[AnswerPart]:
     for bundle in control.bundles:
         operations = [[o.slot, o.name, o.line, operation_text(o)] for o in bundle.operations]
         yield {"kind": "alu", "operations": operations}

@@ -12,7 +12,7 @@ from cypresskit.editing.edit_history import SHOWN_NOTE, Edit, Edits, history_pat
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.files.atomic import save_file
 
-CLIMB = os.environ.get("CYPRESSKIT_CLIMB", "climb")  # the folder
+CLIMB_FOLDER = os.environ.get("CYPRESSKIT_CLIMB", "climb")
 BROUGHT_NOTE = "brought back from this notebook"  # note on a text that was typed in another folder
 
 

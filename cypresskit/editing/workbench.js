@@ -320,8 +320,8 @@ class Bench {
     this.host.removeAttribute("aria-busy")
   }
 
-  show_text({faults, live, words}) {
-    this.help.learn(words)
+  show_text({faults, live, meanings}) {
+    this.help.learn(meanings)
     this.editor.paintFaults(faults)
     if (faults.length) {
       const [{line, column, message}] = faults

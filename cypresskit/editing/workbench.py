@@ -18,7 +18,7 @@ from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.step_files import (
     BROUGHT_NOTE,
-    CLIMB,
+    CLIMB_FOLDER,
     begin_step,
     read_histories,
     saved_edit,
@@ -100,7 +100,7 @@ def workbench(
     >>> ck.workbench(step="02")  # doctest: +SKIP
     """
     chosen = None if step is None else step_named(step)
-    path = _kernel_path(Path(CLIMB, chosen.file) if file is None and chosen else file)
+    path = _kernel_path(Path(CLIMB_FOLDER, chosen.file) if file is None and chosen else file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is the size of the matrices, a whole number from 8 to 8192, not {n!r}")
     for argument, given, kind in (("text", text, "text"), ("like", like, "name")):
@@ -191,7 +191,9 @@ class Workbench:
     def climb(self) -> Climb:
         """The climb so far as one picture, with buttons that save it as a file."""
         folder = self.path.parent
-        return draw_own_climb(read_histories(folder if self.conversation.step else folder / CLIMB))
+        return draw_own_climb(
+            read_histories(folder if self.conversation.step else folder / CLIMB_FOLDER)
+        )
 
     def _kernel_of(self, text: str) -> Kernel:
         return load_text(text, self.path.name, self.conversation.settings["like"])
@@ -203,10 +205,10 @@ class Workbench:
         show_submitted(self.conversation)
         shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        words = repr(self)
+        label = repr(self)
         # For places without a running kernel, such as a saved notebook on a page
-        still = f"<p><b>{escape(words)}</b><br>{STILL_TEXT}</p>{in_columns(self.text)}"
-        data |= {PLAIN: words, HTML: still}
+        still = f"<p><b>{escape(label)}</b><br>{STILL_TEXT}</p>{in_columns(self.text)}"
+        data |= {PLAIN: label, HTML: still}
         return drop_dead_widget(data), drop_dead_widget(metadata)
 
     def _begin(self) -> Any:
@@ -244,14 +246,14 @@ def _open_conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     the old one; those with other settings continue beside it.
     """
     key = path.resolve(), *settings.values()
-    talk = open_conversations.pop(key, None) or Conversation(KernelFile(path), settings)
-    talk.look()
-    open_conversations[key] = talk
+    conversation = open_conversations.pop(key, None) or Conversation(KernelFile(path), settings)
+    conversation.look()
+    open_conversations[key] = conversation
     for old in [*open_conversations.values()][:-MAX_PROCESSES]:
         with old.lock:
             if old.supervisor.job is None:
                 old.supervisor.stop()
-    return talk
+    return conversation
 
 
 def _widget_class() -> type:

@@ -93,7 +93,7 @@ def test_the_small_product_is_what_the_kernel_makes_of_its_factors():
         small = small_product(ck.kernels[name])
         a, b = small.factors
         assert (a @ b == small.c).all()
-        assert small.wrong is None and small.answer()["c"] == small.answer()["right"]
+        assert small.incorrect is None and small.answer()["c"] == small.answer()["right"]
     warnings.simplefilter("ignore")
     wrong = ck.load_kernel(NAIVE.replace("r2.x, r3.x", "r2.x, r2.x"), like="sgemm_naive")
     small = small_product(wrong)
@@ -246,7 +246,7 @@ def test_the_search_for_a_fault_ends_when_a_text_comes():
     answerer = AnswerHere([].append)
     answerer.comes = partial(next, iter([False, True]))
     answerer.ask(job)
-    assert answerer.unfinished_case.parts == job["parts"]
+    assert answerer.unfinished.parts == job["parts"]
 
 
 def test_costs_give_way_to_any_other_job():
@@ -260,11 +260,11 @@ def test_costs_give_way_to_any_other_job():
         answerer = AnswerHere(said.append)
         answerer.comes = partial(next, iter(comes))
         answerer.ask(job)
-        assert answerer.unfinished_case.parts == ["costs"]
+        assert answerer.unfinished.parts == ["costs"]
         assert "done" not in [message["type"] for message in said]
-    answerer.unfinished_case.comes = answerer.comes = lambda _=0: False
+    answerer.unfinished.comes = answerer.comes = lambda _=0: False
     answerer.resume()
-    assert not answerer.unfinished_case
+    assert not answerer.unfinished
     assert [m.get("part", m["type"]) for m in said[-2:]] == ["costs", "done"]
 
 
@@ -437,7 +437,7 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
         heard: list[dict] = []
         answerer = Busy(heard.append, patience)
         answerer.ask(job | {"text": f"{job['text']}; {patience}\n"})  # none that was checked
-        while answerer.unfinished_case is not None:
+        while answerer.unfinished is not None:
             stopped |= {(each["type"], each["part"]) for each in heard[-1:]}
             answerer.resume()
         assert [each for each in heard if each["type"] != "working"] == expected

@@ -355,8 +355,8 @@ def test_tab_goes_to_the_newest_edit(begin, page):
     page.set_viewport_size({"width": 1366, "height": 657})
     page.evaluate(OPENED, {"name": "02", "opens": ["history"]})
     speed = "1,023 Gflop/s at N = 1,024, limited by the texture unit"
-    words = f"{speed}; line 13 is now mad r11, r2, r3, r11, and 12 more lines; 5 bundles"
-    entries = [{"number": n, "gflops": 7, "right": True, "words": words} for n in range(1, 9)]
+    summary = f"{speed}; line 13 is now mad r11, r2, r3, r11, and 12 more lines; 5 bundles"
+    entries = [{"number": n, "gflops": 7, "right": True, "summary": summary} for n in range(1, 9)]
     for some in range(1, 9):
         page.evaluate("(entries) => channel.say({type: 'history', entries})", entries[:some])
     assert page.locator(".ckw-edits [tabindex='0']").get_attribute("data-number") == "8"
@@ -611,7 +611,7 @@ def test_a_list_is_one_stop_of_tab_and_arrow_keys_move_in_it(begin, page):
     """C, the panels' buttons, bundles and edits; and its focus stays when it is drawn anew."""
     begin()
     page.wait_for_selector("#bench[data-stale='']")
-    entry = "{number: %d, gflops: 7, right: true, words: 'an edit'}"
+    entry = "{number: %d, gflops: 7, right: true, summary: 'an edit'}"
     entries = ", ".join(entry % n for n in (1, 2))
     page.evaluate(f"() => channel.say({{type: 'history', entries: [{entries}]}})")
     focused = "place => [...host.querySelectorAll(`${place} *`)].indexOf(document.activeElement)"

@@ -27,7 +27,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.diagnosis.verification import verify
-from cypresskit.editing.dynamic_answers import LARGE_BLOCK, verify_text
+from cypresskit.editing.dynamic_answers import LARGE_BLOCK_ELEMENTS, load_text
 from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.files import result_cache
 from cypresskit.il import Program
@@ -97,7 +97,7 @@ def time_kernel(
     or n is below ``N``; at ``N``, that of a large block.
     """
     rows, columns = kernel.block
-    exact = exact or n < N or (n == N and rows * columns >= LARGE_BLOCK)
+    exact = exact or n < N or (n == N and rows * columns >= LARGE_BLOCK_ELEMENTS)
     return simulate(kernel, n, device=device, exact=exact)
 
 
@@ -454,7 +454,7 @@ def _judge_program(text: str, _: Program) -> Verdict:
     line states its block and its values of k per iteration.
     """
     step = STEPS["contest"]
-    score = judge(verify_text(text, step.file, step.like).kernel)
+    score = judge(load_text(text, step.file, step.like))
     if not score.report:
         return score.verdict
     gflops = shown_speed(score.gflops)
