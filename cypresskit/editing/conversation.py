@@ -251,8 +251,7 @@ class Conversation:
             self.supervisor.ask(self.job(self.missing_parts))
         else:
             picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
-            answer = {"type": "answer", "edit": self.edit, "part": "climb", "picture": picture}
-            self.say(answer)
+            self.say({"type": "answer", "edit": self.edit, "part": "climb", "picture": picture})
 
     def answer_here(self) -> None:
         """Check and time the newest text in the calling process, for its history."""

@@ -267,10 +267,8 @@ def _describe_iteration(loop: Sequence[Control], kernel: Kernel) -> str:
 
 def _notes_on_time(report: Report) -> list[str]:
     """Return the clocks, in three digits, since the model is no more precise; and the hit rates."""
-    of_peak = "below 0.01" if report.percent < 0.01 else f"{report.percent:.3g}"
     clocks = float(f"{report.clocks:.3g}")
-    scale, unit = (1e6, " million") if clocks >= 1e6 else (1, "")
-    notes = [f"{of_peak} % of peak, {clocks / scale:,g}{unit} clocks{report.uncertainty}"]
+    notes = [f"{report.percent:.3g} % of peak, {clocks:,.0f} clocks{report.uncertainty}"]
     if report.hits:
         rates = (f"{cache} {100 * share:.0f} %" for cache, share in report.hits.items())
         notes.append(f"cache hits: {', '.join(rates)}")
