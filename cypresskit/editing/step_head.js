@@ -122,7 +122,7 @@ export class StepHead {
   showTargets() {
     const {speed} = this
     const {targets, saved} = this.step
-    const fastest = Math.max(speed, saved?.gflops ?? 0) // a later text takes no tick away
+    const fastest = Math.max(speed, saved ?? 0) // a later text takes no tick away
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)

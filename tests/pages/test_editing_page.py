@@ -557,7 +557,7 @@ def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
     looks = """([step, speed]) => {
         const head = new StepHead(document.body, document.body, step, {})
         if (speed % 2 < 1) head.speed = speed
-        else head.step.saved = {gflops: speed, words: ""}
+        else head.step.saved = speed
         head.showTargets()
         const spans = [...head.targetsLine.querySelectorAll("span")]
         return spans.slice(0, 3).map((one) => one.textContent)
