@@ -3,6 +3,8 @@
 import functools
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 
 
 def without_a_loop(test):
@@ -24,3 +26,10 @@ def wait_for(what, pause=lambda: time.sleep(0.05)):
     while not what():
         assert time.monotonic() < late
         pause()
+
+
+def is_alive(process):
+    """Whether a process hasn't ended, even if its parent doesn't know yet."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False

@@ -145,11 +145,6 @@ SHAPE = TN.shape(64, 64, 64, 1.0, 0.0, 1)
 SQUARE, SWAPPED = np.zeros((2, 2), np.float32), np.dtype(np.float32).newbyteorder()
 
 
-def SHAPED(size):
-    """A launch that stores to an output of this size."""
-    return ck.LaunchShape(STORE, (4, 4), outputs={0: size})
-
-
 def launched(**change):
     """A launch that runs, but for a change."""
     program = pixel(

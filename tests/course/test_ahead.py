@@ -13,7 +13,7 @@ import psutil
 import pytest
 from new_python import printed_by
 from sampling import from_rows
-from waiting import wait_for
+from waiting import is_alive, wait_for
 
 import cypresskit as ck
 from cypresskit.cli import ahead
@@ -112,22 +112,13 @@ def test_the_process_begins_with_a_kernel_and_ends_with_what_started_it(tmp_path
         kernel.touch()
         time.sleep(0.05)
 
-    wait_for(lambda: began.exists() or _has_ended(child), read)
+    wait_for(lambda: began.exists() or not is_alive(child), read)
 
     print(file=parent.stdin, flush=True)
     parent.wait()  # not for the end of what it prints: its child holds that pipe
     began.unlink()  # the second cell ends
-    wait_for(lambda: _has_ended(child))
+    wait_for(lambda: not is_alive(child))
     assert not ended.exists()
-
-
-def _has_ended(process):
-    """Return whether a process has ended, whether or not its parent knows."""
-    try:
-        with open(f"/proc/{process}/stat") as status:
-            return status.read().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
 
 
 def test_a_release_brings_results(tmp_path, folder, monkeypatch):

@@ -629,13 +629,12 @@ def seconds(n, bandwidth, rate):
 """
 print(ck.teach.bus.check_seconds(AnswerSource([CELL], "seconds")))
 '''
-VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @drawn_by_day("how", ["--user", "--target", "checkout", "--system-site-packages"], 1)
 def test_a_right_answer_is_right_however_the_package_was_installed(how, tmp_path):
     """In folders of links, without a network."""
-    user = tmp_path / f"lib/{VERSION}/site-packages"
+    user = tmp_path / f"lib/python{PYTHON}/site-packages"
     user.mkdir(parents=True)
     (installed,) = (path for path in sys.path if (Path(path) / "numpy").is_dir())
     for path in Path(installed).iterdir():

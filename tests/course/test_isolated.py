@@ -20,7 +20,7 @@ from answers import planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import drawn_by_day, from_rows
-from waiting import wait_for
+from waiting import is_alive, wait_for
 
 import cypresskit as ck
 from cypresskit.isolated import Raised, here, plain, runner, seccomp, serving
@@ -167,12 +167,6 @@ def descendants(pid):
     return found - {pid}
 
 
-def alive(pid):
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    return False
-
-
 FAMILIES = """
 import threading
 from cypresskit.isolated.answer import Answer, CallLimits, Cell
@@ -203,7 +197,7 @@ def test_no_process_of_a_call_outlives_it(how, tmp_path):
         started = descendants(asking.pid)
         if how == "by a signal to its parent":
             asking.kill()
-    wait_for(lambda: not any(map(alive, started)))
+    wait_for(lambda: not any(map(is_alive, started)))
 
 
 @pytest.mark.skipif(platform.machine() not in seccomp.CALLS, reason="no filter for this processor")
