@@ -554,6 +554,22 @@ def test_a_frame_goes_from_step_to_step_with_one_python(bench, page):
     assert page.evaluate("window.workers ?? 0") == 0
 
 
+@pytest.mark.parametrize(("width", "query"), [(390, ""), (1280, "&embed")])
+def test_what_is_pressed_stays_where_it_is(width, query, bench, page):
+    """The link to the next step, though the editor loses the focus."""
+    page.set_viewport_size({"width": width, "height": 664})
+    open_bench(page, f"{bench}?step=01b{query}")
+    page.evaluate("postMessage({type: 'open', step: '01b', next: 'Next'}, location.origin)")
+    page.locator(AREA).fill(STEPS["01b"].with_solution())
+    link = page.locator("#next a")
+    link.wait_for()
+    page.evaluate("scrollTo(0, 420)")
+    box = link.bounding_box()
+    page.mouse.move(box["x"] + 9, box["y"] + 9)
+    page.mouse.down()
+    assert link.bounding_box() == box
+
+
 #: Notes which kernel the page around it is told to be correct.
 LISTEN = """() => addEventListener("message", ({data: {type, step, isRight}}) => {
     if (type === "clocks") window.correct = isRight ? step : undefined

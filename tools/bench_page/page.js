@@ -431,9 +431,10 @@ async function share(bench) {
 }
 
 /** The reader does something, here or around this page: nobody is led away from it. */
-function handle() {
+function handle({type}) {
   isGoing = false
-  if (ready && element("status").textContent === ready) showStatus("")
+  const isDone = type === "keydown" || type === "wheel" // what is pressed doesn't move
+  if (isDone && ready && element("status").textContent === ready) showStatus("")
 }
 for (const place of isEmbedded ? [window, parent] : [window])
   for (const hand of HANDS) attempt(() => place.addEventListener(hand, handle, {passive: true}))
