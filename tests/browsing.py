@@ -37,7 +37,9 @@ SIZE = {"width": 1400, "height": 1000}
 @pytest.fixture(scope="session")
 def chromium():
     """The path of Chromium."""
-    return demanded(shutil.which("chromium") or shutil.which("chromium-browser"), "Chromium")
+    from tools.bench_page.browser import find_chromium  # which needs Playwright, too
+
+    return demanded(find_chromium(), "Chromium")
 
 
 @pytest.fixture(scope="session")
