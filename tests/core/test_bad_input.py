@@ -37,6 +37,7 @@ from cypresskit.host import (
 )
 from cypresskit.host.blocked import card_bytes, choose_block
 from cypresskit.host.pipeline import balanced_cpu_share
+from cypresskit.kernels.generated import block_kernel  # noqa: F401  # by refused.toml
 from cypresskit.timing.report import Report
 
 MACHINE, BUS = Machine(), {"bus": 6.0}
