@@ -103,11 +103,7 @@ def height(gflops: float) -> float:
 
 def rail() -> list[Dot]:
     """Return the dots of the climb at the side."""
-    gap = 122 / (len(STEPS) - 1)
-    return [
-        Dot(name, round(14 + gap * n, 1), height(numbers.speed(name)))
-        for n, name in enumerate(STEPS)
-    ]
+    return [Dot(name, 14 + 13 * n, height(numbers.speed(name))) for n, name in enumerate(STEPS)]
 
 
 def template() -> Environment:

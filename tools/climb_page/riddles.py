@@ -193,7 +193,7 @@ def orders() -> tuple[Frame, ...]:
     frames = []
     for name, rows in packed.items():
         more = f"{len(rows) - fewest} too many" if len(rows) > fewest else "the fewest"
-        full = sum(all(row.get(slot, ("", ""))[0] for slot in range(5)) for row in rows)
+        full = sum(sum(bool(texel) for texel, _ in row.values()) == 5 for row in rows)
         says = f"{len(rows)} bundles per iteration, {more}; {full} have five products"
         frames.append(_frame(name, (texels, rows, most), says, made[name]))
     return _asked("03", (texels, [{}] * most, most), frames)
