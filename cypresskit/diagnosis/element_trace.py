@@ -62,7 +62,7 @@ class ElementTrace:
 
     @property
     def right(self) -> bool:
-        """Whether the sum has all of its terms and no others."""
+        """Whether the element is correct: no fault was found in its sum."""
         return not self.faults
 
     @property
@@ -94,7 +94,7 @@ def trace_element(
     alpha: float | None = None,
     beta: float | None = None,
 ) -> ElementTrace:
-    """Return each term of an element of C, with the line that added it.
+    """Return each term of an element of C, with the line that multiplied it.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ SENTENCES = {
     "halves": "line {0} computes with halves of doubles: write the operation for doubles, such as"
     " `dmad`",
     "values": "with other elements than these the sum is correct: it depends on their values",
-    # C is correct, but the kernel reads outside of an array, or isn't launched as it computes.
+    # The kernel reads outside of an array, or isn't launched as it computes.
     "reads 0": "{lines:read} outside of an array, which gives 0 and leaves C correct[; {why}]",
     "overlong": "line {0} reads inside in {inside} of {runs} runs",
     "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"

@@ -35,11 +35,11 @@ class Term:
         "right"; "wrong": not in the correct sum; "repeated"; "missing"; "scaled": ``times`` is
         incorrect.
     line
-        The line that multiplied its factors and added it; 0 if it is missing.
+        The line that multiplied its factors; 0 if it is missing.
     factors
         The elements that were read.
     times
-        Its scalar factor, alpha if it is correct.
+        Its scalar factor: if it is correct, alpha, or beta for the old C.
     k
         Its index in the correct sum, or None.
     note
@@ -139,7 +139,7 @@ class _Judge:
         return sorted(found, key=lambda term: (term.kind == "missing", term.step))
 
     def _line(self, addend: Addend) -> int:
-        """Return the line that added a term."""
+        """Return the line that multiplied a term."""
         return self.run.line(addend.step)
 
     def _term(self, kind: str, addend: Addend, k: int | None, fault: Note = NO_FAULT) -> Term:

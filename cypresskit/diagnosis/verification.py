@@ -1,9 +1,9 @@
 """Verify that a kernel multiplies correctly, and find the first incorrect element if it doesn't.
 
 The kernel runs at small sizes under all checks (``ck.check``), on random integers whose sums are
-exact. At larger sizes, with other numbers of iterations, it runs without checks, but for a product
-with a beta of 0; then perhaps at the size at which it is timed (``at_size``). A limit on
-instructions ends infinite loops.
+exact. At larger sizes, of which the last has another number of iterations, it runs without checks,
+unless the last has another beta than the others; then perhaps at the size at which it is timed
+(``at_size``). A limit on instructions ends infinite loops.
 """
 
 from collections.abc import Callable
@@ -87,7 +87,8 @@ class Verification:
     misstated
         That an iteration takes fewer values of k than the kernel is launched for, if C is correct.
     error, error_line
-        Why the kernel can't be launched, or ""; and the line that says so, or 0.
+        Why there is no comparison at one of the sizes, or why C is incorrect at the given size, or
+        ""; and the line that says so, or 0.
     result
         The incorrect C that was computed; None if the run ended early, and of a correct kernel.
     comparison
@@ -219,7 +220,7 @@ def verify(
     -------
     Verification
         It is true if the kernel is correct for 1 x 2 blocks of C with two iterations of its loop,
-        for 2 x 1 blocks with three, and for more blocks with other numbers of iterations, so that a
+        for 2 x 1 blocks with three, and for more blocks, the last with five iterations, so that a
         loop with a constant trip count fails; also at the given ``size``; and if an iteration takes
         as many values of k as line 1 states. Otherwise it says why not, such as by the first
         incorrect element and the findings.
@@ -227,7 +228,8 @@ def verify(
     Raises
     ------
     Exception
-        The errors of ``ck.load_kernel``. Infinite loops and stores out of range raise no exception:
+        The errors of ``ck.load_kernel``; ``ValueError`` for another size or scalar; and
+        ``Interrupted``, from ``unless``. Infinite loops and stores out of range raise no exception:
         they are findings.
 
     Examples

@@ -1,7 +1,7 @@
 """The conversation between the pages of a workbench, its file, and what answers its texts.
 
 The newest text counts: it is in the file, and only its answers reach the pages. A process of its
-own answers it (``supervisor``), so the notebook's kernel stays free, whatever a text does.
+own answers the pages (``supervisor``), so the notebook's kernel stays free, whatever a text does.
 ``protocol`` lists the messages.
 """
 

@@ -115,8 +115,8 @@ class Step:
 
 def reference_kernel(name: str) -> Kernel:
     """Return a kernel of the catalog, or the generated one of a block, such as ``"block_4x4"`` or,
-    with three values of k per iteration, ``"block_12x8x3"``; or our solution of a step, such as
-    ``"our_step_02"``. Raises ``KeyError`` for other names.
+    with three values of k per iteration, ``"block_12x8x3"``; our solution of a step, such as
+    ``"our_step_02"``; or a source that is yet to be written. Raises ``KeyError`` for other names.
     """
     if name in EMPTY_STARTS:
         return Kernel(name, starter_text(name), EMPTY_STARTS[name])

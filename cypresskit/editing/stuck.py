@@ -19,7 +19,7 @@ ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
 
 def seconds_until_help(edits: Edits, step: Step | None) -> float | None:
     """Return in how many seconds one more line of a step's solution can be shown to a reader who
-    has tried often without a correct kernel; None for others, and where no line is shown.
+    has had many edits and no correct kernel among them; None for others, and where no line is shown.
     """
     tries = [*takewhile(lambda edit: not edit.right, reversed(edits))]
     if step is None or not step.solution or len(tries) < STUCK_TRIES:
@@ -34,7 +34,7 @@ def find_next_line(text: str, step: Step) -> str:
 
 
 def hide_sources(line: str) -> str:
-    """Return a line of IL with a question mark in the place of each source: a hint."""
+    """Return a line of IL with a question mark in place of each operand but the first: a hint."""
     name, _, rest = line.partition(" ")
     target, *sources = rest.split(", ")
     return " ".join(filter(None, [name, ", ".join([target, *"?" * len(sources)])]))
