@@ -19,7 +19,7 @@ ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
 
 def seconds_until_help(edits: Edits, step: Step | None) -> float | None:
     """Return in how many seconds one more line of a step's solution can be shown to a reader who
-    has had many edits and no correct kernel among them; None for others, and where no line is shown.
+    has had many edits and no correct kernel among them; None for others, and where there is none.
     """
     tries = [*takewhile(lambda edit: not edit.right, reversed(edits))]
     if step is None or not step.solution or len(tries) < STUCK_TRIES:
