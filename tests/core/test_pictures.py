@@ -47,11 +47,14 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     "explore": lambda: draw.explore("sgemm_tn", 64),
     "chip": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
     "wavefronts": lambda: draw.wavefronts(n=256),
-    "bundles": lambda: draw.bundles("ddgemm_tn_fma"),
+    "bundles": lambda: draw.bundles("ddgemm_tn_nofma"),
     "bundles with the LDS": lambda: draw.bundles(LDS),
     "compilers": lambda: draw.compilers("sgemm_tn", 64),
     "register_block": lambda: draw.register_block(
         *recorded("sgemm_tn", *whole_numbers(4, (8, 16), (8, 24)), (2, 1), (0, 0))
+    ),
+    "register_block of a workgroup's": lambda: draw.register_block(
+        *recorded("sgemm_64x64", *whole_numbers(4, (64, 8), (8, 64)), 9)
     ),
     "texture_fetch": lambda: draw.texture_fetch("dgemm_nn"),
     "texture_fetch of rows of four": lambda: draw.texture_fetch("sgemm_tn_compute"),
