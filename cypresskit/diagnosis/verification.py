@@ -52,15 +52,19 @@ Side = int | Size
 
 
 class WrongElement(NamedTuple):
-    """An element of C that a kernel computes incorrectly."""
+    """An element of C that a kernel computes incorrectly: of the first ``product``, number 0, or of
+    another one of a launch.
+    """
 
     row: int
     column: int
     got: float
     expected: float
+    product: int = 0
 
     def __str__(self) -> str:
         place = f"C[{self.row}, {self.column}]"
+        place += f" of product {self.product + 1}" * bool(self.product)
         return f"{place} is {self.got:.9g} in place of {self.expected:.9g}"
 
 
@@ -371,7 +375,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
         return verification
     place = tuple(int(n) for n in np.argwhere(bad)[0])
     got, expected = (float(c[place]) for c in (result, given.expected))
-    wrong = WrongElement(place[-2], place[-1], got, expected)
+    wrong = WrongElement(*place[-2:], got, expected, *place[:-2])
     return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
 
 

@@ -112,7 +112,8 @@ class Evaluation:
 
     def replay(self) -> AnswerPart | None:
         """The terms of the element in the job, or of the incorrect one."""
-        place = self.job.get("element") or (self.incorrect and self.incorrect[:2])
+        first = self.incorrect if self.incorrect and not self.incorrect.product else None
+        place = self.job.get("element") or (first and first[:2])
         if place is None:
             return None
         return dynamic_answers.replay_answer(self.verification, self.small, place, self.explain)

@@ -95,10 +95,10 @@ def _changed_fault(
 
 
 def trace_wrong(verification: Verification) -> ElementTrace | None:
-    """Return the trace of the incorrect element; None if there is none, or if an earlier store is
-    out of range.
+    """Return the trace of the incorrect element; None if there is none in the first product, or if
+    an earlier store is out of range.
     """
-    if verification.wrong is None:
+    if verification.wrong is None or verification.wrong.product:
         return None
     with suppress(KernelError, ValueError):
         return trace_product(verification.given, *verification.wrong[:2])

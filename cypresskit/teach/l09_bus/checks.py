@@ -35,6 +35,7 @@ def mistakes_in_seconds(n, b, f):
             transfers + 2 * n**2 / f
         ),
         "nothing overlaps here: the times add up.": max(transfers, kernel),
+        "a matrix of N x N has N^2 numbers, not N.": 24 * n / b + kernel,
         "that is in milliseconds.": 1e3 * product_seconds(n, b, f),
     }
 
