@@ -374,8 +374,9 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     if not bad.any():
         return verification
     place = tuple(int(n) for n in np.argwhere(bad)[0])
+    *products, row, column = place
     got, expected = (float(c[place]) for c in (result, given.expected))
-    wrong = WrongElement(*place[-2:], got, expected, *place[:-2])
+    wrong = WrongElement(row, column, got, expected, sum(products))
     return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
 
 
