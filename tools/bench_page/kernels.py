@@ -3,14 +3,12 @@ flags of subnormals, with ``missing_math`` beside it.
 """
 
 import base64
-import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 from llvmlite import ir
-from numba import types
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -59,10 +57,7 @@ def missing_functions() -> str:
     """Return the IR of the functions of ``missing_math``, by the names that LLVM calls."""
     library: Any = None
     for name in LIBRARY:
-        compiled = getattr(missing_math, name)
-        kind = types.float32 if name.endswith("f") else types.float64
-        compiled.compile((kind,) * len(inspect.signature(compiled.py_func).parameters))
-        (result,) = compiled.overloads.values()
+        (result,) = getattr(missing_math, name).overloads.values()
         kinds = [result.target_context.get_value_type(each) for each in result.signature.args]
         called = ir.FunctionType(kinds[0], kinds)
         library = add_entry(library, name, result, called, lambda _, own, *__: own)

@@ -2,13 +2,12 @@
 // ?step=02 names the step, or a kernel of the site's first page. That page shows this one in a frame,
 // by ?embed, and sends it "open" with another step, what is next there, and whether the reader goes there to
 // type, also on a screen with a keyboard of its own: the Python that runs goes on. After the "#" a shared link
-// holds a text, deflated, in base64url, and perhaps its speed and its author's name.
+// holds a text, deflated, in base64url, and perhaps its speed.
 import {Host, lock} from "./host.js"
 // @ts-expect-error: the site has it beside this file
 import {Workbench} from "./workbench.js"
 
 const MAX_BYTES = 200_000 // of a kernel in an address
-const MAX_NAME = 40 // letters of an author's name
 const WATCH_MS = 500 // between two checks of the worker
 const STORE = "cypresskit-climb"
 const VISITED = "cypresskit visited" // in the browser's storage: IL was explained
@@ -25,7 +24,6 @@ const isEmbedded = document.body.classList.contains("embed")
 const inWhole = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0})
 const element = (id) => document.getElementById(id)
 const bar = /** @type {HTMLProgressElement} */ (element("bar"))
-const author = /** @type {HTMLInputElement} */ (element("author"))
 
 /** Pass bytes through a stream. Fails if more than `most` bytes come out. */
 async function through(bytes, stream, most = Number.POSITIVE_INFINITY) {
@@ -62,13 +60,12 @@ export async function unpack(packed) {
 async function readLink() {
   if (location.hash.length < 2) return {}
   const held = new URLSearchParams(location.hash.slice(1))
-  const by = held.get("by")?.slice(0, MAX_NAME)
   const speed = Number(held.get("speed"))
-  const from = [by && `from ${by}`, speed > 0 && `at ${inWhole.format(speed)} Gflop/s`]
+  const from = speed > 0 ? `, at ${inWhole.format(speed)} Gflop/s` : ""
   try {
     const text = await unpack(held.get("text") ?? "")
     if (!text.trim()) throw new RangeError("empty")
-    return {text, from: from.filter(Boolean).join(", ")}
+    return {text, from}
   } catch {
     return {problem: "The link holds no kernel that can be read: it is cut off, or damaged."}
   }
@@ -330,7 +327,7 @@ class Bench {
     const {text, from, problem} = this.link
     const trouble = [begin.unknown, problem, begin.problems[this.store.problem]].filter(Boolean)
     const yours = replaced ? " Yours is in History." : ""
-    const came = text ? [`This kernel came with the link${from ? `, ${from}` : ""}.${yours}`] : []
+    const came = text ? [`This kernel came with the link${from}.${yours}`] : []
     const kind = trouble.length ? "failed" : came.length ? "news" : ""
     showStatus([...trouble, ...came].join(" "), kind)
     if (text && this.store.write) draft.end()
@@ -406,7 +403,7 @@ class Bench {
 const explain = (why, problem = "failed") =>
   begin.problems[problem] + (problem === "failed" ? ` (${why})` : "")
 
-/** Share a link that holds the step, the text, its speed, and the author's name if there is one. */
+/** Share a link that holds the step, the text, and its speed. */
 async function share(bench) {
   if (new TextEncoder().encode(bench.text).length > MAX_BYTES) {
     const words = "This kernel is too long for a link: save its text as a file, and share that."
@@ -416,7 +413,6 @@ async function share(bench) {
   const held = new URLSearchParams({text: await pack(bench.text)})
   if (bench.speed && bench.text === bench.newest.text)
     held.set("speed", String(Math.round(bench.speed)))
-  if (author.value.trim()) held.set("by", author.value.trim())
   const link = `${location.origin}${location.pathname}?step=${page.step}#${held}`
   try {
     await navigator.clipboard.writeText(link)

@@ -1,6 +1,6 @@
 // The worker of the site's Python: begins it, passes messages between it and a page, and reports the
-// files that it has changed, which the page saves. Messages of a page: "begin", "file", "input", and
-// what Python's own module handles.
+// files that it has changed, which the page saves. Messages of a page: "begin", "file", and what Python's
+// own module handles.
 import {Python, tree, waits} from "./python.js"
 
 const HERE = new URL(".", import.meta.url)
@@ -9,7 +9,6 @@ const decode = (bytes) => new TextDecoder().decode(bytes)
 /** @type {any[]} */
 const waiting = []
 let arrived = () => {}
-let typed = (_) => {} // takes what the reader types for `input`
 let current
 let busy = false
 let module // the name of Python's own module
@@ -75,12 +74,6 @@ function respond(kind, content) {
   if (kind === "post") {
     report()
     postMessage(JSON.parse(content))
-  } else if (kind === "input") {
-    if (!waits) return ""
-    postMessage({type: "input", content: JSON.parse(content)})
-    return new Promise((go) => {
-      typed = (value) => go(JSON.stringify(value))
-    })
   } else postMessage({type: kind, content})
 }
 
@@ -157,7 +150,6 @@ let begun
 
 addEventListener("message", ({data}) => {
   if (data.type === "begin") begun = begin(data)
-  else if (data.type === "input") typed(data.value)
   else waiting.push(data)
   arrived()
   begun.then(work).catch(fail)

@@ -5,14 +5,12 @@ JupyterLite comes from the package index, and the packages of Python from this e
 bundler is needed: the extension is one script.
 """
 
-import hashlib
 import importlib.metadata
 import json
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -78,8 +76,6 @@ def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
     The results of the launches in the lessons ``ran`` are computed now, so that a browser needn't;
     those of a lesson that hasn't changed are kept.
     """
-    if find_spec("jupyterlite_core") is None:
-        raise bench_page.NotAvailable("jupyterlite-core isn't installed")
     build_lite(folder)
     extension = folder / "extensions" / NAME
     (extension / "static").mkdir(parents=True)
@@ -90,17 +86,16 @@ def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
     data = bench_page.compress(json.dumps(packages()).encode())
     (folder / "packages.json.gz").write_bytes(data)
     loaded = [folder / "packages.json.gz", *(folder.parent / "bench").glob("*.gz")]
-    made_of = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(loaded)))
     script = Template((HERE / "extension.js").read_text(encoding="utf-8")).safe_substitute(
         bench="../../../../bench/",
         packages="../workbook/packages.json.gz",
         launches=json.dumps([file.name for file in saved]),
         problems=json.dumps(bench_page.PROBLEMS),
         megabytes=round(sum(file.stat().st_size for file in loaded) / 1e6),
-        key=f"workbook-{made_of.hexdigest()[:12]}",
+        key=f"workbook-{bench_page.state('', *sorted(loaded))}",
     )
     # JupyterLite keeps a script for ten minutes: a new one has a new name.
-    entry = f"remoteEntry.{hashlib.sha256(script.encode()).hexdigest()[:12]}.js"
+    entry = f"remoteEntry.{bench_page.state(script)}.js"
     (extension / "static" / entry).write_text(script, encoding="utf-8")
     build = {"load": f"static/{entry}", "extension": "./extension"}
     for file in [folder / "jupyter-lite.json", *folder.glob("*/jupyter-lite.json")]:

@@ -7,7 +7,7 @@
 // - the container's `init(shares)` and `get()`, and `shares[name][version].get()`
 // - of @jupyterlite/services: `BaseKernel` (`location`, `parent`, `executionCount`, `stream`,
 //   `displayData`, `updateDisplayData`, `clearOutput`, `publishExecuteResult`, `publishExecuteError`,
-//   `handleComm`, `inputRequest`, the requests that it calls, and `_commInfo`), `IKernelSpecs.register`,
+//   `handleComm`, the requests that it calls, and `_commInfo`), `IKernelSpecs.register`,
 //   and `IKernelClient.interrupt`
 // - of the app: `restored`, `shell.restored`, `shell.layoutModified`, `shell.leftCollapsed`, `shell.collapseLeft`,
 //   `shell.currentChanged`, `shell.currentWidget.sessionContext` (`ready`, `session.kernel.id`), the command
@@ -201,7 +201,6 @@
           this.asked.get(data.id)?.go(content)
           this.asked.delete(data.id)
         } else if (type === "files") this.files.save(data)
-        else if (type === "input") this.inputRequest(content)
         else if (type === "ready") this.go()
         else if (type === "stage") say(data.text)
         else if (type === "loaded")
@@ -249,26 +248,22 @@
       }
 
       async kernelInfoRequest() {
-        const mode = {name: "ipython", version: 3}
-        const files = {
-          mimetype: "text/x-python",
-          file_extension: ".py",
-          nbconvert_exporter: "python",
-        }
-        const language = {
-          name: "python",
-          version: "3",
-          codemirror_mode: mode,
-          pygments_lexer: "ipython3",
-        }
-        const own = {implementation: NAME, implementation_version: "1", protocol_version: "5.3"}
-        const banner = "cypresskit's Python, in this page"
         return {
-          ...own,
-          language_info: {...language, ...files},
-          banner,
           status: "ok",
+          protocol_version: "5.3",
+          implementation: NAME,
+          implementation_version: "1",
+          banner: "cypresskit's Python, in this page",
           help_links: [],
+          language_info: {
+            name: "python",
+            version: "3",
+            mimetype: "text/x-python",
+            file_extension: ".py",
+            codemirror_mode: {name: "ipython", version: 3},
+            pygments_lexer: "ipython3",
+            nbconvert_exporter: "python",
+          },
         }
       }
 
@@ -288,8 +283,8 @@
         return this.ask("complete", content)
       }
 
-      inspectRequest(content) {
-        return this.ask("inspect", content)
+      inspectRequest() {
+        return {status: "ok", found: false, data: {}, metadata: {}} // `help` tells it
       }
 
       isCompleteRequest() {
@@ -305,10 +300,6 @@
 
       async _commInfo(msg) {
         return this.commInfoRequest(msg.content)
-      }
-
-      inputReply(content) {
-        this.host.post({type: "input", value: content.value})
       }
 
       // JupyterLab opens a channel of each notebook that it restores, to ask for its widgets. A Python that

@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from _host import call as ask_host
 from stand_ins import FOLDER, post, resume, stand_in
@@ -36,7 +36,8 @@ state = SimpleNamespace(parent={}, content={})  # the request that is being hand
 
 
 def publish(msg_type: str, content: dict, metadata: Any = None, buffers: Any = None) -> None:
-    """Send a message to all pages of the notebook."""
+    """Send a message to all pages of the notebook, after what was printed."""
+    sys.stdout.flush()
     packed = [base64.b64encode(bytes(buffer)).decode() for buffer in buffers or ()]
     post(
         type="publish",
@@ -69,21 +70,11 @@ class Stream(io.TextIOBase):
             publish("stream", {"name": self.name, "text": text})
 
 
-def read_line(prompt: object = "") -> str:
-    """Ask the reader for a line: ``input``."""
-    sys.stdout.flush()
-    question = {"prompt": str(prompt), "password": False}
-    answer = ask_host(b"input " + json.dumps(question).encode())
-    if not answer:
-        raise RuntimeError(
-            "this browser can't wait for an input while a cell runs: assign the value in the cell"
-        )
-    return json.loads(answer)
-
-
-def refuse_await(_: object) -> None:
-    """Say that a cell can't use ``await``."""
-    raise RuntimeError("this page has no event loop: await works where the workbook is installed")
+def refuse(*_: object) -> NoReturn:
+    """Refuse what a page can't do: for `input`, `await` and commands of a shell."""
+    raise RuntimeError(
+        "no input, await, shell or pip in this page: they work where the workbook is installed"
+    )
 
 
 import comm  # noqa: E402
@@ -115,7 +106,6 @@ from IPython.core.completer import provisionalcompleter, rectify_completions  # 
 from IPython.core.displayhook import DisplayHook  # noqa: E402
 from IPython.core.displaypub import DisplayPublisher  # noqa: E402
 from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
-from IPython.utils.tokenutil import token_at_cursor  # noqa: E402
 from traitlets.config import Config  # noqa: E402
 
 
@@ -133,13 +123,11 @@ class Displays(DisplayPublisher):
         **_: Any,
     ) -> None:
         """Send an output."""
-        sys.stdout.flush()
         kind = "update_display_data" if update else "display_data"
         publish(kind, {"data": data, "metadata": metadata or {}, "transient": transient or {}})
 
     def clear_output(self, wait: bool = False) -> None:
         """Clear the cell's outputs."""
-        sys.stdout.flush()
         publish("clear_output", {"wait": wait})
 
 
@@ -154,7 +142,6 @@ class Results(DisplayHook):
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
         """Send the value's forms."""
-        sys.stdout.flush()
         count = state.content.get("execution_count", 0)
         result = {"data": format_dict, "metadata": md_dict or {}, "execution_count": count}
         publish("execute_result", result)
@@ -164,30 +151,28 @@ class Shell(InteractiveShell):
     """IPython's shell, whose errors go to the page."""
 
     failure: Any = None
-    kernel: Any = None
+    kernel = SimpleNamespace(  # ipywidgets asks for the request
+        get_parent=lambda channel=None: {"header": state.parent, "content": state.content}
+    )
 
-    def system(self, cmd: str) -> None:
-        """Refuse a command of a shell."""
-        raise OSError("this page has no shell and no pip: what the lessons need is there")
+    system = refuse
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
-        sys.stdout.flush()
         name = getattr(etype, "__name__", str(etype))
         self.failure = {"ename": name, "evalue": str(evalue), "traceback": stb}
         publish("error", self.failure)
 
 
-in_memory = Config(HistoryManager={"enabled": False})
 shell = Shell.instance(
-    displayhook_class=Results, display_pub_class=Displays, user_ns={}, config=in_memory
+    displayhook_class=Results,
+    display_pub_class=Displays,
+    user_ns={},
+    config=Config(HistoryManager={"enabled": False}),
 )
 shell.Completer.use_jedi = False  # it takes seconds here
-shell.loop_runner = refuse_await
-shell.kernel = SimpleNamespace(  # ipywidgets asks for the request
-    get_parent=lambda channel=None: {"header": state.parent, "content": state.content}
-)
+shell.loop_runner = refuse
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")
-builtins.input = read_line
+builtins.input = refuse
 
 import anywidget  # noqa: E402, F401
 import bokeh.models  # noqa: E402, F401
@@ -211,10 +196,7 @@ os.chdir(FOLDER)
 def execute(content: dict) -> dict:
     """Run a cell."""
     shell.failure = None
-    keep = content.get("store_history", True)
-    shell.run_cell(content["code"], store_history=keep, silent=content.get("silent", False))
-    sys.stdout.flush()
-    sys.stderr.flush()
+    shell.run_cell(content["code"], content["store_history"], content["silent"])
     if shell.failure is not None:
         return {"status": "error", **shell.failure}
     return {"status": "ok", "payload": [], "user_expressions": {}}
@@ -234,27 +216,16 @@ def complete(content: dict) -> dict:
     }
 
 
-def inspect(content: dict) -> dict:
-    """Describe a name."""
-    name = token_at_cursor(content["code"], content["cursor_pos"])
-    try:
-        data = shell.object_inspect_mime(name, content.get("detail_level", 0))
-    except KeyError:
-        data = {}
-    return {"status": "ok", "found": bool(data), "data": data, "metadata": {}}
-
-
 def channel(message: dict) -> dict:
     """Pass a message to a channel."""
-    sent = message.get("buffers") or ()
+    sent = message["buffers"]
     buffers = [bytes(one.values() if isinstance(one, dict) else one) for one in sent]
     held = {"content": message["content"], "buffers": buffers, "metadata": {}}
     getattr(manager, message["type"])(None, None, held)
-    sys.stdout.flush()
     return {}
 
 
-REQUESTS = {"execute": execute, "complete": complete, "inspect": inspect}
+REQUESTS = {"execute": execute, "complete": complete}
 
 
 def work() -> None:
@@ -278,4 +249,6 @@ def work() -> None:
             "evalue": str(error),
             "traceback": [],
         }
+    sys.stdout.flush()
+    sys.stderr.flush()
     post(type="reply", id=message["id"], content=reply)
