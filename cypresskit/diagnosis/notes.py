@@ -23,22 +23,18 @@ SENTENCES = {
     "skipped": "in iteration {iteration} line {0} skips {skipped}[, and tests what line {1} sets]",
     "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
-    "stores": "line {adds} adds up {element}, which line {stores} stores as {wanted}[: {taken:take}"
-    " it]",
-    "stores another block": "line {0} stores {element} as {wanted}: check where it stores, and the"
-    " coordinates of the fetches",
+    "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",
+    "stores another block": "line {0} stores {element} as {wanted}",
     "shared address": "work-items {item} and {other} store to one place in line {0}: its address"
     " doesn't depend on {bits} of their number[; {repair}]",
-    "no store": "no line stores C",
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",
     "nowhere": "no work-item stores {element}[: check the address of line {store}]",
     # A term is there, but not as it should be.
-    "repeated": "{name} is added {times} times, in {places}[; {read:read} its factors][: {why}]",
+    "repeated": "{name} is added {times} times, in {places}[: {why}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
     "old C": "[{lines:read} it; ]add it, times beta = {beta:g}",
-    "late read": "line {0} reads C after line {1} has stored there",
     # Where a product was lost.
     "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
     "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
@@ -50,7 +46,7 @@ SENTENCES = {
     "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
     "spreads": "line {0} uses C although beta is 0, so that a NaN in it spreads to the sum",
     # The terms aren't known, or all right.
-    "branches": "the terms aren't known: line {0} branches on elements",
+    "branches": "the terms aren't known: the kernel branches on elements",
     "loads a sum": "the terms aren't known: {loads:load} a sum, which isn't followed",
     "no sum": "the terms aren't known: line {0} gives neither a product of two elements, nor a sum"
     " of such, nor a number times a sum",
@@ -59,7 +55,7 @@ SENTENCES = {
     "values": "with other elements than these the sum is correct: it depends on their values",
     # The kernel reads outside of an array, or isn't launched as it computes.
     "reads 0": "{lines:read} outside of an array, which gives 0 and leaves C correct[; {why}]",
-    "overlong": "line {0} reads inside in {inside} of {runs} runs",
+    "overlong": "line {0} fetches outside in more than a third of its runs",
     "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"
     " {columns}: perhaps [change that in line {0}][state its block in line 1, as in `{example}`]",
     # A change of the text that makes the kernel correct.

@@ -6,10 +6,8 @@ comes from no matrix: it is a number, such as alpha, or a rounding error, which 
 """
 
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +25,6 @@ from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, defines, read_positions
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.convention import MATRICES
-from cypresskit.machine import KernelError
 
 Node = tuple[int, int]  # a step, and a component of its result
 
@@ -77,12 +74,12 @@ class TracedRun:
     Attributes
     ----------
     store
-        The step that stored the element; -1 if none did, of a kernel that branches on elements.
+        The step that stored the element; -1 if none did.
     steps
         What each step read and wrote, in the first product.
-    undecided
-        The step before the first that differs in the second, a branch that depends on the elements;
-        the last branch if neither stored the element; None if all are the same.
+    branches
+        Whether the kernel branches on elements: the second product takes other steps, or these
+        don't store the element, as other numbers did.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
@@ -91,19 +88,13 @@ class TracedRun:
         (first, self.elements), (second, _) = (numbered(traced.given, seed) for seed in (1, 2))
         runs = [StepRecorder(item, traced.place) for _ in range(2)]
         for given, run in zip((first, second), runs):
-            # A failure ends the run as it ended the one that found the store
-            with suppress(KernelError):
-                given.run(observers=[run])
-        self.recorded, other = runs
-        self.steps, self.other_steps = self.recorded.steps, other.steps
+            given.run(observers=[run])
+        self.recorded = runs[0]
+        self.steps, self.other_steps = (run.steps for run in runs)
         self.store = self.recorded.store
         self.instruction = self.recorded.instruction
-        executed = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
-        pairs = enumerate(zip_longest(*executed))
-        self.undecided = next((n - 1 for n, (one, other) in pairs if one != other), None)
-        if self.store < 0:  # both went past it, as the product's run didn't
-            flows = [self.instruction(step).op.flow for step in range(len(self.steps))]
-            self.undecided = max(step for step, flow in enumerate(flows) if flow in ("if", "break"))
+        one, other = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
+        self.branches = one != other or self.store < 0
 
     def line(self, step: int) -> int:
         """Return the line of a step; in a macro that of the call, if it writes a register of the

@@ -157,9 +157,8 @@ class _Judge:
 
         In its block it is, if the sum has the other element's old C, too, and adds up in one
         register, unless no correct product was made: then the fetches are wrong. Where the correct
-        sum is in another component than is stored, its products are exchanged. Between blocks it
-        may be, if the sum has that old C, or several work-items store there; but not if C is in
-        output streams: these have no addresses.
+        sum is in another component than is stored, its products are exchanged. Between blocks it is
+        if several work-items store there.
         """
         element = self.summed
         if element is None:
@@ -167,25 +166,18 @@ class _Judge:
         (old,) = self.traced.old
         sides = zip(element[1:], old[1:], self.kernel.block)
         is_near = all(one // side == other // side for one, other, side in sides)
+        if not is_near and self.run.recorded.is_shared:
+            return note("stores another block", self.store, element=element, wanted=old)
         is_made = any(elements in self.run.products for elements in self.correct)
-        if self.kernel.convention.streams if not is_near else not is_made:
-            return None
         has_old = not self.traced.given.beta or (element,) in self.extra
-        names: Values = {"element": element, "wanted": old}
-        if not is_near:
-            is_misplaced = has_old or self.run.recorded.is_shared
-            return note("stores another block", self.store, **names) if is_misplaced else None
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
         registers = {register for _, register, _ in self.run.products[first]}
-        if not has_old or len(registers) > 1:
+        if not (is_near and is_made and has_old and len(registers) == 1):
             return None
-        addend = self.slice.terms[first][0]
-        taken = Lines(map(self.run.line, addend.moving_steps[:1]))
-        names |= {"adds": self._line(addend), "stores": self.store, "taken": taken}
-        lines = [*taken, self.store, names["adds"]]
+        lines = self.store, self._line(self.slice.terms[first][0])
         _, _, component = self.run.products[next(iter(self.correct))][-1]
         is_crossed = component // self.traced.words != self.traced.place.word // self.traced.words
-        return note("stores", *lines, at=-1 if is_crossed and not taken else 0, **names)
+        return note("stores", *lines, at=int(is_crossed), element=element, wanted=old)
 
     def _summed_element(self) -> MatrixElement | None:
         """Return the element whose products the sum has, and none of the correct ones; or None."""
@@ -240,8 +232,6 @@ class _Judge:
     def _repeated(self, elements: Elements, first: Addend, again: Addend) -> Term:
         """Return a term that was added before."""
         lines = Lines(sorted({self._line(first), self._line(again)}))
-        read = {factor.line for addend in (first, again) for factor in addend.factors}
-        readers = Lines(sorted(read.difference([0, *lines])) if len(lines) == 1 else ())
         whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
         why = next((each for each in whys if each.kind), Note())
         found = note(
@@ -252,7 +242,6 @@ class _Judge:
             name=self.traced.name(elements),
             times=len(self.slice.terms[elements]),
             places=lines,
-            read=readers,
             why=why,
         )
         return self._term("repeated", again, self.correct[elements], found)

@@ -369,10 +369,9 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     result = given.result(arguments)
     bad = given.wrong(result)
     verification = replace(verification, result=result, comparison=given.compare(result))
-    if not bad.any() and all(finding.kind in HARMLESS_KINDS for finding in findings):
-        return replace(verification, right=True)
     if not bad.any():
-        return verification
+        is_harmless = all(finding.kind in HARMLESS_KINDS for finding in findings)
+        return replace(verification, right=is_harmless)
     place = tuple(int(n) for n in np.argwhere(bad)[0])
     *products, row, column = place
     got, expected = (float(c[place]) for c in (result, given.expected))

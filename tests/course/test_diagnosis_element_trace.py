@@ -21,7 +21,7 @@ from cypresskit.kernels.products import make_product
 
 SINGLE = "sgemm_tn"
 #: The kinds of faults of an element whose terms aren't known.
-UNKNOWN = {"branches", "loads a sum", "no sum", "late read", "no store", "block", "nowhere"}
+UNKNOWN = {"branches", "loads a sum", "no sum", "block", "nowhere"}
 
 
 def mine(name, text):
@@ -108,12 +108,12 @@ def adds_up(trace):
 
 @drawn_by_day("name", ["sgemm_tn_37", "sgemm_nn"], 1)
 @seeded(1)
-def test_the_terms_of_any_element_add_up_to_what_was_stored_before_the_run_ended(name, seed):
-    """A store out of range ends the run in all work-items; what came before it stays in C."""
+def test_the_terms_of_any_element_add_up_to_what_was_stored_unless_the_run_ends(name, seed):
+    """Whatever the addresses are. A store out of range ends it."""
     rng = random.Random(f"{name} {seed}")
     lines = ck.kernels[name].text.split("\n")
     places = [n for n, line in enumerate(lines) if re.match(r" *iadd r\d+\.x, r", line)]
-    ends = 0
+    traced = 0
     for _ in range(8):
         at = rng.choice(places)
         line = re.sub(r", r\d+\.x", f", r{rng.randrange(40)}.x", lines[at], count=1)
@@ -126,10 +126,10 @@ def test_the_terms_of_any_element_add_up_to_what_was_stored_before_the_run_ended
             trace = ck.trace_element(kernel, *place, size=size)
         except (ck.ILError, ck.KernelError, ValueError):
             continue
-        ends += ck.verify(kernel).findings.ended_early
+        traced += 1
         assert adds_up(trace), (line, str(trace))
         assert not trace.right or trace.got == trace.expected, (line, str(trace))
-    assert ends
+    assert traced
 
 
 TRACED = ROOT / "tests/cases/traced_faults.toml"
