@@ -17,9 +17,8 @@ from cypresskit.diagnosis.source_facts import choose_scalars, stored_elements
 from cypresskit.diagnosis.terms import Term, judge_terms
 from cypresskit.diagnosis.verification import Side, verify, whole_size
 from cypresskit.il.errors import shorten
-from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.products import Product, Size, make_product
+from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import launch
 
 MAX_SHOWN_TERMS = 40
@@ -31,8 +30,8 @@ class ElementTrace:
 
     Attributes
     ----------
-    kernel, row, column, size
-        The kernel, the element, and m, n and k of the product.
+    given, row, column
+        The product, and the element.
     terms
         The terms in the order in which they were added, missing ones last.
     faults
@@ -41,22 +40,17 @@ class ElementTrace:
         The work-item that stored the element, at ``line``; None if none did.
     got, expected
         The element, and its correct value.
-    alpha, beta
-        The scalars of the product.
     """
 
-    kernel: Kernel
+    given: Product
     row: int
     column: int
-    size: Size
     terms: tuple[Term, ...]
     faults: tuple[Note, ...]
     work_item: tuple[int, int] | int | None
     line: int
     got: float
     expected: float
-    alpha: float
-    beta: float
 
     @property
     def right(self) -> bool:
@@ -69,7 +63,7 @@ class ElementTrace:
         return tuple(fault.text for fault in self.faults)
 
     def __str__(self) -> str:
-        head = f"C[{self.row}, {self.column}] of {self.kernel.name}"
+        head = f"C[{self.row}, {self.column}] of {self.given.kernel.name}"
         if self.work_item is not None:
             head += f", stored by work-item {self.work_item} at line {self.line}"
         lines = [f"{head}: {self.got:.9g}"]
@@ -168,18 +162,15 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         if got != expected and not faults:
             faults = [unknown or note("values")]
     return ElementTrace(
-        kernel=kernel,
+        given=given,
         row=row,
         column=column,
-        size=given.size,
         terms=tuple(terms),
         faults=tuple(faults),
         work_item=place,
         line=line,
         got=got,
         expected=expected,
-        alpha=given.alpha,
-        beta=given.beta,
     )
 
 
@@ -196,7 +187,7 @@ def _nowhere(traced: TracedElement) -> Note:
 
 def _check_place(row: object, column: object) -> None:
     """Raise ``ValueError`` unless row and column are both integers, or both None."""
-    is_place = all(Range().has(number, whole=True) for number in (row, column))
+    is_place = all(Range(least=float("-inf")).has(number, whole=True) for number in (row, column))
     if not is_place and (row, column) != (None, None):
         raise ValueError(
             "row, column are two whole numbers, the place of an element of C, such as"

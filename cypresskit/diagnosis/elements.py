@@ -144,9 +144,10 @@ def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elem
     return [(factor(kernel, "A", row, at), factor(kernel, "B", column, at)) for at in range(k)]
 
 
-def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElement]]:
+def numbered(given: Product, is_turned: bool) -> tuple[Product, dict[int, MatrixElement]]:
     """Return a product whose elements are all different, and the element of each word: of a double,
-    of its high word.
+    of its high word. If ``is_turned``, the numbers are turned by a third: no element is the same
+    then, nor a product of two (by half, two could change places).
     """
     kind = np.dtype(np.float32 if given.kernel.precision == "single" else np.float64)
     matrices = {"A": given.a, "B": given.b, "C": given.c}
@@ -155,8 +156,8 @@ def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElemen
         raise ValueError(
             f"A, B and C have {count:,} elements: trace a product of at most {MIN_NUMBER:,}"
         )
-    chosen = np.random.default_rng(seed).choice(MIN_NUMBER, count, replace=False)
-    numbers = chosen + float(MIN_NUMBER)
+    chosen = np.random.default_rng(1).choice(MIN_NUMBER, count, replace=False)
+    numbers = np.roll(chosen, count // 3 * is_turned) + float(MIN_NUMBER)
     elements: dict[int, MatrixElement] = {}
     made = []
     for letter, matrix in matrices.items():

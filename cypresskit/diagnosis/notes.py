@@ -46,7 +46,7 @@ SENTENCES = {
     "number": "the sum includes {number:g}, which is from no matrix[: see {lines}]",
     "spreads": "line {0} uses C although beta is 0, so that a NaN in it spreads to the sum",
     # The terms aren't known, or all right.
-    "branches": "the terms aren't known: the kernel branches on elements",
+    "varies": "the terms aren't known: with other elements, other lines run, or store elsewhere",
     "loads a sum": "the terms aren't known: {loads:load} a sum, which isn't followed",
     "no sum": "the terms aren't known: line {0} gives neither a product of two elements, nor a sum"
     " of such, nor a number times a sum",

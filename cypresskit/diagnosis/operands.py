@@ -77,15 +77,16 @@ class TracedRun:
         The step that stored the element; -1 if none did.
     steps
         What each step read and wrote, in the first product.
-    branches
-        Whether the kernel branches on elements: the second product takes other steps, or these
-        don't store the element, as other numbers did.
+    varies
+        Whether with other elements other steps run, or C is stored elsewhere.
     """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
         self.traced = traced
         self.program = traced.kernel.program
-        (first, self.elements), (second, _) = (numbered(traced.given, seed) for seed in (1, 2))
+        (first, self.elements), (second, _) = (
+            numbered(traced.given, is_turned) for is_turned in (False, True)
+        )
         runs = [StepRecorder(item, traced.place) for _ in range(2)]
         for given, run in zip((first, second), runs):
             given.run(observers=[run])
@@ -94,7 +95,7 @@ class TracedRun:
         self.store = self.recorded.store
         self.instruction = self.recorded.instruction
         one, other = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
-        self.branches = one != other or self.store < 0
+        self.varies = one != other or -1 in [run.store for run in runs]
 
     def line(self, step: int) -> int:
         """Return the line of a step; in a macro that of the call, if it writes a register of the

@@ -82,14 +82,14 @@ class Slice:
         self.number_steps: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         self.unknown: list[int] = []
-        if not run.branches:
+        if not run.varies:
             self._follow((run.store, run.traced.place.word + (run.traced.words > 1)))
 
     def explain_unknown(self) -> Note | None:
         """Return why the terms aren't known; None if they are."""
         run = self.run
-        if run.branches:
-            return note("branches")
+        if run.varies:
+            return note("varies")
         if not self.unknown:
             return None
         step = min(self.unknown)

@@ -346,7 +346,7 @@ def _sizes(kernel: Kernel) -> list[Size]:
 
 def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     """Run a product under all checks. Of a correct C, the findings are reads outside."""
-    kernel = given.kernel
+    kernel, how = given.kernel, given.kernel.convention
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
     )
@@ -355,7 +355,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
         findings = check(
             kernel.program,
             **arguments,
-            names=_names(given),
+            names={} if how.buffer else MATRICES | {OLD_C: "C"} if how.streams else NAMES,
             in_place=True,
         )
     except LackedError as error:  # who writes a kernel calls no `launch`
@@ -377,11 +377,3 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     got, expected = (float(c[place]) for c in (result, given.expected))
     wrong = WrongElement(row, column, got, expected, sum(products))
     return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
-
-
-def _names(given: Product) -> dict[Any, str]:
-    """Return the names of a product's arrays for reports."""
-    how = given.kernel.convention
-    if how.buffer:
-        return {}
-    return MATRICES | {OLD_C: "C"} if how.streams else NAMES

@@ -14,7 +14,7 @@ from cypresskit.diagnosis.element_trace import ElementTrace
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, look_at_changes
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.editing.steps import STEPS
@@ -122,7 +122,6 @@ class Evaluation:
         """Return a trace whose first note is the fault among the changed lines, or leads there."""
         if trace.right:
             return trace
-        trace = look_at_changes(trace, self.job.get("known_text", ""))
         return replace(trace, faults=tuple(lead_to_fault(self.fault, trace)))
 
     def costs(self) -> AnswerPart | None:

@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import NamedTuple
 
-from cypresskit.diagnosis.element_trace import ElementTrace, trace_product
+from cypresskit.diagnosis.element_trace import ElementTrace
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il import ILError
@@ -94,17 +94,6 @@ def _changed_fault(
     return None
 
 
-def trace_wrong(verification: Verification) -> ElementTrace | None:
-    """Return the trace of the incorrect element; None if there is none in the first product, or if
-    an earlier store is out of range.
-    """
-    if verification.wrong is None or verification.wrong.product:
-        return None
-    with suppress(KernelError, ValueError):
-        return trace_product(verification.given, *verification.wrong[:2])
-    return None
-
-
 def lead_to_fault(fault: Note | None, trace: ElementTrace | None) -> list[Note]:
     """Return the notes of an element's trace, first of them the fault. It leaves only the notes
     that name its line.
@@ -113,22 +102,6 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None) -> list[Note]:
     if fault is None:
         return [*notes]
     return [fault, *(each for each in notes if fault.line in each.lines)]
-
-
-def look_at_changes(trace: ElementTrace, known: str) -> ElementTrace:
-    """Return a trace whose notes lead first to a line that differs from a ``known`` text, if they
-    name one, and not the cause: the others were right before.
-    """
-    changes = _changes(known.splitlines(), trace.kernel.text.splitlines())
-    changed = {at + 1 for at in changes.replaced}
-
-    def aimed(found: Note) -> Note:
-        is_cause = found.values.get("why", Note()).kind
-        lines = [found.line, *found.lines] if found.line and not is_cause else []
-        return replace(found, line=next((n for n in lines if n in changed), found.line))
-
-    terms = tuple(replace(term, note=aimed(term.note)) for term in trace.terms)
-    return replace(trace, terms=terms, faults=tuple(map(aimed, trace.faults)))
 
 
 def _fields(line: str) -> list[str]:

@@ -5,12 +5,14 @@ for its step counts or, before one is saved, its current text. ``editing/steps.p
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
+from cypresskit.diagnosis.element_trace import ElementTrace, trace_product
 from cypresskit.diagnosis.verification import Verification
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault, trace_wrong
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import verify_text, what_helps
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
@@ -18,6 +20,7 @@ from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.teach.check import Verdict, announce_if_slow, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
@@ -128,6 +131,17 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
         return replace(found, hint=notes[0].text) if fault or (notes and notes[0].line) else found
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
     return Verdict(False, f"{seen.wrong or seen.error}.", hint)
+
+
+def trace_wrong(verification: Verification) -> ElementTrace | None:
+    """Return the trace of the incorrect element; None if there is none in the first product, or if
+    an earlier store is out of range.
+    """
+    if verification.wrong is None or verification.wrong.product:
+        return None
+    with suppress(KernelError, ValueError):
+        return trace_product(verification.given, *verification.wrong[:2])
+    return None
 
 
 def _is_wrong_address(finding: Finding) -> bool:

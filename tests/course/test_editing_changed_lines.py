@@ -8,14 +8,10 @@ from case_files import agree, edited
 from repository import ROOT
 from sampling import drawn_by_day, seeded
 
-from cypresskit.editing.changed_lines import (
-    find_changed_fault,
-    lead_to_fault,
-    look_at_changes,
-    trace_wrong,
-)
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.teach.climb import trace_wrong
 
 GAP = "your line"  # in the comment below which a step's reader writes
 #: The lines that each step lacks.
@@ -72,24 +68,6 @@ def mutants(line):
         f"add {to}, {first}, {second}",
         f"{op} {to}, {first}, {second}, r0",
     ]
-
-
-@seeded(4)
-def test_of_sums_that_are_exchanged_the_new_lines_are_looked_at_first(seed):
-    """Not those that store them, which were given."""
-    chance = random.Random(seed)
-    step = chance.choice(["01b", "02"])
-    lines = list(LACKS[step])
-    one, other = chance.sample(range(len(lines)), 2)
-    products = [line.split(", ") for line in lines]
-    for at, by in ((one, other), (other, one)):
-        lines[at] = ", ".join([*products[at][:1], *products[by][1:3], *products[at][3:]])
-    seen = judged(step, written(step, lines))
-    trace = look_at_changes(trace_wrong(seen), STEPS[step].starter)
-    text = seen.kernel.text.splitlines()
-    new = {n for n, line in enumerate(text, 1) if line.strip() in (lines[one], lines[other])}
-    assert trace.faults[0].line in new
-    assert {term.note.line for term in trace.terms} <= new | {0}
 
 
 @seeded(8)
