@@ -264,15 +264,6 @@ def test_the_line_that_sets_a_wrong_coordinate_is_named(seed, change):
     assert causes(trace) == touched
 
 
-@pytest.mark.parametrize("rows", [12, 16])
-def test_an_element_that_no_work_item_stores_is_told_with_what_one_stores(rows):
-    like = reference_kernel(f"block_{rows}x8")
-    stated = like.text.replace(f"{rows} x 8", f"{rows + 4} x 8", 1)
-    (note,) = ck.trace_element(ck.load_kernel(stated), rows, 0).notes
-    stores = f"a work-item stores {rows * 8} elements, but is launched for {rows + 4} x 8"
-    assert note == f"No work-item stores C[{rows}, 0]: {stores}.", note
-
-
 def test_an_element_from_the_lds_is_read_by_the_line_that_loads_it():
     kernel = ck.kernels["sgemm_64x64_lds"]
     trace = ck.trace_element(kernel, 5, 7)
