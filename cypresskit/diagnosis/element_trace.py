@@ -178,9 +178,11 @@ def _nowhere(traced: TracedElement) -> Note:
     """Return the note on an element that no work-item stores."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
     element = MatrixElement("C", traced.row, traced.column)
+    body = traced.kernel.program.body
+    if not any(i.dest and i.dest.register.kind in "go" for i in body):
+        return note("no store")
     if stored and stored != rows * columns:
         return note("block", element=element, stored=stored, rows=rows, columns=columns)
-    body = traced.kernel.program.body
     line = next((i.written_line for i in body if i.dest and i.dest.register.kind == "g"), 0)
     return Note("nowhere", line, values={"element": element, "store": line or ""})
 
