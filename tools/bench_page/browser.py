@@ -44,11 +44,10 @@ def find_chromium() -> str | None:
 
 
 @contextmanager
-def chromium(*options: str) -> Iterator[Browser]:
-    """Run Chromium, without its sandbox and with other command-line options."""
-    arguments = ["--no-sandbox", *options]
+def chromium() -> Iterator[Browser]:
+    """Run Chromium, without its sandbox."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_chromium(), args=arguments)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=["--no-sandbox"])
         yield browser
         browser.close()
 

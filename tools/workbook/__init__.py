@@ -97,7 +97,7 @@ def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
     # JupyterLite keeps a script for ten minutes: a new one has a new name.
     entry = f"remoteEntry.{bench_page.state(script)}.js"
     (extension / "static" / entry).write_text(script, encoding="utf-8")
-    build = {"load": f"static/{entry}", "extension": "./extension"}
+    build = {"name": NAME, "load": f"static/{entry}", "extension": "./extension"}
     for file in [folder / "jupyter-lite.json", *folder.glob("*/jupyter-lite.json")]:
         configure(file, build)
     write_start_page(folder)
@@ -133,7 +133,7 @@ def configure(file: Path, build: dict[str, str]) -> None:
     known = data.get("federated_extensions", [])
     if known:
         kept = [one for one in known if one["name"] in EXTENSIONS]
-        data["federated_extensions"] = [*kept, {"name": NAME, **build}]
+        data["federated_extensions"] = [*kept, build]
     data |= {"defaultKernelName": "python3", "appName": "cypresskit"}
     file.write_text(json.dumps(config, indent=1), encoding="utf-8")
 
