@@ -188,8 +188,8 @@ def _nowhere(traced: TracedElement) -> Note:
 
 
 def _check_place(row: object, column: object) -> None:
-    """Raise ``ValueError`` unless row and column are both integers, or both None."""
-    is_place = all(Range(least=float("-inf")).has(number, whole=True) for number in (row, column))
+    """Raise ``ValueError`` unless row and column are both integers from 0, or both None."""
+    is_place = all(Range().has(number, whole=True) for number in (row, column))
     if not is_place and (row, column) != (None, None):
         raise ValueError(
             "row, column are two whole numbers, the place of an element of C, such as"

@@ -95,7 +95,7 @@ class TracedRun:
         self.store = self.recorded.store
         self.instruction = self.recorded.instruction
         one, other = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
-        self.varies = one != other or -1 in [run.store for run in runs]
+        self.varies = one != other or self.store < 0
 
     def line(self, step: int) -> int:
         """Return the line of a step; in a macro that of the call, if it writes a register of the

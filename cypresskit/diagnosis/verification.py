@@ -346,7 +346,9 @@ def _sizes(kernel: Kernel) -> list[Size]:
 
 def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     """Run a product under all checks. Of a correct C, the findings are reads outside."""
-    kernel, how = given.kernel, given.kernel.convention
+    kernel = given.kernel
+    how = kernel.convention
+    names = MATRICES | {OLD_C: "C"} if how.streams else NAMES
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
     )
@@ -355,7 +357,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
         findings = check(
             kernel.program,
             **arguments,
-            names={} if how.buffer else MATRICES | {OLD_C: "C"} if how.streams else NAMES,
+            names={} if how.buffer else names,
             in_place=True,
         )
     except LackedError as error:  # who writes a kernel calls no `launch`

@@ -231,10 +231,14 @@ def place_of(error: BaseException) -> tuple[int, str]:
 class RefusedMagics:
     """What ``get_ipython()`` returns while an answer is judged."""
 
-    def __getattr__(self, _: str) -> None:
-        raise RuntimeError(
-            "a line with `%` or `!` at its start isn't run while an answer is judged"
-        )
+    def run_line_magic(self, name: str, *_: Any) -> None:
+        raise RuntimeError(f"`%{name}` isn't run while an answer is judged")
+
+    def run_cell_magic(self, name: str, *_: Any) -> None:
+        self.run_line_magic(f"%{name}")
+
+    def getoutput(self, command: str) -> None:
+        raise RuntimeError(f"`!{command}` isn't run while an answer is judged")
 
 
 def print_values(*values: Any, **_: Any) -> None:
