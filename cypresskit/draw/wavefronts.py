@@ -24,7 +24,7 @@ from cypresskit.timing.report import Event
 FRAMES = 150
 LEFT, RIGHT, ROW = 76, 1146, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 106  # pixels of the stage: counters are on the right of the rows
-HEAD = 84  # pixels above and below a report's rows
+HEAD = 100  # pixels above and below a report's rows
 KEYS_PER_REPORT = 100_000  # wavefront w of report r has the key KEYS_PER_REPORT * r + w
 
 Window = tuple[float, float]  # first and last clock
@@ -56,9 +56,13 @@ SHARES = [f"{part} %" for part in range(101)]
 CLAUSE_VERBS = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
-#: How many wavefronts compute (two of them at the engine's full speed), and where its share is
-#: printed: pixels from the rows' right end.
-ALU_STATES = {"idle": 0, "one computes": 116, "two compute": 302}
+#: How many wavefronts compute (two of them at the engine's full speed), and where in the line above
+#: the rows its share is printed.
+ALU_STATES = {
+    "idle": (RIGHT, "right"),
+    "one computes": (0.42 * LEFT + 0.58 * RIGHT, "center"),
+    "two compute": (LEFT, "left"),
+}
 FULL_SPEED = 2  # wavefronts
 
 
@@ -75,19 +79,23 @@ class _Layout:
         return self.top + 12
 
     @property
+    def shares(self) -> float:
+        return self.top + 29
+
+    @property
     def rows(self) -> np.ndarray:
         """The y of each slot."""
-        return self.top + 30 + ROW * np.arange(self.slots)
+        return self.top + 46 + ROW * np.arange(self.slots)
 
     @property
     def track(self) -> float:
         """The y of the ALU's track."""
-        return self.top + 38 + ROW * self.most
+        return self.top + 54 + ROW * self.most
 
     @property
     def head(self) -> tuple[float, float]:
         """The y and height of the play head, from the rows to the lower track."""
-        first, last = self.top + 22, self.track + 28
+        first, last = self.top + 38, self.track + 28
         return (first + last) / 2, last - first
 
 
@@ -319,21 +327,19 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
 
     count = _alu_overlaps(report, clocks)
     shares = []
-    for n, (state, from_right) in enumerate(ALU_STATES.items()):
+    for n, (state, (x, align)) in enumerate(ALU_STATES.items()):
         high = 16 * n // FULL_SPEED or 16
         color = "alu" if n else "wait"
         shares.append(draw_track(count, state, n, alu + (16 - high) / 2, high, color))
         sheet.numbers(
             f"share {n} {name}",
-            RIGHT - from_right,
-            layout.title,
+            x,
+            layout.shares,
             np.round(shares[n]).astype(int),
             names=[f"{state} {share}" for share in SHARES],
             bold=n == 0,
             color=color,
-            align="right",
-            size=14,
-            fit=14,
+            align=align,
         )
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
     count = count_overlaps(serves, window, 1)

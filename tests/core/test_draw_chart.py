@@ -129,6 +129,16 @@ def test_each_mark_says_of_which_kind_its_number_is_and_no_line_goes_through_a_t
     assert not drawn.texts_on_lines() and not drawn.overlaps()
 
 
+def test_a_quotient_is_not_called_measured():
+    """Of 37 registers the paper printed by how much they are slower, of 25 their speed."""
+    speeds = {"sgemm_tn": 2100.0, "sgemm_tn_37": 1600.0}
+    chart = ck.teach.build_the_clock.growing({"units": speeds, "pauses": speeds})
+    drawn = Charted(chart, WIDE)
+    assert_kinds_told(drawn, chart.about)
+    assert [drawn.kinds[f"{name} published"] for name in speeds] == ["measured", "published"]
+    assert "rings; sgemm_tn_37's from a published ratio" in chart.about
+
+
 # -- labels
 
 

@@ -40,8 +40,10 @@ def test_a_correct_kernel_has_no_wrong_place(name):
     assert 0 < int(re.fullmatch(off, chart.title)[1]) < 64
     assert ("same in each work-item" in chart.to_svg()) == (name != "sgemm_naive")  # one place
     rows, columns = ck.kernels[name].block
-    places = [words for words, _ in parts(chart, WIDE) if words.startswith("row ")]
-    assert len(places) == rows * columns and not any("wrong" in words for words in places)
+    places = [part for part in parts(chart, WIDE) if part[0].startswith("row ")]
+    assert len(places) == rows * columns and not any("wrong" in words for words, _ in places)
+    tones = {shapes[0].attrib["fill-opacity"] for _, shapes in places}
+    assert len(tones) == 1  # noise is no pattern
 
 
 @WIDTHS

@@ -85,9 +85,9 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     ),
     "growing": lambda: ck.teach.build_the_clock.growing(
         {
-            "units": {"sgemm_tn": 2300, "dgemm_tn": 525},
-            "pauses": {"sgemm_tn": 2100, "dgemm_tn": 500},
-            "memory": {"sgemm_tn": 2000, "dgemm_tn": 495},
+            "units": {"sgemm_tn": 2300, "sgemm_tn_37": 1950},
+            "pauses": {"sgemm_tn": 2100, "sgemm_tn_37": 1700},
+            "memory": {"sgemm_tn": 2000, "sgemm_tn_37": 1600},
         }
     ),
 } | {f"published, {name}": lambda name=name: draw.published(name) for name in CHARTS}

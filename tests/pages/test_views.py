@@ -224,11 +224,17 @@ def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
 
 @pytest.mark.parametrize("name", ["digits", "timeline", "wavefronts"])
 def test_a_phone_shows_a_whole_run_beside_the_names_of_its_rows(name, page, show):
-    """No text is cut off or on another, no mark is outside; and it is as before on a wide page."""
+    """No text is cut off or on another, no mark is outside, each share can be read; and it is as
+    before on a wide page.
+    """
     show(gallery.VIEWS[name][1]())
     figure = """() => { const figure = Bokeh.documents.flatMap(doc => [...doc.all_models])
         .find(({type}) => type === "Plot"), {start, end} = figure.x_range
         return [start, end, figure.aspect_ratio] }"""
+    shares = """() => Bokeh.documents.flatMap(doc => [...doc.all_models])
+        .filter(({type}) => type === "GlyphRenderer")
+        .filter(({data_source}) => /share/.test(data_source.name))
+        .map(({glyph}) => glyph.text_alpha.value)"""
     page.evaluate(JS.settled)
     before = page.evaluate(figure)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -242,6 +248,7 @@ def test_a_phone_shows_a_whole_run_beside_the_names_of_its_rows(name, page, show
         page.keyboard.press(key)
         page.evaluate(JS.settled)
         assert page.evaluate(JS.faults) == []
+    assert 0 not in page.evaluate(shares)
     page.set_viewport_size({"width": 1366, "height": 768})
     page.evaluate(JS.settled)
     assert page.evaluate(figure) == before

@@ -28,14 +28,12 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
     A block of other sides is drawn at their harmonic mean, as it needs as many words per flop.
     """
     peak, rates = HD5870.single_gflops, memory_bandwidths()
-    dots = {
-        f"{r.gemm_kernel.block[0]} x {r.gemm_kernel.block[1]}": (
-            harmonic_mean(r.gemm_kernel.block) / WORD,
-            r.gflops,
-        )
-        for r in reports
-        if r.gemm_kernel
-    }
+    dots, active = {}, {}
+    for r in reports:
+        if r.gemm_kernel:
+            block = " x ".join(map(str, r.gemm_kernel.block))
+            dots[block] = harmonic_mean(r.gemm_kernel.block) / WORD, r.gflops
+            active[block] = r.active_wavefronts
     rings = {
         kernel: (KERNELS[kernel].block[0] / WORD, published(kernel)["gflops_max"])
         for kernel in (() if dots else PUBLISHED)
@@ -43,6 +41,12 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
     best, (at, speed) = max({**rings, **dots}.items(), key=lambda kernel: kernel[1][1])
     share = 100 * speed / min(peak, HD5870.texture_gb_s * at)
     finding = f"{best} reaches {share:.0f} % of what arithmetic and texture units allow"
+    largest = max(dots, key=dots.__getitem__, default=best)
+    if dots and dots[largest][1] < speed:
+        finding = (
+            f"{largest} falls to {dots[largest][1]:,.0f} Gflop/s: there is room for"
+            f" {active[largest]} wavefronts only. {best} has {active[best]}, and does {speed:,.0f}"
+        )
     how: Kind = "modeled" if dots else "measured"
     told = {
         kernel: f"{kernel}, {how}: {at:.3g} flops per byte, {speed:,.0f} Gflop/s"

@@ -127,7 +127,7 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     for title, corner in {
         f"A: {rows} rows": (a.left, a.top - 12),
         "x" if spec.is_vector else f"B: {columns} columns": (b.left, b.top - 12),
-        f"{right[1]}: {len(blocks)} blocks": (c.left, c.top - 12),
+        right[1]: (c.left, c.top - 12),
         "LDS": (layout.lds.left, layout.lds.top - 12),
     }.items():
         sheet.text(*corner, title, bold=True, size=14)

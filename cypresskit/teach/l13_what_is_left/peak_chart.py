@@ -10,9 +10,12 @@ from cypresskit.teach.l13_what_is_left.checks import peak_gflops
 from cypresskit.today import figures, record
 
 
-def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str, size: str) -> Chart:
+def peak_chart(
+    experiment: str, cypress: Mapping[Any, float], x: str, size: str, title: str
+) -> Chart:
     """Draw Cypress's speeds and those of an experiment, in percent of each chip's peak, by the
-    number that a case begins with, which is named ``x``. ``size`` is that of Cypress's products.
+    number that a case begins with, which is named ``x``. ``size`` is that of Cypress's products,
+    ``title`` what the chart shows.
     """
     parts = {
         HD5870.name: (cypress, HD5870.single_gflops),
@@ -23,8 +26,6 @@ def peak_chart(experiment: str, cypress: Mapping[Any, float], x: str, size: str)
         name: {int(str(case).split()[0]): 100 * speed / of for case, speed in speeds.items()}
         for name, (speeds, of) in parts.items()
     }
-    at = max(set.intersection(*map(set, lines.values())))
-    (old, then), (new, now) = ((name, line[at]) for name, line in lines.items())
-    title = f"With {at} {x}, {old} reaches {then:.0f} % of its peak, {new} {now:.0f} %"
+    old, new = lines
     about = f"Single precision. {old}: {size}. {new}: N = {record()['n']:,}."
     return line_chart(lines, x, "% of the peak", kind=kinds, about=about, log="x", title=title)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from cypresskit.draw.chart import COLORS, EDGE, GAP, WIDE, Canvas, Chart, Scale, number_text
+from cypresskit.published import kernel as published
 from cypresskit.teach.l14_build_the_clock.checks import printed
 
 ROW = 64  # pixels from row to row
@@ -27,6 +28,7 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
         kernel: [100 * speeds[kernel] / printed(kernel) for speeds in stages.values()]
         for kernel in stages[first]
     }
+    ratios = [kernel for kernel in shares if "gflops_max" not in published(kernel)]
     begin, *_, end = zip(*shares.values())
     finding = (
         f"{first.capitalize()}: {min(begin):.0f} to {max(begin):.0f} % of what was published. With"
@@ -60,9 +62,10 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
                     middle = x(sum(ends) / 2)
                     places = [("middle", 0.0, 16.0), ("start", 0.0, 16.0), ("end", 0.0, 16.0)]
                     canvas.write_free(middle, y, places, mechanism, color)
-            words = f"{kernel}, measured: {number_text(printed(kernel))} Gflop/s"
+            kind = "published" if kernel in ratios else "measured"
+            words = f"{kernel}, {kind}: {number_text(printed(kernel))} Gflop/s"
             look = {"fill": "page", "r": 5.5, "stroke_width": 3}
-            canvas.mark(f"{kernel} published", words, x(100), y, "ink", "measured", **look)
+            canvas.mark(f"{kernel} published", words, x(100), y, "ink", kind, **look)
             for name, share, color in ("first", first, "soft"), ("last", last, "ink"):
                 words = f"{kernel}, modeled: {share:.1f} %"
                 look = {"fill": color, "r": 4.5}
@@ -71,8 +74,9 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
                     canvas.write(x(share) - 4, y - 16, f"{share:.0f} %", color)
         return canvas
 
+    told = "".join(f"; {kernel}'s from a published ratio" for kernel in ratios)
     about = (
-        f"Your clock's speeds, modeled, in percent of the measured ones (rings). Gray: {first};"
-        " black: all mechanisms; between them: what each costs."
+        f"Your clock's speeds, modeled, in percent of the measured ones (rings{told}). Gray:"
+        f" {first}; black: all mechanisms; between them: what each costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
