@@ -17,9 +17,13 @@ def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Rea
     readings = tuple(
         Reading(element, run.line(read[0]) if read else 0) for element, read in zip(elements, steps)
     )
+    is_old = elements == run.traced.old
+    empty = [run.line(step) for step in run.empty_loads if run.reads_from(run.instruction(step), "C")]
+    if is_old and readings[0].line and empty:
+        return note("loads outside", *empty), readings
     if made := run.products.get(elements):
         return _lost(run, *made[-1]), readings
-    if elements == run.traced.old:
+    if is_old:
         return _old_c(run), readings
     if all(reading.line for reading in readings):
         return _not_multiplied(run, elements), readings
@@ -61,6 +65,9 @@ def _old_c(run: TracedRun) -> Note:
     readers = run.reads.get(element, ())
     if not readers and run.readers("C"):
         return _unread(run, element)
+    skipped = Fetches(run, "C").explain_skipped()
+    if not readers and skipped.kind:
+        return skipped
     for step in readers:
         for key in defines(run.instruction(step)):
             held = run.steps[step].words.get(key[1])
@@ -95,6 +102,7 @@ def _unread(run: TracedRun, element: MatrixElement) -> Note:
         return note("not fetched", *why.lines, element=element, why=why)
     readers = run.readers(element.matrix)
     outside = [step for step in readers if not any(run.read_words(step))]
-    lines = sorted({*map(run.line, outside or readers)})
+    used = [step for step in outside if step in run.empty_loads]
+    lines = sorted({*map(run.line, used or outside or readers)})
     where = f"outside of {element.matrix}" if outside else f"others of {element.matrix}"
     return note("unread", *lines, at=-1, element=element, where=where)

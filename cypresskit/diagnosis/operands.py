@@ -241,3 +241,20 @@ class TracedRun:
                 if NO_ELEMENT not in elements:
                     found[tuple(sorted(elements))].append((step, register, c))
         return found
+
+    @cached_property
+    def empty_loads(self) -> list[int]:
+        """The loads of a 0 from which the stored word is computed. No element is 0, so they load
+        outside of ``g[]``, or from the LDS what no store has written, unless one stored a 0.
+        """
+        pending: list[Node] = [(self.store, self.traced.place.word + self.traced.words - 1)]
+        followed: set[Node] = set()
+        while pending:
+            followed.add(node := pending.pop())
+            writers = {self.writer(at) for at in self.operands(*node)}
+            pending += filter(None, writers - followed)
+        is_known = not any(0 in store.words for store in self.recorded.lds_stores)
+        kinds = {"fetch"} if is_known else {"fetch", "lds"}
+        found = {step for step, c in followed if not self.steps[step].words.get(c, 1)}
+        found = {step for step in found if self.instruction(step).op.kind not in kinds}
+        return sorted(step for step in found if self.read_words(step))

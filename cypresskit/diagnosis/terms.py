@@ -89,6 +89,10 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
         lines = sorted({*map(sliced.run.line, sliced.number_steps)})
         found = note("number", *lines, at=-1, number=number)
         faults.append(note("spreads", *lines) if isnan(number) else found)
+    run = sliced.run
+    loads = [step for step in run.empty_loads if run.instruction(step).op.kind == "lds"]
+    if loads and faults:
+        faults.insert(0, note("not written", *dict.fromkeys(map(run.line, loads))))
     return terms, faults
 
 
