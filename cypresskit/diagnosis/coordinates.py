@@ -14,7 +14,6 @@ import numpy as np
 from cypresskit.diagnosis.elements import MatrixElement, is_k_row
 from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.operands import TracedRun
-from cypresskit.il import Instruction
 from cypresskit.il.dataflow import Key, keys, uses
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.statement import find_statement
@@ -100,7 +99,7 @@ class Fetches:
             needed = {*places[n * count : (n + 1) * count]}
             starts = needed | {place - min(self.offsets, default=0) for place in needed}
             if n == len(iterations):
-                return self._explain_end(iterations, starts)
+                return self.explain_end(iterations, starts)
             fetched = {step: run.steps[step].texel[axis] for step in iterations[n]}
             wrong = [step for step, place in fetched.items() if place not in needed]
             if needed <= {*fetched.values()} and not {*wrong} & {*steps}:
@@ -134,43 +133,34 @@ class Fetches:
                 found[iteration].append(step)
         return [found[n] for n in range(min(found), max(found) + 1)] if found else []
 
-    def _explain_end(self, iterations: list[list[int]], right: set[int]) -> Note:
+    def explain_end(self, iterations: list[list[int]], right: set[int]) -> Note:
         """Return why no fetch ran after some iterations: what set k, or the last branch that may
-        have skipped the fetches; or that they are in no loop.
+        have skipped the fetches, or the first of C; or that they are in no loop.
         """
-        readers, branches = self._branches()
-        if not branches:
-            return note("no loop", *(i.written_line for i in readers[:1])) if iterations else Note()
-        registers = keys([(0, readers[0].sources[0], (self.k_axis,))])
-        since = iterations[-1][-1] if iterations else -1
-        found = self._set_by(registers, branches[-1], right, since)
-        return found if found.kind else self._skipped(branches[-1], readers, len(iterations) + 1)
-
-    def explain_skipped(self) -> Note:
-        """Return which branch skipped the first line that reads the matrix; empty if none did."""
-        readers, branches = self._branches()
-        return self._skipped(branches[-1], readers[:1]) if branches else Note()
-
-    def _branches(self) -> tuple[list[Instruction], list[int]]:
-        """Return the instructions that read the matrix, and the steps that may skip the first."""
         run, body, pairs = self.run, self.run.program.body, self.run.program.matching
-        readers = [at for at, i in enumerate(body) if run.reads_from(i, self.matrix)]
+        fetches = [at for at, i in enumerate(body) if run.reads_from(i, self.matrix)]
         branches = []
         for step, (at, *_) in enumerate(run.steps):
             flow = body[at].op.flow
             start = pairs[at] if flow == "break" else at
-            if flow in ("if", "break") and start < min(readers, default=0) < pairs[start]:
+            if flow in ("if", "break") and start < min(fetches, default=0) < pairs[start]:
                 branches.append(step)
-        return [body[at] for at in readers], branches
-
-    def _skipped(self, step: int, readers: list[Instruction], iteration: int | str = "") -> Note:
-        """Return the note on a branch that skipped some lines."""
-        run, branch = self.run, self.run.instruction(step)
-        writers = (run.recorded.last_writer(key, step) for key in keys(uses(run.program, branch)))
-        sets = [run.line(writer) for writer in writers if writer is not None]
-        lines = Lines(i.written_line for i in readers)
+        lines = Lines(body[at].written_line for at in fetches)
+        if not branches:
+            return note("no loop", *lines[:1]) if iterations else Note()
+        registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
+        since = iterations[-1][-1] if iterations else -1
+        found = self._set_by(registers, branches[-1], right, since)
+        if found.kind:
+            return found
+        branch = run.instruction(branches[-1])
+        tested = keys(uses(run.program, branch))
+        writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)
+        sets = [run.line(step) for step in writers if step is not None]
         line = branch.written_line
-        return note("skipped", line, *sets[:1], iteration=iteration, skipped=lines)
+        if self.k_axis < 0:  # C, which is read once
+            return note("skipped", line, *sets[:1], skipped=Lines(lines[:1]))
+        return note("skipped", line, *sets[:1], iteration=len(iterations) + 1, skipped=lines)
 
     def _set_by(self, registers: set[Key], step: int, right: set[int], since: int = -1) -> Note:
         """Return the note on what set a coordinate's register last before a step, unless that is

@@ -18,9 +18,9 @@ def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Rea
         Reading(element, run.line(read[0]) if read else 0) for element, read in zip(elements, steps)
     )
     is_old = elements == run.traced.old
-    empty = [run.line(step) for step in run.empty_loads if run.reads_from(run.instruction(step), "C")]
-    if is_old and readings[0].line and empty:
-        return note("loads outside", *empty), readings
+    outside = [step for step in run.empty_loads if run.instruction(step).op.kind != "lds"]
+    if is_old and readings[0].line and outside:
+        return note("loads outside", *map(run.line, outside)), readings
     if made := run.products.get(elements):
         return _lost(run, *made[-1]), readings
     if is_old:
@@ -65,8 +65,7 @@ def _old_c(run: TracedRun) -> Note:
     readers = run.reads.get(element, ())
     if not readers and run.readers("C"):
         return _unread(run, element)
-    skipped = Fetches(run, "C").explain_skipped()
-    if not readers and skipped.kind:
+    if not readers and (skipped := Fetches(run, "C").explain_end([], set())).kind:
         return skipped
     for step in readers:
         for key in defines(run.instruction(step)):

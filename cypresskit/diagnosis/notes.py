@@ -20,9 +20,10 @@ SENTENCES = {
     # No line reads an element.
     "unread": "this work-item doesn't read {element}[; {lines:read} {where}]",
     "loads outside": "{lines:read} outside of C",
-    "not written": "{lines:load} from the LDS what no store has written",
+    "not stored": "{lines:load} 0 from the LDS, where no store has put an element",
     "not fetched": "this work-item doesn't read {element}: {why}",
-    "skipped": "[in iteration {iteration} ]line {0} skips {skipped}[, and tests what line {1} sets]",
+    "skipped": "[in iteration {iteration} ]line {0} skips {skipped}[, and tests what line {1}"
+    " sets]",
     "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
     "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",

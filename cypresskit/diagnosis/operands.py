@@ -244,8 +244,8 @@ class TracedRun:
 
     @cached_property
     def empty_loads(self) -> list[int]:
-        """The loads of a 0 from which the stored word is computed. No element is 0, so they load
-        outside of ``g[]``, or from the LDS what no store has written, unless one stored a 0.
+        """The loads of a 0 from which the stored word is computed. No element is 0: they load
+        outside of ``g[]``, or from the LDS what no store has written, or as 0.
         """
         pending: list[Node] = [(self.store, self.traced.place.word + self.traced.words - 1)]
         followed: set[Node] = set()
@@ -253,8 +253,6 @@ class TracedRun:
             followed.add(node := pending.pop())
             writers = {self.writer(at) for at in self.operands(*node)}
             pending += filter(None, writers - followed)
-        is_known = not any(0 in store.words for store in self.recorded.lds_stores)
-        kinds = {"fetch"} if is_known else {"fetch", "lds"}
-        found = {step for step, c in followed if not self.steps[step].words.get(c, 1)}
-        found = {step for step in found if self.instruction(step).op.kind not in kinds}
-        return sorted(step for step in found if self.read_words(step))
+        found = sorted({step for step, c in followed if not self.steps[step].words.get(c, 1)})
+        loads = (step for step in found if self.instruction(step).op.kind != "fetch")
+        return [step for step in loads if self.read_words(step)]

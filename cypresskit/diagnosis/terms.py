@@ -92,7 +92,7 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     run = sliced.run
     loads = [step for step in run.empty_loads if run.instruction(step).op.kind == "lds"]
     if loads and faults:
-        faults.insert(0, note("not written", *dict.fromkeys(map(run.line, loads))))
+        faults.insert(0, note("not stored", *dict.fromkeys(map(run.line, loads))))
     return terms, faults
 
 
