@@ -31,4 +31,4 @@ def agree(request, path, name, says):
         own = own if count else f"\n{line}{own}"
         path.write_text(before + mark + own + gap + others)
     else:
-        assert says == cases(text)[name].get("says", "")
+        assert says == cases(text)[name]["says"]

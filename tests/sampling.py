@@ -91,6 +91,8 @@ def pytest_configure(config):
     global FIRST_SEED, DAY
     config.option.randomly_reset_seed = False  # a test's numbers are its own: ``same_numbers``
     DAY = config.getoption("day")
+    if config.getoption("accept") and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--accept writes whole files: run it in one process, without -n")
     if config.getoption("new") is not None:
         FIRST_SEED = config.getoption("new")
         hypothesis.settings.load_profile("new")
