@@ -34,6 +34,10 @@ SENTENCES = {
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",
     "nowhere": "no work-item stores {element}[: check the address of line {store}]",
+    "shared": "no work-item stores {element}: work-items {item} and {other} both store to one place"
+    " in line {store}[; {lines:give} both one number from different ones]",
+    "overlaps": "line {0} reads C where work-item {item} stores, too, in line {1}: one of the two"
+    " stores outside of its block",
     # A term is there, but not as it should be.
     "repeated": "{name} is added {times} times, in {places}[: {why}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",

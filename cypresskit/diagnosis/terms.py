@@ -170,7 +170,7 @@ class _Judge:
         (old,) = self.traced.old
         sides = zip(element[1:], old[1:], self.kernel.block)
         is_near = all(one // side == other // side for one, other, side in sides)
-        if not is_near and self.run.recorded.is_shared:
+        if not is_near and self.run.recorded.others:
             return note("stores another block", self.store, element=element, wanted=old)
         is_made = any(elements in self.run.products for elements in self.correct)
         has_old = not self.traced.given.beta or (element,) in self.extra

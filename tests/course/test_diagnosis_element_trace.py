@@ -21,7 +21,7 @@ from cypresskit.kernels.products import make_product
 
 SINGLE = "sgemm_tn"
 #: The kinds of faults of an element whose terms aren't known.
-UNKNOWN = {"varies", "loads a sum", "no sum", "no store", "block", "nowhere"}
+UNKNOWN = {"varies", "loads a sum", "overlaps", "no sum", "no store", "block", "shared", "nowhere"}
 
 
 def mine(name, text):
