@@ -398,6 +398,9 @@ def test_a_sent_riddle_is_the_first_of_its_step(site, soup, own_page):
             assert page.evaluate("window.copied") == f"{question} ✓ {address}/#{name}"
             step = soup.find(id=name).find_parent("section")
             assert step is None or step.select_one("figure ~ .why .two")
+        page.evaluate("void (navigator.clipboard.writeText = () => Promise.reject())")
+        send.click()  # what may not be copied is there to be copied by hand
+        expect(riddle.get_by_label("Copy this link")).to_have_value(page.evaluate("copied"))
         page.reload()  # what was solved is kept
         for name, made in riddles.RIDDLES.items():
             (right,) = (frame for frame in made() if frame.kind == "right")
@@ -657,7 +660,7 @@ def test_the_first_touch_answers(by, width, height, site, browser):
     context = browser.new_context(
         viewport={"width": width, "height": height}, has_touch=True, reduced_motion="reduce"
     )
-    page, loaded = context.new_page(), []
+    page, loaded, leads = context.new_page(), [], []
     page.goto((site / "index.html").as_uri())
     asked = "#film :is(figcaption, .letters, .now, .film-out, fieldset button)"
     for part in page.locator(f"h1, .about, {asked}").all():
@@ -672,9 +675,13 @@ def test_the_first_touch_answers(by, width, height, site, browser):
         choices, answer = riddle.locator("fieldset button"), riddle.get_by_role("status")
         answered = "[id='01a'] .code pre" if name == "film" else f".step:has(#{name}) .two"
         told = page.locator(answered)
+        speeds = page.locator(f".step:has(#{name}) .speed, .step:has(#{name}) + .step .speed")
         assert riddle.locator("[aria-pressed=true]").count() == 0 and not told.first.is_visible()
         page.evaluate("name => document.getElementById(name).scrollIntoView()", name)
         expect(choices.last).to_be_in_viewport(ratio=1)  # with the question
+        following = page.locator(f".step:has(#{name}) + .step > header")
+        for step in following.all():  # its words tell the answer
+            expect(step).not_to_be_in_viewport()
         choices.first.focus()
         place, high = choices.last.evaluate(PLACE), riddle.bounding_box()["height"]
         for n, frame in enumerate(frames):
@@ -694,6 +701,7 @@ def test_the_first_touch_answers(by, width, height, site, browser):
             assert choices.last.evaluate(PLACE) == place  # nothing moves under a finger
             solved = solved or frame.kind == "right"
             assert told.first.is_visible() == solved
+            assert all(speed.is_visible() == solved for speed in speeds.all())
             for way in riddle.locator(":is(.send, .go-on)").all():
                 assert way.is_visible() == solved
             assert riddle.bounding_box()["height"] == high
@@ -702,10 +710,12 @@ def test_the_first_touch_answers(by, width, height, site, browser):
             assert heard.count(f'button "{words}') == 1 and frame.says in heard
             if name == "film":
                 assert page.locator(".typed").inner_text() == words
-                on = page.locator("#film .go-on")
-                expect(on).to_be_in_viewport(ratio=1)
-                assert on.get_attribute("href") == "#sizes"
                 assert f"C: {frame.shown[1]}" in heard and heard.count("- cell ") == 64
+        on = riddle.locator(".go-on")
+        expect(on).to_be_in_viewport(ratio=1)
+        leads.append(on.get_attribute("href"))
+    assert leads == ["#sizes", "#orders", "#layouts", "bench/index.html?step=01a"]
+    assert on.inner_text() == "4 of 4 solved. Write your own (26 MB)"
     assert loaded == []
     context.close()
 

@@ -61,6 +61,7 @@
       riddle.classList.add("solved")
       tell(step, [$(".why", step)])
       kept((store) => store.setItem(place, tries))
+      $("#solved").textContent = `${all(".solved").length} of ${all(".riddle").length} solved`
     }
     choices.addEventListener("click", ({target}) => {
       if (target.closest("button")) choose(target.closest("button"))
@@ -79,16 +80,22 @@
     choose(candidates[frames.findIndex(([, , kind]) => kind === "right") - 1])
     tries = before
   }
-  /** Share a riddle's link with its question and the reader's tries, or copy both. */
+  /** Share a riddle's link with its question and the reader's tries, or copy both; or show them, to be
+   * copied by hand. */
   async function send(button, place, text) {
     const url = location.href.split(/[?#]/)[0] + place
     if (navigator.share) return navigator.share({text, url}).catch(() => {})
-    await navigator.clipboard.writeText(`${text} ${url}`)
     const words = button.textContent
+    const value = `${text} ${url}`
+    const field = document.createElement("input")
+    try {
+      await navigator.clipboard.writeText(value)
+    } catch {
+      button.replaceWith(Object.assign(field, {value, readOnly: true, ariaLabel: "Copy this link"}))
+      return field.select()
+    }
     button.textContent = "The link is copied"
-    onHand(() => {
-      button.textContent = words
-    })
+    onHand(() => button.replaceChildren(words))
   }
   /** Do something once the reader does something. */
   function onHand(act) {
@@ -147,17 +154,15 @@
   function playWhenSeen(picture) {
     const seen = new IntersectionObserver(([one]) => {
       if (!isSeen(one)) return
-      const player = $("[data-ready]", picture) && picture
-      if (!player) {
-        const again = () => {
+      if (!$("[data-ready]", picture)) {
+        setTimeout(() => {
           seen.unobserve(picture)
           seen.observe(picture)
-        }
-        setTimeout(again, 200)
+        }, 200)
         return
       }
       seen.disconnect()
-      if (!CALM.matches) player.dispatchEvent(new Event("cypresskit-play"))
+      if (!CALM.matches) picture.dispatchEvent(new Event("cypresskit-play"))
     }, SEEN)
     seen.observe(picture)
   }
@@ -173,9 +178,7 @@
   function arrive(step) {
     if (step === current) return
     current = step
-    for (const [id, link] of places)
-      if (step && id === step.id) link.setAttribute("aria-current", "true")
-      else link.removeAttribute("aria-current")
+    for (const [id, link] of places) link.ariaCurrent = id === step?.id ? "true" : null
     strip.toggleAttribute("data-on", Boolean(step))
     $("#here").textContent = step ? `${steps.indexOf(step) + 1}. ${step.dataset.title}` : ""
     if (!step) return
@@ -234,7 +237,6 @@
   function show(step, button, types) {
     close()
     $(".note", step)?.remove()
-    const title = `The workbench: ${step.dataset.title}`
     open = {step, button, types}
     if (bench?.isConnected && step.moveBefore) {
       step.moveBefore(bench, null)
@@ -250,7 +252,7 @@
       step.append(bench)
       navigator.serviceWorker?.register("offline.js").catch(() => {})
     }
-    frameOf().title = title
+    frameOf().title = `The workbench: ${step.dataset.title}`
     bench.dataset.task = button.dataset.words.replace(/^Try it: /, "")
     bench.hidden = false
     frameOf().style.height = "" // as high as most are
@@ -343,10 +345,8 @@
     const said = document.createElement("p")
     said.className = "note"
     said.setAttribute("role", "status")
-    const parts = words.split("`") // between two of them: code
-    const made = parts.map((_, n) => document.createElement(n % 2 ? "code" : "span"))
-    for (const [n, part] of made.entries()) part.textContent = parts[n]
-    said.append(...made)
+    for (const [n, textContent] of words.split("`").entries()) // between two of them: code
+      said.append(Object.assign(document.createElement(n % 2 ? "code" : "span"), {textContent}))
     $("header", step).after(said)
   }
   /** Go to a step. Pictures above it come later and move it: stay with it until the reader does

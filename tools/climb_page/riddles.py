@@ -114,7 +114,7 @@ def _typed(line: str) -> Frame:
         block, layout = idea_of("01a").causes
         says = (
             f"C is correct, {now / before:.1f} times as fast: {block:.1f} by the block of"
-            f" 2 x 2, {layout:.1f} by transposing A."
+            f" 2 × 2, {layout:.1f} by transposing A."
         )
         return Frame(choice, (cells, "all rows are correct"), says, now, "right")
     hint = explain_wrong_product(seen, STEP.starter).hint.replace("`", "")
