@@ -26,7 +26,7 @@ SENTENCES = {
     " sets]",
     "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
-    "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",
+    "stores": "[{read}, and ]line {1} adds up {element}, which line {0} stores as {wanted}",
     "stores another block": "line {0} stores {element} as {wanted}",
     "shared address": "work-items {item} and {other} store to one place in line {0}: its address"
     " doesn't depend on {bits} of their number[; {repair}]",

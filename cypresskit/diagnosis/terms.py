@@ -178,10 +178,15 @@ class _Judge:
         registers = {register for _, register, _ in self.run.products[first]}
         if not (is_near and is_made and has_old and len(registers) == 1):
             return None
-        lines = self.store, self._line(self.slice.terms[first][0])
+        addend = self.slice.terms[first][0]
+        lines = self.store, self._line(addend)
+        wanted = {each for elements in self.correct for each in elements}
+        odd = [read for read in addend.factors if read.element not in wanted]
+        is_unsure = not self.traced.given.beta and not odd[1:]  # without an old C: store or read
+        read = f"line {odd[0].line} reads {odd[0]}" if is_unsure else ""
         _, _, component = self.run.products[next(iter(self.correct))][-1]
         is_crossed = component // self.traced.words != self.traced.place.word // self.traced.words
-        return note("stores", *lines, at=int(is_crossed), element=element, wanted=old)
+        return note("stores", *lines, at=int(is_crossed), element=element, wanted=old, read=read)
 
     def _summed_element(self) -> MatrixElement | None:
         """Return the element whose products the sum has, and none of the correct ones; or None."""
