@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cypresskit.devices import Range
 from cypresskit.diagnosis.elements import MatrixElement, TracedElement
+from cypresskit.diagnosis.missing import find_late_read
 from cypresskit.diagnosis.notes import Lines, Note, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.diagnosis.recorded import StepRecorder, StoreRecorder, find_merging
@@ -160,7 +161,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         if unknown is None:
             terms, faults = judge_terms(sliced)
         if got != expected and not faults:
-            faults = [unknown or note("values")]
+            faults = [find_late_read(run) or unknown or note("values")]
     return ElementTrace(
         given=given,
         row=row,

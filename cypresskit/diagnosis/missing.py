@@ -61,6 +61,8 @@ def _overwritten(run: TracedRun, step: int, place: Key, later: int) -> Note:
 
 def _old_c(run: TracedRun) -> Note:
     """Return why the old value of C is missing."""
+    if late := find_late_read(run):
+        return late
     (element,) = run.traced.old
     readers = run.reads.get(element, ())
     if not readers and run.readers("C"):
@@ -74,6 +76,19 @@ def _old_c(run: TracedRun) -> Note:
             if "overwritten" in lost.kind:
                 return lost
     return note("old C", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
+
+
+def find_late_read(run: TracedRun) -> Note | None:
+    """Return the note on a read of C that got what this work-item had stored there; or None."""
+    stored: dict[int, int] = {}  # the first step that stored each word
+    for step, record in enumerate(run.steps):
+        late = [stored[word] for word in run.read_words(step) if word in stored]
+        if late and run.reads_from(run.instruction(step), "C"):
+            return note("late read", run.line(step), run.line(late[0]))
+        dest = run.instruction(step).dest
+        if dest and dest.register.kind == "g":
+            stored = dict.fromkeys(filter(None, record.words.values()), step) | stored
+    return None
 
 
 def _not_multiplied(run: TracedRun, elements: Elements) -> Note:

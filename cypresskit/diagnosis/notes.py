@@ -43,6 +43,7 @@ SENTENCES = {
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
     "old C": "[{lines:read} it; ]add it, times beta = {beta:g}",
+    "late read": "line {0} reads C after line {1} has stored there",
     # Where a product was lost.
     "overwritten": "line {0} puts it into {register}, which line {1} overwrites",
     "overwritten next": "line {0} puts it into {register}, which the next iteration overwrites",
