@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from cypresskit.devices import Range
 from cypresskit.diagnosis.elements import MatrixElement, TracedElement
 from cypresskit.diagnosis.missing import find_late_read
-from cypresskit.diagnosis.notes import Lines, Note, note
+from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.operands import TracedRun
-from cypresskit.diagnosis.recorded import StepRecorder, StoreRecorder, find_merging
+from cypresskit.diagnosis.recorded import StoreRecorder
 from cypresskit.diagnosis.slices import Slice
 from cypresskit.diagnosis.source_facts import choose_scalars, stored_elements
 from cypresskit.diagnosis.terms import Term, judge_terms
@@ -150,7 +150,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
-        faults = [_nowhere(traced, stores)]
+        faults = [_nowhere(traced)]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
@@ -175,10 +175,8 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     )
 
 
-def _nowhere(traced: TracedElement, stores: StoreRecorder) -> Note:
-    """Return the note on an element that no work-item stores: which ones store to one place, and
-    what computes one value for both from different ones.
-    """
+def _nowhere(traced: TracedElement) -> Note:
+    """Return the note on an element that no work-item stores."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
     element = MatrixElement("C", traced.row, traced.column)
     body = traced.kernel.program.body
@@ -186,15 +184,6 @@ def _nowhere(traced: TracedElement, stores: StoreRecorder) -> Note:
         return note("no store")
     if stored and stored != rows * columns:
         return note("block", element=element, stored=stored, rows=rows, columns=columns)
-    if stores.shared:
-        at, *items = stores.shared
-        one, two = (StepRecorder(item, traced.place) for item in items)
-        traced.given.run(observers=[one, two])
-        item, other = map(stores.launch.shape.place, items)
-        merging = Lines(one.instruction(step).written_line for step in find_merging(one, two, at))
-        store = body[at].written_line
-        names = {"element": element, "item": item, "other": other, "store": store}
-        return Note("shared", (*merging, store)[0], merging, names)
     line = next((i.written_line for i in body if i.dest and i.dest.register.kind == "g"), 0)
     return Note("nowhere", line, values={"element": element, "store": line or ""})
 

@@ -26,7 +26,7 @@ SENTENCES = {
     " sets]",
     "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
-    "stores": "[{read}, and ]line {1} adds up {element}, which line {0} stores as {wanted}",
+    "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",
     "stores another block": "line {0} stores {element} as {wanted}",
     "shared address": "work-items {item} and {other} store to one place in line {0}: its address"
     " doesn't depend on {bits} of their number[; {repair}]",
@@ -34,10 +34,6 @@ SENTENCES = {
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",
     "nowhere": "no work-item stores {element}[: check the address of line {store}]",
-    "shared": "no work-item stores {element}: work-items {item} and {other} both store to one place"
-    " in line {store}[; {lines:give} both one number from different ones]",
-    "overlaps": "line {0} reads C where work-item {item} stores, too, in line {1}: one of the two"
-    " stores outside of its block",
     # A term is there, but not as it should be.
     "repeated": "{name} is added {times} times, in {places}[: {why}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",

@@ -2,14 +2,13 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.diagnosis.elements import StoredAt
 from cypresskit.il import Instruction
-from cypresskit.il.dataflow import ADDRESS, Key, defines, is_address, keys, uses
+from cypresskit.il.dataflow import Key, defines, is_address
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
 
@@ -23,8 +22,6 @@ class StoreRecorder(Observer):
         The place.
     writer
         (instruction, work-item) of the store; None if there is none.
-    shared
-        The first instruction that stores to one place for two work-items, and these; or ().
     launch
         The launch.
     """
@@ -32,7 +29,6 @@ class StoreRecorder(Observer):
     def __init__(self, place: StoredAt) -> None:
         self.place = place
         self.writer: tuple[int, int] | None = None
-        self.shared: tuple[int, ...] = ()
 
     def start(self, launch: Launch) -> None:
         self.launch = launch
@@ -41,11 +37,6 @@ class StoreRecorder(Observer):
         items = self.place.writers(event)
         if len(items):
             self.writer = event.at, int(items[-1])
-        if event.element is not None and not self.shared:
-            active = np.flatnonzero(event.active).tolist()
-            first = {event.element[item]: item for item in reversed(active)}
-            pairs = ((first[event.element[item]], item) for item in active)
-            self.shared = next(((event.at, *pair) for pair in pairs if len({*pair}) > 1), ())
 
 
 class RecordedStep(NamedTuple):
@@ -90,22 +81,21 @@ class StepRecorder(Observer):
         The steps that write each component of a register.
     store
         The last step that stores ``place``; -1 if none does.
-    others
-        The other work-items that store there, too, each with the instruction.
+    is_shared
+        Whether other work-items store there, too.
     lds_stores
         The stores to the LDS.
     """
 
     def __init__(self, item: int, place: StoredAt) -> None:
         self.item, self.place = item, place
-        self.store = -1
-        self.others: set[tuple[int, int]] = set()
+        self.store, self.is_shared = -1, False
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
         self.lds_stores: list[LdsStore] = []
 
     def start(self, launch: Launch) -> None:
-        self.program, self.shape = launch.program, launch.shape
+        self.program = launch.program
 
     def step(self, event: StepEvent) -> None:
         i = event.instruction
@@ -124,7 +114,7 @@ class StepRecorder(Observer):
 
     def wrote(self, event: WroteEvent) -> None:
         items = {*self.place.writers(event).tolist()}
-        self.others |= {(other, event.at) for other in items - {self.item}}
+        self.is_shared |= bool(items - {self.item})
         if self.item in items:
             self.store = len(self.steps) - 1
         if event.active[self.item]:
@@ -147,26 +137,3 @@ class StepRecorder(Observer):
         """Return the step that wrote a component of a register last before a step, or None."""
         before = bisect_left(self.writers[key], step)
         return self.writers[key][before - 1] if before else None
-
-
-def find_merging(one: StepRecorder, other: StepRecorder, at: int) -> Iterator[int]:
-    """Yield the steps that compute one part of an instruction's address for two work-items, from
-    several values of which some differ; none if they take other steps.
-    """
-    program, steps = one.program, [record.at for record in one.steps]
-    if steps != [record.at for record in other.steps]:
-        return
-    step = steps.index(at)
-    address = (use for use in uses(program, program.body[at]) if use[0] == ADDRESS)
-    pending = [(key, step) for key in keys(address)]
-    while pending:
-        key, step = pending.pop()
-        made = one.last_writer(key, step)
-        if made is None or one.steps[made].words != other.steps[made].words:
-            continue
-        i, sources = one.instruction(made), one.steps[made].sources
-        differ = sources != other.steps[made].sources
-        if differ and sum(source.register.kind not in ("l", "cb") for source in i.sources) > 1:
-            yield made
-        elif not differ:
-            pending += [(each, made) for each in keys(uses(program, i))]

@@ -94,9 +94,6 @@ class Slice:
             return None
         step = min(self.unknown)
         line = run.line(step)
-        for item, at in run.recorded.others if run.reads_from(run.instruction(step), "C") else ():
-            name, stores = run.recorded.shape.place(item), run.program.body[at].written_line
-            return note("overlaps", line, stores, at=1, item=name)
         if run.instruction(step).op.kind == "lds" or run.read_words(step):
             return note("loads a sum", loads=Lines([line]))
         return note("halves", line) if self._takes_halves(step) else note("no sum", line)

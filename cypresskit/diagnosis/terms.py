@@ -170,7 +170,7 @@ class _Judge:
         (old,) = self.traced.old
         sides = zip(element[1:], old[1:], self.kernel.block)
         is_near = all(one // side == other // side for one, other, side in sides)
-        if not is_near and self.run.recorded.others:
+        if not is_near and self.run.recorded.is_shared:
             return note("stores another block", self.store, element=element, wanted=old)
         is_made = any(elements in self.run.products for elements in self.correct)
         has_old = not self.traced.given.beta or (element,) in self.extra
@@ -178,15 +178,10 @@ class _Judge:
         registers = {register for _, register, _ in self.run.products[first]}
         if not (is_near and is_made and has_old and len(registers) == 1):
             return None
-        addend = self.slice.terms[first][0]
-        lines = self.store, self._line(addend)
-        wanted = {each for elements in self.correct for each in elements}
-        odd = [read for read in addend.factors if read.element not in wanted]
-        is_unsure = not self.traced.given.beta and not odd[1:]  # without an old C: store or read
-        read = f"line {odd[0].line} reads {odd[0]}" if is_unsure else ""
+        lines = self.store, self._line(self.slice.terms[first][0])
         _, _, component = self.run.products[next(iter(self.correct))][-1]
         is_crossed = component // self.traced.words != self.traced.place.word // self.traced.words
-        return note("stores", *lines, at=int(is_crossed), element=element, wanted=old, read=read)
+        return note("stores", *lines, at=int(is_crossed), element=element, wanted=old)
 
     def _summed_element(self) -> MatrixElement | None:
         """Return the element whose products the sum has, and none of the correct ones; or None."""

@@ -21,17 +21,7 @@ from cypresskit.kernels.products import make_product
 
 SINGLE = "sgemm_tn"
 #: The kinds of faults of an element whose terms aren't known.
-UNKNOWN = {
-    "varies",
-    "loads a sum",
-    "overlaps",
-    "late read",
-    "no sum",
-    "no store",
-    "block",
-    "shared",
-    "nowhere",
-}
+UNKNOWN = {"varies", "loads a sum", "late read", "no sum", "no store", "block", "nowhere"}
 
 
 def mine(name, text):
