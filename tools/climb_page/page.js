@@ -351,10 +351,8 @@
   }
   /** Go to a step. Pictures above it come later and move it: stay with it until the reader does
    * something, or goes back. */
-  function goTo(step) {
-    let address
+  function goTo(step, address = location.href) {
     const watch = new ResizeObserver(() => {
-      address ??= location.href
       if (address === location.href) step.scrollIntoView({behavior: "instant"})
       else watch.disconnect()
     })
@@ -369,5 +367,5 @@
   follow()
   if (wanted) goTo(wanted)
   for (const link of all("main a[href^='#'], .rail a"))
-    link.addEventListener("click", () => goTo($(`[id="${link.getAttribute("href").slice(1)}"]`)))
+    link.addEventListener("click", () => goTo($(`[id="${link.hash.slice(1)}"]`), link.href))
 })()
