@@ -21,15 +21,6 @@ KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("block_8x8x2", 1
 # -- the book's
 
 
-def test_the_courses_climb_has_its_figures():
-    """Every idea has the speed of its launch. What is written was looked at: test_pictures."""
-    climb = draw.climb()
-    shown = sorted(IDEAS, key=lambda idea: not idea.is_step)
-    for bar, idea in zip((*climb.bars, *climb.beside), shown, strict=True):
-        assert bar.gflops == FIGURES[idea.launch].gflops and bar.details
-        assert bar.before == (FIGURES[idea.before].gflops if idea.before else 0)
-
-
 def test_each_step_starts_from_the_one_before():
     """And its title is the workbench's. The steps are in the workbench's order."""
     steps = [idea for idea in IDEAS if idea.is_step]
