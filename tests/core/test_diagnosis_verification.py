@@ -373,5 +373,7 @@ def test_the_verdict_is_numpy_s(seed):
         assert np.array_equal(wanted, checked.given.expected)
         wrong = np.argwhere(checked.result != wanted)
         assert checked.wrong_count == len(wrong)
-        first = [(*at[-2:], checked.result[(*at,)], wanted[(*at,)]) for at in wrong[:1]]
+        first = [
+            (*at[-2:], checked.result[(*at,)], wanted[(*at,)], sum(at[:-2])) for at in wrong[:1]
+        ]
         assert first == ([checked.wrong] if checked.wrong else [])
