@@ -124,7 +124,6 @@ def trace_element(
     """
     known = resolve(kernel)
     _check_place(row, column)
-    alpha, beta = choose_scalars(known, alpha, beta)
     whole = None if size is None else whole_size(known, size)
     if whole is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta)
@@ -132,6 +131,9 @@ def trace_element(
         if row is None or column is None:
             wrong = checked.wrong if checked.size == whole else None
             row, column = wrong[:2] if wrong else (0, 0)
+            if wrong:
+                alpha, beta = checked.alpha, checked.beta
+    alpha, beta = choose_scalars(known, alpha, beta)
     row, column = int(row), int(column)
     return trace_product(make_product(known, whole, alpha, beta), row, column)
 

@@ -12,7 +12,7 @@ that branch on elements.
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 from typing import NamedTuple
 
 from cypresskit.diagnosis.elements import NO_ELEMENT, Elements
@@ -159,7 +159,7 @@ class Slice:
         first, second = self.run.number(a), self.run.number(b)
         if first is not None or second is not None:
             if isnan((first or 0.0) * (second or 0.0)):  # of a C that isn't to be used
-                self.number_steps = [a.step]
+                self.number, self.number_steps = nan, [a.step]
                 return
             number, other = (first, b) if first is not None else (second, a)
             scaled = path._replace(scaling_steps=(a.step, *path.scaling_steps))

@@ -172,14 +172,14 @@ class _Judge:
         is_near = all(one // side == other // side for one, other, side in sides)
         if not is_near and self.run.recorded.is_shared:
             return note("stores another block", self.store, element=element, wanted=old)
-        is_made = any(elements in self.run.products for elements in self.correct)
+        made = [self.run.products[each] for each in self.correct if each in self.run.products]
         has_old = not self.traced.given.beta or (element,) in self.extra
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
         registers = {register for _, register, _ in self.run.products[first]}
-        if not (is_near and is_made and has_old and len(registers) == 1):
+        if not (is_near and made and has_old and len(registers) == 1):
             return None
         lines = self.store, self._line(self.slice.terms[first][0])
-        _, _, component = self.run.products[next(iter(self.correct))][-1]
+        _, _, component = made[0][-1]
         is_crossed = component // self.traced.words != self.traced.place.word // self.traced.words
         return note("stores", *lines, at=int(is_crossed), element=element, wanted=old)
 

@@ -89,7 +89,7 @@ def _changed_fault(
     for fault, others in islice(_undone(lines, _changes(known.splitlines(), lines)), MAX_CHANGES):
         undone = replace(kernel, text="\n".join(others), given=None)
         with suppress(ILError, KernelError, ValueError, TypeError):  # it can't be run
-            if verify(undone, alpha=verification.alpha, beta=verification.beta, unless=unless):
+            if verify(undone, unless=unless):
                 return fault
     return None
 

@@ -299,3 +299,10 @@ def test_a_correct_sum_of_two_loops_has_no_fault(name):
     assert ck.verify(kernel)
     for size in ck.verify(kernel).sizes:
         assert ck.trace_element(kernel, 0, 0, size=size).right
+
+
+def test_an_element_is_traced_with_the_scalars_at_which_it_is_incorrect():
+    """Such as a beta of 0, of a kernel that uses C then, too."""
+    text = edited(reference_kernel("sgemm_naive").text, [[40, 1], [43, 1]])
+    trace = ck.trace_element(ck.load_kernel(text, like="sgemm_naive"))
+    assert not trace.right and trace.given.beta == 0
