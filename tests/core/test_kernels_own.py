@@ -13,7 +13,7 @@ from changed_texts import count_correct_share
 from kernel_texts import TEXTURE
 from plain_kernels import plain_kernel, random_statement
 from products import random_matrices
-from sampling import drawn_by_day, each_of_six, from_rows, seeded
+from sampling import drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -155,13 +155,6 @@ def test_a_block_multiplies_or_is_rejected_in_words(rows):
             shown = f"block {rows} x {columns}, steps {steps}: a block is 1 x 1, 2 x 2"
             with pytest.raises(ValueError, match=shown):
                 block_kernel(rows, columns, steps)
-
-
-@each_of_six
-def test_a_copy_is_launched_like_the_catalogues(name):
-    mine = ck.load_kernel(ck.kernels[name].text, like=name, name="mine")
-    assert mine.convention == ck.kernels[name].convention
-    assert replace(ck.kernel_stats(mine), name=name) == ck.kernel_stats(name)
 
 
 #: What takes a kernel, and gives something that is equal for equal ones.
