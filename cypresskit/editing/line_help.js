@@ -61,12 +61,12 @@ export class LineHelp {
     const [name] = word.match(/^r\d+\b/) ?? []
     if (!name) return this.meanings.get(word)
     const [, , names = ""] = live.find(([at]) => at === line) ?? []
-    const held = names.split(" ").find((one) => one.split(".")[0] === name)
-    const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
-    const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
+    if (!live.length) return
+    const find = (some) => some.split(" ").find((one) => one.split(".")[0] === name)
+    const held = find(names)
+    const set = live.flatMap(([at, , , written]) => (find(written) ? [at] : []))
     const where = set.length ? `set in ${linesInWords(set)}` : "no line sets it"
-    const state = held ? `${held} is in use here; ` : live.length ? "not in use here; " : ""
-    return [name, state + where]
+    return [name, `${held ? `${held} is` : "not"} in use here; ${where}`]
   }
 }
 

@@ -52,7 +52,8 @@ Messages of Python
     A part of the answer: "text", then those of ``PARTS`` in their order; "climb" comes when it is
     asked for.
 
-    - "text" (``static_answers.text_answer``): faults, live registers, and the meanings of words.
+    - "text" (``static_answers.text_answer``): faults, the registers that are live and that are set,
+      and the meanings of words.
       With faults, no other part follows.
     - "code" (``static_answers.code_answer``): the compiled code and its statistics.
     - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``

@@ -14,7 +14,7 @@ from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.editing.legend import STATISTICS
 from cypresskit.il import ILError, Program, assemble, reference
 from cypresskit.il.cursor import strip_comment
-from cypresskit.il.dataflow import liveness
+from cypresskit.il.dataflow import defines, liveness
 from cypresskit.il.errors import last_line
 from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
@@ -53,8 +53,8 @@ def text_answer(text: str, name: str = "kernel.il") -> AnswerPart:
     """Return the part "text".
 
     It holds ``faults``, each with line, column (from 1), message, and the line's text;
-    ``meanings``, see ``token_meanings``; and without faults ``live``: [line, count, names] of the
-    registers that are live before or after each line.
+    ``meanings``, see ``token_meanings``; and without faults ``live``: [line, count, names, set] of
+    the registers that are live before or after each line, and of those that it sets.
     """
     meanings = token_meanings(text)
     try:
@@ -66,16 +66,18 @@ def text_answer(text: str, name: str = "kernel.il") -> AnswerPart:
 
 
 def _live(program: Program) -> list[list]:
-    """Return [line, count, names] of the live registers, by line."""
+    """Return [line, count, names] of the live registers, by line, and the names of those set."""
     before = liveness(program)
     sets: dict[int, list[frozenset]] = defaultdict(list)
+    written: dict[int, set[int]] = defaultdict(set)
     for index, instruction in enumerate(program.body):
         sets[instruction.written_line] += before[index : index + 2]
+        written[instruction.written_line] |= {number for number, _ in defines(instruction)}
     rows = []
     for line in sorted(sets):
         held = max(({number for number, _ in live} for live in sets[line]), key=len)
-        names = " ".join(f"r{number}" for number in sorted(held))
-        rows.append([line, len(held), program.as_written(names)])
+        names = [" ".join(f"r{n}" for n in sorted(some)) for some in (held, written[line])]
+        rows.append([line, len(held), *map(program.as_written, names)])
     return rows
 
 

@@ -47,8 +47,11 @@ def test_live_registers_are_those_of_the_dataflow(name):
     answer = static_answers.text_answer(ck.kernels[name].text, program.name)
     before = dataflow.liveness(program)
     most = max(len({number for number, _ in live}) for live in before)
-    assert max(count for _, count, _ in answer["live"]) == most
+    assert max(count for _, count, *_ in answer["live"]) == most
     assert [line for line, *_ in answer["live"]] == sorted({line for line, *_ in answer["live"]})
+    sets = {(line, name) for line, *_, names in answer["live"] for name in names.split()}
+    written = ((i.written_line, dataflow.defines(i)) for i in program.body)
+    assert sets == {(n, program.as_written(f"r{r}")) for n, keys in written for r, _ in keys}
 
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn_stream"])

@@ -505,16 +505,6 @@ def test_a_recalled_text_is_that_of_the_history(talk):
     assert talk.said[-1]["type"] == "trouble"
 
 
-def test_of_the_texts_that_a_page_could_not_send_the_last_counts_and_none_is_lost(talk):
-    older, mine = (NAIVE + f"; {name}\n" for name in ("older", "mine"))
-    talk.talk.hear({"type": "unsent", "edit": "b", "text": older})
-    assert talk.path.read_text() == NAIVE
-    talk.talk.hear({"type": "text", "edit": "a-1", "text": mine, "base": ""})
-    assert talk.path.read_text() == mine
-    assert {older, NAIVE} <= {edit.text for edit in talk.talk.edits}
-    assert not talk.troubles(), "a draft that was made of the file's text was changed in one place"
-
-
 @seeded(4)
 def test_an_edit_that_isnt_written_at_once_is_written_later(seed, tmp_path, monkeypatch):
     """Of two workbenches, which can't write now and then."""
