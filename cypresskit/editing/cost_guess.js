@@ -44,7 +44,7 @@ export class CostGuess {
   /** The costs are known. */
   know(costs) {
     this.costs = costs
-    if (!costs.costliest) this.prompt.hidden = true
+    if (!costs.costliest.length) this.prompt.hidden = true
     if (this.early) this.guess(this.early)
   }
 
@@ -63,7 +63,7 @@ export class CostGuess {
       return
     }
     this.isOpen = false
-    const verdict = line === this.costs.costliest ? "correct" : "incorrect"
+    const verdict = this.costs.costliest.includes(line) ? "correct" : "incorrect"
     this.prompt.textContent = `Your guess, line ${line}, is ${verdict}.`
     this.owner.done()
   }

@@ -303,17 +303,17 @@ def costs_answer(found: LineCosts) -> AnswerPart:
     """Return the part "costs": what lines cost.
 
     It holds ``lines``: line, ``cost`` (as a share of the time), the cost as it is ``shown``, and a
-    ``text``; ``costliest``, a line, 0 if none costs much; and a ``message``.
+    ``text``; ``costliest``, the lines that cost the most, if they cost much; and a ``message``.
     """
     rows = [_cost_row(line) for line in found.lines]
     if not rows or found.most_expensive.cost < MIN_COST_SHARE:
-        return {"lines": rows, "costliest": 0, "message": "No single line costs much."}
+        return {"lines": rows, "costliest": [], "message": "No single line costs much."}
     first = found.most_expensive
-    alike = sum(line.is_close_to(first) for line in found.lines)
+    alike = [line.line for line in found.lines if line.is_close_to(first)]
     message = f"Line {first.line} costs the most: {first} of the time."
-    if alike > 1:
-        message = f"{alike} lines cost the most, such as line {first.line}: {first} each."
-    return {"lines": rows, "costliest": first.line, "message": message}
+    if len(alike) > 1:
+        message = f"{len(alike)} lines cost the most, such as line {alike[0]}: {first} each."
+    return {"lines": rows, "costliest": alike, "message": message}
 
 
 def _cost_row(cost: LineCost) -> AnswerPart:

@@ -94,11 +94,11 @@ export class Figures {
   }
 
   /** Show the most expensive line, with a button to it. */
-  costs({message = "", costliest}) {
+  costs({message = "", costliest = []}) {
     this.costliest.hidden = !message
-    this.costliest.textContent = costliest ? "" : message
-    if (!costliest) return
-    const onclick = () => this.owner.goTo(costliest)
+    this.costliest.textContent = costliest.length ? "" : message
+    if (!costliest.length) return
+    const onclick = () => this.owner.goTo(costliest[0])
     make(this.costliest, "button", {title: WHY_COSTLIEST, onclick}, message)
   }
 }
