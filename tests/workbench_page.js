@@ -91,7 +91,7 @@ function answersTo(text) {
         shown: `${stamp}.0`,
         text: `${stamp}`,
       })),
-      costliest: [3],
+      costliest: [3, 9],
       message: `Line 3 costs the most: ${stamp}`,
     },
   ]
