@@ -66,7 +66,7 @@ def test_a_slow_kernel_gets_its_hint():
     slow = [
         (text, words[-1]) for text, words in CHECKS[registers.check_c_late][1] if CORRECT in words
     ]
-    assert len(slow) > 3
+    assert len(slow) > 2
     kernel = reference_kernel(STEPS["04"].like)
     for text, words in slow:
         assert words in registers.late_hint(ck.load_kernel(text, like=kernel))
