@@ -30,7 +30,7 @@ function answersTo(text) {
   const some = lines.map((_, n) => n + 1).filter((n) => n % 3 === 0)
   const fault = {line: Math.min(3, lines.length), column: 1, message: `fault ${stamp}`}
   if (fate === "fault") return [{part: "text", faults: [fault], live: [], meanings}]
-  const live = some.map((line) => [line, stamp, `r${stamp}`])
+  const live = some.map((line) => [line, stamp, `r${stamp}`, `r${stamp}`])
   const answers = [{part: "text", faults: [], live, meanings}]
   if (fate === "refusal")
     return [...answers, {part: "code", refusal: {line: 1, message: `refused ${stamp}`}}]
