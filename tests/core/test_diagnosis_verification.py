@@ -187,6 +187,24 @@ def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatc
         assert 0 < found.elements.elements <= found.size[0] * found.size[1]
 
 
+class WholeNumbers(np.random.Generator):
+    """A few sums of a few products are 0."""
+
+    def standard_normal(self, size):
+        return self.integers(-4, 5, size).astype(float)
+
+
+@drawn_by_day("name", ck.kernels, 6)
+def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch):
+    bits = np.random.PCG64(1)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: WholeNumbers(bits))
+    kernel = ck.kernels[name]
+    size = kernel.convention.padded(64, 1 if kernel.is_vector else 64, 1)
+    found = at_size.compare_at(kernel, size, 1.0, 1.0)
+    assert not found.fault and found.elements.elements == size[0] * size[1]
+    assert found.elements.equal == found.elements.elements  # all of them are whole numbers
+
+
 @seeded(4)
 @each_of_six
 def test_some_batches_of_a_launch_store_what_the_whole_launch_stores_there(name, seed):
