@@ -138,9 +138,10 @@ class Section {
     this.cards = all("article", element).map((article) => new Card(article, this))
   }
 
-  /** Let the browser scroll no card behind the head. */
-  measure() {
+  /** Scroll to the current card, below the head as high as that is now. */
+  bring() {
     this.element.style.setProperty("--head", `${this.head.offsetHeight + 12}px`)
+    this.current?.article.scrollIntoView()
   }
 
   /** @param {Card} card */
@@ -245,7 +246,7 @@ function move(card, step, isOpen) {
 function focus(card) {
   card.section.choose(card)
   card.article.focus({preventScroll: true})
-  card.article.scrollIntoView()
+  card.section.bring()
 }
 
 /** Show the section that the address names, with a card, or the open one where the teacher was, or
@@ -260,7 +261,6 @@ function show(chosen) {
     section.link.toggleAttribute("aria-current", section === here)
   }
   here.link.scrollIntoView({block: "nearest"})
-  here.measure()
   scrollTo(0, 0)
   const open = here.cards.filter((each) => each.isOpen)
   const last = here.current?.isOpen || !open.length ? here.current : open[0]
@@ -346,10 +346,7 @@ for (const section of sections) {
 }
 show()
 // What the head shows is folded and unfolded.
-const heads = new ResizeObserver(() => {
-  here.measure()
-  here.current?.article.scrollIntoView()
-})
+const heads = new ResizeObserver(() => here.bring())
 for (const {head} of sections) heads.observe(head)
 // The browser takes the focus to what the address names.
 addEventListener("load", () => setTimeout(show))
