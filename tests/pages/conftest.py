@@ -6,6 +6,11 @@ import pytest
 from python_sites import make_python_site
 
 
+def pytest_collection_modifyitems(items):
+    """What needs a site stands first: one process makes it, while the others run other tests."""
+    items.sort(key=lambda item: "python_site" not in item.fixturenames)
+
+
 @pytest.fixture(scope="session")
 def python_site(tmp_path_factory, once):
     """A site's parts that run Python, made once, and why there are none: see ``require``."""
