@@ -101,6 +101,8 @@ class Verification:
         C at the size that was given, or None.
     alpha, beta
         The scalars of the products; at the given size an alpha of 0 is replaced by 1.
+    asked
+        alpha and beta as they were asked for: None, if ``verify`` chose them.
     """
 
     kernel: Kernel
@@ -120,6 +122,7 @@ class Verification:
     at_size: SizedComparison | None = None
     alpha: float = 1.0
     beta: float = 0.0
+    asked: tuple[float | None, float | None] = (None, None)
 
     def __bool__(self) -> bool:
         return self.right
@@ -246,6 +249,7 @@ equal numpy's, to the last bit.
     """
     known = resolve(kernel)
     whole = None if size is None else whole_size(known, size)
+    asked = alpha, beta
     last_beta = 0.0 if beta is None else beta
     alpha, beta = choose_scalars(known, alpha, beta)
     passed: list[Size] = []
@@ -262,7 +266,7 @@ equal numpy's, to the last bit.
         if not comparison:
             outcome = _verified(given, tuple(passed))
             if not outcome:
-                return outcome
+                return replace(outcome, asked=asked)
             comparison = outcome.comparison
             outside = outside or outcome.findings
         compared += comparison
@@ -281,6 +285,7 @@ equal numpy's, to the last bit.
         comparison=compared,
         alpha=alpha,
         beta=beta,
+        asked=asked,
     )
     if takes_fewer or whole is None:
         return found

@@ -85,11 +85,12 @@ def _changed_fault(
     if verification.right or verification.size is None or is_told or not known:
         return None
     kernel = verification.kernel
+    alpha, beta = verification.asked
     lines = kernel.text.splitlines()
     for fault, others in islice(_undone(lines, _changes(known.splitlines(), lines)), MAX_CHANGES):
         undone = replace(kernel, text="\n".join(others), given=None)
         with suppress(ILError, KernelError, ValueError, TypeError):  # it can't be run
-            if verify(undone, unless=unless):
+            if verify(undone, alpha=alpha, beta=beta, unless=unless):
                 return fault
     return None
 
