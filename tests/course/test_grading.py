@@ -10,13 +10,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from copy import deepcopy
 from itertools import product
 from pathlib import Path
 
-import hand_ins
+import cheats
 import nbformat
 import pytest
+from hand_ins import (
+    BUS,
+    GIVEN,
+    LESSONS,
+    PYTHON,
+    SECONDS,
+    SOLVED,
+    answered,
+    class_of,
+    pages_of,
+    rows,
+    save,
+    work_of,
+)
 from repository import ROOT
 from sampling import ROWS, drawn_by_day, from_rows, seeded
 
@@ -35,14 +48,10 @@ from cypresskit.teach.check import Verdict
 from tools import book
 
 ORDINARY = 1234  # a user without rights
-PYTHON = "{}.{}".format(*sys.version_info)
 LIMIT = 400  # seconds for a user's process that judges: what hangs ends
 
 BOOK = ROOT / "notebooks"
-LESSONS = course.read_lessons()
-BUS = LESSONS["09_bus"]
-EXERCISE = BUS.exercises[0]
-FIRST = EXERCISE.name
+FIRST = BUS.exercises[0].name
 SETUP = (
     "import cypresskit as ck\nfrom types import SimpleNamespace\nfrom dataclasses import replace"
 )
@@ -54,9 +63,9 @@ RIGHT = "def peak(e, p, u, g):\n    return 2 * e * p * u * g"
 @pytest.fixture(scope="module")
 def server():
     """Where answers run: in a sandbox, if there is one."""
-    made = ForkServer(find_sandbox())
-    yield made
-    made.end()
+    server = ForkServer(find_sandbox())
+    yield server
+    server.end()
 
 
 @pytest.fixture
@@ -93,7 +102,7 @@ LISTS = "os.listdir('/root' if os.path.exists('/root') else '/')"
 
 
 def test_a_sandbox_has_no_right_answers(walled):
-    verdict = judged(walled, f"import os\ndef peak(*given):{hand_ins.ON_DISK}")
+    verdict = judged(walled, f"import os\ndef peak(*given):{cheats.ON_DISK}")
     assert not verdict.right
     package = Path(judging.__file__).parents[1]
     verdict = judged(walled, taking(f"open('{package}/teach/l00_start_here/checks.py')"))
@@ -149,7 +158,7 @@ def peak(*_):
 
 
 def judged_by(user, where, cells, folder):
-    """What a check says about cells when such a user grades; skipped if there is no such user."""
+    """A check's messages on cells when such a user grades; skipped if there is no such user."""
     change = []
     if user != os.getuid():
         if os.getuid() or not shutil.which("setpriv"):
@@ -164,13 +173,13 @@ def judged_by(user, where, cells, folder):
     places = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), str(folder)) | {"PYTHONPATH": str(ROOT)}
     environment = os.environ | places | {"PYTHONDONTWRITEBYTECODE": "1"}
     command = [*change, sys.executable, "-c", JUDGE, where, repr(cells), PEAK]
-    with (folder / "said").open("w+") as said:
-        files = {"stdout": said, "stderr": said}
-        ran = subprocess.run(command, env=environment, cwd="/", timeout=LIMIT, **files)
-        said.seek(0)
-        text = said.read()
-    assert ran.returncode == 0, text
-    return text.splitlines()
+    with (folder / "output").open("w+") as file:
+        files = {"stdout": file, "stderr": file}
+        done = subprocess.run(command, env=environment, cwd="/", timeout=LIMIT, **files)
+        file.seek(0)
+        output = file.read()
+    assert done.returncode == 0, output
+    return output.splitlines()
 
 
 @pytest.fixture
@@ -187,11 +196,11 @@ def test_an_answer_gets_no_more_memory_or_time(user, where, open_folder, request
         request.getfixturevalue(where)
     tries = [TRIES.format(act) for act in ATTACKS.values()]
     cells = [*tries, THREADS.format(1_500), LOOPS]
-    *said, many, loops = judged_by(user, where, cells, open_folder)
-    done = [name for name, told in zip(ATTACKS, said, strict=True) if "2720 Gflop/s" not in told]
-    assert not done, f"these are not refused: {said}"
-    assert "can't start new thread" in many
-    assert "had not ended after 20 s" in loops
+    *messages, of_threads, of_loops = judged_by(user, where, cells, open_folder)
+    refused = [name for name, text in zip(ATTACKS, messages, strict=True) if "2720 Gflop/s" in text]
+    assert refused == [*ATTACKS], messages
+    assert "can't start new thread" in of_threads
+    assert "had not ended after 20 s" in of_loops
 
 
 # -- no answer is left out of the maximum
@@ -225,20 +234,21 @@ def test_no_message_is_a_fault_of_the_check(key, server):
         assert not verdict.is_broken and not verdict.right, verdict
 
 
-def kept(step, text, **more):
+def saved(step, text, **more):
     data = {step_outputs.MIME: {"step": step, "text": text, **more}}
     return {"output_type": "display_data", "data": data}
 
 
-def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(server):
-    """The last kept text of the step, whatever else stands in the outputs. Lines of the solution
-    that it showed are told.
+def test_what_a_workbench_saves_is_judged_in_the_place_of_its_cell(server):
+    """The last saved text of the step, whatever else the outputs contain. Lines of the solution
+    that it showed are reported.
     """
     exercise = course.Exercise(1, "x", HALF, "why?", step="02")
     lesson = course.Lesson("x", [], (exercise,))
-    odd = [kept("01", "b"), kept(["02"], "c"), kept("02", 3), kept(None, None), {"data": []}, {}]
+    odd = [saved("01", "b"), saved(["02"], "c"), saved("02", 3), saved(None, None)]
+    odd += [{"data": []}, {}]
     text = "a'\n\"\\"
-    outputs = [*odd, kept("02", text, lines_shown=2), *odd]
+    outputs = [*odd, saved("02", text, lines_shown=2), *odd]
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
     work = HandIn([course.parse_cell(opens)], lesson)
     attempts = work.attempts(exercise)
@@ -247,14 +257,11 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(server):
         verdict = judged(server, *attempt.cells, asked=HALF)
         assert not verdict.right and not verdict.is_broken, verdict
         assert "There is no half" not in verdict.message and "stops" not in verdict.message
-    made = gradebook.combine_answers(lesson, [work], [(exercise, verdict)])
-    (answer,) = made.answers.values()
+    records = class_of({"02": work_of(lesson, work)}, lessons={"02": lesson})
+    (answer,) = next(records.submissions()).answers.values()
     assert answer.cells[-1].text == text and "showed 2 lines of a solution" in answer.help
-    records = CourseRecords({"02": lesson}, [(Student("a", "a"), {"02": made})])
-    (row,) = gradebook.grade_rows(records)
-    assert row["x, help"] == answer.help and answer.help in gradebook.render_page(
-        records, records.works[0][0]
-    )
+    (row,), (page,) = gradebook.grade_rows(records), pages_of(records)
+    assert row["x, help"] == answer.help and answer.help in page
 
 
 def test_grades_are_the_same_when_made_again(server):
@@ -266,15 +273,14 @@ def test_grades_are_the_same_when_made_again(server):
 
 @drawn_by_day("path", book.sources(BOOK), 2, ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points(path, server):
-    made = book.solved(book.read(path)).cells
-    cells = [cell.source for cell in made if cell.cell_type == "code"]
-    entries = [cell.metadata.get(book.METADATA_KEY, {}) for cell in made]
-    asked = [e["check"] for e in entries if e.get("part") == "check"]
-    verdicts = [judging.judge(cells, check, server=server) for check in asked]
+    solved = book.solved(book.read(path)).cells
+    cells = [cell.source for cell in solved if cell.cell_type == "code"]
+    checks = [exercise.check for exercise in LESSONS[path.stem].exercises]
+    verdicts = [judging.judge(cells, check, server=server) for check in checks]
     assert all(verdict.right for verdict in verdicts), verdicts
 
 
-# -- what is told of an answer without a point
+# -- what is reported of an answer without a point
 
 
 def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch, server):
@@ -297,9 +303,8 @@ def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch, 
     verdicts += [judging.judge([f"peak = 1\n{line}"], PEAK, server) for line in ("exit()", "1 /")]
     exercise = LESSONS["00_start_here"].exercises[0]
     for verdict in verdicts:
-        works = {"00_start_here": Work({exercise: GradedAnswer(verdict)})}
-        records = CourseRecords(LESSONS, [(student := Student("a", "a"), works)])
-        page = gradebook.render_page(records, student)
+        records = class_of({"00_start_here": Work({exercise: GradedAnswer(verdict)})})
+        (page,) = pages_of(records)
         assert "0 of 1" in page and not re.search(r"(not|n't|never) (be )?judged", page, re.I), page
         assert not verdict.right and verdict.message
     assert "odd" in verdicts[0].message and "-1 s" in verdicts[1].message
@@ -307,10 +312,6 @@ def test_no_page_says_that_an_answer_was_not_judged_and_gives_none(monkeypatch, 
 
 
 # -- the records of a class
-
-
-def pages_of(records):
-    return [gradebook.render_page(records, student) for student, _ in records.works]
 
 
 def test_each_exercise_has_graded_samples():
@@ -321,24 +322,25 @@ def test_each_exercise_has_graded_samples():
         assert len({exercise.good, *course.read_samples()[exercise.key]}) == 3
 
 
-@pytest.mark.parametrize("due", [False, True])
-def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due):
+THREE = sorted(LESSONS)[8:11]
+
+
+@pytest.mark.parametrize(("due", "counted"), [((), THREE[:2]), (tuple(THREE), THREE)])
+def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due, counted):
     """That of the lessons that are due, or else of those that anybody handed in."""
-    stems = [stem for stem in LESSONS if stem[:2] in ("08", "09", "10")]
-    class_ = CourseRecords({stem: LESSONS[stem] for stem in stems}, due=tuple(stems) if due else ())
-    for count in range(3):
-        right = GradedAnswer(Verdict(True, ""))
-        works = {
-            stem: Work(dict.fromkeys(LESSONS[stem].exercises, right)) for stem in stems[:count]
-        }
-        class_.works.append((Student(f"{count}", f"{count}"), works))
-    maximum = 300 if due else 200
-    for (_, works), row, page in zip(class_.works, gradebook.grade_rows(class_), pages_of(class_)):
-        most = 60 * len(works)  # without sentences
-        assert (row["total"], row["maximum"]) == (most if works else None, maximum)
-        assert f"{most} of {maximum} points</h1>" in page or (not works and "no grade</h1>" in page)
-        missing = [LESSONS[stem].name for stem in class_.counted if stem not in works]
-        assert not works or all(name in row["status"] for name in missing)
+    right = GradedAnswer(Verdict(True, ""))
+    works = [(stem, Work(dict.fromkeys(LESSONS[stem].exercises, right))) for stem in THREE[:2]]
+    records = class_of({}, dict(works[:1]), dict(works), due=due)
+    table = [*gradebook.grade_rows(records)]
+    maximum = 100 * len(counted)
+    assert [row["total"] for row in table] == [None, 60, 120]  # without sentences
+    assert {row["maximum"] for row in table} == {maximum}
+    heads = "no grade", f"60 of {maximum} points", f"120 of {maximum} points"
+    for head, page in zip(heads, pages_of(records)):
+        assert f"{head}</h1>" in page
+    names = [LESSONS[stem].name for stem in counted]
+    missing = [row["status"].partition("nothing was read of: ")[2] for row in table]
+    assert missing == ["", ", ".join(names[1:]), ", ".join(names[2:])]
 
 
 # -- a class
@@ -347,33 +349,20 @@ def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due):
 ADA = "Ada L_4711_assignsubmission_"
 
 
-def lesson_09(make=book.student):
-    return make(book.read(book.sources(BOOK, ["09"])[0]))
-
-
-def put(folder, name, notebook):
-    folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(notebook) if not isinstance(notebook, str) else notebook
-    (folder / name).write_bytes(text.encode("utf-8", "surrogatepass"))
-
-
 @pytest.fixture
 def submitted(tmp_path):
     """Lesson 09 handed in by Ada, in both of Moodle's folders, by Bob, who did nothing, and by
     Eve."""
     folder = tmp_path / "in"
-    student, solved = lesson_09(), lesson_09(book.solved)
-    evil = deepcopy(student)
-    place = next(cell for cell in evil.cells if cell.source == explanations.explanation_cell())
-    place.source = explanations.explanation_cell("=cmd()<script>" + "x" * 10**5)
-    put(folder / f"{ADA}file", "Bus 09_bus (1).ipynb", solved)
-    put(folder / f"{ADA}onlinetext", "09_bus.ipynb", student)
-    put(folder / "=bob", "09_bus.ipynb", student)
-    put(folder / "=bob", "homework.ipynb", student)
-    put(folder / "eve/09", "09_bus.ipynb", evil)
-    put(folder / "cyd", "09_bus.ipynb", "{")
-    put(folder / "__MACOSX/ada", "09_bus.ipynb", solved)
-    put(folder / ".git", "09_bus.ipynb", solved)
+    sentence = explanations.explanation_cell("=cmd()<script>" + "x" * 10**5)
+    save(folder / f"{ADA}file/Bus 09_bus (1).ipynb", SOLVED)
+    save(folder / f"{ADA}onlinetext/09_bus.ipynb", GIVEN)
+    save(folder / "=bob/09_bus.ipynb", GIVEN)
+    save(folder / "=bob/homework.ipynb", GIVEN)
+    save(folder / "eve/09/09_bus.ipynb", answered(GIVEN, sentence=sentence))
+    (folder / "cyd.ipynb").write_text("{")
+    save(folder / "__MACOSX/ada/09_bus.ipynb", SOLVED)
+    save(folder / ".git/09_bus.ipynb", SOLVED)
     (folder / "dan").mkdir()
     return folder
 
@@ -383,11 +372,12 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     out = tmp_path / "out"
     command = ["grade", str(submitted), str(out)]
     assert cli.main(command) == 0
-    told, err = capsys.readouterr()
-    marks = hand_ins.rows(out / "grades.csv")
+    output, error = capsys.readouterr()
+    marks = rows(out / "grades.csv")
     waiting = sum(int(row["waiting"]) for row in marks)
-    assert f"{waiting} explanations have no points yet" in told
-    assert "hidden files: .git, __MACOSX" in err and "Without a grade, 2 of 5: cyd, dan" in told
+    assert f"{waiting} explanations have no points yet" in output
+    assert "hidden files: .git, __MACOSX" in error
+    assert "Without a grade, 2 of 5: cyd, dan" in output
     marked = {row["id"]: (row[FIRST], row["maximum"]) for row in marks}
     points = {"'=bob": "0", "4711": "1", "cyd": "", "dan": "", "eve": "0"}
     assert marked == {id: (given, "100") for id, given in points.items()}
@@ -398,8 +388,8 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert gradebook.NOT_SUBMITTED in pages["dan.html"]
     assert not [page for page in pages.values() if gradebook.UNSAFE in page]
 
-    read = (out / "review.html").read_text()
-    assert "=cmd()&lt;script&gt;x" in read and read.count("<script") == 2
+    page = (out / "review.html").read_text()
+    assert "=cmd()&lt;script&gt;x" in page and page.count("<script") == 2
     before = (out / "grades.csv").read_bytes()
     assert cli.main(command) == 0 and (out / "grades.csv").read_bytes() == before
 
@@ -415,7 +405,7 @@ def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_s
     assert cli.main([*command, "--no-sandbox"]) == 0
     pages = [page.read_text() for page in (out / "feedback").iterdir()]
     assert len(pages) == 5 and all(gradebook.UNSAFE in page for page in pages)
-    assert {row["judging"] for row in hand_ins.rows(out / "grades.csv")} == {gradebook.UNSAFE}
+    assert {row["judging"] for row in rows(out / "grades.csv")} == {gradebook.UNSAFE}
 
 
 # -- every entry is accounted for
@@ -452,17 +442,17 @@ def test_every_entry_is_accounted_for(seed, tmp_path):
     for name in chance.sample(PLACES, chance.randrange(1, len(PLACES))):
         entry(folder, name, chance)
     everybody, hidden = submissions.find_students(folder)
-    told = "\n".join(note for student in everybody for note in student.notes)
+    notes = "\n".join(note for student in everybody for note in student.notes)
     taken = [path for student in everybody for path in student.notebooks]
     entries = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
     for path in entries:
         within = path.relative_to(folder).parts
-        is_told = path in taken or f"{printable_name(path)}: " in told
-        assert is_told or any(map(is_hidden, within)), path
+        is_known = path in taken or f"{printable_name(path)}: " in notes
+        assert is_known or any(map(is_hidden, within)), path
         assert printable_name(path) in hidden or len(within) > 1 or not is_hidden(path.name)
-    class_ = CourseRecords({}, [(student, {}) for student in everybody])
+    records = CourseRecords({}, [(student, {}) for student in everybody])
     for student in everybody:
-        status = class_.status(student)
+        status = records.status(student)
         assert (gradebook.NOT_SUBMITTED in status) == (not student.notes)
 
 
@@ -475,25 +465,25 @@ def test_what_is_no_notebook_is_reported_once_and_not_judged(tmp_path):
         (tmp_path / f"{stem}.ipynb").write_bytes(data)
     student = Student("ada", "Ada", sorted(tmp_path.iterdir()))
     works = student_work(LESSONS, None, student, None)
-    class_ = CourseRecords(LESSONS, [(student, works)])
-    (row,), (page,) = gradebook.grade_rows(class_), pages_of(class_)
+    records = CourseRecords(LESSONS, [(student, works)])
+    (row,), (page,) = gradebook.grade_rows(records), pages_of(records)
     assert not works and row["total"] is None
     for file in student.notebooks:
         reason = f"{file.name} wasn't read: "
         assert row["status"].count(reason) == row["status"].count(f"{file.name} ") == 1
-    for said in (course.EMPTY, course.DAMAGED, course.OLD, "more than 2,000 cells"):
-        assert said in row["status"] and said in page
+    for why in (course.EMPTY, course.DAMAGED, course.OLD, "more than 2,000 cells"):
+        assert why in row["status"] and why in page
 
 
 @pytest.mark.parametrize("stem", sorted(LESSONS)[::4])
 def test_a_notebook_is_known_by_its_title_whatever_its_file_is_called(stem):
-    handed = deepcopy(LESSONS[stem].cells)[::2]
-    title, remark = handed[0], course.parse_cell({"cell_type": "code", "source": "# 99 tries"})
-    assert course.identify_lessons([remark, *handed], LESSONS) == [stem]
-    title["source"] = title["source"].replace("\n", " by Ada\n", 1)
-    assert course.identify_lessons(handed, LESSONS) == [stem]
-    assert course.identify_lessons(handed[1:3], LESSONS) == []
     whole = LESSONS[stem].cells
+    title, *others = whole[::2]
+    remark = course.parse_cell({"cell_type": "code", "source": "# 99 tries"})
+    assert course.identify_lessons([remark, title, *others], LESSONS) == [stem]
+    longer = title | {"source": title["source"].replace("\n", " by Ada\n", 1)}
+    assert course.identify_lessons([longer, *others], LESSONS) == [stem]
+    assert course.identify_lessons(others[:2], LESSONS) == []
     assert course.identify_lessons(whole[1:], LESSONS) == [stem], "by its checks"
     merged = [*whole, *BUS.cells]
     assert course.identify_lessons(merged, LESSONS) == sorted({stem, "09_bus"}), "and merged ones"
@@ -507,21 +497,20 @@ NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf"
 def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
-    assert cli.main(["handout", hand_ins.LESSON, "--to", str(tmp_path / "week")]) == 0
-    hostile = sorted(hand_ins.HOSTILE)[part::2]
+    hostile = sorted(cheats.HOSTILE)[part::2]
     for name, kind in zip(NAMES, hostile, strict=True):
-        hand_ins.HOSTILE[kind](tmp_path / "week", folder / name)
-    hand_ins.honest(tmp_path / "week", folder / "honest")
+        cheats.HOSTILE[kind](folder / name)
+    cells = answered(GIVEN, answer=SECONDS, sentence="the bus is slower")
+    save(folder / "honest/09_bus.ipynb", cells)
     if part:
         (out / "feedback/honest.html").mkdir(parents=True)  # a page that can't be written
-    capsys.readouterr()
     status = cli.main(["grade", str(folder), str(out)])
-    told = capsys.readouterr()
-    assert status == part, told.err
-    table = {row["id"]: row for row in hand_ins.rows(out / "grades.csv")}
+    output, error = capsys.readouterr()
+    assert status == part, error
+    table = {row["id"]: row for row in rows(out / "grades.csv")}
     assert len(table) == 9 and all(row["status"] for row in table.values())
     assert [who for who, row in table.items() if row[FIRST] == "1"] == ["honest"]
-    lines = told.out.splitlines()
+    lines = output.splitlines()
     assert len(lines) <= 12 and all(map(str.isprintable, lines))
     pages = [page for page in (out / "feedback").iterdir() if page.is_file()]
     assert len(pages) == 9 - part
@@ -534,8 +523,8 @@ def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys
 @pytest.mark.parametrize("ending", [*submissions.ARCHIVES, ".tar.gz", ".IPYNB", ".Zip"])
 def test_an_ending_is_no_part_of_a_students_name(ending, tmp_path):
     (tmp_path / f"ada{ending}").write_bytes(b"{}")
-    found, _ = submissions.find_students(tmp_path)
-    assert [student.id for student in found] == ["ada"]
+    (student,), _ = submissions.find_students(tmp_path)
+    assert student.id == "ada"
 
 
 @pytest.mark.parametrize(
@@ -553,9 +542,9 @@ def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named
     tmp_path, monkeypatch
 ):
     outputs = [{"output_type": "stream", "text": ["x" * 40_000_000]}]
-    put(tmp_path, "09.ipynb", {"cells": [{"cell_type": "code", "source": "a", "outputs": outputs}]})
-    (read,), _ = submissions.read_notebook(tmp_path / "09.ipynb")
-    assert read["source"] == "a"
+    save(tmp_path / "09.ipynb", [{"cell_type": "code", "source": "a", "outputs": outputs}])
+    (cell,), _ = submissions.read_notebook(tmp_path / "09.ipynb")
+    assert cell["source"] == "a"
     monkeypatch.setattr(submissions, "MAX_NOTEBOOK_BYTES", 30_000_000)
     with pytest.raises(ValueError, match="more than 30,000,000 bytes"):
         submissions.read_notebook(tmp_path / "09.ipynb")
@@ -567,10 +556,11 @@ def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named
 @pytest.mark.parametrize("mine", ["grades.csv", "feedback/ada.html", "notes/exam.txt"])
 def test_grading_writes_into_no_folder_that_it_did_not_make(mine, tmp_path, capsys):
     """Whichever file was there before; and into its own again, where other files stay."""
-    submitted, out = tmp_path / "in", tmp_path / "out"
-    put(submitted / "ada", "hello.ipynb", "{}")
-    put((out / mine).parent, Path(mine).name, "mine")
-    command = ["grade", str(submitted), str(out), "--no-sandbox"]
+    out = tmp_path / "out"
+    save(tmp_path / "in/hello.ipynb", [])
+    (out / mine).parent.mkdir(parents=True)
+    (out / mine).write_text("mine")
+    command = ["grade", str(tmp_path / "in"), str(out), "--no-sandbox"]
     assert cli.main(command) == 1 and "didn't write" in capsys.readouterr().err
     assert [path.read_text() for path in out.rglob("*.*")] == ["mine"]
     (out / mine).unlink()
@@ -579,7 +569,7 @@ def test_grading_writes_into_no_folder_that_it_did_not_make(mine, tmp_path, caps
         assert not gradebook.is_foreign(out)
         (out / "feedback").mkdir(exist_ok=True)
         assert not review.write_all(records, out)
-        put(out / "feedback", "notes.html", "mine")
+        (out / "feedback/notes.html").write_text("mine")
     pages = {page.name for page in (out / "feedback").iterdir()}
     assert pages == {"ada.html", "bob.html", "notes.html"}
 
@@ -594,10 +584,10 @@ def test_a_handout_writes_over_no_other_file(tmp_path, capsys):
     for number in ("07", "09"):
         (file,) = week.glob(f"{number}*.ipynb")
         file.write_text(file.read_text() + " ")
-        kept = {path: path.read_bytes() for path in week.iterdir()}
+        before = {path: path.read_bytes() for path in week.iterdir()}
         assert cli.main(["handout", "05", "07", "09", "--to", str(week)]) == 1
         assert file.name in capsys.readouterr().err
-        assert {path: path.read_bytes() for path in week.iterdir()} == kept
+        assert {path: path.read_bytes() for path in week.iterdir()} == before
 
 
 def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
@@ -619,16 +609,11 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
 
 # -- however it was installed
 
-ASKED = '''
+CHECK = """
 import cypresskit as ck
 from cypresskit.teach.answer_source import AnswerSource
-CELL = """
-def seconds(n, bandwidth, rate):
-    assert np.__file__.startswith({!r}), np.__file__
-    return 24 * n**2 / bandwidth + 2 * n**3 / rate
+print(ck.teach.bus.check_seconds(AnswerSource([{!r}], "seconds")))
 """
-print(ck.teach.bus.check_seconds(AnswerSource([CELL], "seconds")))
-'''
 
 
 @drawn_by_day("how", ["--user", "--target", "checkout", "--system-site-packages"], 1)
@@ -647,14 +632,16 @@ def test_a_right_answer_is_right_however_the_package_was_installed(how, tmp_path
     environment = {name: os.environ[name] for name in ("PATH", "XDG_CACHE_HOME")}
     environment["HOME"] = str(tmp_path)
     if how == "--system-site-packages":
-        made = [python, "-m", "venv", "--without-pip", how, str(tmp_path / "venv")]
-        subprocess.run(made, check=True)
+        make = [python, "-m", "venv", "--without-pip", how, str(tmp_path / "venv")]
+        subprocess.run(make, check=True)
         python = str(tmp_path / "venv/bin/python")
-    found = {"--target": user, "checkout": package}.get(how, "")
-    environment |= {"PYTHONPATH": str(found)}
+    path = {"--target": user, "checkout": package}.get(how, "")
+    environment |= {"PYTHONPATH": str(path)}
     environment |= {"PYTHONUSERBASE": str(tmp_path)} if how != "--target" else {}
     (tmp_path / "mine").mkdir()
     script = tmp_path / "mine/answer.py"
-    script.write_text(ASKED.format(str(user)))  # not another numpy, which may be there
+    numpy = f"assert np.__file__.startswith({str(user)!r})"  # not another, which may be there
+    answer = SECONDS.replace("    return", f"    {numpy}\n    return")
+    script.write_text(CHECK.format(answer))
     done = subprocess.run([python, script], env=environment, capture_output=True, text=True)
     assert done.stdout.startswith("Right."), done.stdout + done.stderr

@@ -7,36 +7,36 @@ import os
 import random
 import re
 from collections.abc import Callable
-from copy import deepcopy
 from html import escape
 from itertools import permutations
 
-import hand_ins
 import pytest
 from bs4 import BeautifulSoup
+from hand_ins import (
+    BUS,
+    GIVEN,
+    HANDED_OUT,
+    LESSONS,
+    SOLVED,
+    answered,
+    class_of,
+    judge_by,
+    pages_of,
+    save,
+    work_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from sampling import from_rows, seeded
 
 from cypresskit import cli
 from cypresskit.cli import cmd_grade
-from cypresskit.grading import course, gradebook, handout, review
+from cypresskit.grading import course, gradebook, review
 from cypresskit.grading.course import Cell
 from cypresskit.grading.decisions import Decision, read_decisions, safe, unescaped
-from cypresskit.grading.gradebook import CourseRecords, GradedAnswer, Work
 from cypresskit.grading.hand_in import HandIn
 from cypresskit.grading.submissions import Student
 from cypresskit.teach.answer_source import AnswerSource
-from cypresskit.teach.check import Verdict
-
-LESSONS = course.read_lessons()
-CHOSEN = course.select_notebooks(["00", "01", "05", "09"])
-HANDED = {
-    name.partition(".")[0]: course.parse_cells(text.encode())
-    for name, text in handout.make_handouts(CHOSEN).items()
-    if name[:2].isdigit()
-}
-BUS = LESSONS["09_bus"]
 
 
 def bare(cells):
@@ -53,20 +53,19 @@ FORMS: list[Callable[[list[Cell]], list[Cell]]] = [list, bare, from_windows]
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("stem", HANDED)
+@pytest.mark.parametrize("stem", HANDED_OUT)
 def test_what_is_as_handed_out_is_no_difference(stem, form):
-    assert not HandIn(form(deepcopy(HANDED[stem])), LESSONS[stem]).cells
+    assert not HandIn(form(HANDED_OUT[stem]), LESSONS[stem]).cells
 
 
 def test_the_solutions_are_a_difference():
     """Though the ids of their cells are as in a version that was handed out."""
-    solved = course.parse_cells((course.CHECKOUT / "solutions/09_bus.ipynb").read_bytes())
-    assert {cell.place for cell in HandIn(solved, BUS).cells} == {1, 2, 3}
+    assert {cell.place for cell in HandIn(SOLVED, BUS).cells} == {1, 2, 3}
 
 
 def test_a_cell_of_an_older_version_is_no_difference():
     old = {"id": course.cell_id("Once"), "source": "Once", "cell_type": "markdown"}
-    work = HandIn([*HANDED["09_bus"], course.parse_cell(old)], BUS)
+    work = HandIn([*GIVEN, course.parse_cell(old)], BUS)
     assert not work.cells
 
 
@@ -78,35 +77,29 @@ CONTENTS = "0", "=1+1", "<b>", "$\\beta \\times$", "def f(", "![](attachment:a.p
 def test_whatever_differs_is_shown_in_its_place(seed, form):
     """A cell that is changed, or a new one of any kind, in any place or in every one."""
     chance = random.Random(seed)
-    stem, often = chance.choice([*HANDED]), chance.choice([0.2, 1])
-    cells, lesson = deepcopy(HANDED[stem]), LESSONS[stem]
+    stem, often = chance.choice([*HANDED_OUT]), chance.choice([0.2, 1])
+    lesson = LESSONS[stem]
     place, expected = 0, []
-    made = []
-    for cell in cells:
+    cells = []
+    for cell in HANDED_OUT[stem]:
         if cell["cell_type"] == "markdown" and cell["source"].startswith("## "):
             place = course.find_entry(cell).get("exercise", 0)
-        made.append(cell)
+        cells.append(cell)
         if chance.random() < often:
-            text = f"{chance.choice(CONTENTS)} {len(made)}"
-            source = {"source": text, "cell_type": chance.choice(["code", "raw", "markdown"])}
-            made.append(course.parse_cell(source))
-            expected.append((place, course.parse_cell(source)["source"]))
-    work = HandIn(form(made), lesson)
-    assert [(cell.place, cell.text) for cell in work.cells] == expected
-    student = Student("ada", "ada")
+            text = f"{chance.choice(CONTENTS)} {len(cells)}"
+            kind = chance.choice(["code", "raw", "markdown"])
+            own = course.parse_cell({"source": text, "cell_type": kind})
+            cells.append(own)
+            expected.append((place, own["source"]))
+    assert [(own.place, own.text) for own in HandIn(form(cells), lesson).cells] == expected
     for exercise in lesson.exercises:  # and answers, which stand in their cells
-        for cell in made:
-            entry = course.find_entry(cell)
-            if (entry.get("exercise"), entry.get("part")) == (exercise.number, "answer"):
-                cell["source"] += f"\n# mine {exercise.number}"
-                expected.append((exercise.number, cell["source"]))
-    work = HandIn(made, lesson)
-    judged = [(exercise, Verdict(True, "x")) for exercise in lesson.exercises]
-    records = CourseRecords(LESSONS)
-    records.works.append((student, {stem: gradebook.combine_answers(lesson, [work], judged)}))
-    shown = BeautifulSoup(review.render_review(records), "html.parser")
-    page = gradebook.render_page(records, student)
-    for section in shown.select("section"):
+        answer = f"{exercise.template}\n# mine {exercise.number}"
+        cells = answered(cells, exercise.number, answer=answer)
+        expected.append((exercise.number, answer))
+    records = class_of({stem: work_of(lesson, HandIn(cells, lesson))})
+    (page,) = pages_of(records)
+    review_page = BeautifulSoup(review.render_review(records), "html.parser")
+    for section in review_page.select("section"):
         number = int(section["id"].partition(".")[2] or 0)
         wanted = [text for where, text in expected if where == number]
         for label in section.select("pre small, article > div"):  # and what is elsewhere
@@ -116,18 +109,7 @@ def test_whatever_differs_is_shown_in_its_place(seed, form):
         assert number == 0 or all(escape(text) in page for text in wanted)
 
 
-def answered(cells, part, source, number=1):
-    """A lesson with another source in a part of an exercise."""
-    cells = deepcopy(cells)
-    for cell in cells:
-        entry = course.find_entry(cell)
-        if (entry.get("exercise"), entry.get("part")) == (number, part):
-            cell["source"] = source
-    return cells
-
-
-GIVEN = HANDED["09_bus"]
-RIGHT = answered(GIVEN, "answer", "seconds = 'RIGHT'")
+RIGHT = answered(GIVEN, answer="seconds = 'RIGHT'")
 LAST = course.parse_cell({"cell_type": "code", "source": "seconds = 'wrong'"})
 
 
@@ -142,14 +124,8 @@ LAST = course.parse_cell({"cell_type": "code", "source": "seconds = 'wrong'"})
         [RIGHT, GIVEN],
         [GIVEN, RIGHT],
         [[cell for cell in RIGHT if ".check_" not in cell["source"]]],
-        [answered(GIVEN, "answer", "seconds = 'RIGHT'", number=3)],  # in another's place
-        [
-            answered(
-                answered(GIVEN, "answer", "mine = 'RIGHT'"),
-                "check",
-                "ck.teach.bus.check_seconds(mine)",
-            )
-        ],
+        [answered(GIVEN, 3, answer="seconds = 'RIGHT'")],  # in another's place
+        [answered(GIVEN, answer="mine = 'RIGHT'", check="ck.teach.bus.check_seconds(mine)")],
     ],
 )
 def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path, monkeypatch):
@@ -157,8 +133,10 @@ def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path
         source = AnswerSource(attempt.cells, attempt.check[:-1].rpartition("(")[2])
         return "RIGHT" in f"{source.needed_cells()}"
 
-    hand_ins.judge_by(monkeypatch, judge)
-    student = hand_ins.student_of(tmp_path, map(form, notebooks))
+    judge_by(monkeypatch, judge)
+    for number, cells in enumerate(notebooks):
+        save(tmp_path / f"{number}.ipynb", form(cells))
+    student = Student("ada", "ada", sorted(tmp_path.iterdir()))
     (work,) = cmd_grade.student_work(LESSONS, None, student, None).values()
     assert [answer.verdict.right for answer in work.answers.values()] == [True, False, False]
 
@@ -166,22 +144,24 @@ def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path
 # -- cards
 
 
-def cards_of(*hand_ins_, right=True, decisions=(), number=1):
+def records_of(*hand_ins, right=False):
+    """The records of students who each handed in some notebooks of lesson 09."""
+    return class_of(*({"09_bus": work_of(BUS, *own, right=right)} for own in hand_ins))
+
+
+def cards_of(*hand_ins, right=False, decisions=(), number=1):
     """The cards of an exercise, of students who each handed in some notebooks."""
-    judged = [(exercise, Verdict(right, "told")) for exercise in BUS.exercises]
-    works = [gradebook.combine_answers(BUS, notebooks, judged) for notebooks in hand_ins_]
-    students = [Student(f"{n}", f"S{n}") for n, _ in enumerate(works)]
-    records = CourseRecords(LESSONS, [(s, {"09_bus": w}) for s, w in zip(students, works)])
+    records = records_of(*hand_ins, right=right)
     records.decisions = dict(decisions)
     page = BeautifulSoup(review.render_review(records), "html.parser")
     return page.find(id=BUS.exercises[number - 1].key).select("article")
 
 
 def test_sentences_come_first_then_answers_and_last_what_is_as_handed_out():
-    answer = answered(GIVEN, "answer", "a = 1")
-    works = [[HandIn(made, BUS)] for made in (GIVEN, answer, answered(answer, "sentence", "bus"))]
+    parts = {}, {"answer": "a = 1"}, {"answer": "a = 1", "sentence": "bus"}
+    works = [[HandIn(answered(GIVEN, **own), BUS)] for own in parts]
     for order in permutations(range(3)):
-        cards = cards_of(*[works[n] for n in order], right=False)
+        cards = cards_of(*[works[n] for n in order])
         people = [json.loads(card["data-people"]) for card in cards]
         assert [order[int(number)] for ((number, *_),) in people] == [2, 1, 0]
 
@@ -191,11 +171,9 @@ def test_sentences_come_first_then_answers_and_last_what_is_as_handed_out():
 def test_students_who_wrote_the_same_share_a_card(right, sentence):
     """But for spaces, and for the code of right answers beside a sentence, which is folded."""
 
-    def wrote(answer, why):
-        cells = answered(GIVEN, "answer", answer)
-        return [HandIn(answered(cells, "sentence", why) if why else cells, BUS)]
-
-    works = [wrote("a = 1", sentence), wrote("a  =  1\n", sentence), wrote("b", sentence)]
+    parts = {"sentence": sentence} if sentence else {}
+    answers = "a = 1", "a  =  1\n", "b"
+    works = [[HandIn(answered(GIVEN, answer=text, **parts), BUS)] for text in answers]
     cards = cards_of(*works, right=right)
     folded = right and bool(sentence)
     counts = [len(json.loads(card["data-people"])) for card in cards]
@@ -223,12 +201,12 @@ def test_students_who_wrote_the_same_share_a_card(right, sentence):
     ),
     st.booleans(),
 )
-def test_of_equal_work_those_share_a_card_who_have_equal_points_and_remarks(found, is_untouched):
+def test_equal_work_with_equal_points_and_remarks_shares_a_card(decisions, is_untouched):
     """Whenever these were decided, and if only some have any."""
-    work = HandIn(GIVEN if is_untouched else answered(GIVEN, "sentence", "the bus"), BUS)
-    decisions = {(f"{n}", "09.1 why"): each for n, each in enumerate(found) if each}
-    cards = cards_of(*[[work]] * len(found), right=False, decisions=decisions)
-    assert len(cards) == len({(each or Decision())[:2] for each in found})
+    work = HandIn(GIVEN if is_untouched else answered(GIVEN, sentence="the bus"), BUS)
+    named = {(f"{n}", "09.1 why"): each for n, each in enumerate(decisions) if each}
+    cards = cards_of(*[[work]] * len(decisions), decisions=named)
+    assert len(cards) == len({(each or Decision())[:2] for each in decisions})
 
 
 @pytest.mark.parametrize("where", ["check", "sentence", "answer", "end"])
@@ -239,15 +217,15 @@ def test_a_sentence_that_may_be_elsewhere_is_seen(where):
     for own in ("", "mine"):
         works = []
         for text in ("one", "two"):
-            cells = [*answered(GIVEN, "answer", "b = 1", number=2)]
-            cells = answered(cells, "sentence", own, number=2) if own else cells
+            sentence = {"sentence": own} if own else {}
+            cells = answered(GIVEN, 2, answer="b = 1", **sentence)
             if where == "end":
                 cells.append(course.parse_cell({"cell_type": "raw", "source": text}))
-            works.append([HandIn(answered(cells, where, text), BUS)])
-        cards = cards_of(*works, number=2, right=False)
+            works.append([HandIn(answered(cells, **{where: text}), BUS)])
+        cards = cards_of(*works, number=2)
         is_seen = not own and where != "answer"
-        seen = {key for card in cards for *_, key in json.loads(card["data-people"])}
-        assert len(cards) == len(seen) == 1 + is_seen
+        keys = {key for card in cards for *_, key in json.loads(card["data-people"])}
+        assert len(cards) == len(keys) == 1 + is_seen
         texts = [
             "".join(cell.find_all(string=True, recursive=False))
             for card in cards
@@ -258,7 +236,7 @@ def test_a_sentence_that_may_be_elsewhere_is_seen(where):
 
 def test_a_cell_names_its_file_if_there_are_several():
     first, second = (
-        HandIn(answered(GIVEN, "answer", text), BUS, file)
+        HandIn(answered(GIVEN, answer=text), BUS, file)
         for text, file in (("a", "one.ipynb"), ("b", "two.ipynb"))
     )
     texts = [
@@ -271,41 +249,39 @@ def test_a_line_is_gray_only_where_it_was_handed_out():
     """One that is known from another place is the student's own."""
     other = next(line for line in BUS.exercises[1].template.splitlines() if line.startswith("def"))
     own = BUS.exercises[0].template + "\n" + other
-    (card,) = cards_of([HandIn(answered(GIVEN, "answer", own), BUS)], right=False)
+    (card,) = cards_of([HandIn(answered(GIVEN, answer=own), BUS)])
     gray = [line.text for line in card.select("pre i")]
     assert other not in gray and gray == [*filter(str, own.splitlines())][:-1]
 
 
-@pytest.mark.parametrize("made", [False, True])
-def test_what_is_decided_while_answers_are_judged_counts(made, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("text", "is_readable"),
+    [("ada,09.1 answer,1,\ngone,09.1 why,1,\n", True), ("ada,09.1,1,\n", False)],
+)
+def test_what_is_decided_while_answers_are_judged_counts(
+    text, is_readable, tmp_path, monkeypatch, capsys
+):
     """A table that can't be read then is named, and takes nothing back."""
-    hand_ins.save(tmp_path / "in/ada.ipynb", RIGHT)
+    save(tmp_path / "in/ada.ipynb", RIGHT)
 
     def judge(_):
-        table(
-            tmp_path / "out", "ada,09.1 answer,1,\ngone,09.1 why,1,\n" if made else "ada,09.1,1,\n"
-        )
+        table(tmp_path / "out", text)
         return False
 
-    hand_ins.judge_by(monkeypatch, judge)
-    assert cli.main(["grade", str(tmp_path / "in"), str(tmp_path / "out")]) == (not made)
-    assert ("wasn't handed in: gone 09.1 why" in capsys.readouterr().out) == made
+    judge_by(monkeypatch, judge)
+    assert cli.main(["grade", str(tmp_path / "in"), str(tmp_path / "out")]) == (not is_readable)
+    assert ("wasn't handed in: gone 09.1 why" in capsys.readouterr().out) == is_readable
     page = (tmp_path / "out/feedback/ada.html").read_text()
-    assert ("gives this answer 1 of 1" in page) == made
+    assert ("gives this answer 1 of 1" in page) == is_readable
 
 
 # -- decisions
 
 
-def records_of(count=3, **options):
-    """A class of which each has changed the first exercise alone."""
-    records = CourseRecords(LESSONS, **options)
-    for number in range(count):
-        student = Student("=1+1" if number == 0 else f"{number}", f"S{number}")
-        work = HandIn(answered(RIGHT, "sentence", f"because {number}"), BUS)
-        judged = [(exercise, Verdict(False, "told")) for exercise in BUS.exercises]
-        records.works.append((student, {"09_bus": gradebook.combine_answers(BUS, [work], judged)}))
-    return records
+def explained(count):
+    """The records of students who have changed the first exercise alone."""
+    sentences = [f"because {number}" for number in range(count)]
+    return records_of(*([HandIn(answered(RIGHT, sentence=text), BUS)] for text in sentences))
 
 
 def table(folder, text, name="decisions.csv"):
@@ -313,7 +289,8 @@ def table(folder, text, name="decisions.csv"):
 
 
 def test_decisions_overrule_and_reach_the_page(tmp_path):
-    records = records_of()
+    records = explained(3)
+    records.works[0][0].id = "=1+1"
     assert records.waiting() == 3 and not records.is_graded(BUS.exercises[0])
     table(
         tmp_path,
@@ -323,8 +300,8 @@ def test_decisions_overrule_and_reach_the_page(tmp_path):
     rows = [*gradebook.grade_rows(records)]
     assert [row["total"] for row in rows] == [20.0, 3.3, 10.0]
     assert [row["waiting"] for row in rows] == [1, 0, 0]
-    pages = [gradebook.render_page(records, student) for student, _ in records.works]
-    assert "not &lt;b&gt;" in pages[0] and "told" in pages[0] and "late" in pages[1]
+    pages = pages_of(records)
+    assert "not &lt;b&gt;" in pages[0] and "a message" in pages[0] and "late" in pages[1]
     assert [page.count("Your teacher:") for page in pages] == [1, 0, 0], "with a remark alone"
     good = escape(BUS.exercises[0].good)
     assert not any(good in page for page in pages)
@@ -332,21 +309,18 @@ def test_decisions_overrule_and_reach_the_page(tmp_path):
     os.utime(tmp_path / "decisions.csv", (1, 1))  # the older one
     records.decisions = read_decisions(tmp_path)
     assert records.decisions["1", "09.1 why"].points == 0
-    assert all(good in gradebook.render_page(records, student) for student, _ in records.works)
+    assert all(good in page for page in pages_of(records))
 
 
 def test_an_exercise_that_is_answered_elsewhere_waits():
-    student = Student("ada", "ada")
-    for right in (False, True):
-        answers = dict.fromkeys(BUS.exercises, GradedAnswer(Verdict(right, "told")))
-        records = CourseRecords(LESSONS, [(student, {"09_bus": Work(answers)})])
+    for right, empty in (False, 4), (True, 1):  # outside of the exercises: one
+        records = records_of([HandIn(GIVEN, BUS)], right=right)
         assert records.waiting() == 3 * right
-        shown = review.render_review(records)
-        assert shown.count("data-empty>") == (1 if right else 4)  # outside of the exercises: one
+        assert review.render_review(records).count("data-empty>") == empty
 
 
 def test_a_decision_holds_for_what_was_seen_alone():
-    records = records_of(1)
+    records = explained(1)
     ((student, works),) = records.works
     exercise, answer = next(iter(works["09_bus"].answers.items()))
     for seen, points in (("", 2.0), (answer.seen, 2.0), ("another", None)):
@@ -374,9 +348,7 @@ def test_a_cell_of_a_table_is_read_as_it_was_written(text):
 def test_only_a_call_of_a_name_that_is_set_says_which_is_judged(line):
     (exercise, *_) = BUS.exercises
     check, _, _ = exercise.check.partition("(")
-    cells = deepcopy(HANDED["09_bus"])
-    cell = next(cell for cell in cells if cell["source"].strip() == exercise.check)
-    cell["source"] += "\n" + line.format(check)
+    cells = answered(GIVEN, check=f"{exercise.check}\n{line.format(check)}")
     (attempt,) = HandIn(cells, BUS).attempts(exercise)
     assert attempt.check == f"{check}({exercise.answer})"
 

@@ -3,21 +3,17 @@ commonest wrong answers.
 """
 
 import csv
-import json
 import random
 import re
-import sys
 from html import unescape
 
 import pytest
-from hand_ins import judge_by, rows, save
+from hand_ins import LESSONS, PYTHON, answered, judge_by, rows, save
 from sampling import from_rows
 
 from cypresskit import cli
 from cypresskit.grading import course, gradebook, submissions
 
-LESSONS = course.read_lessons()
-PYTHON = "{}.{}".format(*sys.version_info)
 NAMES = ["Ada L", "Jörg Ø", "=cmd()", "O'Neil, Pat", "İpek"]
 
 
@@ -27,15 +23,15 @@ def quick(monkeypatch):
     judge_by(monkeypatch, lambda attempt: "right" in "".join(attempt.cells))
 
 
-def put(path, stem="09_bus", **more):
-    """Save a lesson, with the source of an answer in place of the given one."""
-    cells = json.loads(json.dumps(LESSONS[stem].cells))
-    for cell in cells:
-        cell["source"] = more.get(course.find_entry(cell).get("part", ""), cell["source"])
+def put(path, stem="09_bus", **parts):
+    """Save a lesson with other sources of these parts of each exercise."""
+    cells = LESSONS[stem].cells
+    for number in 1, 2, 3:
+        cells = answered(cells, number, **parts)
     save(path, cells)
 
 
-def graded(*arguments):
+def grade(*arguments):
     return cli.main(["grade", *map(str, arguments)])
 
 
@@ -44,13 +40,13 @@ def graded(*arguments):
 
 @from_rows
 def test_only_the_exercises_that_are_asked_for_count(options, counted, tmp_path, capsys):
-    said = 'ck.teach.explanation("my own words, here")'
-    put(tmp_path / "in/ada/a.ipynb", answer="right = 1", sentence=said)
-    put(tmp_path / "in/ada/b.ipynb", "10_larger", answer="right = 1", sentence=said)
-    assert graded(tmp_path / "in", tmp_path / "out", *options) == 0
+    own = {"answer": "right = 1", "sentence": 'ck.teach.explanation("my own words, here")'}
+    put(tmp_path / "in/ada/a.ipynb", **own)
+    put(tmp_path / "in/ada/b.ipynb", "10_larger", **own)
+    assert grade(tmp_path / "in", tmp_path / "out", *options) == 0
     (row,) = rows(tmp_path / "out/grades.csv")
-    found = [re.match(r"(\d\d) .*, exercise (\d+):(?!.*, explanation)", name) for name in row]
-    assert [f"{match[1]}.{match[2]}" for match in found if match] == counted
+    columns = [re.match(r"(\d\d) .*, exercise (\d+):(?!.*, explanation)", name) for name in row]
+    assert [f"{match[1]}.{match[2]}" for match in columns if match] == counted
     lessons = {name[:2] for name in counted}
     assert float(row["total"]) == 60 * len(lessons)
     assert float(row["maximum"]) == 100 * len(lessons)
@@ -61,7 +57,7 @@ def test_only_the_exercises_that_are_asked_for_count(options, counted, tmp_path,
 def test_an_exercise_that_does_not_exist_or_count_is_named(name, tmp_path, capsys):
     put(tmp_path / "in/a.ipynb")
     options = ["--exercises", f"09.1,{name}", *["--lessons", "09"] * (name == "10.1")]
-    assert graded(tmp_path / "in", tmp_path / "out", *options) == 1
+    assert grade(tmp_path / "in", tmp_path / "out", *options) == 1
     assert name.split(".")[0] in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
@@ -69,37 +65,34 @@ def test_the_maximum_is_explained_by_who_handed_in_what(tmp_path, capsys):
     for name in "abc":
         put(tmp_path / f"in/{name}/09.ipynb")
     put(tmp_path / "in/c/10.ipynb", "10_larger")
-    assert graded(tmp_path / "in", tmp_path / "out") == 0
-    (told,) = [line for line in capsys.readouterr().out.splitlines() if "maximum" in line]
-    assert (
-        "200" in told
-        and "09 The bus (3 students)" in told
-        and "10 Larger than the card (1 student)" in told
-    )
+    assert grade(tmp_path / "in", tmp_path / "out") == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "maximum" in line]
+    assert "200" in line
+    assert "09 The bus (3 students)" in line and "10 Larger than the card (1 student)" in line
 
 
 def test_a_single_notebook_is_graded(tmp_path, capsys):
-    """Alone, whatever lies beside it; a file that is none is told to be unpacked."""
+    """Alone, whatever lies beside it; of a file that is none it is said to unpack it."""
     put(tmp_path / "Ada's bus.ipynb", answer="right = 1")
     put(tmp_path / "other.ipynb")
-    assert graded(tmp_path / "Ada's bus.ipynb", tmp_path / "out") == 0
+    assert grade(tmp_path / "Ada's bus.ipynb", tmp_path / "out") == 0
     (row,) = rows(tmp_path / "out/grades.csv")
     assert (row["id"], row["total"]) == ("Ada's bus", "60.0")
     (tmp_path / "all.zip").write_bytes(b"PK")
-    assert graded(tmp_path / "all.zip", tmp_path / "new") == 1
+    assert grade(tmp_path / "all.zip", tmp_path / "new") == 1
     assert "unpack it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("stem", ["01_register_block", "09_bus"])
 @pytest.mark.parametrize("is_cleared", [False, True])
 @pytest.mark.parametrize("version", ["3.99.1", "3.11.0", "x", None])
-def test_what_may_keep_a_right_answer_from_its_point_is_told(version, is_cleared, stem, tmp_path):
+def test_what_may_cost_a_right_answer_its_point_is_reported(version, is_cleared, stem, tmp_path):
     """Outputs were cleared, in which workbenches save kernels; or a newer Python ran it."""
     cleared = {"outputs": []} if is_cleared else {}
     cells = [cell | cleared for cell in LESSONS[stem].cells]
     metadata = {"language_info": {"version": version}}
     save(tmp_path / "in/ada/a.ipynb", cells, metadata=metadata)
-    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    assert grade(tmp_path / "in", tmp_path / "out") == 0
     (row,) = rows(tmp_path / "out/grades.csv")
     exercises = LESSONS[stem].exercises
     steps = sum(bool(exercise.step) for exercise in exercises) * is_cleared
@@ -119,7 +112,7 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
     merged = [cell for stem in stems for cell in LESSONS[stem].cells]
     save(tmp_path / "in/bob/c.ipynb", merged)
     (tmp_path / "in/ada/b.ipynb").write_bytes(b"PK\x03\x04")
-    assert graded(tmp_path / "in", tmp_path / "out", "--lessons", "09") == 0
+    assert grade(tmp_path / "in", tmp_path / "out", "--lessons", "09") == 0
     row, other = rows(tmp_path / "out/grades.csv")
     shown = unescape((tmp_path / "out/review.html").read_text())
     for words, status in (
@@ -180,25 +173,25 @@ def test_moodle_and_canvas_get_the_tables_that_they_import(system, tmp_path):
     out.mkdir()
     for name in ("moodle.csv", "canvas.csv", gradebook.REVIEW):
         (out / name).touch()  # of an earlier run
-    assert graded(tmp_path / "in", out) == 0
-    given = {row["id"]: row["total"] * (row["waiting"] == "0") for row in rows(out / "grades.csv")}
-    assert len(given) == 8
-    for kind, made in IMPORTED.items():
+    assert grade(tmp_path / "in", out) == 0
+    grades = {row["id"]: row["total"] * (row["waiting"] == "0") for row in rows(out / "grades.csv")}
+    assert len(grades) == 8
+    for kind, row_of in IMPORTED.items():
         path = out / f"{kind.lower()}.csv"
         assert path.exists() == (kind == system)
         lines = path.read_text().splitlines() if kind == system else []  # no mark before them
-        wanted = [made(id, expected[id], grade) for id, grade in given.items() if lines]
+        wanted = [row_of(id, expected[id], grade) for id, grade in grades.items() if lines]
         assert [*csv.DictReader(lines)] == wanted
 
 
 def test_who_is_not_in_a_system_s_table_is_named(tmp_path, capsys):
     put(tmp_path / "in/Ada_7_assignsubmission_file/x.ipynb")
     put(tmp_path / "in/Bob.ipynb")
-    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    assert grade(tmp_path / "in", tmp_path / "out") == 0
     assert "Not in the table for Moodle, by their names: Bob" in capsys.readouterr().out
     put(tmp_path / "in2/ada_7_81_x.ipynb")
     put(tmp_path / "in2/Bob.ipynb")
-    assert graded(tmp_path / "in2", tmp_path / "out2") == 0
+    assert grade(tmp_path / "in2", tmp_path / "out2") == 0
     assert "No table for Canvas, which gives no names such as Bob" in capsys.readouterr().out
     assert not (tmp_path / "out2/canvas.csv").exists()
 
@@ -206,7 +199,7 @@ def test_who_is_not_in_a_system_s_table_is_named(tmp_path, capsys):
 def test_who_handed_in_nothing_that_can_be_judged_gets_no_grade_to_import(tmp_path):
     (tmp_path / "in/Ada_7_assignsubmission_file").mkdir(parents=True)
     put(tmp_path / "in/Bob_8_assignsubmission_file/x.ipynb", answer="right = 1")
-    assert graded(tmp_path / "in", tmp_path / "out") == 0
+    assert grade(tmp_path / "in", tmp_path / "out") == 0
     assert [row["Grade"] for row in rows(tmp_path / "out/moodle.csv")] == ["", ""]
     grades = rows(tmp_path / "out/grades.csv")
     assert [row["total"] for row in grades] == ["", "60.0"]

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-import hand_ins
+import cheats
 import numpy as np
 import pytest
 
@@ -219,13 +219,13 @@ def test_progress_counts_the_lessons_exercises():
 
 BODIES = "HALTED FRAMES OBJECTS EQUAL FORGED PATCHED".split()
 CHEATS = {
-    "two sizes": (hand_ins.TWO_SIZES, "ceiling", small.check_ceiling),
-    "reference": (hand_ins.REFERENCE, "seconds", bus.check_seconds),
-    "by host": (hand_ins.BY_HOST, "product", larger.check_product),
-    "larger card": (hand_ins.LARGER_CARD, "product", larger.check_product),
+    "two sizes": (cheats.TWO_SIZES, "ceiling", small.check_ceiling),
+    "reference": (cheats.REFERENCE, "seconds", bus.check_seconds),
+    "by host": (cheats.BY_HOST, "product", larger.check_product),
+    "larger card": (cheats.LARGER_CARD, "product", larger.check_product),
 }
 for name in BODIES:
-    cell = f"def seconds(*given):\n{getattr(hand_ins, name)}"
+    cell = f"def seconds(*given):\n{getattr(cheats, name)}"
     CHEATS[name] = cell, "seconds", bus.check_seconds
 
 
