@@ -21,13 +21,18 @@ def cases(text):
 
 
 def agree(request, path, name, says):
-    """Compare what is said of a case with its file; ``--accept`` writes it there."""
+    """Compare what is said of a case, a text or a list of them, with its file; ``--accept`` writes
+    it there.
+    """
     text = path.read_text()
     if request.config.getoption("accept"):
-        before, mark, after = text.partition(f"[{json.dumps(name, ensure_ascii=False)}]")
+        head = f"[{json.dumps(name, ensure_ascii=False)}]"
+        text = text if head in text else f"{text}\n{head}\n"
+        before, mark, after = text.partition(head)
         own, gap, others = after.partition("\n[")
-        line = f"says = {json.dumps(says, ensure_ascii=False)}"
-        own, count = re.subn(r"^says = .*$", lambda _: line, own, count=1, flags=re.MULTILINE)
+        written = json.dumps(says, ensure_ascii=False, indent=4)
+        line, known = f"says = {written}", re.compile(r"^says = (\[.*?^\]|.*?$)", re.M | re.S)
+        own, count = known.subn(lambda _: line, own, count=1)
         own = own if count else f"\n{line}{own}"
         path.write_text(before + mark + own + gap + others)
     else:

@@ -1,20 +1,21 @@
 """Every picture is one that was looked at: each mark at each frame, its place and its text.
 
-``looked_at.toml`` has a sum of each part of each picture, and its short texts. Whoever changes what
-is drawn looks at it, and then accepts them: ``pytest tests/core/test_pictures.py --accept``. A sum
-can't tell a right place from a wrong one; that is what test_places is for.
+``looked_at.toml`` has each picture's short texts, and of each part how much is drawn, from where to
+where, and a sum. Whoever changes what is drawn looks at it, and then accepts them: ``pytest
+tests/core/test_pictures.py --accept``. These can't tell a right place from a wrong one; that is
+what test_places is for.
 """
 
 import hashlib
-import json
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 from bokeh.models import HoverTool
+from case_files import agree, cases
+from charted import Charted
 from players import finish, pipeline, recorded, view, whole_numbers
 from repository import ROOT
 
@@ -27,10 +28,10 @@ from cypresskit.draw.published_charts import CHARTS
 from cypresskit.timing import simulate
 
 FILE = ROOT / "tests/cases/looked_at.toml"
-TEXTS = "legend", "opens", "pointing"  # kept whole
 STEP = 0.02  # of a figure's units: less than is seen
 #: What captions say before anything has happened.
 IDLE = re.compile("No fetch has|LDS is empty|Nothing is fetched|at most 0 words| 0 wavefronts are")
+UNSEEN = re.compile('<style>.*?</style>| onkeydown=".*?"')  # of a chart's SVG
 KEY = re.compile('class="key (.*?)" style="color:(.*?)"></span>(.*?)<')  # of a legend
 
 
@@ -94,76 +95,96 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
 
 
 def rounded(column):
-    """A column, its numbers in steps that are seen. Their edges are at no round number, so that
-    another processor's last bit is no change.
+    """A column's values, its numbers in steps that are seen. Their edges are at no round number, so
+    that another processor's last bit is no change.
     """
-    values = np.asarray(column)
+    values = np.ravel(column)
     if values.dtype.kind not in "bfiu":
-        return values.tolist()
-    return np.floor(np.nan_to_num(values, nan=-1e9) / STEP + 1 / np.pi).tolist()
+        return [str(value) for value in values]
+    return np.floor(values / STEP + 1 / np.pi).tolist()
 
 
-def parts(picture):
-    """The sums of a picture's parts: of each source, over all frames and with how it is drawn, and
-    of each kind of text.
-    """
-    found = defaultdict[str, list](list)
-    if isinstance(picture, Journey):
-        for level in picture.levels:
-            found[level.name] = [level.hint, {**level.links}, sorted(parts(level.player).items())]
-        return sums(found)
-    if isinstance(picture, Chart):
-        look = re.compile('<style>.*?</style>| onkeydown=".*?"')
-        for width in (WIDE, NARROW):
-            found[f"{width} pixels"] = [look.sub("", picture.to_svg(width))]
-        return sums(found)
-    found["captions"] = picture.captions
-    found["told"] = [(int(key), words) for key, words in picture.about.items()]
-    found["legend"] = [" ".join(key) for key in KEY.findall(picture.html)]
-    found["opens"] = [picture.captions[picture.figures[0].tags[0]["opens"]]]
-    for figure in picture.figures:
-        found["pointing"] += sorted(tool.tooltips for tool in figure.select(HoverTool))
+def ends(values):
+    """The first and last of a column's values; of numbers, whose steps are given, the extent."""
+    if isinstance(values[0], str):
+        return " ... ".join(dict.fromkeys(value[:30] for value in (values[0], values[-1])))
+    low, high = (of((step for step in values if step == step), default=np.nan) for of in (min, max))
+    first, last, low, high = (f"{step * STEP:g}" for step in (values[0], values[-1], low, high))
+    told = " ... ".join(dict.fromkeys((first, last)))
+    return told if {low, high} == {first, last} else f"{told} in {low} to {high}"
+
+
+def summary(columns):
+    """Of each column how many values it has, and their ends; and a sum of all."""
+    told = [f"{name} {len(values)}: {ends(values)}" for name, values in columns if values]
+    total = hashlib.sha256(repr(columns).encode()).hexdigest()[:8]
+    return "; ".join(dict.fromkeys([*told, total]))
+
+
+def chart_parts(chart):
+    """The columns of a chart, and of its dots and lines in pixels, at both widths."""
+    for width in (WIDE, NARROW):
+        svg, seen = UNSEEN.sub("", chart.to_svg(width)), Charted(chart, width)
+        yield f"{width} pixels", "svg", [svg]
+        yield f"{width} pixels", "texts", [label.text for label in seen.labels]
+        for name, marks in (seen.marks | seen.lines).items():
+            for axis, column in zip("xy", zip(*marks)):
+                yield f"{width} pixels, {name}", axis, column
+
+
+def player_parts(player):
+    """The columns of a player's sources, over all frames, how these are drawn, and its texts."""
+    yield "captions", "text", player.captions
+    yield "told", "keys", [*player.about]
+    yield "told", "text", [str(text) for text in player.about.values()]
+    moving = {(of.source, name) for of in player.tracks for name in (of.column, of.text)}
+    for figure in player.figures:
         for renderer in figure.renderers:
-            found["order"].append(renderer.data_source.name)
-            part = found[f"source {renderer.data_source.name}"]
-            look = renderer.glyph.properties_with_values(include_defaults=False)
-            part += [re.sub(r"'p\d+'", "", f"{name} {value}") for name, value in look.items()]
-            part += [of.palette for of in renderer.glyph.references() if hasattr(of, "palette")]
-            part += [rounded(column) for column in renderer.data_source.data.values()]
-    for track in picture.tracks:
-        part = found[f"source {track.source.name}"]
-        part += [track.column, rounded(track.frames), track.text, track.prefix, [*track.names]]
-    return sums(found)
+            source = renderer.data_source
+            look = renderer.glyph.properties_with_values(include_defaults=False).items()
+            look = [re.sub(r"'p\d+'", "", f"{name} {value}") for name, value in look]
+            look += [of.palette for of in renderer.glyph.references() if hasattr(of, "palette")]
+            yield source.name, type(renderer.glyph).__name__, [str(look)]
+            for column, values in source.data.items():
+                if (source, column) not in moving:
+                    yield source.name, column, values
+    for track in player.tracks:
+        name, column = track.source.name, f"{track.column} over {len(track.frames)} frames"
+        yield name, column, track.frames
+        if track.text:
+            yield name, track.text, [track.prefix, *track.names]
 
 
-def sums(found):
-    texts = {name: "; ".join(dict.fromkeys(found.pop(name, []))) for name in TEXTS}
-    sums = {name: hashlib.sha256(repr(of).encode()).hexdigest()[:8] for name, of in found.items()}
-    return {name: text for name, text in texts.items() if text} | sums
-
-
-def accept(name, now):
-    """Write the sums of a picture."""
-    known = tomllib.loads(FILE.read_text()) | {name: now}
-    rows = []
-    for each in filter(known.__contains__, PICTURES):
-        rows += ["", f"[{json.dumps(each)}]"]
-        rows += [
-            f"{json.dumps(part)} = {json.dumps(of, ensure_ascii=False)}"
-            for part, of in sorted(known[each].items())
+def report(picture):
+    """What is compared of a picture: its texts, and a summary of each of its parts."""
+    if isinstance(picture, Journey):
+        return [
+            f"{level.name}: {line}"
+            for level in picture.levels
+            for line in [level.hint, f"links {[*level.links.items()]}", *report(level.player)]
         ]
-    FILE.write_text("\n".join(rows).lstrip() + "\n")
+    texts, find_parts, columns = {}, chart_parts, defaultdict(list)
+    if isinstance(picture, Player):
+        find_parts = player_parts
+        tips = [tool.tooltips for of in picture.figures for tool in of.select(HoverTool)]
+        texts = {
+            "legend": [" ".join(key) for key in KEY.findall(picture.html)],
+            "opens": [picture.captions[picture.figures[0].tags[0]["opens"]]],
+            "pointing": sorted({*tips}),
+            "order": [r.data_source.name for of in picture.figures for r in of.renderers],
+        }
+    for part, name, column in find_parts(picture):
+        columns[part].append((name, rounded(column)))
+    told = {part: "; ".join(of) for part, of in texts.items() if of}
+    told |= {part: summary(of) for part, of in columns.items()}
+    return [f"{part}: {of}" for part, of in told.items()]
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", PICTURES | cases(FILE.read_text()))
 def test_every_part_of_a_picture_was_looked_at(name, request):
     """And it opens when something happens, and every figure has a name for those who listen."""
     picture = PICTURES[name]()
-    now = parts(picture)
-    if request.config.getoption("accept"):
-        accept(name, now)
-    then = tomllib.loads(FILE.read_text())[name]
-    assert now == then, "look at it, and if it is as it should be, accept it: see the head"
+    agree(request, FILE, name, report(picture))
     if isinstance(picture, Player):
         spec = picture.figures[0].tags[0]
         assert all(spec["labels"]) and not IDLE.search(picture.captions[spec["opens"]])
