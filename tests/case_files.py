@@ -7,11 +7,19 @@ from functools import cache
 
 
 def edited(text, edits):
-    """A text with edits: of each the first line, how many are taken out, and the new ones."""
-    lines = text.split("\n")
-    for first, count, *new in reversed(edits):
-        lines[first - 1 : first - 1 + count] = new
-    return "\n".join(lines)
+    """A text with edits, a line for each: a line's number, what is done (- goes, + comes behind it,
+    = is still there), and what stands there.
+    """
+    places = [[line] for line in text.split("\n")]
+    for edit in edits.splitlines():
+        number, sign, line = re.fullmatch(r"(\d+) ([-+=]) ?(.*)", edit).groups()
+        place = places[int(number) - 1]
+        if sign == "+":
+            place.append(line)
+        else:
+            assert place[0].strip() == line.strip(), edit
+            del place[: sign == "-"]
+    return "\n".join(line for place in places for line in place)
 
 
 @cache
