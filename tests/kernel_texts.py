@@ -1,4 +1,4 @@
-"""Kernels of a few lines."""
+"""Kernels of a few lines, and those of the catalog with a part changed."""
 
 import cypresskit as ck
 
@@ -13,3 +13,14 @@ def pixel(*lines):
 def compute(*lines):
     """A compute kernel of these lines or texts."""
     return ck.assemble("\n".join(["il_cs_2_0", *map(str.strip, lines), "end"]), "test.il")
+
+
+def replaced(text, old, new):
+    """A text with a part, which it has, in another form the first time that it stands there."""
+    assert old in text, f"no {old!r}"
+    return text.replace(old, new, 1)
+
+
+def altered(name, old, new):
+    """A kernel of the catalog with a part of its text in another form."""
+    return ck.load_kernel(replaced(ck.kernels[name].text, old, new))

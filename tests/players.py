@@ -39,12 +39,6 @@ def recorded(kernel, a, b, *items):
     return [recorder.recording for recorder in recorders]
 
 
-def whole_numbers(seed, *shapes):
-    """Matrices of small whole numbers, in single precision, whose sums are exact."""
-    rng = np.random.default_rng(seed)
-    return [rng.integers(-3, 4, shape).astype(np.float32) for shape in shapes]
-
-
 VIEWS = {
     "register_block": lambda: draw.register_block("sgemm_tn"),
     "texture_fetch": draw.texture_fetch,

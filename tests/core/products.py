@@ -1,4 +1,4 @@
-"""Random matrices as a kernel stores them, and what their product has to be."""
+"""Random matrices, and what their product has to be."""
 
 import numpy as np
 
@@ -21,6 +21,12 @@ def random_matrices(kernel, m, n, k, rng):
     arrays = [rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes]
     arrays[0].flat[[0, -1]], arrays[1].flat[-1] = (np.inf, np.nan), -0.0
     return arrays
+
+
+def whole_numbers(seed, *shapes, dtype=np.float32):
+    """Matrices of small whole numbers, whose sums are exact."""
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-3, 4, shape).astype(dtype) for shape in shapes]
 
 
 def exact(matrix):

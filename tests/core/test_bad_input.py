@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 import players
 import pytest
-from kernel_texts import TEXTURE, pixel
+from kernel_texts import TEXTURE, altered, pixel  # noqa: F401  # by refused.toml
 from repository import ROOT
 
 import cypresskit as ck
@@ -163,13 +163,6 @@ def launched(**change):
         "global_memory": np.zeros((1, 4), np.float32),
     }
     return ck.launch(program, **(arguments | change))
-
-
-def altered(name, old, new):
-    """A kernel of the catalog with a part of its text in another form."""
-    text = ck.kernels[name].text
-    assert old in text
-    return ck.load_kernel(text.replace(old, new, 1))
 
 
 NOWHERE = Path("nowhere.il")

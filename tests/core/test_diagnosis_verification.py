@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from changed_texts import plant
+from kernel_texts import altered, replaced
 from sampling import drawn_by_day, each_of_six, seeded
 
 import cypresskit as ck
@@ -24,11 +25,6 @@ from cypresskit.machine.launch import prepare
 TEXT = ck.kernels["sgemm_tn"].text
 
 
-def mine(name, text):
-    like = ck.kernels[name]
-    return ck.load_kernel(text, like=like, name="mine")
-
-
 @pytest.mark.parametrize(
     ("declared", "used"),
     [
@@ -39,9 +35,9 @@ def mine(name, text):
 )
 def test_what_a_launch_does_not_give_is_said_to_a_kernel_s_author(declared, used):
     """Who calls no function can't pass an argument."""
-    text = ck.kernels["sgemm_naive"].text.replace("dcl_cb", f"{declared}\ndcl_cb", 1)
-    text = text.replace("mov o0.x, r10.x\n", f"{used}\nmov o0.x, r10.x\n")
-    checked = ck.verify(mine("sgemm_naive", text))
+    text = replaced(ck.kernels["sgemm_naive"].text, "dcl_cb", f"{declared}\ndcl_cb")
+    text = replaced(text, "mov o0.x, r10.x\n", f"{used}\nmov o0.x, r10.x\n")
+    checked = ck.verify(ck.load_kernel(text, like="sgemm_naive"))
     assert "which its launch doesn't give" in checked.error and "pass" not in checked.error
 
 
@@ -65,18 +61,15 @@ def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(n
     for beta, alpha in (("cb0[0].y", "cb0[0].x"), ("cb0[1].zw", "cb0[1].xy"), ("cb0[3]", "cb0[2]")):
         text = text.replace(beta, alpha)
     assert text != ck.kernels[name].text
-    kernel = mine(name, text)
-    assert ck.verify(kernel, beta=0.0)
-    assert not ck.verify(kernel)
+    assert ck.verify(text, beta=0.0)
+    assert not ck.verify(text)
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_tn", "sgemm_naive"])
 def test_a_first_value_that_is_set_only_where_beta_isnt_0_is_found(name):
     """Where beta is 0, C is right by chance: registers begin with 0."""
-    text = ck.kernels[name].text
-    first = re.search(r"^mov r\d+(\.\S+)?, l.*\n", text, re.MULTILINE)[0]
-    flag = f"if_logicalnz cb0[4].x\n{first}endif\n"
-    kernel = ck.load_kernel(text.replace(first, flag, 1), like=name)
+    first = re.search(r"^mov r\d+(\.\S+)?, l.*\n", ck.kernels[name].text, re.MULTILINE)[0]
+    kernel = altered(name, first, f"if_logicalnz cb0[4].x\n{first}endif\n")
     assert {finding.kind for finding in ck.verify(kernel).findings} == {"uninitialised"}
 
 
@@ -85,9 +78,9 @@ def test_a_kernel_that_stores_nothing_where_beta_is_0_is_wrong(name):
     text = ck.kernels[name].text
     inside, after = text.split("endif", 1)
     stores, end = after.split("endmain", 1)
-    kernel = mine(name, f"{inside}{stores}endif\nendmain{end}")
-    assert ck.verify(kernel, beta=-1.0)
-    found = ck.verify(kernel)
+    text = f"{inside}{stores}endif\nendmain{end}"
+    assert ck.verify(text, beta=-1.0)
+    found = ck.verify(text)
     assert not found and "beta = 0" in str(found)
 
 
@@ -151,11 +144,10 @@ def test_a_kernel_that_is_correct_at_small_sizes_only_is_incorrect_at_a_given_on
     like, fault, size
 ):
     literal, line, cure = SMALL_ONLY[fault]
-    text = ck.kernels[like].text
-    text = text.replace("dcl_literal l0,", LITERAL.format(literal), 1).replace(line, cure, 1)
-    kernel = mine(like, text)
-    assert ck.verify(kernel)
-    found = ck.verify(kernel, size=size)
+    text = replaced(ck.kernels[like].text, "dcl_literal l0,", LITERAL.format(literal))
+    text = replaced(text, line, cure)
+    assert ck.verify(text)
+    found = ck.verify(text, size=size)
     assert not found and found.at_size.fault in str(found)
     assert re.search(r"C\[\d+, \d+\] is \S+; [\d,]+ of [\d,]+ elements differ from", found.error)
     assert ck.verify(like, size=size)
@@ -163,11 +155,11 @@ def test_a_kernel_that_is_correct_at_small_sizes_only_is_incorrect_at_a_given_on
 
 def test_a_kernel_that_stores_too_little_of_a_larger_product_is_incorrect():
     """Also where only a part of the launch runs, so that most of C isn't stored anyway."""
-    text = TEXT.replace("dcl_literal l0,", LITERAL.format("64.0, 0.0, 0.0, 0.0"), 1)
-    text = text.replace("endloop", "endloop\nlt r90.x, vWinCoord0.y, l9.x\nif_logicalnz r90.x", 1)
-    kernel = mine("sgemm_tn", text.replace("endmain", "endif\nendmain", 1))
-    assert ck.verify(kernel, size=512)
-    found = ck.verify(kernel, size=2048)
+    text = replaced(TEXT, "dcl_literal l0,", LITERAL.format("64.0, 0.0, 0.0, 0.0"))
+    few = "endloop\nlt r90.x, vWinCoord0.y, l9.x\nif_logicalnz r90.x"
+    text = replaced(replaced(text, "endloop", few), "endmain", "endif\nendmain")
+    assert ck.verify(text, size=512)
+    found = ck.verify(text, size=2048)
     assert not found and "4 parts of the launch store" in found.error
 
 
@@ -322,7 +314,7 @@ def test_a_k_that_an_iteration_does_not_take_is_refused_and_gives_no_speed(name,
     """C is correct, as each launch has whole iterations."""
     kernel = ck.kernels[name]
     k = kernel.k_step
-    false = ck.load_kernel(kernel.text.replace(f", k {k}", f", k {times * k}", 1), name="mine")
+    false = altered(name, f", k {k}", f", k {times * k}")
     found = ck.verify(false)
     hint = found.launch_hint
     assert not found and found.wrong is None and hint.text in str(found)
@@ -345,7 +337,7 @@ def test_no_speed_is_above_the_peak_whatever_is_stated(name):
 
 def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():
     text = ck.kernels["sgemm_64x64_lds"].text.replace("fence_threads_lds", "")
-    found = ck.verify(ck.load_kernel(text))
+    found = ck.verify(text)
     first, *_ = str(found).splitlines()
     assert not found and found.wrong is None
     assert first.startswith("mine may be incorrect: at ") and "equals numpy's, but" in first
@@ -355,12 +347,9 @@ def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn"])
 def test_a_loop_that_ends_at_a_constant_is_wrong(name, end):
     """Whatever k it is right at, there is another."""
-    text = ck.kernels[name].text
-    assert "cb0[0].z" in text
-    text = text.replace("cb0[0].z", "l9.x").replace(
-        "dcl_literal", f"dcl_literal l9, {end}.0, 0.0, 0.0, 0.0\ndcl_literal", 1
-    )
-    assert not ck.verify(mine(name, text))
+    text = replaced(ck.kernels[name].text, "cb0[0].z", "l9.x")
+    literal = f"dcl_literal l9, {end}.0, 0.0, 0.0, 0.0"
+    assert not ck.verify(replaced(text, "dcl_literal", f"{literal}\ndcl_literal"))
 
 
 @seeded(2)
@@ -375,7 +364,7 @@ def test_the_verdict_is_numpy_s(seed):
         if fault is None:
             continue
         try:
-            checked = ck.verify(mine(name, fault.text))
+            checked = ck.verify(fault.text)
         except ck.ILError:
             continue
         judged += 1

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from charted import WIDTHS
+from kernel_texts import altered
 from sampling import from_rows
 
 import cypresskit as ck
@@ -13,14 +14,6 @@ from cypresskit import draw
 from cypresskit.draw.chart import WIDE
 
 KERNELS = ["sgemm_tn", "sgemm_64x64_lds", "sgemm_nn", "sgemm_naive"]
-
-
-def own(name, old, new, tmp_path):
-    """A kernel of the catalog with a line changed."""
-    text = ck.kernels[name].text
-    assert old in text
-    (path := tmp_path / "own.il").write_text(text.replace(old, new, 1))
-    return ck.load_kernel(path, like=name)
 
 
 def parts(chart, width):
@@ -48,9 +41,9 @@ def test_a_correct_kernel_has_no_wrong_place(name):
 
 @WIDTHS
 @from_rows
-def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, width, tmp_path):
+def test_crossed_out_are_the_places_where_elements_are_wrong(name, old, new, width):
     """By an independent comparison; each at its row and column."""
-    kernel, n = own(name, old, new, tmp_path), 64
+    kernel, n = altered(name, old, new), 64
     chart = draw.product(kernel, n)
     a, b = np.random.default_rng(1).standard_normal((2, n, n)).astype(np.float32)
     wrong = ~np.isclose(ck.gemm(a, b, kernel=kernel), a.astype(float) @ b, rtol=0, atol=1e-3)

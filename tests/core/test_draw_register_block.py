@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from players import drawn, record, recorded, whole_numbers
+from players import drawn, record, recorded
+from products import whole_numbers
 
 from cypresskit import draw
 

@@ -16,16 +16,11 @@ from cypresskit.blas import to_fractions, to_pairs
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
 
-def matrices(rng, m, n, k, trans_a, trans_b, dtype=np.float32):
-    a = rng.standard_normal((k, m) if trans_a else (m, k)).astype(dtype)
-    b = rng.standard_normal((n, k) if trans_b else (k, n)).astype(dtype)
-    return a, b, rng.standard_normal((m, n)).astype(dtype)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_vectors_are_multiplied(dtype):
     for m, k in ((1, 1), (70, 33), (5, 300), (150, 40)):
-        a, x, y = matrices(np.random.default_rng(m), m, 1, k, False, False, dtype=dtype)
+        rng = np.random.default_rng(m)
+        a, x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, 1), (m, 1)))
         check_product(ck.gemv(a, x[:, 0])[:, np.newaxis], products(a, x), y, 1.0, 0.0)
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from other_moments import at_other_moments, numpy_gemm
+from products import whole_numbers
 from sampling import from_rows
 
 from cypresskit.devices import HD5870
@@ -32,10 +33,6 @@ def fixed_rate(monkeypatch):
     monkeypatch.setattr(blocked, "kernel_rate", lambda *_: 470e9)
 
 
-def whole_numbers(seed, *shape):
-    return np.random.default_rng(seed).integers(-8, 9, shape).astype(np.float64)
-
-
 @given(
     sizes=st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40)),
     block=st.integers(5, 24),
@@ -50,7 +47,7 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
     sizes, block, depth, beta, transposed, speed, seed
 ):
     m, n, k = sizes
-    a, b, c = whole_numbers(1, m, k), whole_numbers(2, k, n), whole_numbers(3, m, n)
+    a, b, c = whole_numbers(1, (m, k), (k, n), (m, n), dtype=np.float64)
     a, b = (
         x.T.copy().T if turned else x for x, turned in zip((a, b), transposed)
     )  # as `gemm` passes a transpose
@@ -72,7 +69,7 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
 
 def test_matrices_larger_than_a_small_card():
     card = replace(HD5870, memory_bytes=2 << 20)
-    a, b, c = (whole_numbers(n, *at) for n, at in enumerate([(600, 520), (520, 600), (600, 600)]))
+    a, b, c = whole_numbers(0, (600, 520), (520, 600), (600, 600), dtype=np.float64)
     assert a.nbytes > card.memory_bytes
     result, timeline = gemm_out_of_core(a, b, c, alpha=-1.0, beta=2.0, device=card, depth=256)
     assert np.array_equal(result, 2 * c - a @ b)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from other_moments import at_other_moments, numpy_gemm
+from products import whole_numbers
 from pytest import approx
 from sampling import ROWS
 
@@ -25,12 +26,6 @@ PIPELINES = {"four": four_stage, "five": five_stage}
 def fixed_rate(monkeypatch):
     """Kernels at 400 Gflop/s, so that times can be computed by hand."""
     monkeypatch.setattr(pipeline, "kernel_rate", lambda *_: 400e9)
-
-
-def matrices(m, n, k, dtype=np.float64, **scalars):
-    random = np.random.default_rng(m * n + k)
-    a, b, c = (random.integers(-8, 9, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
-    return Matrices(a, b, c, **scalars)
 
 
 def expected(of):
@@ -58,7 +53,9 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
     host = replace(
         XEON, memory_gb_s=memory, dma_gb_s=dma, pcie_gb_s=dma, copy_gb_s=dma, cpu_gflops=cpu
     )
-    data = matrices(*sizes, alpha=2.0, beta=beta)
+    m, n, k = sizes
+    drawn = whole_numbers(m * n + k, (m, k), (k, n), (m, n), dtype=np.float64)
+    data = Matrices(*drawn, alpha=2.0, beta=beta)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "kernel_rate", lambda *_: chip * 1e9)
         patch.setattr(pipeline, "gemm", numpy_gemm)

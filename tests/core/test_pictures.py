@@ -16,7 +16,8 @@ import pytest
 from bokeh.models import HoverTool
 from case_files import agree, cases
 from charted import Charted
-from players import finish, pipeline, recorded, view, whole_numbers
+from players import finish, pipeline, recorded, view
+from products import whole_numbers
 from repository import ROOT
 
 import cypresskit as ck

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from charted import LETTER, SVG, WIDTHS, Charted
 from placed import Seen
-from players import VIEWS, recorded, reports, view, whole_numbers
+from players import VIEWS, recorded, reports, view
+from products import whole_numbers
 from pytest import approx
 
 import cypresskit as ck

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from case_files import agree, edited
 from changed_texts import plant
+from kernel_texts import altered
 from repository import ROOT
 from sampling import SIX, drawn_by_day, from_rows, seeded
 
@@ -22,11 +23,6 @@ from cypresskit.kernels.products import make_product
 SINGLE = "sgemm_tn"
 #: The kinds of faults of an element whose terms aren't known.
 UNKNOWN = {"varies", "loads a sum", "late read", "no sum", "no store", "block", "nowhere"}
-
-
-def mine(name, text):
-    """A changed text of a kernel of the catalogue, launched like it."""
-    return ck.load_kernel(text, like=ck.kernels[name], name="mine")
 
 
 def incorrect(like, change, rng):
@@ -118,7 +114,7 @@ def test_the_terms_of_any_element_add_up_to_what_was_stored_unless_the_run_ends(
         at = rng.choice(places)
         line = re.sub(r", r\d+\.x", f", r{rng.randrange(40)}.x", lines[at], count=1)
         try:
-            kernel = mine(name, "\n".join([*lines[:at], line, *lines[at + 1 :]]))
+            kernel = ck.load_kernel("\n".join([*lines[:at], line, *lines[at + 1 :]]))
             size = ck.verify(kernel).size
             if size is None:
                 continue
@@ -275,8 +271,7 @@ def test_an_element_from_the_lds_is_read_by_the_line_that_loads_it():
 def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
     trace = ck.trace_element("sgemv_n_reduce4", 0, 0)
     assert trace.right and not trace.terms
-    text = ck.kernels["sgemm_nn_reduce4"].text
-    wrong = mine("sgemm_nn_reduce4", text.replace("mad r30, r20.x,", "mad r30, r20.y,", 1))
+    wrong = altered("sgemm_nn_reduce4", "mad r30, r20.x,", "mad r30, r20.y,")
     (fault,) = ck.trace_element(wrong, 0, 0).faults
     assert (fault.kind, fault.line) == ("loads a sum", 0)
 
