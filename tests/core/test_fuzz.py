@@ -1,6 +1,7 @@
 """Random programs: all engines agree on them. `make fuzz` tries new ones."""
 
 import random
+import re
 
 from changed_texts import typed
 from sampling import seeded
@@ -40,7 +41,7 @@ def test_all_engines_agree_on_a_damaged_program_or_it_is_refused(seed):
         program = ck.assemble(typed(text, rng, rng.randint(1, 3)))
         findings = check(program, **launch, max_instructions=STEPS)
     except (ck.KernelError, ValueError, TypeError) as error:  # ILError is a ValueError
-        assert str(error)
+        assert re.search(r":\d+: ", str(error)), "the line"
         return
     agree(program, launch, defined=not OPEN & {finding.kind for finding in findings})
 

@@ -16,6 +16,7 @@ from placed import Seen
 from players import VIEWS, recorded, reports, view
 from products import whole_numbers
 from pytest import approx
+from sampling import from_rows
 
 import cypresskit as ck
 from cypresskit import draw, host
@@ -37,39 +38,65 @@ def journey():
     return draw.explore("sgemm_tn", 64)
 
 
-@pytest.mark.parametrize("name", PICTURES)
-def test_rows_columns_numbers_and_feet(name):
-    """Rows are numbered from above, columns and names from the left; bars grow from a fixed foot,
-    in their rooms.
-    """
+def some_frames(name):
+    """Each figure of a picture at four frames."""
     player = PICTURES[name]()
-    moves = defaultdict(set)
-    for track in player.tracks:
-        moves[track.source.name] |= {track.column} if track.moves else set()
     for figure in range(len(player.figures)):
-        feet = defaultdict(set)
         for frame in np.linspace(0, len(player) - 1, 4).astype(int):
-            axes = defaultdict(list)
-            for source, marks in (seen := Seen(player, frame, figure)).items():
-                for n, mark in enumerate(marks):
-                    if place := PLACE.search(mark.words):
-                        row, column = (int(number) for number in place.groups() if number)
-                        axes[source, mark.words[0], "y"].append((row, mark.y))
-                        axes[source, mark.words[0], "x"].append((column, mark.x))
-                    elif named := re.fullmatch(r"(\w+[ =])(\d+)", mark.words):
-                        axes[named[1], round(mark.x)].append((int(named[2]), mark.y))
-                        axes[named[1], -round(mark.y)].append((int(named[2]), mark.x))
-                    if moves[source] in ({"x", "w"}, {"y", "h"}):
-                        foot = mark.x - mark.w / 2, mark.y + mark.h / 2
-                        feet[source, n].add((round(foot[0]), round(foot[1])))
-            ends = [mark.x + mark.w / 2 for name in seen if "clock " in name for mark in seen[name]]
-            assert all(approx(text.x, abs=1) in ends for _, text in seen.labels("(done at .*)"))
-            for block in seen.get("blocks", ()):
-                parts = [item.numbers[1] for item in seen["items"] if block.has(*item[:2])]
-                assert parts == [1, 2, 3, 4]
-            for axis, places in axes.items():
-                assert (np.diff([along for _, along in sorted(places)]) > -0.8).all(), axis
-        assert {len(at) for at in feet.values()} <= {1}, feet
+            yield Seen(player, frame, figure)
+
+
+@from_rows
+def test_rows_are_numbered_from_above_and_columns_from_the_left(name, count):
+    """So many kinds of marks have a row and a column, or a number behind a word."""
+    kinds = set()
+    for seen in some_frames(name):
+        axes = defaultdict(list)
+        for source, marks in seen.items():
+            for mark in marks:
+                if place := PLACE.search(mark.words):
+                    row, column = (int(number) for number in place.groups() if number)
+                    kinds.add(kind := (source, mark.words[0]))
+                    axes[kind, "y"].append((row, mark.y))
+                    axes[kind, "x"].append((column, mark.x))
+                elif named := re.fullmatch(r"(\w+[ =])(\d+)", mark.words):
+                    kinds.add(kind := named[1])
+                    axes[kind, round(mark.x)].append((int(named[2]), mark.y))
+                    axes[kind, -round(mark.y)].append((int(named[2]), mark.x))
+        for axis, places in axes.items():
+            assert (np.diff([along for _, along in sorted(places)]) > -0.8).all(), axis
+    assert len(kinds) == count
+
+
+@from_rows
+def test_bars_grow_from_a_fixed_foot(name, count):
+    """Those of so many sources."""
+    moves, feet = defaultdict(set), defaultdict(set)
+    for track in PICTURES[name]().tracks:
+        moves[track.source.name] |= {track.column} if track.moves else set()
+    growing = [source for source, columns in moves.items() if columns in ({"x", "w"}, {"y", "h"})]
+    for seen in some_frames(name):
+        for source in set(growing) & set(seen):
+            for n, mark in enumerate(seen[source]):
+                foot = mark.x - mark.w / 2, mark.y + mark.h / 2
+                feet[source, n].add((round(foot[0]), round(foot[1])))
+    assert {len(at) for at in feet.values()} == {1}, feet
+    assert len({source for source, _ in feet}) == count
+
+
+@pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose", "block_race"])
+def test_a_race_is_done_where_its_clock_ends(name):
+    *_, seen = some_frames(name)
+    ends = [mark.x + mark.w / 2 for name in seen if "clock " in name for mark in seen[name]]
+    texts = [text.x for _, text in seen.labels("(done at .*)")]
+    assert texts and all(approx(x, abs=1) in ends for x in texts)
+
+
+def test_parts_of_a_block_stand_in_order():
+    for seen in some_frames("split_k"):
+        for block in seen["blocks"]:
+            parts = [item.numbers[1] for item in seen["items"] if block.has(*item[:2])]
+            assert parts == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "ddgemm_tn_fma"])

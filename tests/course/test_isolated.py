@@ -251,18 +251,17 @@ def test_of_what_an_answer_prints_the_first_lines_are_shown(pieces):
 # -- in the notebook's own process, as in a browser
 
 
-@drawn_by_day(
-    "check",
-    (check for check in planted() if check.__name__ != "check_product"),
-    6,
-    ids=lambda check: f"{check.__module__.split('.')[-2]}-{check.__name__}",
-)
-def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, capsys):
+def called():
+    """Checks of functions, with a correct answer and wrong ones: a value is judged here anyway."""
+    for check, (right, wrong) in planted().items():
+        answers = [*right[:1], *(answer for answer, _ in wrong)][:6]
+        if check.__name__ != "check_product" and any(map(callable, answers)):
+            yield check, answers
+
+
+@drawn_by_day(("check", "answers"), called(), 6)
+def test_verdicts_in_the_notebooks_own_process_are_the_same(check, answers, monkeypatch, capsys):
     """And nothing of the stubs is left behind."""
-    right, wrong = planted()[check]
-    answers = [*right[:1], *(answer for answer, _ in wrong)][:6]
-    if not any(map(callable, answers)):
-        return  # a value is judged in this process anyway
     apart = [str(check(answer)) for answer in answers]
     monkeypatch.setattr(here, "IS_USED", True)
     before, modules = (ck.teach, ck.draw, ck.workbench, ck.gemm), {*sys.modules}
