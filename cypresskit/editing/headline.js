@@ -25,16 +25,17 @@ export class Headline {
   }
 
   /** Show a verdict of a kind, "right", "wrong" or "fault", what is said aside, and the list of the
-   * faults. */
+   * faults. Beside a correct kernel's speed its verdict alone has room. */
   show(kind, verdict, aside, faults, spoken = joined(verdict, aside)) {
     this.text = joined(verdict, aside)
     this.sentence.dataset.kind = kind
     this.sentence.title = asHeard(this.text)
     this.sentence.replaceChildren()
     makeSentence(this.sentence, "b", {}, verdict)
-    makeSentence(this.sentence, "span", {}, ` ${aside}`)
+    if (kind !== "right") makeSentence(this.sentence, "span", {}, ` ${aside}`)
     this.owner.markFresh("headline")
     this.list(faults)
+    if (kind === "right") makeSentence(this.faults, "p", {class: "ckw-soft"}, aside)
     this.speak(spoken)
   }
 

@@ -16,7 +16,7 @@ const COLORS = 8
 const GUTTER = [
   ["number", "", "line", ""],
   ["live", "text", "live", "registers in use at this line; the highest number is bold"],
-  ["cost", "costs", "cost", "percent of the time that would be saved if this line took no time"],
+  ["cost", "costs", "cost %", "percent of the time that would be saved if this line took no time"],
   ["chip", "code", "", ""],
 ]
 

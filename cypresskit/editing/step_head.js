@@ -1,4 +1,5 @@
-// A step of the climb: its idea and its targets, above the workbench; and the climb, below.
+// A step of the climb: its idea and its targets, above the workbench; below the editor, which nothing
+// that an answer brings may move, its hints; and the climb.
 import {make} from "../draw/shell.js"
 import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
@@ -10,10 +11,11 @@ const CHECK = "[data-cypresskit-check]" // the output of a check
 export class StepHead {
   /**
    * @param {HTMLElement} parent
+   * @param {HTMLElement} help where hints are shown
    * @param {HTMLElement} below where the climb is shown
    * @param {Record<string, any>} step
    * @param {{share: () => void, more: () => void, restart: () => void}} owner */
-  constructor(parent, below, step, owner) {
+  constructor(parent, help, below, step, owner) {
     this.step = step
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
@@ -24,7 +26,7 @@ export class StepHead {
     make(begin, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
     makeSentence(begin, "span", {}, idea)
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
-    this.hint = make(this.box, "details", {class: "ckw-hint"})
+    this.hint = make(help, "details", {class: "ckw-hint"})
     make(this.hint, "summary", {}, "Hint")
     this.advice = make(this.hint, "div")
     this.buttons = make(below, "p", {class: "ckw-play"})
@@ -37,7 +39,7 @@ export class StepHead {
       class: "ckw-book",
       title: "Your text stays in the history",
     })
-    this.stuck = make(this.box, "div", {hidden: ""})
+    this.stuck = make(help, "div", {hidden: ""})
     const more = {
       title:
         "With our registers, which may not be yours. The history says so if a whole line is shown.",
@@ -131,7 +133,7 @@ export class StepHead {
       const reached = reaches(fastest, each)
       say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}`, reached ? "ckw-reached" : "")
     }
-    if (saved) say(`Saved: ${inWhole(saved)} Gflop/s`, "ckw-saved", "b")
+    say(saved ? `Saved: ${inWhole(saved)} Gflop/s` : "", "ckw-saved", "b")
     const helps = speed && speed < targets.reference * (1 - WITHIN)
     this.hint.hidden = !helps
   }

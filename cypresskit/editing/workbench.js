@@ -102,6 +102,7 @@ class Bench {
       this.isClicked = true
       this.ask({part: "replay", element: [row, column]})
     })
+    const help = make(page, "div", {class: "ckw-step"})
     const row = make(page, "div", {class: "ckw-open"})
     const question = make(page, "div")
     const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
@@ -152,7 +153,7 @@ class Bench {
     )
     this.step =
       state.step &&
-      new StepHead(above, boxes.climb, state.step, {
+      new StepHead(above, help, boxes.climb, state.step, {
         share: () => this.ask({part: "climb"}),
         more: () => this.post({type: "line"}),
         restart: () => this.post({type: "restart"}),
