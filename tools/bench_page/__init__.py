@@ -66,7 +66,7 @@ FEW_LINES = 3  # that a step asks for; a longer one isn't the next of any
 NEWCOMER = "01a"
 #: Kernels that have no step of their own, which the site's first page opens.
 KERNELS = {
-    LARGER: "Two values of k per iteration",
+    LARGER: "Two values of k per iteration: remove a fetch. What breaks?",
     Timed("sgemm_tn_37", LARGER.n): "37 registers",
     Timed("sgemm_nn", LARGER.n): "A not transposed",
     Timed("sgemm_tn_compute", LARGER.n): "Work-items in rows",

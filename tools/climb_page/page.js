@@ -253,7 +253,7 @@
       navigator.serviceWorker?.register("offline.js").catch(() => {})
     }
     frameOf().title = `The workbench: ${step.dataset.title}`
-    bench.dataset.task = button.dataset.words.replace(/^Try it: /, "")
+    bench.dataset.task = button.dataset.words
     bench.hidden = false
     frameOf().style.height = "" // as high as most are
     cover(step, true)

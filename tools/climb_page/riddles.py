@@ -40,6 +40,8 @@ CANDIDATES = (
     SOLUTION.replace("mad", "mul").removesuffix(", r11"),
 )
 HOLE = "@"  # the row of the loop that is missing
+#: What the loop's lines fetch and compute, from its first fetch to the hole.
+NOTES = "x, y: A[k, rows 0 and 1]", "x, y: B[k, columns 0 and 1]", "row 0", "row 1"
 #: Blocks, from the size on that a whole texel of A and of B fills.
 SIZES = {
     "4 x 4": "our_step_01b",
@@ -50,7 +52,7 @@ SIZES = {
 #: Orders of the products of 8 x 8, by the words of a line that they are sorted by: its sum, its
 #: number of A and its texel of B.
 ORDERS: dict[str, Callable[[list[str]], Any]] = {
-    f"as in step {number('02')}": lambda words: 0,
+    "texels of B in turn": lambda words: 0,
     "by row of C": itemgetter(2, 3),
     "by component of A": lambda words: (words[2][-1], words[3]),
     "by texel of B": itemgetter(3),
@@ -83,13 +85,12 @@ def film() -> tuple[Frame, ...]:
 
 def film_loop() -> tuple[int, list[tuple[str, str]]]:
     """Return the number of the loop's first fetch, and its lines from there to a ``HOLE``, without
-    addresses, each with what its comment names.
+    addresses, each with its note.
     """
     first = next(at for at, row in enumerate(ROWS) if "sample_r" in row)
     loop = lines("\n".join(_with(HOLE)), "loop")
     shown = [re.sub(r"r0\.\w+", "…", row) for row in loop][first - ROWS.index("whileloop") - 1 :]
-    named = [row.partition("; ")[2].partition(":")[0] for row in ROWS[first : GAP + 1]]
-    return first + 1, [*zip(shown, named)]
+    return first + 1, [*zip(shown, NOTES)]
 
 
 def _with(row: str) -> list[str]:
@@ -233,8 +234,7 @@ def _banks(replay: Replay, resource: int) -> list[list[int]]:
 
 def _frame(name: str, shown: Any, says: str, made: Kernel) -> Frame:
     """Return a candidate that is a kernel, with its speed."""
-    gflops = round(simulate(made, N).gflops)
-    return Frame(name, shown, f"{says}. {gflops:,} Gflop/s.", gflops)
+    return Frame(name, shown, f"{says}.", round(simulate(made, N).gflops))
 
 
 def _asked(step: str, empty: Any, frames: list[Frame]) -> tuple[Frame, ...]:
