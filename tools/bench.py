@@ -46,7 +46,7 @@ report = ck.simulate("sgemm_tn", 2048)
 """
 EDIT = """
 import cypresskit as ck
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.timing.simulate import forget_reports
 text = ck.kernels["sgemm_tn"].text.replace("r2.x", "r2.y", 1)
 job = {"edit": "1", "text": text, "name": "my.il", "like": "sgemm_tn", "n": 2048}
@@ -90,7 +90,7 @@ ROWS = {
         for n in (256, 1024, 4096)
     },
     "costs of lines sgemm_tn 2048": (COSTS, "unwrap(line_costs)(report)"),
-    "edit, until its clocks": (EDIT, "forget_reports(); AnswerHere(lambda message: 0).ask(job)"),
+    "edit, until its clocks": (EDIT, "forget_reports(); LocalAnswerer(lambda message: 0).ask(job)"),
     "start": (
         "import subprocess, sys",
         'subprocess.run([sys.executable, "-c", "import cypresskit"])',

@@ -28,8 +28,6 @@ SENTENCES = {
     # A sum is stored as another element, or no line stores it.
     "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",
     "stores another block": "line {0} stores {element} as {wanted}",
-    "shared address": "work-items {item} and {other} store to one place in line {0}: its address"
-    " doesn't depend on {bits} of their number[; {repair}]",
     "no store": "no line stores C",
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",

@@ -289,9 +289,17 @@ equal numpy's, to the last bit.
     )
     if takes_fewer or whole is None:
         return found
+    return verify_at(found, whole, unless)
+
+
+def verify_at(found: Verification, size: Side, unless: Callable[[], bool] = never) -> Verification:
+    """Return the verification of a kernel that is correct at small sizes, with C compared at this
+    size, too; the parameters are those of ``verify``.
+    """
+    whole = whole_size(found.kernel, size)
     if unless():
         raise Interrupted
-    at_size = compare_at(known, whole, alpha or 1.0, beta)
+    at_size = compare_at(found.kernel, whole, found.alpha or 1.0, found.beta)
     found = replace(found, at_size=at_size)
     if not at_size.fault:
         return found

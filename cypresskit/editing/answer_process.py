@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
-from cypresskit.editing.answering import AnswerHere, Message
+from cypresskit.editing.answering import LocalAnswerer, Message
 from cypresskit.subprocesses import (
     kill_process,
     python_command,
@@ -23,7 +23,7 @@ from cypresskit.subprocesses import (
 )
 
 
-class AnswerArriving(AnswerHere):
+class StreamAnswerer(LocalAnswerer):
     """Answers the newest job of a stream: each takes the place of those before."""
 
     def __init__(self, hear: Callable[[Message], None], stream: BinaryIO) -> None:
@@ -57,7 +57,7 @@ def main() -> None:
     """Answer jobs from the socket whose number is the last argument, until it is closed."""
     channel = socket.socket(fileno=int(sys.argv[-1]))
     hear = partial(write_message, channel.makefile("wb"))
-    answerer = AnswerArriving(hear, channel.makefile("rb"))
+    answerer = StreamAnswerer(hear, channel.makefile("rb"))
     while True:
         answerer.work()
 

@@ -1,6 +1,6 @@
 """Answers to a kernel's text, part by part.
 
-``AnswerHere`` sends the parts one by one, and stops as soon as another message waits. Costs come
+``LocalAnswerer`` sends the parts one by one, and stops as soon as another message waits. Costs come
 last, after a pause. Nothing here starts a process: ``AnswerProcess`` (``answer_process``) has one
 of its own, which may be ended at any time.
 """
@@ -15,7 +15,7 @@ from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
-from cypresskit.editing.small_product import SmallProduct, small_product
+from cypresskit.editing.small_product import SmallProduct, multiply_small
 from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.editing.steps import STEPS
 from cypresskit.il.errors import last_line
@@ -31,12 +31,12 @@ class Evaluation:
     """A job, and what is known about its text so far.
 
     Each method that is named like a part of the answer makes it, or None. It raises ``Interrupted``
-    if a message ``comes``, as ``AnswerHere.comes`` says.
+    if a message ``comes``, as ``LocalAnswerer.comes`` says.
 
-    A job has ``edit`` and ``text``, in which there is no fault; the ``name`` of the file; ``like``,
-    the name of a kernel, or None; ``n``, at which it is timed; a ``step`` of the climb, or None; a
-    ``known_text``, from which the faulty lines differ; the ``parts`` to make; and for "replay",
-    perhaps an ``element`` of C.
+    A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
+    None; ``n``, at which it is timed; a ``step`` of the climb, or None; a ``known_text``, from
+    which the faulty lines differ; the ``parts`` to make, none if the assembler finds faults; and
+    for "replay", perhaps an ``element`` of C.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class Evaluation:
 
     @cached_property
     def verification(self) -> Verification:
-        """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does. At the
-        size at which it is timed that may take seconds, so the small sizes come first.
+        """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does. The
+        size at which it is timed may take seconds: before it, ``tell`` says what is known.
         """
         job = self.job
         scales = self.step is not None and self.step.scales
@@ -74,7 +74,7 @@ class Evaluation:
 
     @cached_property
     def small(self) -> SmallProduct | None:
-        return small_product(self.verification.kernel)
+        return multiply_small(self.verification.kernel)
 
     @cached_property
     def incorrect(self) -> WrongElement | None:
@@ -95,10 +95,9 @@ class Evaluation:
             self.parts.clear()
             return unknown_launch(error)
         if self.verification.findings and self.fault:
-            row = dynamic_answers.fault_row(self.fault)
+            row = {"kind": "answer"} | dynamic_answers.fault_row(self.fault)
             answer["message"] = row["message"]
-            if self.verification.wrong is None:  # or else it is an element's first note
-                answer["findings"].insert(0, row)
+            answer["findings"].insert(0, row)
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> AnswerPart:
@@ -119,7 +118,7 @@ class Evaluation:
         return dynamic_answers.replay_answer(self.verification, self.small, place, self.explain)
 
     def explain(self, trace: ElementTrace) -> ElementTrace:
-        """Return a trace whose first note is the fault among the changed lines, or leads there."""
+        """Return a trace whose first note is the fault among the changed lines, if one is known."""
         if trace.right:
             return trace
         return replace(trace, faults=tuple(lead_to_fault(self.fault, trace)))
@@ -138,11 +137,12 @@ class Evaluation:
 def unknown_launch(error: Exception) -> AnswerPart:
     """Return the part "verdict" of a text for which no launch is known."""
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
-    row = {"kind": "launch", "message": last_line(error), "advice": advice}
-    return {"right": False, "message": "It can't be launched.", "findings": [row]}
+    message = f"It can't be launched: {last_line(error)}"
+    row = {"kind": "launch", "message": message, "advice": advice}
+    return {"right": False, "message": message, "findings": [row]}
 
 
-class AnswerHere:
+class LocalAnswerer:
     """Answers jobs in the calling process, without child processes; threads, if there are any,
     compute costs. A text that never ends is not given up.
 

@@ -4,8 +4,8 @@ The last correct text is known, or the given one that a step starts from. Change
 at a time: a line gets the text that it had, one that was added is deleted, one that was deleted or
 moved is put back. How the kernel is launched isn't undone. A change counts only if ``verify`` then
 finds nothing: all of C is correct, and an iteration takes the values of k for which the kernel is
-launched. So a line is never called wrong without a run that shows it. Where no change counts, the
-notes on an incorrect element say what is certain.
+launched. So no line is blamed here without a run that shows it. Where no change counts, the notes
+on an incorrect element remain: what its trace shows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,6 @@ from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.machine import KernelError
-from cypresskit.machine.checks.findings import named_bits
 from cypresskit.threads import never
 
 MAX_CHANGES = 20  # changes that are undone: each takes a run
@@ -53,32 +52,8 @@ def find_changed_fault(
     verification: Verification, known: str, unless: Callable[[], bool] = never
 ) -> Note | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text, or
-    None. ``unless`` ends the search, as in ``verify``.
-
-    If work-items store to one place, the note names the missing bits of the address, because many
-    unrelated changes would also repair it; and the line whose change does, if it is another one.
-    """
-    found = _changed_fault(verification, known, unless)
-    for race in verification.findings:
-        if race.lost_bits and not (found and found.line == race.line):
-            lines = [found.line] if found else []
-            return note(
-                "shared address",
-                race.line,
-                *lines,
-                item=race.work_item,
-                other=race.other_item,
-                bits=named_bits(race.lost_bits),
-                repair=str(found or ""),
-            )
-    return found
-
-
-def _changed_fault(
-    verification: Verification, known: str, unless: Callable[[], bool]
-) -> Note | None:
-    """Return the fault without which the kernel is correct, or None. That a loop doesn't end, or a
-    value was never set, tells more than what a line was before.
+    None. ``unless`` ends the search, as in ``verify``. That a loop doesn't end, or a value was
+    never set, tells more than what a line was before.
     """
     kinds = {finding.kind for finding in verification.findings}
     is_told = kinds & {"endless loop", "uninitialised"}
@@ -87,7 +62,8 @@ def _changed_fault(
     kernel = verification.kernel
     alpha, beta = verification.asked
     lines = kernel.text.splitlines()
-    for fault, others in islice(_undone(lines, _changes(known.splitlines(), lines)), MAX_CHANGES):
+    changes = _find_changes(known.splitlines(), lines)
+    for fault, others in islice(_undo_changes(lines, changes), MAX_CHANGES):
         undone = replace(kernel, text="\n".join(others), given=None)
         with suppress(ILError, KernelError, ValueError, TypeError):  # it can't be run
             if verify(undone, alpha=alpha, beta=beta, unless=unless):
@@ -105,13 +81,13 @@ def lead_to_fault(fault: Note | None, trace: ElementTrace | None) -> list[Note]:
     return [fault, *(each for each in notes if fault.line in each.lines)]
 
 
-def _fields(line: str) -> list[str]:
+def _split_line(line: str) -> list[str]:
     """Return the fields of a line: the opcode, the result, and the sources."""
     op, _, operands = bare_line(line).partition(" ")
     return [op.lower(), *(operand.strip() for operand in operands.split(","))]
 
 
-def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
+def _find_changes(old: Sequence[str], new: Sequence[str]) -> Changes:
     """Return how a text differs from an old one. Comments, spaces and empty lines don't count."""
     before = [line for line in map(bare_line, old) if line]
     places = [at for at, line in enumerate(new) if bare_line(line)]
@@ -121,15 +97,15 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> Changes:
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
         if kind != "equal":
             is_paired = i2 - i1 == j2 - j1
-            known = {(*_fields(line)[:2],): line for line in before[i1:i2]}
-            alike = [known.get((*_fields(line)[:2],), "") for line in after[j1:j2]]
+            known = {(*_split_line(line)[:2],): line for line in before[i1:i2]}
+            alike = [known.get((*_split_line(line)[:2],), "") for line in after[j1:j2]]
             replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else alike)
             deleted += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
 
     return Changes(replaced, deleted)
 
 
-def _undone(lines: list[str], changes: Changes) -> Iterator[Undone]:
+def _undo_changes(lines: list[str], changes: Changes) -> Iterator[Undone]:
     """Yield the text without each of its changes: first those of deleted lines."""
     for at, line in reversed(changes.deleted):
         put_back = [*lines[:at], line, *lines[at:]]
@@ -140,7 +116,7 @@ def _undone(lines: list[str], changes: Changes) -> Iterator[Undone]:
                 fault = note("moved", moved + 1, before=at + 1)
                 yield Undone(fault, put_back[:place] + put_back[place + 1 :])
     for at, old in sorted(changes.replaced.items(), reverse=True):
-        fields, known = _fields(lines[at]), _fields(old)
+        fields, known = _split_line(lines[at]), _split_line(old)
         wrong = [one for one, other in zip(fields, known) if one != other]
         fault = note("undone" if old else "without", at + 1)
         if old and len(fields) == len(known) and not wrong[1:]:

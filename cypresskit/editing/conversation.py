@@ -15,15 +15,15 @@ from itertools import count
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import AnswerHere, Message, bug_message
+from cypresskit.editing.answering import LocalAnswerer, Message, bug_message
 from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.kernel_file import KernelFile, replace_surrogates
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.protocol import ALL_PARTS, PARTS
-from cypresskit.editing.static_answers import text_answer
+from cypresskit.editing.static_answers import TOKEN, text_answer
 from cypresskit.editing.step_files import read_histories, saved_edit
-from cypresskit.editing.steps import STEPS
+from cypresskit.editing.steps import STEPS, find_gaps
 from cypresskit.editing.stuck import LineHelp, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.il.host_llvm import HAS_LLVM
@@ -33,7 +33,7 @@ UNSENT_NOTE = "typed on a page that was left before it was sent"
 #: To the pages, if a text replaces one that its reader hasn't seen.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
 #: What a page gets of its step, with the targets; of the solution, a press shows a line.
-STEP_FIELDS = ("name", "title", "idea", "hint", "opens", "guess", "record")
+STEP_FIELDS = ("name", "is_numbered", "title", "idea", "hint", "opens", "guess", "record")
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
 
 Send = Callable[[Message], None]
@@ -92,13 +92,20 @@ class Conversation:
 
     # -- pages
 
+    def follow(self, send: Send) -> None:
+        """Send all messages to this function, too: of a page, or of a notebook's invisible output.
+        Only the last few get them.
+        """
+        with self.lock:
+            others = [page for page in self.pages if page != send]
+            self.pages = [*others, send][-MAX_PAGES:]
+
     def connect(self, send: Send) -> None:
         """Send all messages to this page, too. Start the process that answers, and look at the file
         from now on.
         """
         with self.lock:
-            others = [page for page in self.pages if page != send]
-            self.pages = [*others, send][-MAX_PAGES:]
+            self.follow(send)
             self.supervisor.prepare()
             _watched.add(self)
             _start_watching()
@@ -144,6 +151,8 @@ class Conversation:
             "file": str(self.file.path),
             "text": self.text,
             "edit": self.edit,
+            "gap": next(iter(find_gaps(self.text)), 0),
+            "token": TOKEN.pattern,
             "tables": TABLES,
             "history": self._history(),
             "problem": self.file.problem,
@@ -257,7 +266,7 @@ class Conversation:
         """Check and time the newest text in the calling process, for its history."""
         with self.lock:
             if not text_answer(self.text, self.name)["faults"]:
-                AnswerHere(self._take_answer).ask(self.job(("code", "verdict", "clocks")))
+                LocalAnswerer(self._take_answer).ask(self.job(("code", "verdict", "clocks")))
 
     def job(self, parts: Sequence[str]) -> Message:
         """Return the job to make these parts of the answer to the newest text."""
@@ -279,9 +288,8 @@ class Conversation:
 
     def _add_judged(self) -> None:
         """Add the answered text to the history."""
-        card = self.answers.get("code", {}).get("card")
         verdict, clocks = self.answers.get("verdict"), self.answers["clocks"]
-        if card is None or verdict is None:
+        if verdict is None:
             return
         gflops = clocks.get("gflops", 0.0)
         edit = Edit(
@@ -291,9 +299,6 @@ class Conversation:
             gflops=gflops,
             n=clocks["size"][0] if gflops else 0,
             bound=clocks.get("bound", ""),
-            bundles=card["bundles_per_iteration"],
-            registers=card["gprs"],
-            wavefronts=card["wavefronts"],
             note=self.file.note,
         )
         self.file.note = ""

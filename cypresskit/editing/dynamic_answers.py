@@ -13,7 +13,7 @@ from cypresskit.compiler import CompileError, Control, compile
 from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, ElementTrace, trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
-from cypresskit.diagnosis.verification import Verification, WrongElement, verify
+from cypresskit.diagnosis.verification import Verification, WrongElement, verify, verify_at
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
@@ -36,8 +36,7 @@ MAX_SHOWN_FINDINGS = 8
 MAX_SHOWN_LINES = 8
 LARGE_BLOCK_ELEMENTS = 64  # of C, per work-item: up to N = 2048 a launch takes two seconds
 MIN_COST_SHARE = 0.002  # share of the time: a smaller cost is not mentioned
-#: What would help, by how ``Report.bound`` begins. The first entry with which it begins counts:
-#: "DRAM" comes last of its kind.
+#: What would help, by ``Report.limit``.
 HELP = {
     "ALU": "Fewer bundles per iteration would help: fill them better, or do less besides"
     " multiply-adds.",
@@ -79,12 +78,15 @@ def verify_text(
     return _verify_text(text, name, like, n, scales, Unless(unless))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _verify_text(
     text: str, name: str, like: str | None, n: int | None, scales: bool, unless: Unless
 ) -> Verification:
+    if n is not None:
+        small = _verify_text(text, name, like, None, scales, unless)
+        return verify_at(small, n, unless) if small else small
     kernel = load_text(text, name, like)
-    verification = verify(kernel, size=n, unless=unless)
+    verification = verify(kernel, unless=unless)
     if scales and verification.unread:
         return verify(kernel, alpha=2.0, beta=-1.0, unless=unless)
     return verification
@@ -94,21 +96,21 @@ def verdict_answer(verification: Verification, wrong: WrongElement | None) -> An
     """Return the part "verdict". ``wrong`` is an incorrect element of C, if all of C was computed.
 
     It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
-    ``findings``, each with a message, and perhaps kind, line, column and advice. Of the kind
-    "answer" is the element.
+    ``findings``, each with a message, and perhaps kind, line, column and advice. The first is what
+    the message says. Those of the kind "answer" are replaced by the fault that a trace finds.
     """
     findings = [_finding_row(finding) for finding in verification.findings[:MAX_SHOWN_FINDINGS]]
     if error := verification.error:
         kind = "answer" if verification.at_size else "launch"
-        findings.append({"kind": kind, "line": verification.error_line, "message": error})
+        findings.insert(0, {"kind": kind, "line": verification.error_line, "message": error})
     if wrong is not None:
-        findings.append({"kind": "answer", "message": f"{wrong}."})
+        findings.insert(0, {"kind": "answer", "message": f"{wrong}."})
     if (hint := verification.launch_hint).kind:
         findings.insert(0, {"kind": "launch"} | fault_row(hint))
     asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
     return {
         "right": verification.right,
-        "message": _sentence(verification, wrong),
+        "message": _sentence(verification, wrong, *findings[:1]),
         "findings": findings,
         "aside": " ".join(asides),
     }
@@ -127,8 +129,8 @@ def _tested_sizes(verification: Verification) -> str:
     return f"Tested sizes: {sizes}.{untested}"
 
 
-def _sentence(verification: Verification, wrong: WrongElement | None) -> str:
-    """Return the verdict in one sentence."""
+def _sentence(verification: Verification, wrong: WrongElement | None, *found: AnswerPart) -> str:
+    """Return the verdict in one sentence: what the first row ``found`` says, if there is one."""
     result = "y" if verification.kernel.is_vector else "C"
     if verification.right:
         return f"{result} is correct."
@@ -137,10 +139,7 @@ def _sentence(verification: Verification, wrong: WrongElement | None) -> str:
     if wrong is not None:
         return f"{result} is incorrect: {wrong}."
     if verification.findings:
-        first = verification.findings[0]
-        if first.kind == "endless loop":  # its advice says why
-            return f"Line {first.line}: {first.kind}. {first.advice}"
-        return f"Line {first.line}, {first.kind}: {first.message}."
+        return "Line {line}, {kind}: {message}.".format(**found[0])
     return verification.error or f"{result} is incorrect."
 
 
@@ -148,6 +147,8 @@ def _finding_row(finding: Finding) -> AnswerPart:
     """Return a finding as a row of the list."""
     fields = "kind", "line", "column", "message", "advice"
     row = {field: getattr(finding, field) for field in fields}
+    if finding.kind == "endless loop":  # its advice says why
+        row |= {"message": finding.advice.rstrip("."), "advice": finding.message}
     if finding.also:
         row["advice"] += f" Likewise in {named_lines(finding.also)}."
     return row
@@ -211,9 +212,10 @@ def _term_row(term: Term) -> AnswerPart:
 def clocks_answer(verification: Verification, n: int, whole_launch: bool = False) -> AnswerPart:
     """Return the part "clocks".
 
-    It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by; ``busy`` (shares of the time,
-    by unit); and ``notes`` on what would help and on its time; or a ``problem``, why it can't be
-    timed. It is empty for an incorrect kernel, which may run for much longer than a correct one.
+    It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, in words; the ``limit`` in
+    them; ``busy`` (shares of the time, by unit); and ``notes`` on what would help and on its time;
+    or a ``problem``, why it can't be timed. It is empty for an incorrect kernel, which may run for
+    much longer than a correct one.
     """
     if not verification.right:
         return {}
@@ -227,22 +229,16 @@ def clocks_answer(verification: Verification, n: int, whole_launch: bool = False
         "size": report.size,
         "gflops": shown_speed(report.gflops),
         "bound": report.bound,
+        "limit": report.limit,
         "busy": dict(report.busy),
-        "notes": [what_helps(report.bound, verification.kernel), *_notes_on_time(report)],
+        "notes": [what_helps(report.limit, verification.kernel), *_notes_on_time(report)],
     }
 
 
-def what_helps(bound: str, kernel: Kernel) -> str:
-    """Return what an iteration of a kernel does, and what would make it faster if ``Report.bound``
-    says that it is bound so.
-    """
+def what_helps(limit: str, kernel: Kernel) -> str:
+    """Return what an iteration of a kernel does, and what would make it faster, by the limit."""
     loop = compile(kernel.program).main_loop
-    advice = next(advice for start, advice in HELP.items() if bound.startswith(start))
-    stores = sorted({control.store.line for control in loop if control.store})
-    if stores and bound.startswith("DRAM"):
-        advice = f"{named_lines(stores, 'store').capitalize()} in each iteration: perhaps once"
-        advice += " after the loop would do."
-    return f"{_describe_iteration(loop, kernel)} {advice}"
+    return f"{_describe_iteration(loop, kernel)} {HELP[limit]}"
 
 
 def _describe_iteration(loop: Sequence[Control], kernel: Kernel) -> str:

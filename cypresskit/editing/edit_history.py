@@ -13,23 +13,28 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
 from cypresskit.il.cursor import bare_line
-from cypresskit.il.opcodes import OPCODES
 from cypresskit.kernels.own import find_given_text
 from cypresskit.tables import elided, quantity
 
 MAX_HISTORY_BYTES = 64 << 20
 BURST_SECONDS = 2.0  # between two edits: nobody has read the judgement of the first
-COUNTED_NOUNS = "bundle", "register", "wavefront"
 MAX_LINE_CHARACTERS = 48  # of a line that is quoted
-LINKED_NOTE = "came with a link"  # note on the text of another reader
-SHOWN_NOTE = "one more line was shown"  # note on a text at which the reader was stuck
+#: Notes on which something depends: on the text of another reader, on one at which the reader was
+#: stuck, and on one that was typed in another folder.
+LINKED_NOTE, SHOWN_NOTE, BROUGHT_NOTE = "linked", "shown", "brought"
+#: How they are said. Until they were keys, histories had these sentences.
+SENTENCES = {
+    LINKED_NOTE: "came with a link",
+    SHOWN_NOTE: "one more line was shown",
+    BROUGHT_NOTE: "brought back from this notebook",
+}
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,7 @@ class Edit:
     gflops: float = 0.0  # 0: not timed
     n: int = 0  # m = n = k at which it was timed
     bound: str = ""  # what limits it
-    bundles: int = 0  # per iteration
-    registers: int = 0  # per work-item
-    wavefronts: int = 0  # per SIMD engine
-    note: str = ""  # where it comes from, unless it was typed
+    note: str = ""  # where it comes from, unless it was typed: a key of SENTENCES, or in words
     time: float = 0.0  # seconds since 1970
     change: str = ""  # from the edit before, in words
 
@@ -59,11 +61,9 @@ class Edit:
         return speed if self.gflops else "not timed"
 
     def __str__(self) -> str:
-        """Return what was found about it, where it comes from, and its statistics."""
-        origin = ", ".join(filter(None, (self.note, self.change)))
-        counts = [quantity(getattr(self, f"{noun}s"), noun) for noun in COUNTED_NOUNS]
-        parts = self.judgement, origin, ", ".join(counts) if self.bundles else ""
-        return "; ".join(filter(None, parts))
+        """Return what was found about it, and where it comes from."""
+        origin = filter(None, (SENTENCES.get(self.note, self.note), self.change))
+        return "; ".join(filter(None, (self.judgement, ", ".join(origin))))
 
     def shown(self) -> dict[str, Any]:
         """Return what a page shows; ``gflops`` is 0 unless C is correct."""
@@ -202,8 +202,8 @@ class Edits(Sequence[Edit]):
 
 
 def describe_change(before: str, after: str) -> str:
-    """Describe the change of a text by a new line, a product if there is one; "" for none. A line
-    that was moved isn't new, nor is one whose comment was changed.
+    """Describe the change of a text by its first new line; "" for none. A line that was moved isn't
+    new, nor is one whose comment was changed.
     """
     old, now = ([*map(bare_line, text.splitlines())] for text in (before, after))
     if [*filter(None, old)] == [*filter(None, now)]:
@@ -216,9 +216,7 @@ def describe_change(before: str, after: str) -> str:
             new.append((number, line))
     if not new:
         return "lines were moved or deleted"
-    ops = (OPCODES.get(line.split()[0].lower()) for _, line in new)
-    products = [place for place, op in zip(new, ops) if op and op.multiplies]
-    number, line = (products or new)[0]
+    number, line = new[0]
     more = f", and {quantity(len(new) - 1, 'more line')}" if new[1:] else ""
     return f"line {number} is now {elided(line, MAX_LINE_CHARACTERS)}{more}"
 
@@ -232,7 +230,7 @@ def _read(path: Path) -> list[Edit]:
     """Return the edits in a file. One that can't be read gets a new name, and so isn't lost."""
     try:
         content = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
-        edits = [Edit(**row) for row in content["edits"]]
+        edits = [_edit(row) for row in content["edits"]]
         if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in edits):
             raise ValueError("a number that isn't finite")
         return edits
@@ -240,3 +238,10 @@ def _read(path: Path) -> list[Edit]:
         with suppress(OSError):  # there is none
             path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
         return []
+
+
+def _edit(row: dict[str, Any]) -> Edit:
+    """Return the edit of a row, perhaps of an older version: fields that are gone are left out."""
+    edit = Edit(**{each.name: row[each.name] for each in fields(Edit) if each.name in row})
+    keys = {sentence: note for note, sentence in SENTENCES.items()}
+    return replace(edit, note=keys.get(edit.note, edit.note))

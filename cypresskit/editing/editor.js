@@ -52,8 +52,9 @@ export class Editor {
     this.lines = new PaintedLines(this.frame, attributes, picked)
     this.area = this.lines.area
     this.keys = make(this.lines.heads, "span", {class: "ckw-keys"}, LEAVES)
-    const again = {class: "ckw-again", onclick: () => this.repeat()}
-    make(parent, "button", again, "Repeat the line above")
+    const taps = make(parent, "p", {class: "ckw-taps"})
+    make(taps, "button", {onclick: () => this.repeat()}, "Add a line like the one above")
+    make(taps, "button", {onclick: () => this.goBack(true)}, "Undo")
     keepKeys(this.area, keeps)
     this.area.value = text
     this.placeCaret(1)

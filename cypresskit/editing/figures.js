@@ -48,8 +48,9 @@ export class Figures {
     }
   }
 
-  /** Show how busy each unit is, for a correct kernel. The unit that limits it has the full color. */
-  clocks({problem, bound, busy, notes = []}, right) {
+  /** Show how busy each unit is, for a correct kernel. The unit that limits it, if one does, has the
+   * full color. */
+  clocks({problem, bound, limit, busy, notes = []}, right) {
     this.units.replaceChildren()
     const note = (words) => make(this.units, "p", {class: "ckw-soft"}, words)
     if (problem || !right) {
@@ -59,7 +60,7 @@ export class Figures {
     const title = "What keeps the kernel from finishing sooner; below, how busy each unit is."
     make(this.units, "h3", {title}, `Limited by ${bound}`)
     for (const [unit, share] of Object.entries(busy)) {
-      const binds = bound.startsWith(unit)
+      const binds = unit === limit
       if (unit === "DRAM rows" && !binds) continue
       const line = make(this.units, "p", {class: "ckw-unit", "data-unit": unit})
       line.toggleAttribute("data-binds", binds)

@@ -39,20 +39,20 @@ export class Headline {
     this.speak(spoken)
   }
 
-  /** List faults or findings, with buttons to their lines. The sentence isn't repeated. */
+  /** List faults or findings, with buttons to their lines. The first isn't repeated: the sentence
+   * says it. */
   list(faults) {
     this.faults.replaceChildren()
     this.owner.markFresh("findings")
-    const read = this.text.length <= SEEN ? this.text : ""
-    for (const {line, column, message, advice} of faults) {
-      const known = read.includes(message.replace(/\.$/, ""))
-      if (known && !line && !advice) continue
+    faults.forEach(({line, column, message, advice}, n) => {
+      const isRead = n === 0 && this.text.length <= SEEN
+      if (isRead && !line && !advice) return
       const item = make(this.faults, "p")
       const onclick = () => this.owner.goTo(line, column)
-      if (line) make(item, "button", {onclick}, `${known ? "Go to line" : "line"} ${line}`)
-      if (!known) makeSentence(item, "span", {}, ` ${message.replace(read, "")}`)
+      if (line) make(item, "button", {onclick}, `${isRead ? "Go to line" : "line"} ${line}`)
+      if (!isRead) makeSentence(item, "span", {}, ` ${message}`)
       if (advice) makeSentence(item, "span", {class: "ckw-advice"}, ` ${advice}`)
-    }
+    })
   }
 
   /** Let a screen reader hear a message once typing pauses. */

@@ -21,14 +21,14 @@ export function makeTerms(parent, rows) {
   }
 }
 
-/** The word around a column (from 0) of a line, outside of its comment, as static_answers.py finds
- * words; "" if there is none.
+/** The word around a column (from 0) of a line, outside of its comment; "" if there is none.
  * @param {string} line
- * @param {number} column */
-export function wordAt(line, column) {
+ * @param {number} column
+ * @param {RegExp} token finds all words */
+export function wordAt(line, column, token) {
   const comment = line.search(/;|\/\//)
   if (comment >= 0 && column > comment) return ""
-  for (const found of line.matchAll(/[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?/g))
+  for (const found of line.matchAll(token))
     if (found.index <= column && column <= found.index + found[0].length) return found[0]
   return ""
 }

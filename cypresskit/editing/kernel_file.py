@@ -2,7 +2,8 @@
 
 A text leaves the file only into the history: ``KernelFile`` keeps it there before another takes its
 place, whether that comes from a page, a notebook, the history or another program. There is one
-exception: of a text that its reader types, stage by stage, only the stages that were judged stay.
+exception: of a text that its reader types, stage by stage, only stages that were judged stay, and
+not all of them (``Edits.add``).
 While the history can't be written, the file isn't, either.
 """
 

@@ -23,8 +23,8 @@ IL_MINUTE = (
     ("`l0`", "constants that the kernel declares: `dcl_literal l0, 0.0, 1.0, ...`"),
     (
         "`cb0[0]`",
-        "numbers from the launch: `x` alpha, `y` beta, `z` the length k of a sum, `w` the "
-        "length of a row of C",
+        "numbers from the launch: `x` alpha, `y` beta, `z` the length k of a sum, `w` how many "
+        "elements of `g[]` a row of C takes",
     ),
     ("`o0`", "an output: what the work-item computed"),
     (
@@ -90,7 +90,10 @@ LEGEND = (
     ("F2", "speaks what the caret's word means, for a screen reader"),
     ("Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"),
     ("arrow keys, Enter", "choose an element of C, a slot or an edit, and use it as a click does"),
-    ("Ctrl+Z, Ctrl+Y", "undo and redo, a word at a time; the history has all earlier texts"),
+    (
+        "Ctrl+Z, Ctrl+Y",
+        "undo and redo, a word at a time; the history has the texts that were judged",
+    ),
 )
 
 #: What a page gets.

@@ -9,9 +9,11 @@ export class LineHelp {
   /**
    * @param {HTMLElement} parent
    * @param {import("./editor.js").Editor} editor
+   * @param {RegExp} token finds the words of a line
    * @param {() => boolean} tellsCosts whether the reader may see them */
-  constructor(parent, editor, tellsCosts) {
+  constructor(parent, editor, token, tellsCosts) {
     this.editor = editor
+    this.token = token
     this.tellsCosts = tellsCosts
     this.meanings = new Map() // their names and meanings, of all texts
     this.box = make(parent, "p", {class: "ckw-help"})
@@ -37,7 +39,7 @@ export class LineHelp {
   show({faults = [], live = []} = {}) {
     const {line, column} = this.editor.caret
     const text = this.editor.line(line)
-    const words = [wordAt(text, column), text.trim().split(/[\s,]/)[0]]
+    const words = [wordAt(text, column, this.token), text.trim().split(/[\s,]/)[0]]
     const meaning = words.map((word) => word && this.meaning(word, line, live)).find(Boolean)
     this.box.replaceChildren()
     const say = (said, kind = "", tag = "span") => makeSentence(this.box, tag, {class: kind}, said)

@@ -1,5 +1,5 @@
 """The reader's climb: the fastest kernel of each saved step, and of the contest, each faster than
-the one before; and the line that made the difference. A step that reorders lines needn't be faster:
+the one before; and a line that is new in it. A step that reorders lines needn't be faster:
 those of the step before may have been in order. Side steps are left out.
 """
 

@@ -39,10 +39,12 @@ Messages of the page
 
 Messages of Python
 ------------------
-``state``: name, file, text, edit, tables, history, problem, step, llvm
-    All that a page needs to begin: the file's name and path; its text; ``legend.TABLES``; the
-    ``history``, as in that message; the problem, as in ``heard``; the step, or None; and whether
-    LLVM is there for other kernels than the catalog's. Only the page that sent ``hello`` gets it.
+``state``: name, file, text, edit, gap, token, tables, history, problem, step, llvm
+    All that a page needs to begin: the file's name and path; its text, and the first line that asks
+    for the reader's, or 0; the pattern of a token (``static_answers.TOKEN``); ``legend.TABLES``;
+    the ``history``, as in that message; the problem, as in ``heard``; the step, or None; and
+    whether LLVM is there for other kernels than the catalog's. Only the page that sent ``hello``
+    gets it. The site's page adds ``newcomer``: whether IL is explained first.
 ``heard``: edit, problem
     The text is in the file, or in the history, if it was ``unsent``; or ``problem`` says why it
     isn't, and where it is kept.

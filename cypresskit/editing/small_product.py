@@ -11,7 +11,7 @@ from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
 
 SHOWN_SIDE = 8  # rows and columns of C that are shown
-MAX_BLOCK_SIDE = 64  # rows or columns of a block: larger ones get no small product
+MAX_TILE_SIDE = 64  # of the tiles in which C is cut: larger ones get no small product
 MIN_TERMS = 4  # the least k, before rounding up to whole iterations
 MAX_SUM_TERMS = 8  # of a sum, at most
 
@@ -68,14 +68,14 @@ class SmallProduct:
         return f"C[{row}, {column}] should be {correct} It is {got:.6g}."
 
 
-def small_product(kernel: Kernel) -> SmallProduct | None:
+def multiply_small(kernel: Kernel) -> SmallProduct | None:
     """Run a kernel on a small product. Returns None for a product with a vector or of packed
-    matrices, for double-doubles, for a large block, and if the kernel fails.
+    matrices, for double-doubles, for large tiles, and if the kernel fails.
     """
     convention = kernel.convention
     if kernel.is_vector or convention.packed or kernel.precision == "double-double":
         return None
-    if max(convention.multiple) > MAX_BLOCK_SIDE:
+    if max(convention.multiple) > MAX_TILE_SIDE:
         return None
     m, n = (-(-SHOWN_SIDE // side) * side for side in convention.multiple)
     k = -(-MIN_TERMS // kernel.k_step) * kernel.k_step

@@ -20,8 +20,8 @@ from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
 
 AnswerPart = dict[str, Any]  # of an answer, for JSON
-#: A token of a line: a word with its controls or its index. ``il_text.js`` finds the same ones.
-TOKEN = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?")
+#: A token of a line: a word with its controls or its index. The page has the same pattern.
+TOKEN = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?", re.ASCII)
 REGISTER = re.compile(r"r\d+")
 CB0_ELEMENT = re.compile(r"cb0\[(\d+)\](?:\.\w+)?")
 

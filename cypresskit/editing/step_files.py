@@ -8,12 +8,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from cypresskit.editing.edit_history import SHOWN_NOTE, Edit, Edits, history_path
+from cypresskit.editing.edit_history import BROUGHT_NOTE, SHOWN_NOTE, Edit, Edits, history_path
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.files.atomic import save_file
 
 CLIMB_FOLDER = os.environ.get("CYPRESSKIT_CLIMB", "climb")
-BROUGHT_NOTE = "brought back from this notebook"  # note on a text that was typed in another folder
 
 
 def read_histories(folder: Path) -> dict[str, Edits]:

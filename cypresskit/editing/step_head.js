@@ -20,10 +20,10 @@ export class StepHead {
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
-    const {title, idea, name} = step
+    const {title, idea, name, is_numbered} = step
     this.box = make(parent, "section", {class: "ckw-step"})
     const begin = make(this.box, "p", {class: "ckw-idea"})
-    make(begin, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
+    make(begin, "b", {}, is_numbered ? `${name} ${title}. ` : `${title}. `)
     makeSentence(begin, "span", {}, idea)
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
     this.hint = make(help, "details", {class: "ckw-hint"})
@@ -72,8 +72,8 @@ export class StepHead {
 
   /** Show the speed of a correct kernel. `help` is what would make it faster; the step's own hint
    * follows it.
-   * Returns the highest target that is passed for the first time, in words; or how fast a kernel
-   * must be to pass, if this one is slower; or "". */
+   * Returns what to say of the highest target that is passed for the first time (`passed`); or how
+   * fast a kernel must be to pass, if this one is slower (`toPass`). */
   clocks(gflops, help) {
     this.speed = gflops
     this.advice.replaceChildren()

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cypresskit.editing.edit_history import SHOWN_NOTE, Edits
+from cypresskit.editing.edit_history import BROUGHT_NOTE, SHOWN_NOTE, Edits
 from cypresskit.editing.kernel_file import REPLACED_NOTE, KernelFile, replace_surrogates
-from cypresskit.editing.step_files import BROUGHT_NOTE, saved_edit, submitted_edit
+from cypresskit.editing.step_files import saved_edit, submitted_edit
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.editing.stuck import find_shown_lines
 from cypresskit.files.received import read_plain

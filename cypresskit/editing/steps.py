@@ -20,7 +20,7 @@ from cypresskit.published import kernel as published_kernel
 
 FIRST_STEP = "00"
 BLOCK = re.compile(r"block_(\d+)x(\d+)(?:x(\d+))?")  # rows, columns, values of k per iteration
-MARK = "below this one"  # in the comments that ask for lines
+MARK = "your line"  # in the comments that ask for lines
 SOLUTION_PREFIX = "our_step_"  # in the name of the kernel with our solution
 CLOSE_RATIO = 1.005  # closer speeds count as equal, since the model is no more precise
 
@@ -62,6 +62,7 @@ class Step:
     gaps: Sequence[list[str]] = ()  # our lines for each comment that asks for some
     reorders: bool = False  # our solution: a source in ``starts``, the step before's in other order
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
+    is_numbered: bool = True  # whether its name is a number, by which readers know it
 
     @property
     def file(self) -> str:
@@ -95,22 +96,23 @@ class Step:
         """Our lines, one of which is shown to a reader who is stuck."""
         return tuple(chain(*self.gaps))
 
-    @property
-    def has_solution(self) -> bool:
-        """Whether there is a source with our solution."""
-        return self.reorders or (bool(self.gaps) and MARK in self.starter)
-
     def with_solution(self, keeps_comments: bool = False) -> str:
         """Return the source with our solution: its lines in place of the comments that ask for
-        them, or below them.
+        them, or below them; "" if there is none.
         """
         if self.reorders:
             return starter_text(f"{self.name}_solved")
-        rows = self.starter.splitlines()
-        marks = [number for number, row in enumerate(rows) if MARK in row]
-        for mark, lines in reversed([*zip(marks, self.gaps, strict=True)]):
-            rows[mark + keeps_comments : mark + 1] = [f"    {line}" for line in lines]
+        rows, marks = self.starter.splitlines(), find_gaps(self.starter)
+        if not marks or len(marks) != len(self.gaps):
+            return ""
+        for mark, lines in reversed([*zip(marks, self.gaps)]):
+            rows[mark - 1 + keeps_comments : mark] = [f"    {line}" for line in lines]
         return "\n".join(rows) + "\n"
+
+
+def find_gaps(text: str) -> list[int]:
+    """Return the lines of a text, from 1, whose comments ask for the reader's lines."""
+    return [number for number, line in enumerate(text.splitlines(), 1) if MARK in line]
 
 
 def reference_kernel(name: str) -> Kernel:
@@ -122,7 +124,8 @@ def reference_kernel(name: str) -> Kernel:
         return Kernel(name, starter_text(name), EMPTY_STARTS[name])
     if name.startswith(SOLUTION_PREFIX):
         step = STEPS[name.removeprefix(SOLUTION_PREFIX)]
-        return Kernel(name, step.with_solution(), reference_kernel(step.like).convention)
+        if text := step.with_solution():
+            return Kernel(name, text, reference_kernel(step.like).convention)
     if block := BLOCK.fullmatch(name):
         rows, columns, steps = (int(number or 1) for number in block.groups())
         return block_kernel(rows, columns, steps, scaled=True)
@@ -140,8 +143,8 @@ def starter_text(name: str) -> str:
 def kernel_name(file: str) -> str:
     """Return what the kernel in a file is called, such as "your step 05" in that step's."""
     name = file.removesuffix(".il")
-    if name in STEPS:
-        return f"your step {name}" if name[0].isdigit() else "your kernel"
+    if step := STEPS.get(name):
+        return f"your step {name}" if step.is_numbered else "your kernel"
     return name
 
 

@@ -1,4 +1,5 @@
-"""Help for a reader who is stuck: the lines of a step's solution, one more at each second press.
+"""Help for a reader who is stuck: the lines of a step's solution, one after another, each at first
+without its sources, if it has any.
 
 The history says how many were shown: an edit for each, with the note ``SHOWN_NOTE``.
 """
@@ -14,7 +15,7 @@ from cypresskit.il.cursor import bare_line
 STUCK_TRIES, STUCK_SECONDS = 5, 180  # without a correct kernel, until one more line can be shown
 #: Why there is no further line.
 ALL_SHOWN = "These are all lines of our solution that your kernel lacks."
-ALL_TYPED = "Your kernel has all lines of our solution: look at their order."
+ALL_TYPED = "Your kernel has all lines of our solution: look at their order, and at others."
 
 
 def seconds_until_help(edits: Edits, step: Step | None) -> float | None:
@@ -52,7 +53,7 @@ def find_shown_lines(edits: Edits, step: Step) -> list[str]:
 
 
 class LineHelp:
-    """Shows a reader one more line at each press: first without its sources, then whole."""
+    """What a reader is shown at each press: the next line without its sources, then that line."""
 
     def __init__(self, edits: Edits, step: Step) -> None:
         self.edits, self.step = edits, step

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, suppress
 from itertools import count
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import AnswerHere, Message
+from cypresskit.editing.answering import LocalAnswerer, Message
 
 HANDOVER_SECONDS = 5.0  # until a process that is busy with an older text is replaced
 MAX_SILENCE_SECONDS = 240.0  # before a message: the first part may have to compile the engine
@@ -17,7 +17,7 @@ NO_PROCESS = (
 )
 NO_ANSWER = "Checking this kernel took too long. Edit it to try again."
 
-Answerer = AnswerProcess | AnswerHere
+Answerer = AnswerProcess | LocalAnswerer
 Start = Callable[[Callable[[Message], None]], Answerer]
 
 

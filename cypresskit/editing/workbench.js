@@ -85,6 +85,7 @@ class Bench {
     this.unheard = "" // why there was no answer, as it was noted last
     this.isClicked = false // the element of C whose terms come next
     this.isPlaced = false // the caret, in the main loop
+    this.gap = state.gap // the line that asks for the reader's, or 0
     /** @type {number | undefined} */
     this.gflops = undefined // of the last correct kernel
     /** @type {number | undefined} */
@@ -124,7 +125,7 @@ class Bench {
     this.editor.area.ariaDescribedByElements = [this.editor.keys, this.headline.sentence]
     this.panels = new Panels(row, panels)
     const showsCosts = () => !this.panels.all.get("costs").box.hidden
-    this.help = new LineHelp(left, this.editor, showsCosts)
+    this.help = new LineHelp(left, this.editor, new RegExp(state.token, "g"), showsCosts)
     this.guess = new CostGuess(question, this.editor, {
       isAsked: Boolean(state.step?.guess),
       note: (words) => this.help.note(words),
@@ -371,9 +372,8 @@ class Bench {
     const [first] = this.bundles.colors.keys()
     const {line, column} = this.editor.caret
     if (!rows.some(({loop}) => loop) || line + column > 1) return
-    const mine = this.editor.text.split("\n").findIndex((line) => /;.*\byour line/.test(line))
-    const here = mine < 0 ? first : mine + 1
-    this.editor.placeCaret(here, mine < 0 ? 1 : Number.POSITIVE_INFINITY)
+    const here = this.gap || first
+    this.editor.placeCaret(here, this.gap ? Number.POSITIVE_INFINITY : 1)
     this.editor.move()
     this.editor.lines.toTop(Math.min(here, first) - 2)
   }

@@ -13,16 +13,10 @@ from cypresskit.editing import page_files
 from cypresskit.editing.answering import Message
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.dynamic_answers import load_text
-from cypresskit.editing.edit_history import Edit, Edits
+from cypresskit.editing.edit_history import BROUGHT_NOTE, Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import draw_own_climb
-from cypresskit.editing.step_files import (
-    BROUGHT_NOTE,
-    CLIMB_FOLDER,
-    begin_step,
-    read_histories,
-    saved_edit,
-)
+from cypresskit.editing.step_files import CLIMB_FOLDER, begin_step, read_histories, saved_edit
 from cypresskit.editing.step_outputs import HTML, PLAIN, restore_texts, submitted_output
 from cypresskit.editing.steps import reference_kernel, starter_text, step_named
 from cypresskit.files.atomic import save_file
@@ -234,11 +228,11 @@ def show_submitted(conversation: Conversation) -> None:
     if shown is None:
         return
 
-    def follow(message: Message) -> None:
+    def update(message: Message) -> None:
         if message["type"] == "history":
             shown.update(submitted_output(edits, step), raw=True)
 
-    conversation.pages.append(follow)
+    conversation.follow(update)
 
 
 def _open_conversation(path: Path, settings: dict[str, Any]) -> Conversation:

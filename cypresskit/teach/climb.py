@@ -106,7 +106,7 @@ def _judged(
     gflops = report.gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
-        hint = advise(mine) if advise else step.hint or what_helps(report.bound, mine)
+        hint = advise(mine) if advise else step.hint or what_helps(report.limit, mine)
         return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", hint)
     return Verdict(True, f"{message}. {seen.remarks.text}".rstrip())
 
@@ -128,7 +128,8 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     fault = find_changed_fault(seen, known)
     notes = lead_to_fault(fault, trace)
     if found:
-        return replace(found, hint=notes[0].text) if fault or (notes and notes[0].line) else found
+        more = notes[0].text if fault or (notes and notes[0].line) else ""
+        return replace(found, hint=f"{found.hint} {more}".rstrip())
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
     return Verdict(False, f"{seen.wrong or seen.error}.", hint)
 

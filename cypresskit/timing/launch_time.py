@@ -50,8 +50,11 @@ class LaunchTime:
     ----------
     clocks
         Core clocks from the first wavefront's start to the last store's end.
+    limit
+        The bottleneck: a key of ``busy``, "DRAM channel", "latency", "too few wavefronts" or
+        "tail".
     bound
-        The bottleneck.
+        The same, with the channel.
 
         - "ALU", "texture", "LDS", "L2" or "DRAM": these units are busy at least 80 % of the time.
         - "DRAM rows": all channels are busy, if waiting for rows counts as such, and they wait for
@@ -90,6 +93,7 @@ class LaunchTime:
     """
 
     clocks: float
+    limit: str
     bound: str
     busy: Mapping[str, float]
     events: np.ndarray = field(repr=False, compare=False)
@@ -133,13 +137,13 @@ def hit_rates(counts: Mapping[str, float]) -> dict[str, float]:
     return rates
 
 
-def bound(
+def find_limit(
     busy: Mapping[str, float],
     occupied: float,
     rounds: float,
     channels: np.ndarray | None = None,
-) -> str:
-    """Return the bottleneck of a launch, as in ``LaunchTime.bound``.
+) -> tuple[str, str]:
+    """Return the bottleneck of a launch, as ``LaunchTime.limit`` and ``bound``.
 
     Parameters
     ----------
@@ -155,10 +159,11 @@ def bound(
     """
     unit = max(busy, key=lambda name: busy[name])
     if busy[unit] >= BUSY_SHARE:
-        return unit
+        return unit, unit
     sending, waiting = busy.get("DRAM", 0), busy.get("DRAM rows", 0)
     if sending + waiting >= BUSY_SHARE:
-        return _dram(sending, waiting)
+        limit = _dram(sending, waiting)
+        return limit, limit
     if channels is not None:
         work = channels.sum(axis=0)
         busiest = int(work.mean(axis=0).argmax())
@@ -166,10 +171,13 @@ def bound(
         for name, number in ((f"channel {busiest}", busiest), ("channels in turn", in_turn)):
             sending, waiting = channels[:, np.arange(len(work)), number].mean(axis=1)
             if sending + waiting >= BUSY_SHARE:
-                return f"{_dram(sending, waiting).replace('rows', 'rows of')} {name}"
+                if _dram(sending, waiting) == "DRAM":
+                    return "DRAM channel", f"DRAM {name}"
+                return "DRAM rows", f"DRAM rows of {name}"
+    limit = "tail" if rounds >= 1 else "too few wavefronts"
     if occupied >= OCCUPIED_SHARE:
-        return "latency"
-    return "tail" if rounds >= 1 else "too few wavefronts"
+        limit = "latency"
+    return limit, limit
 
 
 def _dram(sending: float, waiting: float) -> str:

@@ -28,9 +28,9 @@ from cypresskit.il.errors import ArgumentError
 from cypresskit.timing.launch_time import (
     CONVERGED_ERROR,
     LaunchTime,
-    bound,
     busy_shares,
     bytes_moved,
+    find_limit,
     hit_rates,
     use_of,
     use_of_channels,
@@ -132,16 +132,15 @@ def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> Launc
     busy_units = busy_shares(counts, clocks, device)
     active = launch.active_wavefronts
     occupied = outcome.resident_clocks / (outcome.end_clock * device.simd_engines * active)
+    limit, bound = find_limit(
+        busy_units, occupied, launch.wavefronts / launch.round_size, use_of_channels(outcome)
+    )
     return LaunchTime(
         clocks=clocks,
         error=error,
         simulated=part,
-        bound=bound(
-            busy_units,
-            occupied,
-            launch.wavefronts / launch.round_size,
-            use_of_channels(outcome),
-        ),
+        limit=limit,
+        bound=bound,
         busy=busy_units,
         hits=hit_rates(counts),
         bytes=bytes_moved(counts, device),

@@ -195,9 +195,8 @@ def test_in_each_iteration_the_same_wavefronts_meet_but_not_with_one_more_clock(
 def test_without_what_the_clock_lacks_the_model_comes_to_it(kernel):
     """The three misses; of the gap, nine tenths go with the limit that the table names."""
     report, own = modeled(kernel), speed(kernel)
-    limit = report.bound.split()[0]
-    assert limit in WITHOUT
-    without = modeled(kernel, without=limit).gflops
+    assert report.limit in WITHOUT
+    without = modeled(kernel, without=report.limit).gflops
     assert own > 1.3 * report.gflops
     assert abs(own - without) < 0.25 * (own - report.gflops)
 

@@ -14,7 +14,7 @@ from sampling import ROWS, drawn_by_day
 
 import cypresskit as ck
 from cypresskit import cli
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.steps import STEPS, reference_kernel, shown_speed
 from cypresskit.teach import check as shell
@@ -221,7 +221,7 @@ def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):
         text = text.replace(body, 2 * body)
     heard = []
     job = {"edit": "e", "text": text, "name": step.file, "like": step.like, "n": step.n}
-    AnswerHere(heard.append).ask(job | {"step": step.name, "parts": ["code", "clocks"]})
+    LocalAnswerer(heard.append).ask(job | {"step": step.name, "parts": ["code", "clocks"]})
     (gflops,) = [message["gflops"] for message in heard if "gflops" in message]
     verdict = contest.check_entry(text)
     shown = f"C is correct, at {gflops:,.0f} Gflop/s; the target is {step.targets.minimum:,.0f}."

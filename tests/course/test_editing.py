@@ -22,17 +22,17 @@ from sampling import from_rows, seeded
 import cypresskit as ck
 from cypresskit import compiler
 from cypresskit.editing import dynamic_answers, page_files, static_answers
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import Edits, describe_change
+from cypresskit.editing.edit_history import SHOWN_NOTE, Edits, describe_change
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
-from cypresskit.editing.small_product import small_product
+from cypresskit.editing.small_product import multiply_small
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il import dataflow
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.timing.launch_time import bound
+from cypresskit.timing.launch_time import find_limit
 
 TEXT = ck.kernels["sgemm_tn"].text
 NAIVE = ck.kernels["sgemm_naive"].text
@@ -93,17 +93,17 @@ def test_a_correct_kernel_is_timed_as_by_simulate():
 
 def test_the_small_product_is_what_the_kernel_makes_of_its_factors():
     for name in ("sgemm_naive", "sgemm_tn", "dgemm_nn", "sgemm_64x64_lds"):
-        small = small_product(ck.kernels[name])
+        small = multiply_small(ck.kernels[name])
         a, b = small.factors
         assert (a @ b == small.c).all()
         assert small.incorrect is None and small.answer()["c"] == small.answer()["right"]
     warnings.simplefilter("ignore")
     wrong = ck.load_kernel(NAIVE.replace("r2.x, r3.x", "r2.x, r2.x"), like="sgemm_naive")
-    small = small_product(wrong)
+    small = multiply_small(wrong)
     assert (small.c == (small.factors[0] ** 2).sum(1)[:, None]).all()
-    assert small_product(ck.kernels["sgemv_n"]) is None
+    assert multiply_small(ck.kernels["sgemv_n"]) is None
     assert (
-        small_product(ck.load_kernel(NAIVE.replace("add r0.z", "add r0.w"), like="sgemm_naive"))
+        multiply_small(ck.load_kernel(NAIVE.replace("add r0.z", "add r0.w"), like="sgemm_naive"))
         is None
     )
 
@@ -113,7 +113,7 @@ def replayed(text, like="sgemm_naive", **job):
     said = []
     parts = ["code", "verdict", "clocks", "replay", "costs"]
     job = {"edit": "a", "text": text, "name": "my.il", "like": like, "n": 64, "parts": parts} | job
-    AnswerHere(said.append).ask(job)
+    LocalAnswerer(said.append).ask(job)
     assert not [m for m in said if m["type"] == "trouble"]
     return {m["part"]: m for m in said if m["type"] == "answer"}
 
@@ -154,7 +154,7 @@ def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
     heard = {"clocks": {}, "replay": {}}
     heard |= replayed(text, case["like"] or None, parts=parts, **case["job"])
     said = [" ".join(heard["verdict"].get(part, "") for part in ("message", "aside")).strip()]
-    for row in heard["verdict"]["findings"][:1]:
+    for row in heard["verdict"]["findings"][:2]:
         said += row["message"], row.get("advice")
     traced, clocks = heard["replay"], heard["clocks"]
     fault = traced.get("fault") or {}
@@ -177,9 +177,9 @@ def test_of_a_bound_what_helps_is_the_expected(name, request):
 @from_rows
 def test_each_bound_has_its_help(begins, busy, occupied, rounds, channels):
     """In the report's own words, some with a channel's number."""
-    said = bound({"ALU": 0.1} | busy, occupied, rounds, channels and np.array(channels))
+    limit, said = find_limit({"ALU": 0.1} | busy, occupied, rounds, channels and np.array(channels))
     assert said.startswith(begins)
-    words = dynamic_answers.what_helps(said, reference_kernel("block_8x8"))
+    words = dynamic_answers.what_helps(limit, reference_kernel("block_8x8"))
     assert " would " in words
     assert ("rows of memory" in words) == ("rows" in begins)
 
@@ -226,7 +226,7 @@ def conversation(tmp_path, text):
     """What a page that shows a text hears; the calling process answers."""
     path = tmp_path / "my.il"
     path.write_text(text)
-    talk = Conversation(KernelFile(path), {"like": None, "n": 128}, AnswerHere)
+    talk = Conversation(KernelFile(path), {"like": None, "n": 128}, LocalAnswerer)
     said = []
     talk.pages.append(said.append)
     talk.hear({"type": "shown", "edit": talk.edit})
@@ -246,7 +246,7 @@ def test_the_search_for_a_fault_ends_when_a_text_comes():
     job = {"edit": "a", "text": wrong, "name": "my.il", "like": "sgemm_naive", "n": 136}
     job |= {"known_text": NAIVE, "parts": ["replay", "costs"]}
     dynamic_answers.verify_text(wrong, "my.il", "sgemm_naive", 136)
-    answerer = AnswerHere([].append)
+    answerer = LocalAnswerer([].append)
     answerer.comes = partial(next, iter([False, True]))
     answerer.ask(job)
     assert answerer.unfinished.parts == job["parts"]
@@ -260,7 +260,7 @@ def test_costs_give_way_to_any_other_job():
     for n in (None, 136):
         dynamic_answers.verify_text(NAIVE, "my.il", "sgemm_naive", n)
     for comes in ([False] * 4 + [True], [False] * 6 + [True] * 9):
-        answerer = AnswerHere(said.append)
+        answerer = LocalAnswerer(said.append)
         answerer.comes = partial(next, iter(comes))
         answerer.ask(job)
         assert answerer.unfinished.parts == ["costs"]
@@ -289,7 +289,7 @@ def test_a_text_is_answered_without_threads_and_child_processes(tmp_path, monkey
 def test_random_edits_are_all_answered_and_none_raises():
     """Whatever is typed, every part that can come comes, and is plain data."""
     said = []
-    answerer = AnswerHere(said.append)
+    answerer = LocalAnswerer(said.append)
     rng = random.Random(7)
     for number in range(24):
         name = rng.choice([*ck.kernels])
@@ -329,6 +329,15 @@ def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     assert len(Edits(path)) == 0
     aside = [each.read_text() for each in tmp_path.iterdir()]
     assert sorted(aside) == [content, f"{content} "]
+
+
+def test_a_history_of_an_older_version_says_what_it_said(tmp_path):
+    said = "one more line was shown"
+    row = {"number": 1, "text": "x", "bundles": 3, "note": said}
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"edits": [row]}))
+    (edit,) = Edits(path)
+    assert (edit.note, str(edit)) == (SHOWN_NOTE, f"not checked; {said}")
 
 
 # -- ck.workbench
@@ -405,7 +414,7 @@ def test_what_is_said_of_a_version_is_true(seed):
         assert words == "lines were moved or deleted"
 
 
-class Busy(AnswerHere):
+class Busy(LocalAnswerer):
     """Answers in this process. A message comes each time that it asks the given number of times."""
 
     def __init__(self, hear, patience):
@@ -420,7 +429,7 @@ class Busy(AnswerHere):
 def test_a_check_takes_the_verdict_that_its_workbench_has_shown(monkeypatch):
     text, like = ck.kernels["sgemm_naive"].text + "\n", "sgemm_naive"
     job = {"edit": 1, "text": text, "name": "my.il", "like": like, "n": 64, "parts": ["verdict"]}
-    AnswerHere(lambda message: None).ask(job)
+    LocalAnswerer(lambda message: None).ask(job)
     monkeypatch.setattr(dynamic_answers, "verify", None)
     assert dynamic_answers.verify_text(text, "my.il", like, 64, False).right
     assert dynamic_answers.verify_text(text, "my.il", like=like, n=64).right
@@ -432,7 +441,7 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
     parts = ["code", "verdict", "clocks"]
     job = about | {"edit": 1, "text": ck.kernels["sgemm_naive"].text, "parts": parts}
     whole: list[dict] = []
-    AnswerHere(whole.append).ask(job)
+    LocalAnswerer(whole.append).ask(job)
     expected = [each for each in whole if each["type"] != "working"]
     assert "Correct at small sizes. Comparing C at 64 x 64 …" in [m.get("words") for m in whole]
     stopped: set[tuple] = set()

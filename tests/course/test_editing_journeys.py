@@ -3,7 +3,7 @@
 from answers import planted
 from sampling import drawn_by_day
 
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.steps import STEPS
 
 
@@ -11,7 +11,9 @@ def is_saved(step, text):
     """Whether the workbench saves the text, as correct and as fast as the step's first target."""
     heard = []
     job = {"edit": "e", "text": text, "name": step.file, "like": step.like, "n": step.n}
-    AnswerHere(heard.append).ask(job | {"step": step.name, "parts": ["code", "verdict", "clocks"]})
+    LocalAnswerer(heard.append).ask(
+        job | {"step": step.name, "parts": ["code", "verdict", "clocks"]}
+    )
     parts = {message["part"]: message for message in heard if "part" in message}
     is_right = parts.get("verdict", {}).get("right", False)
     return is_right and parts["clocks"].get("gflops", 0) >= step.targets.minimum

@@ -11,11 +11,10 @@ from sampling import from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.editing import stuck, workbench
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import SHOWN_NOTE, Edit
+from cypresskit.editing.edit_history import BROUGHT_NOTE, SHOWN_NOTE, Edit
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.step_files import BROUGHT_NOTE
 from cypresskit.editing.step_outputs import MIME
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.editing.stuck import STUCK_SECONDS, STUCK_TRIES, find_next_line, seconds_until_help
@@ -35,7 +34,7 @@ def talk_after(tmp_path, tries, seconds, right=False, step=STEP):
     if right:
         file.edits.add(Edit(0, "right", right=True, gflops=1.0, n=step.n))
     heard: list[dict] = []
-    talk = Conversation(file, {"like": step.like, "n": step.n, "step": step.name}, AnswerHere)
+    talk = Conversation(file, {"like": step.like, "n": step.n, "step": step.name}, LocalAnswerer)
     talk.pages.append(heard.append)
     return talk, heard
 
@@ -72,7 +71,7 @@ def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path,
     ours = "\n".join(step.solution)
     for has, why in (
         (text, "These are all lines of our solution that your kernel lacks."),
-        (ours, "Your kernel has all lines of our solution: look at their order."),
+        (ours, "Your kernel has all lines of our solution: look at their order, and at others."),
     ):
         talk.load(has, "")
         talk.hear({"type": "line"}, heard.append)

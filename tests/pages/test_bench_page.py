@@ -16,7 +16,7 @@ from sampling import DAY, SIX, drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.compiler.llvm import back_end
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.protocol import ALL_PARTS
 from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
@@ -35,14 +35,14 @@ AREA = "#bench textarea"
 ENDLESS = """
 from stand_ins import answering
 
-whole = answering.AnswerHere.ask
+whole = answering.LocalAnswerer.ask
 
 def endless(answerer, job):
     while "; endless" in job["text"]:
         pass
     return whole(answerer, job)
 
-answering.AnswerHere.ask = endless
+answering.LocalAnswerer.ask = endless
 """
 
 
@@ -169,12 +169,12 @@ def shared_link(page):
 REPORT = """
 import json
 import _host
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.static_answers import text_answer
 
 job = json.loads({job!r})
 messages = [text_answer(job["text"])]
-AnswerHere(messages.append).ask(job)
+LocalAnswerer(messages.append).ask(job)
 _host.call(b"report " + json.dumps(messages).encode())
 """
 
@@ -206,7 +206,7 @@ def answers(job):
     """The answers of Python here, after a round trip through JSON."""
     messages = [text_answer(job["text"])]
     with patch.object(back_end, "HAS_LLVM", False):  # as there: only stored code of LLVM's
-        AnswerHere(messages.append).ask(job)
+        LocalAnswerer(messages.append).ask(job)
     return json.loads(json.dumps(messages))
 
 

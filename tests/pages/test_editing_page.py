@@ -309,15 +309,18 @@ def test_the_wheel_moves_the_code_only_if_not_all_of_it_is_seen(begin, page, cou
     assert (page.locator(AREA).evaluate("area => area.scrollTop") > 0) == (count > 3)
 
 
-def test_a_tap_repeats_the_instruction_above(begin, page):
-    """The button is where a finger is."""
-    begin("mov r1, r2 ; a remark\n; another\nmov r3, r4")
-    again = page.locator(".ckw-again")
-    assert again.is_hidden()
+def test_a_tap_repeats_the_instruction_above_and_another_undoes_it(begin, page):
+    """The buttons are where a finger is."""
+    before = "mov r1, r2 ; a remark\n; another\nmov r3, r4"
+    begin(before)
+    assert page.locator(".ckw-taps").is_hidden()
     page.locator(AREA).evaluate("area => area.setSelectionRange(25, 25)")
-    again.evaluate("button => button.click()")
-    text = page.input_value(AREA)
-    assert text == "mov r1, r2 ; a remark\n; another\nmov r1, r2\nmov r3, r4"
+    for name, text in (
+        ("Add", before.replace("\nmov r3", "\nmov r1, r2\nmov r3")),
+        ("Undo", before),
+    ):
+        page.locator("button", has_text=name).evaluate("button => button.click()")
+        assert page.input_value(AREA) == text
 
 
 def test_a_shown_line_is_at_its_button_and_heard(begin, page):
@@ -356,7 +359,7 @@ def test_tab_goes_to_the_newest_edit(begin, page):
     page.set_viewport_size({"width": 1366, "height": 657})
     page.evaluate(OPENED, {"name": "02", "opens": ["history"]})
     speed = "1,023 Gflop/s at N = 1,024, limited by the texture unit"
-    summary = f"{speed}; line 13 is now mad r11, r2, r3, r11, and 12 more lines; 5 bundles"
+    summary = f"{speed}; line 13 is now mad r11, r2, r3, r11, and 12 more lines"
     entries = [{"number": n, "gflops": 7, "right": True, "summary": summary} for n in range(1, 9)]
     for some in range(1, 9):
         page.evaluate("(entries) => channel.say({type: 'history', entries})", entries[:some])

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.workbench import workbench
 from cypresskit.threads import processors
@@ -19,9 +19,9 @@ def kernels() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the texts, "" for what a step opens with, and the workbench's arguments."""
     for name, step in STEPS.items():
         yield "", {"step": name}
-        if step.has_solution:
-            for keeps_comments in (False, True):
-                yield step.with_solution(keeps_comments), {"step": name}
+        for keeps_comments in (False, True):
+            if text := step.with_solution(keeps_comments):
+                yield text, {"step": name}
     for launch in KERNELS:
         yield "", {"like": launch.kernel, "n": launch.n}
 
@@ -33,7 +33,7 @@ def answer(text: str, arguments: dict[str, Any]) -> None:
         if text:
             path.write_text(text, encoding="utf-8")
         job = workbench(path, **arguments).conversation.job(("code", "clocks", "costs"))
-        AnswerHere(lambda message: None).ask(job)
+        LocalAnswerer(lambda message: None).ask(job)
 
 
 if __name__ == "__main__":

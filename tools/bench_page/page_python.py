@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from _host import call as ask_host
-from stand_ins import FOLDER, AnswerInPage, post, resume
+from stand_ins import FOLDER, PageAnswerer, post, resume
 
 from cypresskit.editing.edit_history import LINKED_NOTE
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -22,8 +22,8 @@ def open_bench(message: dict[str, Any]) -> None:
     The text that came with a link (``linked``) goes into the step's file. The history keeps the
     text that it replaces.
     """
-    AnswerInPage.endless = message["endless"]
-    AnswerInPage.last.clear()  # nothing more is asked about the workbench that was open
+    PageAnswerer.endless = message["endless"]
+    PageAnswerer.last.clear()  # nothing more is asked about the workbench that was open
     if state.bench is not None:
         state.bench.conversation.close()
     step, path = message["step"], Path(FOLDER, f"{message['step']}.il")
@@ -56,10 +56,9 @@ def warm_up() -> None:
     long as the second. Their own text, if it is the same, then has its answer at once.
     """
     step, state.cold = STEPS.get(state.cold), ""
-    if step is not None and step.has_solution:
+    if step is not None and (text := step.with_solution(keeps_comments=True)):
         job = state.bench.conversation.job(("code", "verdict", "clocks"))
-        text = step.with_solution(keeps_comments=True)
-        AnswerInPage(lambda message: None).ask(job | {"text": text})
+        PageAnswerer(lambda message: None).ask(job | {"text": text})
 
 
 def work() -> None:

@@ -92,15 +92,15 @@ compiled_engine.run = run_compiled
 vars(engines).update(HAS_LLVM=True)
 
 
-class AnswerInPage(answering.AnswerHere):
+class PageAnswerer(answering.LocalAnswerer):
     """Answers jobs here, except for the text at which the last worker was stopped."""
 
-    last: ClassVar["list[AnswerInPage]"] = []  # of the last workbenches
+    last: ClassVar["list[PageAnswerer]"] = []  # of the last workbenches
     endless = ""
 
     def __init__(self, hear: Any) -> None:
         super().__init__(hear)
-        AnswerInPage.last = [*AnswerInPage.last[-3:], self]
+        PageAnswerer.last = [*PageAnswerer.last[-3:], self]
 
     def comes(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``."""
@@ -117,11 +117,11 @@ class AnswerInPage(answering.AnswerHere):
         self.hear(about | {"type": "done"})
 
 
-answer_process.AnswerProcess = AnswerInPage  # type: ignore[misc,assignment]
+answer_process.AnswerProcess = PageAnswerer  # type: ignore[misc,assignment]
 kernel_file.is_writable = lambda path: True
 
 
 def resume() -> None:
     """Continue an interrupted job; no other message waits."""
-    for answerer in AnswerInPage.last:
+    for answerer in PageAnswerer.last:
         answerer.resume()

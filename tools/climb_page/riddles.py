@@ -17,7 +17,7 @@ from markupsafe import Markup
 from cypresskit.compiler import compile
 from cypresskit.draw.texture_fetch import Replay
 from cypresskit.editing.dynamic_answers import verify_text
-from cypresskit.editing.small_product import small_product
+from cypresskit.editing.small_product import multiply_small
 from cypresskit.editing.steps import MARK, STEPS, reference_kernel
 from cypresskit.gains import idea_of
 from cypresskit.kernels import Kernel
@@ -103,7 +103,7 @@ def _typed(line: str) -> Frame:
     rows = _with(f"    {line}") if line else ROWS
     seen = verify_text("\n".join(rows) + "\n", STEP.file, STEP.like)
     assert seen.kernel is not None
-    product = small_product(seen.kernel)
+    product = multiply_small(seen.kernel)
     assert product is not None
     small = product.answer()
     c, right = np.array(small["c"], int), np.array(small["right"], int)

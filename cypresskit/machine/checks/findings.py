@@ -41,17 +41,14 @@ class Finding:
         The likely mistake and its cure.
     more
         The number of further work-items or places.
-    other, other_line, other_item
-        The other side of a race: a sentence, its line, and its work-item.
+    other, other_line
+        The other side of a race: a sentence, and its line.
     also
         Further lines with the same fault.
     called
         A line of text about the macro call that led to the line; "" without.
     before
         Whether the place that is accessed is before the first element.
-    lost_bits
-        Of a race in one execution of a store, the bits of a work-item's number in its group on
-        which the address doesn't depend.
     """
 
     kind: str
@@ -66,11 +63,9 @@ class Finding:
     more: int = 0
     other: str = ""
     other_line: int = 0
-    other_item: tuple[int, int] | int | None = None
     also: tuple[int, ...] = ()
     called: str = ""
     before: bool = False
-    lost_bits: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         at = f"{self.name}:{self.line}:{self.column}"

@@ -178,14 +178,12 @@ class RaceCheck(Check):
                 " may not.)"
             )
         advice = self._advice(event, at, in_one_group, in_iterations, tail)
-        lost: tuple[int, ...] = ()
         if together:
-            lost = self._lost_bits(event)
             advice = (
                 "Both store to one place in the same instruction: give each work-item a place of"
                 " its own."
             )
-            if lost:
+            if lost := self._lost_bits(event):
                 bits = named_bits(lost)
                 advice += f" The address doesn't depend on {bits} of the work-item's number."
         name = self.launch.shape.item_name(other)
@@ -203,8 +201,6 @@ class RaceCheck(Check):
             element=element,
             other=side,
             other_line=line,
-            other_item=self.launch.shape.place(other),
-            lost_bits=lost,
         )
 
     def _lost_bits(self, event: MemoryEvent) -> tuple[int, ...]:

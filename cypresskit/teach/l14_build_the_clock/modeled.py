@@ -10,10 +10,13 @@ from cypresskit.teach.l14_build_the_clock.checks import size_of_launch
 from cypresskit.timing import Report, simulate
 
 LONG, ROUNDS = 384, 2  # iterations and rounds of the model's launches; all rounds are full
-#: Boards without what the reader's clock lacks, by how the model's bound begins.
+NO_DRAM = {"memory_gb_s": 1e5, "l2_slice_bytes_clock": 1e5, "dram_row_clocks": 0}
+#: Boards without what the reader's clock lacks, by the limit that the model reports.
 WITHOUT: dict[str, dict[str, Any]] = {
     "LDS": {"lds_banks": 1024},
-    "DRAM": {"memory_gb_s": 1e5, "l2_slice_bytes_clock": 1e5, "dram_row_clocks": 0},
+    "DRAM": NO_DRAM,
+    "DRAM rows": NO_DRAM,
+    "DRAM channel": NO_DRAM,
 }
 
 
