@@ -21,7 +21,7 @@ from cypresskit.kernels.own import load_kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import sampling, simulate
-from cypresskit.timing.launch_time import CONVERGED_ERROR, find_limit
+from cypresskit.timing.launch_time import CONVERGED_ERROR
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
 
@@ -153,11 +153,6 @@ def test_more_of_anything_is_never_slower(kernel, changes):
 
 def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     assert simulate("sgemm_tn", 128).bound == "too few wavefronts"
-    assert find_limit({"ALU": 0.9, "texture": 0.95}, 0.9, 0.5)[0] == "texture"
-    assert find_limit({"ALU": 0.5, "texture": 0.4}, 0.9, 2)[0] == "latency"
-    assert find_limit({"ALU": 0.5, "texture": 0.4}, 0.3, 1.1)[0] == "tail"
-    assert find_limit({"ALU": 0.5, "texture": 0.4}, 0.3, 0.9)[0] == "too few wavefronts"
-    assert find_limit({"ALU": 0.5, "DRAM": 0.5, "DRAM rows": 0.4}, 0.3, 1.0)[0] == "DRAM rows"
     quick = replace(HD5870, dram_row_clocks=0)
     assert [simulate("sgemv_n_reduce4", 2048, device=board).bound for board in (HD5870, quick)] == [
         "DRAM rows",
@@ -189,19 +184,7 @@ def test_report_and_limits_agree_on_too_few_wavefronts(engines):
     assert ck.what_if(report)["empty wavefront slots"].lesson == ("08" if engines > 4 else "00")
 
 
-def bound_by_channels(*intervals):
-    """The bound of a launch whose channels, in each interval, send and wait for rows so much."""
-    busy = {"ALU": 0.2, "DRAM": 0.5, "DRAM rows": 0.1}
-    return find_limit(busy, 0.9, 2, np.moveaxis(np.array(intervals), 2, 0))[1]
-
-
 def test_a_channel_that_is_busy_while_others_wait_is_named():
-    assert bound_by_channels([(0.4, 0.1), (0.99, 0.0)]) == "DRAM channel 1"
-    assert bound_by_channels([(0.5, 0.45), (0.6, 0.0)]) == "DRAM rows of channel 0"
-    assert bound_by_channels([(0.5, 0.1), (0.6, 0.1)]) == "latency"
-    assert bound_by_channels([(0.9, 0.1), (0, 0)], [(0, 0), (0.9, 0.1)]) == "DRAM channels in turn"
-    rows = bound_by_channels([(0.5, 0.5), (0, 0)], [(0, 0), (0.5, 0.5)])
-    assert rows == "DRAM rows of channels in turn"
     text = """il_cs_2_0
     dcl_num_thread_per_group 64
     dcl_literal l0, 7, 0, 0, 0
