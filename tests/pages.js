@@ -61,9 +61,9 @@ const faults = () => {
     const seen = m => m.type === "Plot" && Bokeh.index.get_one(m)?.el.getClientRects().length
     for (const figure of Bokeh.documents.flatMap(doc => [...doc.all_models].filter(seen))) {
         const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
-        for (const {glyph, data_source: {data, name}} of figure.renderers) {
+        for (const {glyph, visible, data_source: {data, name}} of figure.renderers) {
             const column = (p) => p?.field ? data[p.field] : undefined
-            if (glyph.text_alpha?.value === 0) continue // too small to be shown
+            if (!visible) continue // too small to be shown
             if (glyph.type !== "Text") {
                 const value = (p, i) => column(p)?.[i] ?? p?.value ?? 0, count = Math.max(...Object.values(data).map(c => c.length))
                 const ends = i => [-0.5, 0.5].map(half => glyph.type === "Segment" ?
@@ -109,21 +109,6 @@ const strangeStops = () => {
     const isNamed = one => one.ariaLabel || one.title || one.textContent.trim() || one.labels?.length
     const scrolls = one => /auto|scroll/.test(getComputedStyle(one).overflowX) && one.scrollWidth > one.clientWidth
     return seen.filter(one => one.tabIndex < 0 ? scrolls(one) : !isNamed(one)).map(one => one.outerHTML.slice(0, 80))
-}
-
-// Of each figure's box: whether it is wider than the screen, and its sign for that, before and after a swipe to the end.
-const signsOfWidth = async () => {
-    const boxes = [...document.querySelectorAll("[data-ready]")].flatMap(player => [...player.shadowRoot.querySelectorAll(".picture")])
-    const sign = box => getComputedStyle(box, "::before").visibility
-    const drawn = () => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))
-    const signs = []
-    for (const box of boxes.filter(box => box.clientWidth)) {
-        const before = sign(box), wide = box.scrollWidth > box.clientWidth
-        box.scrollLeft = box.scrollWidth
-        await drawn()
-        signs.push([wide, before, sign(box)])
-    }
-    return signs
 }
 
 // What has a color in the cell that begins with `own`, by kind, and the numbers beside its lines.

@@ -9,7 +9,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from bokeh.core.properties import value
 
 from cypresskit.compiler import Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
@@ -20,13 +19,10 @@ from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import elided, plural
 
-# The stage, in pixels: the lines of IL, the table of bundles, and the current bundle.
-WIDTH, HEIGHT, TOP = 1250, 420, 34
-LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
-LISTED = 17  # visible lines of IL
-TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 450, 17  # with at most 17 rows per column
-DETAIL_LEFT = 840
-GAP = 18  # from a stage's left end to its part
+# The stages, in pixels: the table of bundles, and the current bundle.
+WIDTH, HEIGHT, TOP = 896, 420, 34
+TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 4, 450, 17  # with at most 17 rows per column
+TABLE_END, DETAIL_LEFT = 462, 488
 SLOT = 76  # width of a slot of the current bundle
 PORTS_TOP, PORT = 124, 26  # its read ports, and the height of one
 FETCH = re.compile(r"sample_resource\((\d+)\)_sampler\(\d+\)(?:_aoffimmi(\([^)]*\)))?")
@@ -58,12 +54,10 @@ def bundles(code: Code | Source = "sgemm_tn") -> Player:
     loop = _Loop(code if isinstance(code, Code) else compile(resolve_program(code)))
     sheet = Sheet(f"VLIW bundles: {loop.name}")
     # Each part is on a stage of its own: on a phone one is below the other.
-    sheet.stage("Lines of IL", TABLE_LEFT - GAP, HEIGHT)
-    _draw_listing(sheet, loop)
-    sheet.stage("Bundles of five slots", DETAIL_LEFT - TABLE_LEFT, HEIGHT, left=TABLE_LEFT - GAP)
+    sheet.stage("Bundles of five slots", TABLE_END, HEIGHT)
     _draw_table(sheet, loop)
     label = "The current bundle, its read ports and slots"
-    sheet.stage(label, WIDTH - DETAIL_LEFT + GAP, HEIGHT, left=DETAIL_LEFT - GAP)
+    sheet.stage(label, WIDTH - TABLE_END, HEIGHT, left=TABLE_END)
     _draw_detail(sheet, loop)
     sheet.about |= {line: loop.story(line) for line in loop.used}
     note = theme.html(
@@ -74,6 +68,8 @@ def bundles(code: Code | Source = "sgemm_tn") -> Player:
         loop.captions(),
         below=[note],
         step="Bundle",
+        listing=([short_fetch(line) for line in loop.lines], loop.current),
+        line_colors={line: COLORS[loop.color(line)] for line in loop.used},
         opens=loop.first_product,
     )
 
@@ -89,6 +85,8 @@ class _Loop:
         The names of its operations; "" of an empty slot.
     used
         The lines of IL that the loop is compiled from.
+    current
+        Those of each bundle.
     sources
         The registers that a line of IL reads.
     """
@@ -102,6 +100,7 @@ class _Loop:
         operations = [o for bundle in self.bundles for o in bundle.operations]
         self.opcodes = ["", *dict.fromkeys(code.opcodes[o.line] for o in operations)]
         self.used = sorted({o.line for o in operations})
+        self.current = [sorted({o.line for o in each.operations}) for each in self.bundles]
         self.lines = [strip_comment(text).strip() for text in code.program.lines]
         body = code.program.body
         self.sources = {i.line: [str(source.register) for source in i.sources] for i in body}
@@ -183,7 +182,7 @@ class _Loop:
         bundle = self.bundles[n]
         ports = len(self.ports(n))
         passed = len({giver for giver, _ in self.passed(n)})
-        lines = sorted({o.line for o in bundle.operations})
+        lines = self.current[n]
         first = " (first of its clause)" if n in self.firsts else ""
         from_before = f", {passed} {plural('result', passed)} from PV or PS" if passed else ""
         return (
@@ -208,43 +207,6 @@ class _Loop:
             f" {filled} of {5 * count} slots are filled, {card.slots5_pct:g} % of the bundles are"
             f" full. It takes a wavefront {card.clocks_per_iteration} clocks."
         )
-
-
-def _draw_listing(sheet: Sheet, loop: _Loop) -> None:
-    """Draw the lines of IL around those of the current bundle."""
-    listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
-    whole = ["", *(loop.lines[n - 1] for n in listed)]
-    shown = ["", *(f"{n:3} {elided(short_fetch(loop.lines[n - 1]), 31)}" for n in listed)]
-    rows = []  # per bundle and row: number of the text, color, key, width of a frame
-    for bundle in loop.bundles:
-        current = {o.line for o in bundle.operations}
-        first = max(0, min(listed.index(min(current)) - 5, len(listed) - LISTED))
-        seen = [*enumerate(listed, 1), *[(0, 0)] * LISTED][first : first + LISTED]
-        rows.append(
-            [
-                (text, loop.color(n), n if n in loop.used else NO_KEY, 2 * (n in current))
-                for text, n in seen
-            ]
-        )
-    text, color, key, now = np.moveaxis(np.array(rows), -1, 0)
-
-    left, width, height = LISTING_LEFT, LISTING_WIDTH, LISTING_LINE
-    y = TOP + (np.arange(LISTED) + 0.5) * height
-    sheet.text(left, 16, "Lines of IL", **HEADING)
-    source = sheet.boxes(
-        "lines",
-        left + width / 2,
-        y,
-        width,
-        height - 2,
-        fill="rgba(128,128,128,0.05)",
-        words=(whole, text),
-        key=key,
-        columns={"now": now},
-    )
-    sheet.ring(source, width, height - 2, "now", "soft")
-    sheet.boxes("line colors", left + 6, y, 9, height - 6, fill=(COLORS, color))
-    sheet.numbers("texts", left + 14, y, text, names=shown, text_font=value("monospace"))
 
 
 def _draw_table(sheet: Sheet, loop: _Loop) -> None:

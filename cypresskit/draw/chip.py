@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit.draw.chip_scene import ENGINE_KEYS, FRAMES, HIDDEN, ChipLayout, Scene
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import HEADING, Sheet
+from cypresskit.draw.sheet import HEADING, Rows, Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.threads import map_in_threads
 from cypresskit.timing import Report, simulate
@@ -62,12 +62,18 @@ def chip(
     names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
     sheet = Sheet(f"The chip at work: {names}")
     parts = f"{device.simd_engines} SIMD engines, {device.memory_channels} L2 slices"
-    sheet.stage(f"A map of C and {parts} and the memory channels", layout.width, layout.height)
+    # On a phone, the engines are below C.
+    sheet.stage("A map of C", layout.left, layout.height, most=1)
     _draw_map(sheet, scenes, layout)
+    _draw_running(sheet, scenes, layout)
+    rows = Rows(layout.left, layout.left + layout.engines_width, 2, 2, 0.65)
+    width, label = layout.width - layout.left, f"{parts} and the memory channels"
+    sheet.stage(label, width, layout.height, most=1, left=layout.left, rows=rows)
     _draw_engines(sheet, scenes, layout)
     _draw_memory(sheet, scenes, layout)
-    _draw_running(sheet, scenes, layout)
     _draw_dots(sheet, scenes, layout)
+    running = np.array([scene.running.sum(axis=1) for scene in scenes])
+    has_room = (running < layout.slots[0].size / 2).any(axis=0)
 
     legend = sheet.legend(
         ("tile not started", "faint"),
@@ -84,7 +90,8 @@ def chip(
         below=[legend],
         step="Moment",
         scenes=[(scene.name, FRAMES) for scene in scenes],
-        opens=FRAMES // 2,
+        # Halfway, or where half of the chip is empty.
+        opens=FRAMES // 2 + int(np.argmax(has_room[FRAMES // 2 :])),
     )
 
 
@@ -146,6 +153,10 @@ def _draw_dots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> Non
         moves=("x", "y", "w"),
         round=layout.dot // 2,
     )
+    # They come from C, and go back there.
+    c = sheet.figures[0]
+    c.renderers += sheet.fig.renderers[-2:]
+    sheet.picks.append(sheet.picks[-1] | {"figure": c})
 
 
 def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
@@ -227,7 +238,7 @@ def _draw_shares(
 
 def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw how busy the L2 slices and the memory channels are."""
-    rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
+    rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "mem")}
     slices = np.arange(scenes[0].report.device.memory_channels)
     wide = layout.engines_width / len(slices)
     x = layout.left + (slices + 0.5) * wide

@@ -13,7 +13,7 @@ from cypresskit.timing import Report
 
 FRAMES = 120  # of a report
 MAX_TILES = 1024  # with more wavefronts, a tile represents several
-LARGEST_TILE = 40.0  # pixels
+LARGEST_TILE = 56.0  # pixels
 HIDDEN = 0.05  # pixels: the width of a hidden dot
 LISTED = 12  # wavefronts of an engine that are listed
 # The keys of a scene begin at SCENE_KEYS times its number: its wavefronts, by number, and from
@@ -76,7 +76,7 @@ class Scene:
     def __init__(self, report: Report, number: int, is_one_kernel: bool) -> None:
         self.report, self.use = report, report.use
         self.first_key = SCENE_KEYS * number
-        self.size = " x ".join(map(str, report.size or ()))
+        self.size = " x ".join(f"{n:,}" for n in report.size or ())
         self.name = report.kernel
         if report.size and is_one_kernel:  # all scenes show the same kernel
             self.name = self.size if len({*report.size}) > 1 else f"N = {report.size[0]:,}"
@@ -241,8 +241,8 @@ class Scene:
         return (
             f"**{launch}** on the {report.device.name}."
             f" Clock {self.clocks[frame]:,.0f} of {self.use.clocks[-1]:,.0f}{simulated}:"
-            f" {running} wavefronts are running on {engines} of {report.device.simd_engines}"
-            f" engines, {self.done[frame]} are done{self._sum() if frame == FRAMES - 1 else ''}."
+            f" {running:,} wavefronts are running on {engines} of {report.device.simd_engines}"
+            f" engines, {self.done[frame]:,} are done{self._sum() if frame == FRAMES - 1 else ''}."
         )
 
     def _sum(self) -> str:

@@ -139,7 +139,7 @@ def _bundles_level(code: Code, recording: Recording) -> Level:
     loop = bundles(code)
     lines = [recording.line(step) for step in range(len(recording))]
     links = {line: Link(lines.index(line)) for line in loop.about if line in lines}
-    hint = "A bundle issues up to five operations. Click a line of IL or a slot to see its effect."
+    hint = "A bundle issues up to five operations. Click a slot to see the effect of its line."
     return Level("Bundles of the loop", hint, loop, links)
 
 

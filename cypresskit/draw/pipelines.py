@@ -19,18 +19,20 @@ from cypresskit.draw.sheet import HEADING, Bars, Rows, Sheet, TimeAxis, pixels
 from cypresskit.host import Span, Task, Timeline
 
 # In pixels:
-LEFT = 196  # left edge of the rows
-WIDE = 800  # width of the rows
+LEFT = 20  # left edge of the rows
+WIDE = 980  # width of the rows
 RIGHT = LEFT + WIDE
-STAGE = RIGHT + 104  # width of the stage
-HIGH = 480  # height of the stage
-HEAD = 36  # above the rows
+STAGE = RIGHT + LEFT  # width of the stage
+HIGH = 500  # height of the stage
+HEAD = 28  # above the rows
+NAME = 14  # above each row, for its name
 
 SHARED = 1.5  # height of a row that shows shares, relative to others
 FRAMES = 240
+PHONE = 0.35  # of the rows' width: what a phone has
 # What a task moves or does, and its color:
-MATTERS = "A", "B", "C", "the product", "the product, slower per flop"
-TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45", "soft 0.25"
+MATTERS = "A", "B", "C", "the product"
+TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45"
 #: What a stage does with its part.
 WAYS = {
     "load1": "to pinned memory",
@@ -47,8 +49,8 @@ PRODUCTS = "mult", "mult1", "cpu"  # stages that compute
 def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str] = ()) -> Player:
     """Draw one or more timelines, one below the other, on one time axis.
 
-    In the last frame each critical path is framed: the chain of tasks whose durations add up to the
-    run's.
+    In the last frame each critical path is underlined: the chain of tasks whose durations add up
+    to the run's.
 
     Parameters
     ----------
@@ -78,15 +80,17 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
 
     charts = _charts(timelines, names, rows)
     foot = charts[-1].foot
-    sheet = Sheet("Timeline: " + " and ".join(names))
+    # Runs that compute the same product can be compared.
+    is_race = len(timelines) > 1 and len({run.flops for run in timelines}) == 1
+    question = f"Which ends first: {' or '.join(names)}?"
+    if not is_race:
+        question = f"How long is each resource busy? {' and '.join(names)}"
+    sheet = Sheet(question)
     label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
-    called = [text for chart in charts for text in chart.called]
-    beside = Rows(LEFT, RIGHT, called, ["100 %"])
-    sheet.stage(label, STAGE, foot + 18, most=min(1.06, 430 / (foot + 18)), rows=beside)
+    most = min(1.06, 470 / (foot + 18))
+    sheet.stage(label, STAGE, foot + 18, most=most, rows=Rows(LEFT, RIGHT))
     _draw_ticks(sheet, charts)
-    # At the left end on a phone, too
-    heading = HEADING | {"x_offset": 4 - beside.room(called)}
-    sheet.text(LEFT, [c.top + 7 for c in charts], [c.name for c in charts], **heading)
+    sheet.text(LEFT, [c.top + 8 for c in charts], [c.name for c in charts], **HEADING)
     any_full = False
     for chart in charts:
         any_full |= _draw_chart(sheet, chart)
@@ -95,9 +99,8 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
         f"At {1e3 * t:.1f} ms. " + "\n".join(chart.say(t) for chart in charts)
         for t in charts[0].axis.moments
     ]
-    # Runs that compute the same product can be compared.
-    if len(timelines) > 1 and len({run.flops for run in timelines}) == 1:
-        captions[-1] += "\n" + _winner(charts)
+    if is_race:
+        captions[-1] = f"{_winner(charts)}\n{captions[-1]}"
     return sheet.player(
         captions,
         step="Moment",
@@ -117,8 +120,6 @@ def _charts(
             f"no timeline uses {unknown[0]!r}: choose rows from {', '.join(sorted(used))}"
         )
     shared = {row for run in timelines for row in _used(run) if _is_shared(run, row)}
-    paces = [_pace(run) for run in timelines]
-    fastest = min((pace for pace in paces if pace), default=0.0)
 
     heights = []
     for run in timelines:
@@ -126,21 +127,21 @@ def _charts(
         high = {name: SHARED if name in shared else 1.0 for name in _used(run) if name in shown}
         heights.append(dict(sorted(high.items(), key=lambda row: row[1])))
     count = sum(sum(rows.values()) for rows in heights)
-    row = min(20.0, (HIGH - len(timelines) * HEAD) / count)
+    named = NAME * sum(map(len, heights))
+    row = min(20.0, (HIGH - len(timelines) * HEAD - named) / count)
 
     charts = []
     top = 0.0
-    for number, (name, run, pace, parts) in enumerate(zip(names, timelines, paces, heights)):
-        slower = pace / fastest if pace > 1.05 * fastest else 0.0
+    for number, (name, run, parts) in enumerate(zip(names, timelines, heights)):
         high = {resource: row * part for resource, part in parts.items()}
-        charts.append(_Chart(number, name, run, slower, end, shared, top, high))
+        charts.append(_Chart(number, name, run, end, shared, top, high))
         top = charts[-1].foot
     return charts
 
 
 def _legend(sheet: Sheet, charts: "Sequence[_Chart]", any_full: bool) -> str:
     shown = {
-        _matter_of(span, chart.slower > 0)
+        _matter_of(span)
         for chart in charts
         for span in chart.run.spans
         if chart.y(span) is not None and (span.task.matrix or span.task.stage in PRODUCTS)
@@ -150,20 +151,21 @@ def _legend(sheet: Sheet, charts: "Sequence[_Chart]", any_full: bool) -> str:
         keys.append(("capacity", "soft", "solid"))
     if any_full:
         keys.append(("full: its tasks slow each other down", "wait"))
-    return sheet.legend(*keys, ("critical path (last moment)", "ink", "ring"))
+    return sheet.legend(*keys, ("critical path (last moment)", "ink", "solid"))
 
 
 def _winner(charts: "Sequence[_Chart]") -> str:
     """Return a sentence on which run ended first, and how much faster it was than the last."""
     first, *_, last = sorted(charts, key=lambda chart: chart.run.seconds)
     times = last.run.seconds / first.run.seconds
-    return f"**{first.name}** ends first: {times:.2f} times as fast as {last.name}."
+    speeds = f"{first.run.gflops:,.0f} Gflop/s in place of {last.run.gflops:,.0f}"
+    return f"**{first.name}** ends first, {times:.2f} times as fast as {last.name}: {speeds}."
 
 
-def _matter_of(span: Span, slower: bool) -> int:
+def _matter_of(span: Span) -> int:
     """Return the index in ``MATTERS`` of what a task moves or does."""
     if span.task.stage in PRODUCTS:
-        return 4 if slower else 3
+        return 3
     return {"A": 0, "B": 1}.get(span.task.matrix, 2)
 
 
@@ -186,11 +188,11 @@ def _full_name(task: Task) -> str:
 
 def _name_in(task: Task, room: float) -> str:
     """Return the longest of a task's names that fits into ``room`` pixels; "" if none does."""
-    part, way = _part(task), WAYS.get(task.stage, "")
-    names = [f"{part}, {way}", part, part.replace("strip ", "").replace("block ", "")]
+    part = _part(task)
+    names = [part, part.replace("strip ", "").replace("block ", "")]
     if task.matrix == "AB":
         unit, half = task.place[1:3]
-        names = [f"unit {unit}, part {half}, {way}", f"unit {unit}, part {half}", f"unit {unit}"]
+        names = [f"unit {unit}, part {half}", f"unit {unit}"]
     for text in names if part else (task.name, task.label):
         if theme.LETTER * len(text) < room:
             return text
@@ -217,24 +219,11 @@ def _is_shared(run: Timeline, name: str) -> bool:
     return len(queues) > 1 or bool((queues - {name}) & set(run.resources))
 
 
-def _pace(run: Timeline) -> float:
-    """Return the chips' seconds per flop; 0 if a CPU does part of the work."""
-    spans = [span for span in run.spans if span.task.stage in PRODUCTS]
-    alone = run.flops and not any(span.task.stage == "cpu" for span in spans)
-    return (
-        sum(span.task.uses.get(span.task.queue, 0.0) for span in spans) / run.flops
-        if alone
-        else 0.0
-    )
-
-
 class _Chart:
     """One timeline in the picture: positions, and texts on its tasks.
 
     Attributes
     ----------
-    slower
-        Time per flop relative to the fastest timeline; 0 if it isn't slower.
     end
         Of the longest timeline, in seconds.
     together
@@ -252,17 +241,16 @@ class _Chart:
         number: int,
         name: str,
         run: Timeline,
-        slower: float,
         end: float,
         together: set[str],
         top: float,
         rows: dict[str, float],
     ) -> None:
-        self.name, self.run, self.slower, self.end = name, run, slower, end
+        self.name, self.run, self.end = name, run, end
         self.together, self.top, self.rows = together, top, rows
-        ends = top + HEAD + np.cumsum([0, *rows.values()])
-        self.foot = ends[-1]
-        self.bands = dict(zip(rows, pairwise((ends - 4).tolist())))
+        feet = top + HEAD + np.cumsum([NAME + high for high in rows.values()])
+        self.foot = feet[-1]
+        self.bands = {row: (foot - rows[row], foot) for row, foot in zip(rows, feet.tolist())}
         self.place = {row: (high + low) / 2 for row, (high, low) in self.bands.items()}
         self.keys = 10_000 * number + np.arange(len(run.spans))
         self.axis = TimeAxis(
@@ -294,38 +282,21 @@ class _Chart:
             f"{1e3 * span.start:.1f} to {1e3 * span.end:.1f} ms,"
             f" {1e3 * (span.end - span.start):.1f} long"
         )
-        return f"{_full_name(span.task)}: {took}, {span.task.bytes / 1e6:.1f} MB{self._slow(span)}"
-
-    def _slow(self, span: Span) -> str:
-        return f", a kernel {self.slower:.1f} times slower per flop" * (
-            self.slower > 0 and span.task.stage in PRODUCTS
-        )
+        return f"{_full_name(span.task)}: {took}, {span.task.bytes / 1e6:.1f} MB"
 
     def say(self, time: float) -> str:
-        """Return what runs at a time in the visible rows; in the last frame, what the critical path
-        consists of.
-        """
+        """Return what runs at a time in the visible rows; at the end, what was busiest."""
         if time >= self.run.seconds - 1e-12:
             busiest = f"{self.run.bound}, {_percent(self.run.busy[self.run.bound]):.0f} %"
-            path = f". Busiest: {busiest}. Its critical path: {self._path_parts()}"
-            return f"**{self.name}**: done{path if time == self.end else ''}"
+            return f"**{self.name}**: done. Busiest: {busiest}"
         doing: dict[str, list[str]] = {}  # by what is done: the rows that do it
         for span in sorted(self.run.spans, key=lambda span: self.row(span.task)):
             if span.start <= time + 1e-12 < span.end and self.y(span) is not None:
-                what = _full_name(span.task) + self._slow(span)
+                what = _full_name(span.task)
                 doing.setdefault(what, []).append(self.row(span.task))
         clauses = [f"{' and '.join(rows)}: {what}" for what, rows in doing.items()]
         more = f" and {len(clauses) - 4} more" if len(clauses) > 4 else ""
         return f"**{self.name}**: {'; '.join(clauses[:4]) or 'idle'}{more}"
-
-    def _path_parts(self) -> str:
-        """Return the three stages that take most of the critical path, with their shares."""
-        seconds: dict[str, float] = {}
-        for number in self.run.critical_path():
-            span = self.run.spans[number]
-            seconds[span.task.stage] = seconds.get(span.task.stage, 0.0) + span.end - span.start
-        longest = sorted(seconds.items(), key=lambda part: -part[1])[:3]
-        return ", ".join(f"{stage} {_percent(s / self.run.seconds):.0f} %" for stage, s in longest)
 
 
 def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
@@ -338,8 +309,7 @@ def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
     ).T
     across, down = np.tile(x, len(y)), np.repeat(y, len(x))
     sheet.boxes("ticks", across, down, pixels(1), np.repeat(high, len(x)), color="line", alpha=0.6)
-    sheet.text(x, foot, [f"{tick:,g}" for tick in ticks], "soft", align="center")
-    sheet.text(LEFT - 8, foot, "milliseconds:", "soft", align="right", x_offset=-4)
+    sheet.text(x, foot, [f"{tick:,g} ms" for tick in ticks], "soft", align="center")
 
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
@@ -384,13 +354,18 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
         name,
         Bars(start, end, y, min(chart.rows.values()) - 4),
         chart.axis,
-        fill=(TINTS, [_matter_of(span, chart.slower > 0) for span in own]),
+        fill=(TINTS, [_matter_of(span) for span in own]),
         words=words[numbers],
         key=chart.keys[numbers],
     )
     left, right, middle = (chart.axis.to_x(seconds) for seconds in (start, end, (start + end) / 2))
-    names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
-    sheet.text(middle, y, names, align="center", fit=12)
+    # A name that fits on a phone is written there, too.
+    short = [_name_in(span.task, PHONE * room) for span, room in zip(own, right - left)]
+    long = ["" if s else _name_in(t.task, room) for s, t, room in zip(short, own, right - left - 8)]
+    for names, fit in ((short, 0), (long, 12)):
+        # On a plate: the play head doesn't run through it.
+        text = sheet.text(middle, y, names, align="center", fit=fit, background_fill_alpha=0.7)
+        sheet.paint(text, background_fill_color="page")
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:
@@ -408,7 +383,7 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
         for n, span in users:
             if span.start < end - 1e-12 and span.end > start + 1e-12:
                 part = span.task.uses[row] / (span.end - span.start) / capacity
-                matter = _matter_of(span, chart.slower > 0)
+                matter = _matter_of(span)
                 boxes.append((start, end, level, min(part, 1 - level), matter, n))
                 level, takers = min(1.0, level + part), takers + 1
         if level > 0.995 and takers > 1:
@@ -435,26 +410,24 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
 
 
 def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
-    """Draw the rows' names and utilizations so far, and the result at the end."""
+    """Draw the rows' names and utilizations so far above them, and the result at the end."""
     run = chart.run
-    y = list(chart.place.values())
-    sheet.text(LEFT - 8, y, chart.called, align="right", x_offset=-4)
-    sheet.text(RIGHT + 8, chart.top + HEAD - 15, "busy", "soft", x_offset=4)
+    y = [top - NAME / 2 for top, _ in chart.bands.values()]
+    sheet.text(LEFT, y, chart.called)
 
     moments = chart.axis.moments
     uses = [[s.task.uses.get(row, 0) / run.resources[row] for row in chart.rows] for s in run.spans]
     part = [np.clip((moments - s.start) / (s.end - s.start), 0, 1) for s in run.spans]
     so_far = np.minimum(moments, run.seconds).clip(1e-12)[:, np.newaxis]
     percent = _percent(np.transpose(part) @ uses / so_far).clip(0, 100).astype(int)
-    names = [f"{n} %" for n in range(101)]
-    worked = f"worked {chart.name}"
-    sheet.numbers(worked, RIGHT + 8, y, percent, names=names, x_offset=4)
+    names = [f"busy {n} %" for n in range(101)]
+    sheet.numbers(f"worked {chart.name}", RIGHT, y, percent, names=names, align="right")
 
     answer = f"{1e3 * run.seconds:.1f} ms, {run.gflops:,.0f} Gflop/s"
     sheet.numbers(
         f"finish {chart.name}",
         RIGHT,
-        chart.top + HEAD - 15,
+        chart.top + HEAD - 10,
         (moments >= run.seconds - 1e-12).astype(int),
         names=["", answer],
         align="right",
@@ -479,7 +452,7 @@ def _stories(chart: _Chart) -> dict[int, str]:
 
 
 def _draw_path(sheet: Sheet, chart: _Chart) -> None:
-    """Frame the tasks of the critical path in the last frame, with arrows between rows."""
+    """Underline the tasks of the critical path in the last frame."""
     spans = [chart.run.spans[number] for number in chart.run.critical_path()]
     path = [span for span in spans if chart.y(span) is not None]
     if not path:
@@ -488,11 +461,6 @@ def _draw_path(sheet: Sheet, chart: _Chart) -> None:
     left, right = chart.axis.to_x(np.array([(span.start, span.end) for span in path]).T)
     last = np.full((FRAMES, 1), np.nan, np.float32)
     last[-1] = 0
-    high = min(chart.rows.values()) - 3
-    framed = sheet.source(
-        f"path {chart.name}", x=last + (left + right) / 2, y=y, w=np.maximum(right - left - 2, 1)
-    )
-    sheet.ring(framed, "w", high, 2, "ink", level="annotation")
-    if len(path) > 1:
-        turn = last + left[1:]
-        sheet.arrows(f"turns {chart.name}", (turn, y[:-1]), (turn, y[1:]), width=2, size=5)
+    foot = y + min(chart.rows.values()) / 2 - 3
+    width = np.maximum(right - left - 2, 1)
+    sheet.boxes(f"path {chart.name}", last + (left + right) / 2, foot, width, 3, color="ink")

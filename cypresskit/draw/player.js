@@ -13,7 +13,6 @@ const SMALL_TEXT = 7
 const LEAST_TEXT = 8
 const HIDDEN_TEXT = 6 // below this size a label would only cover others
 const LISTED_LINES = 13 // visible lines of a listing
-const SIDE = 8 // pixels between what is scrolled to and the edge
 const STEP_MS = 220 // duration of a single step's animation
 const MIN_INTERVAL_MS = 28 // between two drawings of an animation
 const DRAWING_SHARE = 5 // at most one fifth of the time is spent on drawing animations
@@ -25,17 +24,19 @@ const elements = (root, selector) => [...root.querySelectorAll(selector)]
  * @returns {HTMLElement | null} */
 const aroundOf = (place) => place.closest(".cypresskit-controls")
 
-/** The lines of a listing around the current one, as HTML. */
-function listed({lines}, current) {
-  const first = current - 1 - Math.floor(LISTED_LINES / 3)
+/** The lines of a listing around the current ones, as HTML. */
+function listed({lines, colors}, current) {
+  const colorOf = new Map(colors)
+  const first = current[0] - 1 - Math.floor(LISTED_LINES / 3)
   const from = Math.max(0, Math.min(first, lines.length - LISTED_LINES))
   return lines
     .slice(from, from + LISTED_LINES)
     .map((text, n) => {
       const line = from + n + 1
-      const [kind, mark] = line === current ? ["now", "&#9654;"] : ["row", ""]
+      const [kind, mark] = current.includes(line) ? ["now", "&#9654;"] : ["row", ""]
+      const color = colorOf.has(line) ? `style="border-color:${colorOf.get(line)}"` : ""
       const number = `<span class="n">${mark} ${line}</span>`
-      return `<div data-line="${line}" class="${kind}">${number}${text}</div>`
+      return `<div data-line="${line}" class="${kind}" ${color}>${number}${text}</div>`
     })
     .join("")
 }
@@ -353,7 +354,7 @@ class Player {
       const line = Number(row?.dataset.line)
       const runs = []
       for (let k = this.first; k <= this.last; k++)
-        if (spec.listing.current[k] === line) runs.push(k)
+        if (spec.listing.current[k].includes(line)) runs.push(k)
       if (runs.length) this.go(runs.find((k) => k > this.frame) ?? runs[0])
     })
     // A documentation site has lessons as pages, not as notebooks: links lead there.
@@ -417,11 +418,11 @@ class Player {
   /** Let texts have the page's typeface, and scale with their figures, in steps. */
   addFits() {
     const family = getComputedStyle(this.el).fontFamily
-    for (const [, glyph] of this.spec.fitted)
+    for (const [, {glyph}] of this.spec.fitted)
       if (glyph.text_font?.value !== "monospace") glyph.text_font = {value: family}
     const sizeOf = (part, pixels, {start, end}) =>
       part ? (part * pixels) / Math.abs(end - start) : Infinity
-    for (const [figure, glyph, across, down, most] of this.spec.fitted) {
+    for (const [figure, text, across, down, most] of this.spec.fitted) {
       const fit = () => {
         const size = Math.min(
           most,
@@ -431,8 +432,8 @@ class Player {
         const least = size > SMALL_TEXT ? READABLE_TEXT : LEAST_TEXT
         const step = SIZES.find((each) => each <= size) ?? least
         if (!figure.inner_width) return
-        glyph.text_font_size = {value: `${step}px`}
-        glyph.text_alpha = {value: size < HIDDEN_TEXT ? 0 : 1}
+        text.glyph.text_font_size = {value: `${step}px`}
+        text.visible = size >= HIDDEN_TEXT
       }
       figure.properties.inner_width.change.connect(fit)
       figure.properties.inner_height.change.connect(fit)
@@ -460,18 +461,10 @@ class Player {
     }
   }
 
-  /** Let Tab stop at what scrolls on a narrow page, and at no canvas: the player has their keys. */
+  /** Let Tab stop at no canvas: the player has their keys. */
   addStops() {
-    const boxes = elements(this.el.shadowRoot, ".picture, .side")
     for (const figure of this.spec.figures)
       Bokeh.index.get_one(figure).canvas.events_el.removeAttribute("tabindex")
-    const observer = new ResizeObserver(() => {
-      for (const box of boxes)
-        if (box.scrollWidth > box.clientWidth) box.tabIndex = 0
-        else box.removeAttribute("tabindex")
-    })
-    for (const box of boxes) observer.observe(box)
-    this.ends.push(() => observer.disconnect())
   }
 
   /** Reserve space for the tallest caption, so that the picture below it doesn't move. */
@@ -517,24 +510,7 @@ class Player {
     this.change(this.spec.scenes.findLastIndex(([first]) => first <= frame))
     this.go(frame)
     this.choose(key)
-    this.scrollToChosen()
     if (focus) takeFocus(this.el)
-  }
-
-  /** Bring what is selected into sight, in a picture that is wider than the page. */
-  scrollToChosen() {
-    const pick = this.spec.picks.find(({source}) => source.data.lit.some((on) => on > 0))
-    if (!pick) return
-    const {source, figure, w} = pick
-    const n = source.data.lit.findIndex((on) => on > 0)
-    const place = this.el.shadowRoot.getElementById(figure.id)
-    const box = place.closest(".picture, .side")
-    const {start, end} = figure.x_range
-    const toPixels = (x) => place.offsetLeft + ((x - start) / (end - start)) * place.scrollWidth
-    const half = (source.data[w]?.[n] ?? w) / 2
-    const right = toPixels(source.data.x[n] + half) + SIDE - box.clientWidth
-    const left = toPixels(source.data.x[n] - half) - SIDE
-    box.scrollLeft = Math.min(Math.max(box.scrollLeft, right), left)
   }
 }
 

@@ -10,8 +10,8 @@ computed on demand: ``interactive`` builds a new picture in Python instead.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from string import Template
 
@@ -82,7 +82,7 @@ class Track:
             return self.names[int(value)] if value >= 0 else ""
         if not self.prefix:
             return format_short(value)
-        return f"{self.prefix}{value}" if value >= 0 else ""
+        return f"{self.prefix}{value:,}" if value >= 0 else ""
 
     def as_dict(self) -> dict:
         """Return the track for ``tracks.js``. Every value that occurs comes with its text."""
@@ -104,7 +104,7 @@ class Parts:
         self.title = theme.make_readable(title)
         #: Model, property, and its theme color or, for a palette, a list of them.
         self.colors: list[tuple[Model, str, str | list[str]]] = []
-        #: Texts that scale with their figure: figure, glyph, size in units of x and of y, 0 for
+        #: Texts that scale with their figure: figure, renderer, size in units of x and of y, 0 for
         #: none, and largest size in pixels (``addFits`` in player.js).
         self.fitted: list[tuple[Plot, Model, float, float, float]] = []
         #: Figures that are as wide as a phone: figure, where its rows begin and end, pixels that
@@ -127,9 +127,10 @@ class Settings:
 
     #: Figures and texts beside the picture, or below it on a narrow page.
     side: Sequence[Plot | str] = ()
-    #: A kernel's lines, and the current line of each frame, counted from 1. Shown above ``side``.
+    #: A kernel's lines, and the current ones of each frame, counted from 1. Shown above ``side``.
     #: A click on a line goes to the next frame in which it is current.
-    listing: tuple[Sequence[str], Sequence[int]] = ((), ())
+    listing: tuple[Sequence[str], Sequence[Sequence[int]]] = ((), ())
+    line_colors: Mapping[int, str] = field(default_factory=dict)  #: of some lines, as CSS
     below: Sequence[str] = ()  #: texts below the picture
     step: str = "Step"  #: what the slider counts
     #: Several recordings in one picture: name and number of frames of each, in order.
@@ -228,6 +229,7 @@ class Player(Displayable):
             "listing": {
                 "lines": [theme.escape_html(line.replace("    ", "  ")) for line in lines],
                 "current": current,
+                "colors": list(settings.line_colors.items()),
             },
             "opens": settings.opens,
             "step": theme.make_readable(settings.step),

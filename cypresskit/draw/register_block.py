@@ -74,7 +74,7 @@ def register_block(*recordings: Recording | Source) -> Player:
         ("of B", "b"),
         ("of C: the stronger, the larger", "c"),
     )
-    lines = [run.line(step) for run, scene in zip(runs, scenes) for step in range(scene.steps)]
+    lines = [[run.line(step)] for run, scene in zip(runs, scenes) for step in range(scene.steps)]
     names = [
         (f"({', '.join(map(str, run.place))})", scene.steps) for run, scene in zip(runs, scenes)
     ]

@@ -88,13 +88,9 @@ class Rows(NamedTuple):
 
     start: float  #: x at which all rows begin
     end: float
-    names: Sequence[str]  #: on the left of the rows
-    shares: Sequence[str]  #: on their right
-
-    @staticmethod
-    def room(texts: Sequence[str]) -> float:
-        """Return the pixels that texts take on a phone, with their distance to the rows."""
-        return theme.SMALL_LETTER * max(map(len, texts)) + 14
+    left: float = 12  #: pixels beside the rows, for what is written there
+    right: float = 12
+    high: float = theme.SMALL  #: of the stage's height, on a phone
 
 
 class TimeAxis(NamedTuple):
@@ -137,18 +133,15 @@ class Sheet(Parts):
     ) -> None:
         """Add a bare figure from (left, 0) at the upper left to (left + width, height).
 
-        A unit is about a pixel, and at most ``most`` pixels. On a phone a stage of ``rows`` is as
-        wide as the screen; another one can be wider.
+        A unit is about a pixel, and at most ``most`` pixels. No stage is wider than a phone.
         """
         fig = self.plot(label, (left, left + width), (height, 0), high=most * height)
         if rows:
-            beside = rows.room(rows.names), rows.room(rows.shares)
-            self.squeezed.append((fig, rows.start, rows.end, *beside, theme.SMALL * height))
+            self.squeezed.append((fig, *rows[:-1], rows.high * height))
         else:
-            least = theme.LEGIBLE.format(theme.SMALLEST * width)
-            if theme.SMALLEST * width < theme.FITTING:
-                least = f"min(100%, {least})"
-            fig.styles = dict(fig.styles) | {"min-width": least}
+            fig.styles = dict(fig.styles) | {
+                "min-width": f"min(100%, {theme.SMALLEST * width:.0f}px)"
+            }
         self._staged = True
 
     def plot(
@@ -171,7 +164,7 @@ class Sheet(Parts):
             min_border=0,
             aspect_ratio=shape,
             sizing_mode="scale_width",
-            styles={"max-width": f"max(340px, min({most}))"},
+            styles={"max-width": f"max(min(340px, {(high or 340) * shape:.0f}px), min({most}))"},
             stylesheets=[theme.PLOT_CSS],
             title=None,
             **bare,
@@ -491,6 +484,13 @@ class Sheet(Parts):
             align="left" if end < most / 2 else "right",
         )
 
+    @staticmethod
+    def winner(ends: Mapping[str, float], unit: str) -> str:
+        """Return the sentence with which a race ends: when each runner is done."""
+        first, *others = sorted(ends, key=lambda name: ends[name])
+        later = "".join(f", {name} at {ends[name]:,}" for name in others)
+        return f"**{first} is done at {unit} {ends[first]:,}{later}.**"
+
     def text(
         self,
         x,
@@ -526,7 +526,7 @@ class Sheet(Parts):
         drawn = self.paint(glyph, text_color=color)
         if self._staged or fit:
             down, most = (size, size) if self._staged else (0, 13)
-            self.fitted.append((self.fig, drawn.glyph, fit, down, most))
+            self.fitted.append((self.fig, drawn, fit, down, most))
         return drawn
 
     def play_head(

@@ -64,7 +64,8 @@ def texture_fetch(*kernels: Source) -> Player:
         Replay(resolve(kernel), 10_000 * n)
         for n, kernel in enumerate(kernels or ("dgemm_tn", "dgemm_nn"))
     ]
-    sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
+    names = " and ".join(panel.name for panel in panels)
+    sheet = Sheet(f"Which texels of a wavefront's fetches wait? {names}")
     most = max(len(panel.served) for panel in panels)
     for panel in panels:
         label = f"{panel.name}: work-items in quads, the matrices in texels, clocks of each fetch"
@@ -74,13 +75,22 @@ def texture_fetch(*kernels: Source) -> Player:
     captions += [
         f"Clock {t:,}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
+    ends = sheet.winner({panel.name: len(panel.served) for panel in panels}, "clock")
+    captions[-1] = f"{ends} {captions[-1]}"
+    waits = [t for panel in panels for t, step in enumerate(panel.served, 1) if step.waiting]
     legend = sheet.legend(
         ("texel of A", MATRIX_COLORS[0]),
         ("texel of B", MATRIX_COLORS[1]),
         ("L1 miss: fetched from L2", "ink", "ring"),
         ("waits: its bank delivers another", "wait", "ring"),
     )
-    return sheet.player(captions, step="Clock", below=[legend], seconds=14, opens=most // 3)
+    return sheet.player(
+        captions,
+        step="Clock",
+        below=[legend],
+        seconds=14,
+        opens=min((t for t in waits if t > most // 3), default=most // 3),
+    )
 
 
 @dataclass(frozen=True)
@@ -255,12 +265,10 @@ class Replay:
         close = 0.94 * x + 0.06 * (np.bincount(same, x) / np.bincount(same))[same]
 
         kind, wait = np.zeros((2, most + 1, len(x)), np.uint8)
-        first: dict[int, int] = {}
         for clock, now in enumerate(self.served, 1):
             kind[clock:, np.isin(self.line, self.line[now.texels])] = 1
             kind[clock, now.texels] = 1 + (clock < len(self.served))
             wait[clock, now.waiting] = 3
-            first = dict.fromkeys(now.texels, clock) | first
         source = sheet.boxes(
             f"texels {self.name}",
             close,
@@ -278,12 +286,8 @@ class Replay:
             banks = f"{self.bank[top[0]]}-{self.bank[top[-1]]}"
             sheet.text(close[top].mean(), feet[of[top[0]]], banks, "soft", align="center")
         sheet.text(starts[0] - 6, feet[0], "banks", "soft", align="right")
-        for n, words in enumerate(self.words):
-            label = f"{self.name}: **{words}**"
-            story = [(0, f"{label}.")]
-            if n in first:
-                story.append((first[n], f"{label}, first delivered in clock {first[n]}."))
-            sheet.about[int(self.keys[n])] = story
+        stories = [f"{self.name}: **{words}**." for words in self.words]
+        sheet.about |= dict(zip(self.keys.tolist(), stories))
         return np.array([x, y])
 
     def _draw_banks(self, sheet: Sheet, most: int) -> None:

@@ -37,13 +37,10 @@ PLOT_CSS = ":host { --background-color: transparent; }"
 # The height that a window leaves for a figure, below controls and captions. In an output frame that
 # grows with its content, this would shrink: load() sets a height there.
 ROOM = "calc(var(--ck-high, min(63vh, 484px, 100vh - 250px)) - var(--ck-room, 0px))"
-# On a phone, a picture keeps a legible width, this part of its own, and can be scrolled. Its text
-# stays readable: player.js.
+# On a phone, a picture keeps this part of its own width, or has the phone's. Its text stays
+# readable: player.js.
 SMALLEST = 0.65
-FITTING = 420  # pixels: a picture of less isn't scrolled
 SMALL = 0.9  # of a stage that is as wide as a phone: its height there
-SMALL_LETTER = 6.2  # pixels: the width of most letters at 11 px
-LEGIBLE = "clamp(0px, 999 * (640px - 100vw), min({:.0f}px, var(--ck-legible, 9999px)))"
 MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), ("\n", "<br>"))
 
 

@@ -6,8 +6,7 @@ there are; while one wavefront waits, another one computes. The other engines ar
 clocks in which a clause starts up count as computing.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from cypresskit.timing.report import Event
 FRAMES = 150
 LEFT, RIGHT, ROW = 76, 1146, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 106  # pixels of the stage: counters are on the right of the rows
+BESIDE = 33, 45  # pixels that names and shares of units take on a phone
 HEAD = 100  # pixels above and below a report's rows
 KEYS_PER_REPORT = 100_000  # wavefront w of report r has the key KEYS_PER_REPORT * r + w
 
@@ -53,8 +53,6 @@ ACTIVITIES = (
 )
 UNITS = "ALU", "TEX"
 SHARES = [f"{part} %" for part in range(101)]
-CLAUSE_VERBS = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
-
 
 #: How many wavefronts compute (two of them at the engine's full speed), and where in the line above
 #: the rows its share is printed.
@@ -133,7 +131,7 @@ def wavefronts(
     drawn = require_nonempty(given, "pass reports of simulate, or names of kernels", Report)
 
     names = " and ".join(r.kernel for r in drawn)
-    sheet = Sheet(f"Wavefronts of a SIMD engine: {names}")
+    sheet = Sheet(f"How long is the ALU of a SIMD engine idle? {names}")
     clocks = np.linspace(*window, FRAMES + 1)
     most = max(report.active_wavefronts for report in drawn)
     height = HEAD + ROW * most
@@ -141,7 +139,7 @@ def wavefronts(
         f"{r.kernel}: {r.active_wavefronts} wavefront slots, the ALU and the texture unit"
         for r in drawn
     )
-    rows = Rows(LEFT, RIGHT, UNITS, SHARES[-1:])
+    rows = Rows(LEFT, RIGHT, *BESIDE)
     sheet.stage(label, WIDTH, len(drawn) * height, rows=rows)
     for number, report in enumerate(drawn):
         layout = _Layout(number * height, report.active_wavefronts, most)
@@ -162,11 +160,15 @@ def wavefronts(
 
 
 def _write_captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
-    """Return a caption for each clock: what each report's wavefronts do then."""
-    states = [
-        [f"**{r.kernel}**: {state}." for state in _describe_clocks(r, clocks)] for r in reports
-    ]
-    return [f"Clock {clock:,.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
+    """Return a caption for each clock: what each report's wavefronts do then. The last one says
+    which leaves the ALU idle for how long.
+    """
+    idle = [np.round(_share_so_far(_alu_overlaps(r, clocks), 0, clocks)) for r in reports]
+    states = [_describe_clocks(r, share, clocks) for r, share in zip(reports, idle)]
+    captions = [f"Clock {clock:,.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
+    ends = " and ".join(f"{share[-1]:.0f} % with {r.kernel}" for r, share in zip(reports, idle))
+    captions[-1] = f"**The ALU was idle for {ends}.** {captions[-1]}"
+    return captions
 
 
 def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
@@ -183,40 +185,22 @@ def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.nda
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
 
-def find_pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
-    """Yield (wavefront, end of a clause, clock from which it could continue, start of its next
-    clause).
-
-    A wavefront first pauses for the clause switch; then it waits until the unit that it needs is
-    free.
+def _describe_clocks(report: Report, idle: np.ndarray, clocks: np.ndarray) -> list[str]:
+    """Return what the wavefronts of the engine do at each of the ``clocks``, as text, and for
+    which share of the time the ALU was ``idle``.
     """
-    ended: dict[int, float] = {}
-    for event in sorted(report.timeline, key=lambda event: event.start):
-        if event.wavefront in ended:
-            end = ended[event.wavefront]
-            ready = min(end + report.device.clause_switch_clocks, event.start)
-            yield event.wavefront, end, ready, event.start
-        ended[event.wavefront] = event.end
-
-
-def _describe_clocks(report: Report, clocks: np.ndarray) -> list[str]:
-    """Return what the wavefronts of the engine do at each of the ``clocks``, as text."""
 
     def count(spans: Iterable[Window]) -> np.ndarray:
         start, end = np.reshape(list(spans), (-1, 2)).T[:, :, np.newaxis]
         return ((start <= clocks) & (clocks < end)).sum(axis=0)
 
     events = report.timeline
-    between = list(find_pauses(report))
     computing = count((e.start, e.end) for e in events if e.kind == "ALU")
-    idle = _share_so_far(_alu_overlaps(report, clocks), 0, clocks)
     fetching = count((e.start, e.end) for e in events if e.kind == "TEX")
-    waiting = count((ready, start) for _, _, ready, start in between)
-    switching = count((end, ready) for _, end, ready, _ in between)
     return [
-        f"{a} compute, {b} wait for data, {c} wait for a unit, {d} switch clauses; so far the ALU"
-        f" was idle for {share:.0f} %"
-        for a, b, c, d, share in zip(computing, fetching, waiting, switching, np.round(idle))
+        f"**{report.kernel}**: {a} compute, {b} wait for data; so far the ALU was idle for"
+        f" {share:.0f} %."
+        for a, b, share in zip(computing, fetching, idle)
     ]
 
 
@@ -256,9 +240,11 @@ def _draw_report(
     _draw_totals(sheet, report, name, layout, axis)
     sheet.play_head(f"head {name}", axis.to_x(clocks), *layout.head)
 
-    stories = _describe_wavefronts(report, axis.window)
     sheet.about |= {
-        KEYS_PER_REPORT * number + wavefront: words for wavefront, words in stories.items()
+        KEYS_PER_REPORT * number
+        + event.wavefront: f"**Wavefront {event.wavefront}** of {report.kernel}."
+        for event in report.timeline
+        if event.start < axis.window[1] and event.end > axis.window[0]
     }
 
 
@@ -291,7 +277,7 @@ def _draw_activity(
     slot = np.array([event.slot for event in events], int)
     bars = Bars(np.clip(start, *window), np.clip(end, *window), y[slot], activity.height)
     words = [
-        f"wavefront {event.wavefront} {activity.words}: clocks {begin:.0f} to {finish:.0f}"
+        f"wavefront {event.wavefront} {activity.words}: clocks {begin:,.0f} to {finish:,.0f}"
         for event, begin, finish in zip(events, start, end)
     ]
     sheet.progress_bars(
@@ -320,7 +306,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
         percent.
         """
         start, end, _ = count[count[:, 2] == n].T
-        told = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
+        told = [f"{words}: clocks {a:,.0f} to {b:,.0f}" for a, b in zip(start, end)]
         bars = Bars(start, end, y, height)
         sheet.progress_bars(f"{words} {name}", bars, axis, future="faint", color=color, words=told)
         return _share_so_far(count, n, clocks)
@@ -359,28 +345,3 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
             x_offset=4,
             **HEADING,
         )
-
-
-def _describe_wavefronts(report: Report, window: Window) -> dict[int, str]:
-    """Return a sentence for each wavefront: how it spends the clocks of the window."""
-    spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-
-    def spend(wavefront: int, doing: str, start: float, end: float) -> None:
-        clocks = min(end, window[1]) - max(start, window[0])
-        if clocks > 0:
-            spent[wavefront][doing] += clocks
-
-    for event in report.timeline:
-        spend(event.wavefront, CLAUSE_VERBS[event.kind], event.start, event.end)
-    for wavefront, end, ready, start in find_pauses(report):
-        spend(wavefront, "switches clauses", end, ready)
-        spend(wavefront, "waits for a unit", ready, start)
-
-    stories = {}
-    for wavefront, clocks_of in spent.items():
-        parts = [f"{doing} for {clocks:.0f}" for doing, clocks in clocks_of.items()]
-        stories[wavefront] = (
-            f"**Wavefront {wavefront}** of {report.kernel} in these"
-            f" {window[1] - window[0]:.0f} clocks: {', '.join(parts)}."
-        )
-    return stories

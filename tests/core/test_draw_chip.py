@@ -12,7 +12,7 @@ from cypresskit.timing import simulate
 @pytest.mark.parametrize("engines", [2, 18, 20])
 def test_the_chip_has_room_for_all_its_engines(engines):
     board = replace(ck.HD5870, simd_engines=engines)
-    fig = draw.chip(simulate("sgemm_tn", 64, device=board)).figures[0]
+    fig = draw.chip(simulate("sgemm_tn", 64, device=board)).figures[1]
     boxes = next(r for r in fig.renderers if r.data_source.name == "engines")
     (x, y), box = (boxes.data_source.data[axis] for axis in "xy"), boxes.glyph
     assert len(x) == len({*zip(x, y)}) == engines

@@ -31,7 +31,7 @@ from cypresskit.timing import simulate
 FILE = ROOT / "tests/cases/looked_at.toml"
 STEP = 0.02  # of a figure's units: less than is seen
 #: What captions say before anything has happened.
-IDLE = re.compile("No fetch has|LDS is empty|Nothing is fetched|at most 0 words| 0 wavefronts are")
+IDLE = re.compile("No fetch has|LDS is empty|at most 0 words| 0 wavefronts are")
 UNSEEN = re.compile('<style>.*?</style>| onkeydown=".*?"')  # of a chart's SVG
 KEY = re.compile('class="key (.*?)" style="color:(.*?)"></span>(.*?)<')  # of a legend
 
@@ -62,8 +62,6 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     "texture_fetch of rows of four": lambda: draw.texture_fetch("sgemm_tn_compute"),
     "lds_transpose": ck.teach.lds.lds_transpose,
     "lds_transpose, rows": lambda: ck.teach.lds.lds_transpose(LDS, f"{LDS}_rows"),
-    "split_k": ck.teach.small.split_k,
-    "split_k by a vector": lambda: ck.teach.small.split_k("sgemv_n_reduce4"),
     "block_race": ck.teach.register_block.block_race,
     "digits": lambda: view("digits"),
     "timeline": lambda: timeline(one=pipeline(), two=pipeline()),

@@ -25,11 +25,9 @@ from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw.chart import WIDE
 from cypresskit.kernels import samples
 from cypresskit.machine.shape import lanes
-from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import simulate
 
-PICTURES = VIEWS | {"split_k": ck.teach.small.split_k}
-PICTURES |= {f"explore {n}": lambda n=n: journey().levels[n].player for n in range(4)}
+PICTURES = VIEWS | {f"explore {n}": lambda n=n: journey().levels[n].player for n in range(4)}
 PLACE = re.compile(r"(\d+), (?:column|texel)s? (\d+)|\[(\d+), (\d+)\]")
 
 
@@ -88,15 +86,10 @@ def test_bars_grow_from_a_fixed_foot(name, count):
 def test_a_race_is_done_where_its_clock_ends(name):
     *_, seen = some_frames(name)
     ends = [mark.x + mark.w / 2 for name in seen if "clock " in name for mark in seen[name]]
-    texts = [text.x for _, text in seen.labels("(done at .*)")]
-    assert texts and all(approx(x, abs=1) in ends for x in texts)
-
-
-def test_parts_of_a_block_stand_in_order():
-    for seen in some_frames("split_k"):
-        for block in seen["blocks"]:
-            parts = [item.numbers[1] for item in seen["items"] if block.has(*item[:2])]
-            assert parts == [1, 2, 3, 4]
+    assert (done := seen.labels("done at (.*)"))
+    for clock, text in done:
+        assert approx(text.x, abs=1) in ends
+        assert clock.split()[-1] in seen.caption, "it ends with who is done when"
 
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "ddgemm_tn_fma"])
@@ -105,7 +98,7 @@ def test_wires_lead_from_what_is_read_to_the_slot_that_reads(kernel):
     player, code = draw.bundles(kernel), compile(ck.kernels[kernel].program)
     packed = [bundle for clause in code.main_loop for bundle in clause.bundles]
     for n in range(0, len(player), 2):
-        seen = Seen(player, n, 2)
+        seen = Seen(player, n, 1)
 
         letters = seen.labels("([xyzwt])")
 
@@ -126,7 +119,7 @@ def test_wires_lead_from_what_is_read_to_the_slot_that_reads(kernel):
                 read[source.kind].add((ports.get(source.kind), "xyzwt"[o.slot]))
         assert (wires, passed) == (read["gpr"], read["pv"] | read["ps"])
         shades = {slot(mark.x): mark.data["shade"] for mark in seen["colors current"]}
-        table = Seen(player, n, 1)
+        table = Seen(player, n)
         lit = [mark.data["shade"] for mark in table["slots"] if mark.data["now"]]
         for number, text in table.labels(r"(\d+)"):
             assert table["slots"][5 * int(number) - 5].y == approx(text.y, abs=0.1)
@@ -198,7 +191,10 @@ def test_a_register_stands_at_the_row_the_column_and_the_k_of_its_element():
 
 def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_room():
     player, use = draw.chip(reports()[1]), reports()[1].use
-    for before, seen in pairwise(Seen(player, frame) for frame in range(24)):
+    for frame in range(1, 24):
+        before, c, seen = Seen(player, frame - 1), Seen(player, frame), Seen(player, frame, 1)
+        assert (c["dots"], c.keys() & {"engines"}) == (seen["dots"], set()), "they leave C"
+        seen |= {"map": c["map"]}
         homes = {mark.data["key"]: mark for mark in seen["map"]}
         was = {mark.data[""]: mark for mark in before["dots"]}
         for dot in seen["dots"]:
@@ -213,7 +209,7 @@ def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_r
         done = [tile for tile in seen["map"] if tile.data["shade"] == 2]
         told = re.search(r": (\d+) wave.* on (\d+) of .*, (\d+) are", seen.caption).groups()
         assert tuple(map(int, told)) == (len(running), len(engines), len(done))
-    for unit, name in {"ALU": "", "texture": "", "L2": "L2", "DRAM": "channel"}.items():
+    for unit, name in {"ALU": "", "texture": "", "L2": "L2", "DRAM": "mem"}.items():
         for bar, room in zip(seen[unit], seen[f"room {unit}"]):
             percent = max(float(bar.data["percent"]), 0.5)  # even an idle part's bar is seen
             assert 100 * bar.w * bar.h == approx(percent * room.w * room.h, rel=0.01)
@@ -236,7 +232,7 @@ def test_a_clause_is_in_its_slot_at_its_clocks_and_a_share_is_an_area():
             if end - begin > 20 and x > 0:
                 (told,) = (mark.words for mark in bars if mark.has(x, rows[event.slot]))
                 assert told.startswith(f"wavefront {event.wavefront} ")
-                assert told.endswith(f" clocks {begin:.0f} to {end:.0f}")
+                assert told.endswith(f" clocks {begin:,.0f} to {end:,.0f}")
     for unit, named, high in (("ALU", "(one|two) comp.*37", 16), ("TEX", "the tex.*37", 12)):
         ((_, row),) = seen.labels(f"({unit})")
         done = [mark for name in seen if re.fullmatch(named, name) for mark in seen[name]]
@@ -252,7 +248,7 @@ def test_a_task_is_in_its_rows_at_its_time_and_its_share_is_its_height(make):
     player = draw.timeline(run, names=("it",))
     seen = Seen(player, len(player) - 1)
     foot = max(text.y for text in seen[""])
-    ticks = [(float(t) / 1e3, text.x) for t, text in seen.labels(r"(\d+)") if text.y == foot]
+    ticks = [(float(t) / 1e3, text.x) for t, text in seen.labels(r"(\d+) ms") if text.y == foot]
     to_x = np.poly1d(np.polyfit(*np.transpose(ticks), 1))
     bars = [mark for marks in seen.values() for mark in marks if " ms, " in mark.words]
     edges = np.unique([time for span in run.spans for time in (span.start, span.end)])
@@ -263,7 +259,7 @@ def test_a_task_is_in_its_rows_at_its_time_and_its_share_is_its_height(make):
         (room,) = seen[f"row {row} it"]
         uses = [span.task.uses.get(row, 0) / run.resources[row] for span in run.spans]
         (percent,) = (
-            int(n) for n, text in seen.labels(r"(\d+) %") if text.y == y == approx(room.y)
+            int(n) for n, text in seen.labels(r"busy (\d+) %") if text.y == y < room.y - room.h / 2
         )
         assert percent == approx(100 * sum(uses) / run.seconds, abs=0.51)
         for begin, end in pairwise(edges):
@@ -284,7 +280,8 @@ def test_a_task_is_in_its_rows_at_its_time_and_its_share_is_its_height(make):
     path = [run.spans[n] for n in run.critical_path()]
     for span, mark in zip(path, seen["path it"], strict=True):
         assert mark.x == approx(to_x((span.start + span.end) / 2), abs=0.2)
-        assert mark.y in [y for row, y in names if span.task.uses.get(row)]
+        rooms = [seen[f"row {row} it"][0] for row, _ in names if span.task.uses.get(row)]
+        assert any(room.has(room.x, mark.y) and 4 * (mark.y - room.y) > room.h for room in rooms)
     assert not Seen(player, len(player) - 2)["path it"]
     for _, text in seen.labels("(unit .*)"):
         assert any(mark.words.startswith(text.words) for mark in bars if mark.has(*text[:2]))
@@ -316,8 +313,8 @@ def test_digits_are_in_the_places_that_are_named_above(frame):
     seen, powers = Seen(view("digits"), frame), str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
     named = [(text.x, int(n.translate(powers))) for n, text in seen.labels("10([^ .]+)")]
     to_place = np.poly1d(np.polyfit(*np.transpose(named), 1))
-    ((_, row),) = seen.labels("(exact)")
-    digits = [(int(n), to_place(text.x)) for n, text in seen.labels(r"(\d)") if text.y == row.y]
+    row = seen["digits exact"][0].y
+    digits = [(int(n), to_place(text.x)) for n, text in seen.labels(r"(\d)") if text.y == row]
     total = sum(digit * 10.0 ** round(place) for digit, place in digits)
     a, b = ck.teach.double_double.hilbert(8)
     exact = sum(map(Fraction, a[2, : frame + 1] * b[: frame + 1, 4]))
@@ -328,7 +325,7 @@ def test_digits_are_in_the_places_that_are_named_above(frame):
         y = boxes[0].y
         wrong = [(int(n), at) for n, at, of in digits if of == y and boxes[at].data["shade"] == 2]
         error = sum(n * 10.0**at for n, at in wrong)
-        near = [off for off, text in seen.labels("off by (.*)") if abs(text.y - y) < 20]
+        near = [off for off, text in seen.labels("off by (.*)") if 0 < y - text.y < 30]
         assert [error] == approx([float(off) for off in near], rel=0.3)
 
 
@@ -392,48 +389,6 @@ def test_the_climbs_dots_limits_and_starts_are_on_its_scale():
             assert np.isnan(x) or seen.value("x", x) == approx(gflops, rel=0.01), bar.name
 
 
-@pytest.mark.parametrize("kernel", ["sgemm_nn_reduce4", "sgemv_n_reduce4"])
-def test_a_work_item_is_in_the_block_of_what_it_fetches_and_has_its_color(kernel):
-    """Its block is beside its rows of A, and below its columns of B."""
-    spec, traffic = ck.kernels[kernel], Traffic()
-    samples.run(spec, *spec.convention.multiple[:2], spec.k_step, traffic)
-    seen = Seen(ck.teach.small.split_k(kernel), 1)
-    items = {item.numbers[0]: item for item in seen["items"]}
-    right = "x" if spec.is_vector else "B"
-    for access in (access for access in traffic.accesses if access.kind == "fetch"):
-        texels = {
-            tuple(m.numbers[:2]): m for m in seen[f"texels {'A' if not access.resource else right}"]
-        }
-        for n, item in items.items():
-            texel = texels[int(access.y[n]), 4 * int(access.x[n])]
-            block = seen.at("blocks", *item[:2])
-            assert texel.data["shade"] == item.data["shade"]
-            if access.resource == 0:
-                assert abs(texel.y - block.y) < block.h / 2
-            elif not spec.is_vector:
-                assert abs(texel.x - block.x) < block.w / 2
-    stores, loads = ([a for a in traffic.accesses if a.kind == kind] for kind in ("store", "load"))
-    stored, added = (
-        {mark.numbers[0]: mark for mark in Seen(ck.teach.small.split_k(kernel), frame)["sums"]}
-        for frame in (2, 3)
-    )
-    slots = {int(stores[0].addresses[0, n]): n for n in np.flatnonzero(stores[0].active)}
-    loaded = {
-        slots[int(access.addresses[0, item])]: item
-        for access in loads
-        for item in np.flatnonzero(access.active).tolist()
-        if int(access.addresses[0, item]) in slots
-    }
-    assert len(loaded) == len(items) * 3 // 4
-    in_lds = sorted(loaded, key=lambda n: (round(stored[n].y), stored[n].x))
-    assert in_lds == [n for _, n in sorted(slots.items()) if n in loaded]
-    assert not any(block.has(*stored[n][:2]) for block in seen["blocks"] for n in loaded)
-    for n in items:
-        assert added[n][:2] == approx(items[loaded.get(n, n)][:2], abs=0.1)
-    for n in set(items) - set(loaded):
-        assert stored[n][:2] == approx(items[n][:2], abs=0.1)
-
-
 def test_frames_of_the_race_are_around_what_has_changed():
     """And what is fetched and added is counted below."""
     player = view("block_race")
@@ -443,4 +398,4 @@ def test_frames_of_the_race_are_around_what_has_changed():
             assert bool(now.data["now"]) == (now.data["times"] > was.data["times"])
             times[now.words[0]] += int(now.data["times"])
         ((counted, _),) = seen.labels("(.* words for .* flops)")
-        assert counted == f"{times['A'] + times['B']} words for {2 * times['C']} flops"
+        assert counted == f"{times['A'] + times['B']:,} words for {2 * times['C']:,} flops"

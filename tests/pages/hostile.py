@@ -88,4 +88,4 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
 NO_TEXT = "block_race digits explore lds_pitch lds_transpose".split()
-NO_TEXT += ["climb", "roofline", "published", "split_k"]
+NO_TEXT += ["climb", "roofline", "published"]

@@ -164,7 +164,7 @@ def test_a_click_on_a_line_of_code_goes_to_where_it_runs(show):
     current = view("register_block").figures[0].tags[0]["listing"]["current"]
     line.click()
     frame = int(page.locator("[data-ready]").get_attribute("data-frame"))
-    assert current[frame] == number or number not in current
+    assert number in current[frame] or [number] not in current
 
 
 def test_a_picture_that_opens_at_its_end_plays_from_its_first_frame(show):
@@ -207,12 +207,11 @@ def test_an_untrusted_lesson_shows_images(lab, page):
         ("explore", "engines"),
         ("digits", "off double-double"),
         ("block_race", "cells 8 x 8"),
-        ("split_k", "LDS"),
     ],
 )
 def test_a_phone_shows_what_a_picture_is_about(name, source, page, show):
     """The engine that explore asks to click, the error that digits end with, the fourth runner of a
-    race, the LDS through which sums go.
+    race.
     """
     page.set_viewport_size({"width": 390, "height": 844})
     show(gallery.VIEWS[name][1]())
@@ -234,7 +233,7 @@ def test_a_phone_shows_a_whole_run_beside_the_names_of_its_rows(name, page, show
     shares = """() => Bokeh.documents.flatMap(doc => [...doc.all_models])
         .filter(({type}) => type === "GlyphRenderer")
         .filter(({data_source}) => /share/.test(data_source.name))
-        .map(({glyph}) => glyph.text_alpha.value)"""
+        .map(({visible}) => visible)"""
     page.evaluate(JS.settled)
     before = page.evaluate(figure)
     page.set_viewport_size({"width": 390, "height": 844})
@@ -248,7 +247,7 @@ def test_a_phone_shows_a_whole_run_beside_the_names_of_its_rows(name, page, show
         page.keyboard.press(key)
         page.evaluate(JS.settled)
         assert page.evaluate(JS.faults) == []
-    assert 0 not in page.evaluate(shares)
+    assert all(page.evaluate(shares))
     page.set_viewport_size({"width": 1366, "height": 768})
     page.evaluate(JS.settled)
     assert page.evaluate(figure) == before

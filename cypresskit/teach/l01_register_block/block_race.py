@@ -44,10 +44,9 @@ def block_race(sizes: Sequence[int] = (1, 2, 4, 8)) -> Player:
         _draw_launch(sheet, name, launch, clocks)
 
     captions = [
-        f"After at most {clock} words: how much of C has each block computed?" for clock in clocks
+        f"After at most {clock:,} words: how much of C has each block computed?" for clock in clocks
     ]
-    winner = min(words, key=lambda name: (words[name], name))
-    captions[-1] = f"{winner} needed the fewest words: {words[winner]} against {most}."
+    captions[-1] = sheet.winner(words, "word")
     note = theme.html(
         "Each receives one word per step. The stronger a color in A or B, the more often it was"
         " fetched. C has its full color where a sum is complete. Frames mark what has just changed."
@@ -131,7 +130,7 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
 
     fetched = np.minimum(clocks, words)
     flops = 2 * (launch["C"][:, 0] <= clocks[:, np.newaxis]).sum(axis=1)
-    counts = [f"{w} words for {f} flops" for w, f in zip(fetched, flops)]
+    counts = [f"{w:,} words for {f:,} flops" for w, f in zip(fetched, flops)]
     rates = [f"{w / f:.3f} words per flop" if f else "no flop yet" for w, f in zip(fetched, flops)]
     frame = np.arange(len(clocks))
     style = {"align": "right"}

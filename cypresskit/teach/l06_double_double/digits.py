@@ -10,17 +10,17 @@ the products themselves, and infinite numbers.
 
 from fractions import Fraction
 from math import floor, log10
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Rows, Sheet, pixels
+from cypresskit.draw.sheet import HEADING, Rows, Sheet, pixels
 from cypresskit.teach.l06_double_double.checks import products
 
 FORMATS = {"single": 24, "double": 53, "double-double": 106}  # the bits of each
-WIDE, LEFT, RIGHT = 906, 156, 900  # the stage, and where the digits begin and end
-TOP, ROW = 40, 58  # where the rows begin, and how high one is
+WIDE, LEFT, RIGHT = 906, 20, 896  # the stage, and where the digits begin and end
+TOP, ROW, NAME = 30, 58, 18  # where the rows begin, how high one is, and its name above it
 DIGIT = 1.5  # widths of a place: the size of a digit that fills it
 MOST = 40  # places that are drawn at most
 ABSENT, RIGHT_DIGIT, ERROR_DIGIT = range(
@@ -71,11 +71,10 @@ def digits(a, b, element: tuple[int, int]) -> Player:
     sheet = Sheet(f"C[{row}, {column}], digit by digit")
     rows = {"exact": exact, **sums}
     label = "A row for each precision, a box for each digit"
-    beside = Rows(LEFT, RIGHT, [*FORMATS, "off by 1.2e-24"], [""])
-    sheet.stage(label, WIDE, TOP + ROW * len(rows) + 30, rows=beside)
+    sheet.stage(label, WIDE, TOP + ROW * len(rows) + 8, rows=Rows(LEFT, RIGHT))
     _draw_places(sheet, ruler, len(rows))
     for number, (name, values) in enumerate(rows.items()):
-        _draw_row(sheet, name, values, exact, ruler, TOP + ROW * (number + 0.5))
+        _draw_row(sheet, name, values, exact, ruler, TOP + ROW * number)
     captions = [_say(n, len(exact), exact[n], sums) for n in range(len(exact))]
     lines = [f"{name}: {float(values[-1]):.3g} at the end" for name, values in rows.items()]
     legend = sheet.legend(
@@ -136,8 +135,8 @@ def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
     named = ruler.places[ruler.places % 5 == 0]
     texts = [f"10{_raised(place)}" for place in named]
     sheet.text(ruler.x(named), 16, texts, "soft", align="center")
-    high = ROW * rows
-    sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, pixels(2), high, color="ink")
+    x, y = np.full(rows, ruler.x(-0.5)), TOP + ROW * np.arange(rows) + (NAME + ROW) / 2
+    sheet.boxes("point", x, y, pixels(2), ROW - NAME, color="ink")
 
 
 def _raised(power: int) -> str:
@@ -147,11 +146,11 @@ def _raised(power: int) -> str:
 def _draw_row(
     sheet: Sheet, name: str, values: np.ndarray, exact: np.ndarray, ruler: Ruler, y: float
 ) -> None:
-    """Draw a number's digits in each frame, and its error."""
+    """Draw a number's digits in each frame, and above them its name and its error."""
     is_exact = name == "exact"
     bits = 0 if is_exact else FORMATS[name]
-    named: dict[str, Any] = {"align": "right", "x_offset": -4}
-    sheet.text(LEFT - 26, y if is_exact else y - 17, name, bold=is_exact, **named)
+    head, y = y + NAME / 2, y + (NAME + ROW) / 2
+    sheet.text(LEFT, head, name if is_exact else f"{name}, {bits} bits")
     places = ruler.places
     shape = len(values), len(places)
     digit, state = np.full(shape, 10), np.full(shape, ABSENT)
@@ -166,21 +165,19 @@ def _draw_row(
             digit[frame, n] = _digit(error if wrong else true, place)
             state[frame, n] = ERROR_DIGIT if wrong else RIGHT_DIGIT
     x = ruler.x(places)
-    sheet.boxes(f"digits {name}", x, y, ruler.width - 2, ROW - 20, fill=(FILLS, state), round=3)
+    sheet.boxes(
+        f"digits {name}", x, y, ruler.width - 2, ROW - NAME - 6, fill=(FILLS, state), round=3
+    )
     names = [*map(str, range(10)), ""]
     fit = DIGIT * ruler.width
     sheet.numbers(f"digit {name}", x, y, digit, names=names, align="center", size=14, fit=fit)
     signs = np.array([value < 0 for value in values]).astype(int)
-    sheet.numbers(
-        f"sign {name}", LEFT - 10, y, signs, names=["", "\u2212"], align="center", size=14
-    )
+    sheet.numbers(f"sign {name}", LEFT, y, signs, names=["", "\u2212"], align="right", size=14)
     if not is_exact:
         off = [f"off by {_off(value - true)}" for value, true in zip(values, exact)]
         texts = list(dict.fromkeys(off))
         which = np.array([texts.index(text) for text in off])
-        sheet.text(LEFT - 26, y, f"{bits} bits", "soft", **named)
-        off_y, style = y + 17, named | {"bold": True, "size": 14}
-        sheet.numbers(f"off {name}", LEFT - 26, off_y, which, names=texts, **style)
+        sheet.numbers(f"off {name}", RIGHT, head, which, names=texts, align="right", **HEADING)
 
 
 def _off(error: Fraction) -> str:

@@ -26,10 +26,10 @@ BANKS, TOGETHER = HD5870.lds_banks, HD5870.lds_items_clock
 ITEMS, STEPS = 64, 4  # work-items of the wavefront, and values of k that each brings
 ELEMENTS = ITEMS * STEPS
 ITEM_SHOWN = 9  # the work-item whose arriving numbers are shown: in the second row and column
-PANEL, MARGIN, HEIGHT = 512, 20, 426  # pixels: a panel's width, the space around it, its height
+PANEL, MARGIN, HEIGHT = 512, 20, 436  # pixels: a panel's width, the space around it, its height
 BANK, ITEM = PANEL / BANKS, PANEL / TOGETHER
-REGISTERS, WORDS, BELOW = 80, 238, 322  # where the parts of a panel begin
-STACK = 232  # the foot of the stacks of requests
+REGISTERS, WORDS, BELOW = 82, 248, 332  # where the parts of a panel begin
+STACK = 242  # the foot of the stacks of requests
 STACKS = 74  # and the height of the highest
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
@@ -47,7 +47,8 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     """
     runs = map(record_traffic, layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"))
     panels = [Layout(run) for run in runs]
-    sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
+    names = " and ".join(panel.name for panel in panels)
+    sheet = Sheet(f"Which requests to the LDS wait? {names}")
     most = max(panel.clocks for panel in panels)
     parts = "registers, 32 banks with stacks of requests, what arrives"
     for panel in panels:  # on a stage of its own: on a phone one is below the other
@@ -61,6 +62,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     for clock in range(most + 1):
         sentences = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
         captions.append(f"Clock {clock:,}. {sentences}")
+    captions[-1] = sheet.winner({panel.name: panel.clocks for panel in panels}, "clock")
     legend = sheet.legend(*ROW_KEYS, ("waiting for a clock or longer", "wait", "ring"))
     return sheet.player(
         captions,
@@ -204,7 +206,7 @@ class Layout:
         sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
         self._draw_registers(sheet, left)
         name_banks(sheet, left, self.name)
-        sheet.text(left + 2, STACK - 84, "requests to the banks: each serves one per clock")
+        sheet.text(left, STACK - 86, "requests to the banks: each serves one per clock")
         self._draw_words(sheet, left, frames)
         self._draw_arrived(sheet, left, frames)
         self._draw_requests(sheet, left, frames)
@@ -219,8 +221,8 @@ class Layout:
 
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
-        head = "64 work-items, each with four numbers of one row of A (a color)"
-        sheet.text(left, REGISTERS - 10, head)
+        head = "Registers: four numbers of a row of A in each of 64 work-items"
+        sheet.text(left, REGISTERS - 11, head)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS
         words = [f"A[{a}, k = {k}] in work-item {a}" for a, k in zip(row, step)]
@@ -272,7 +274,7 @@ class Layout:
         for loaded, frame in arrived.items():
             color[frame:, element == loaded] = loaded // STEPS % NOTHING
 
-        sheet.text(left, BELOW + 12, f"Work-item {ITEM_SHOWN} gets columns")
+        sheet.text(left, BELOW + 10, f"Work-item {ITEM_SHOWN} gets columns")
         x = left + 62 + np.arange(8 * STEPS) % 8 * 20.0
         y = BELOW + 32 + step * 17.0
         sheet.text(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft")
