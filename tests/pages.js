@@ -57,11 +57,12 @@ const level = () => {
 
 // What is wrong in the pictures: a text that is cut off, too small, or over another, and a mark outside of its figure.
 const faults = () => {
-    const pen = document.createElement("canvas").getContext("2d"), boxes = [], faults = []
+    const pen = document.createElement("canvas").getContext("2d"), boxes = [], faults = [], lost = new Map()
     const seen = m => m.type === "Plot" && Bokeh.index.get_one(m)?.el.getClientRects().length
     for (const figure of Bokeh.documents.flatMap(doc => [...doc.all_models].filter(seen))) {
         const view = Bokeh.index.get_one(figure), {x_scale, y_scale, bbox} = view.frame
-        for (const {glyph, visible, data_source: {data, name}} of figure.renderers) {
+        for (const renderer of figure.renderers) {
+            const {glyph, visible, data_source: {data}} = renderer
             const column = (p) => p?.field ? data[p.field] : undefined
             if (!visible) continue // too small to be shown
             if (glyph.type !== "Text") {
@@ -69,11 +70,12 @@ const faults = () => {
                 const ends = i => [-0.5, 0.5].map(half => glyph.type === "Segment" ?
                     half < 0 ? [value(glyph.x0, i), value(glyph.y0, i)] : [value(glyph.x1, i), value(glyph.y1, i)] :
                     [value(glyph.x, i) + half * value(glyph.width, i), value(glyph.y, i) + half * value(glyph.height, i)])
-                const lost = Array.from({length: count}, (_, i) => ends(i)).flat().filter(([x, y]) => {
+                const here = Array.from({length: count}, (_, i) => ends(i)).flat().map(([x, y]) => {
                     const [across, down] = [x_scale.compute(x), y_scale.compute(y)]
                     return across < bbox.left - 3 || across > bbox.right + 3 || down < bbox.top - 3 || down > bbox.bottom + 3
                 })
-                if (lost.length) faults.push(`outside: ${lost.length} ends of ${glyph.type} ${name}`)
+                const others = lost.get(renderer) ?? here // what goes from figure to figure is in one of them
+                lost.set(renderer, here.map((out, n) => out && others[n]))
                 continue
             }
             const texts = column(glyph.text) ?? [glyph.text.value], size = parseFloat(glyph.text_font_size.value)
@@ -95,6 +97,8 @@ const faults = () => {
         const across = a[0] < b[1] - 1 && b[0] < a[1] - 1, down = a[2] < b[3] && b[2] < a[3]
         if (a[5] === b[5] && across && down) faults.push(`${a[4]} over ${b[4]}`)
     }))
+    for (const [{glyph, data_source}, ends] of lost)
+        if (ends.includes(true)) faults.push(`outside: ends of ${glyph.type} ${data_source.name}`)
     for (const one of document.querySelectorAll(".cypresskit-figure svg text")) {
         const size = parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a
         if (one.textContent && size < 10) faults.push(`${size} px: ${one.textContent}`)

@@ -24,7 +24,7 @@ WIDE = 980  # width of the rows
 RIGHT = LEFT + WIDE
 STAGE = RIGHT + LEFT  # width of the stage
 HIGH = 500  # height of the stage
-HEAD = 28  # above the rows
+HEAD = 34  # above the rows
 NAME = 14  # above each row, for its name
 
 SHARED = 1.5  # height of a row that shows shares, relative to others
@@ -88,9 +88,9 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     sheet = Sheet(question)
     label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
     most = min(1.06, 470 / (foot + 18))
-    sheet.stage(label, STAGE, foot + 18, most=most, rows=Rows(LEFT, RIGHT))
+    sheet.stage(label, STAGE, foot + 18, most=most, rows=Rows(LEFT, RIGHT, 14, 20))
     _draw_ticks(sheet, charts)
-    sheet.text(LEFT, [c.top + 8 for c in charts], [c.name for c in charts], **HEADING)
+    sheet.text(LEFT, [c.top + 7 for c in charts], [c.name for c in charts], **HEADING)
     any_full = False
     for chart in charts:
         any_full |= _draw_chart(sheet, chart)

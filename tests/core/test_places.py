@@ -86,7 +86,8 @@ def test_bars_grow_from_a_fixed_foot(name, count):
 def test_a_race_is_done_where_its_clock_ends(name):
     *_, seen = some_frames(name)
     ends = [mark.x + mark.w / 2 for name in seen if "clock " in name for mark in seen[name]]
-    assert (done := seen.labels("done at (.*)"))
+    done = seen.labels("done at (.*)")
+    assert done
     for clock, text in done:
         assert approx(text.x, abs=1) in ends
         assert clock.split()[-1] in seen.caption, "it ends with who is done when"
