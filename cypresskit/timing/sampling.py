@@ -83,7 +83,7 @@ def _simulate(launch: TimedLaunch, paths: list[WavefrontPath], spread: Spread) -
     """Simulate the launch's first wavefronts, which take ``paths``, and extrapolate to all."""
     work = pack(paths, launch.shape.group_wavefronts)
     outcome = run(work, launch.device, launch.active_wavefronts)
-    return _extrapolate(launch, outcome, spread)
+    return extrapolate(launch, outcome, spread)
 
 
 def _sample(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread] | None:
@@ -106,7 +106,7 @@ def _sample(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread] | None:
     return (paths, spread) if changes.max() <= WORK_TOLERANCE else None
 
 
-def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> LaunchTime:
+def extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> LaunchTime:
     """Return the launch's time, given the simulation of its first wavefronts.
 
     A round that was left out takes as long as the later ones of these: from the mean start of its

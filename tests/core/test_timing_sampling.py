@@ -14,7 +14,7 @@ from cypresskit.chip.work import pack
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling
 from cypresskit.timing.launch_time import CONVERGED_ERROR
-from cypresskit.timing.sampling import requested_work, time_launch
+from cypresskit.timing.sampling import extrapolate, requested_work, time_launch
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
@@ -34,7 +34,7 @@ def extended(starts, live=1000.0, rest=0.0):
     end = start + live
     over = end.max() + rest
     outcome = replace(some, end_clock=over, start=start, end=end, engine=np.zeros(len(start)))
-    return sampling._extrapolate(launch, outcome, Spread([]))
+    return extrapolate(launch, outcome, Spread([]))
 
 
 @pytest.mark.parametrize("late", [0.0, 0.5, 2.0])

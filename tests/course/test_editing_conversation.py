@@ -40,12 +40,14 @@ class Talk:
     def __init__(self, path, text=NAIVE):
         if not path.exists():
             path.write_text(text)
-        self.path, self.said, self.actors, self.now = path, [], [], 0.0
+        self.path, self.messages, self.actors, self.now = path, [], [], 0.0
         self.starts = 0
         self.failures = 0  # of the next starts
         settings = dict(SETTINGS)
-        self.talk = Conversation(KernelFile(path), settings, self.start, lambda: self.now)
-        self.talk.pages.append(self.said.append)  # without a thread that looks at the file
+        self.conversation = Conversation(KernelFile(path), settings, self.start, lambda: self.now)
+        self.conversation.pages.append(
+            self.messages.append
+        )  # without a thread that looks at the file
 
     def start(self, *arguments):
         self.starts += 1
@@ -56,20 +58,20 @@ class Talk:
         return self.actors[-1]
 
     def type(self, edit, text):
-        self.talk.hear({"type": "text", "edit": edit, "text": text})
+        self.conversation.hear({"type": "text", "edit": edit, "text": text})
 
     def wait(self):
         """Look again once the process has ended or the deadline has come. Returns whether one of
         them did.
         """
-        supervisor = self.talk.supervisor
+        supervisor = self.conversation.supervisor
         due = supervisor.deadline
         is_dead = supervisor.answerer is not None and not supervisor.answerer.is_alive
         if due == math.inf and not is_dead:
             return False
         if not is_dead:
             self.now = due
-        self.talk.look()
+        self.conversation.look()
         return True
 
     def speakers(self):
@@ -79,29 +81,29 @@ class Talk:
         return any(
             message.get("edit") == edit
             and (message["type"] == "done" or bool(message.get("faults")))
-            for message in self.said
+            for message in self.messages
         )
 
     def settle(self, edit, most=200):
         """Let everybody work until the edit is done. Returns in how many steps."""
         for step in range(most):
-            if self.is_done(edit) and self.talk.supervisor.job is None:
+            if self.is_done(edit) and self.conversation.supervisor.job is None:
                 return step
             if speakers := self.speakers():
                 speakers[0].speak()
             elif not self.wait():
                 break
-        raise AssertionError(f"{edit} has no end: {self.said[-3:]}")
+        raise AssertionError(f"{edit} has no end: {self.messages[-3:]}")
 
     def troubles(self):
-        return [message["message"] for message in self.said if message["type"] == "trouble"]
+        return [message["message"] for message in self.messages if message["type"] == "trouble"]
 
 
 @pytest.fixture
 def talk(tmp_path):
-    made = Talk(tmp_path / "my.il")
-    yield made
-    made.talk.close()
+    talk = Talk(tmp_path / "my.il")
+    yield talk
+    talk.conversation.close()
 
 
 # -- it never gets stuck
@@ -127,124 +129,136 @@ def read_only(path):
     path.chmod(0o444)
 
 
-@seeded(8)
-def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path, monkeypatch):
-    """The law: texts, deaths, hangs, failed starts, late answers, pages that are gone, files that
-    can't be written, in any order; then everybody works, and the last text is answered to its end.
-    """
-    rng = random.Random(seed)
-    talk = Talk(tmp_path / "my.il")
-    texts = {"file-0": NAIVE}
-    typed = 0
+class Mishaps(Talk):
+    """What may happen to a conversation: each act once, by chance."""
 
-    def type_text():
-        nonlocal typed
-        typed += 1
-        body = rng.choice(["", "madd r0\n", "; \ud83d\n", "mov r1, r0\n" * rng.choice([1, 400])])
-        text = f"il_ps_2_0\n; {typed}\n{body}end\n"
-        texts[f"a-{typed}"] = text.replace("\ud83d", "\ufffd")  # half a letter
-        talk.type(f"a-{typed}", text)
+    def __init__(self, path, rng):
+        super().__init__(path)
+        self.rng = rng
+        self.texts = {self.conversation.edit: NAIVE}  # by edit
+        self.last = ""  # edit that was typed
 
-    def answer():
-        if speakers := talk.speakers():
-            rng.choice(speakers).speak()
+    def alive(self):
+        return [actor for actor in self.actors if actor.is_alive]
 
-    def late_answer():
+    def type_text(self):
+        number = len(self.texts)
+        bodies = "", "madd r0\n", "; \ud83d\n", "mov r1, r0\n" * self.rng.choice([1, 400])
+        text = f"il_ps_2_0\n; {number}\n{self.rng.choice(bodies)}end\n"
+        self.last = f"a-{number}"
+        self.texts[self.last] = text.replace("\ud83d", "\ufffd")  # half a letter
+        self.type(self.last, text)
+
+    def answer(self):
+        if speakers := self.speakers():
+            self.rng.choice(speakers).speak()
+
+    def late_answer(self):
         """A process that was ended had written something before."""
-        ended = [a for a in talk.actors if not a.is_alive and a.saying]
-        if ended:
-            actor = rng.choice(ended)
+        if ended := [actor for actor in self.actors if not actor.is_alive and actor.saying]:
+            actor = self.rng.choice(ended)
             actor.hear(actor.saying.pop(0))
 
-    def die():
-        if alive := [a for a in talk.actors if a.is_alive]:
-            rng.choice(alive).dead = True
+    def die(self):
+        if alive := self.alive():
+            self.rng.choice(alive).dead = True
 
-    def hang():
-        if alive := [a for a in talk.actors if a.is_alive]:
-            rng.choice(alive).hangs = True
+    def hang(self):
+        if alive := self.alive():
+            self.rng.choice(alive).hangs = True
 
-    def end_process():
+    def end_process(self):
         """A cell makes another workbench, and ends this one's process."""
-        talk.talk.supervisor.stop()
+        self.conversation.supervisor.stop()
 
-    def refuse_to_start():
-        talk.failures = rng.choice([1, 2])
+    def refuse_to_start(self):
+        self.failures = self.rng.choice([1, 2])
 
-    def broken_page():
+    def break_page(self):
         def send(message):
             raise RuntimeError("this page is gone")
 
-        talk.talk.pages.insert(rng.randint(0, len(talk.talk.pages)), send)
+        pages = self.conversation.pages
+        pages.insert(self.rng.randint(0, len(pages)), send)
 
-    def outside():
+    def change_outside(self):
         """Another editor changes the file."""
-        text = f"il_ps_2_0\n; theirs {rng.random()}\nend\n"
-        if can_be_written(talk.path):
-            talk.path.write_text(text)
-            talk.talk.look()
-        if talk.talk.text == text:
-            texts[talk.talk.edit] = text
+        text = f"il_ps_2_0\n; theirs {self.rng.random()}\nend\n"
+        if can_be_written(self.path):
+            self.path.write_text(text)
+            self.conversation.look()
+        if self.conversation.text == text:
+            self.texts[self.conversation.edit] = text
 
-    def protect():
+    def protect(self):
         """The file becomes what can't be written, or can be written again."""
-        if can_be_written(talk.path):
-            become = rng.choice([Path.mkdir, os.mkfifo, into_link, read_only])
+        if can_be_written(self.path):
+            become = self.rng.choice([Path.mkdir, os.mkfifo, into_link, read_only])
             if become is not read_only:
-                talk.path.unlink()
-            become(talk.path)
+                self.path.unlink()
+            become(self.path)
         else:
-            free(talk.path)
+            free(self.path)
 
-    def replay():
-        part = {"part": "replay", "element": [rng.randrange(2), 0]}
-        talk.talk.hear({"type": "ask", "edit": talk.talk.edit} | part)
+    def replay(self):
+        part = {"part": "replay", "element": [self.rng.randrange(2), 0]}
+        self.conversation.hear({"type": "ask", "edit": self.conversation.edit} | part)
 
-    def hello():
-        talk.talk.hear({"type": "hello"}, talk.said.append)
+    def hello(self):
+        self.conversation.hear({"type": "hello"}, self.messages.append)
 
-    acts = [type_text] * 4 + [answer] * 8
-    acts += [late_answer, die, hang, broken_page, outside, protect, replay, hello]
-    acts += [talk.wait, talk.talk.look, end_process, refuse_to_start]
-    type_text()
+    def happen(self, *acts):
+        """One of these happens, and every message that follows is of the text that is there."""
+        before = len(self.messages)
+        self.rng.choice(acts)()
+        messages = self.messages[before:]
+        for message in (each for each in messages if each["type"] == "answer"):
+            text = self.texts[message["edit"]]
+            assert message["edit"] == self.conversation.edit and message.get("of", text) == text
+        for message in (each for each in messages if each["type"] == "state"):
+            assert message["problem"] == self.conversation.file.problem
+
+
+@seeded(8)
+def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path):
+    """The law: texts, deaths, hangs, failed starts, late answers, pages that are gone, files that
+    can't be written, in any order; then everybody works, and the last text is answered to its end.
+    """
+    talk = Mishaps(tmp_path / "my.il", random.Random(seed))
+    conversation = talk.conversation
+    deadly = [talk.late_answer, talk.die, talk.hang, talk.replay, talk.end_process]
+    acts = [talk.type_text] * 4 + [talk.answer] * 8 + deadly
+    acts += [talk.break_page, talk.change_outside, talk.protect, talk.hello, talk.wait]
+    acts += [conversation.look, talk.refuse_to_start]
+    talk.type_text()
     for _ in range(80):
-        before = len(talk.said)
-        rng.choice(acts)()
-        for message in talk.said[before:]:
-            if message["type"] == "answer":
-                assert message["edit"] == talk.talk.edit
-                assert message.get("of", texts[message["edit"]]) == texts[message["edit"]]
-            if message["type"] == "state":
-                assert message["problem"] == talk.talk.file.problem
-    type_text()
-    last = f"a-{typed}"
-    for act in rng.choices([answer, die, hang, replay, late_answer, end_process], k=5):
-        act()
-    talk.settle(last)
-    talk.talk.look()
+        talk.happen(*acts)
+    talk.type_text()
+    for _ in range(5):
+        talk.happen(talk.answer, *deadly)
+    talk.settle(talk.last)
+    conversation.look()
 
-    given_up = any(m["type"] == "trouble" and m.get("edit") == last for m in talk.said)
-    faults = talk.talk.answers.get("text", {}).get("faults")
-    assert given_up or faults or {"code", "verdict", "clocks", "costs"} <= talk.talk.answers.keys()
-    assert talk.talk.supervisor.job is None and talk.talk.supervisor.deadline == math.inf
-    assert talk.talk.edit == last and talk.talk.text == texts[last]
-    process = talk.talk.supervisor.answerer
-    assert process is None or process.is_alive
-    if process is None:
+    given_up = any(m["type"] == "trouble" and m.get("edit") == talk.last for m in talk.messages)
+    faults = conversation.answers.get("text", {}).get("faults")
+    assert (
+        given_up or faults or {"code", "verdict", "clocks", "costs"} <= conversation.answers.keys()
+    )
+    assert conversation.supervisor.job is None and conversation.supervisor.deadline == math.inf
+    assert conversation.edit == talk.last and conversation.text == talk.texts[talk.last]
+    if conversation.supervisor.answerer is None:  # the next text starts one
         talk.failures = 0
-        talk.type("a-last", NAIVE)
-        talk.settle("a-last")
-        last, texts["a-last"] = "a-last", NAIVE
-        assert talk.talk.supervisor.answerer.is_alive
-    assert [a for a in talk.actors if a.is_alive] == [talk.talk.supervisor.answerer]
-    for problem in (talk.talk.file.problem, ""):
-        heard = [m for m in talk.said if m["type"] == "heard" and m["edit"] == last]
+        talk.type_text()
+        talk.settle(talk.last)
+    assert talk.alive() == [conversation.supervisor.answerer]
+    for problem in (conversation.file.problem, ""):
+        heard = [m for m in talk.messages if m["type"] == "heard" and m["edit"] == talk.last]
         assert heard[-1]["problem"] == problem
         assert bool(problem) != can_be_written(talk.path)
         free(talk.path)
-        talk.talk.look()
-    assert talk.path.read_text() == texts[last]
-    talk.talk.close()
+        conversation.look()
+    assert talk.path.read_text() == talk.texts[talk.last]
+    conversation.close()
 
 
 def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path):
@@ -269,21 +283,21 @@ def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path)
     old.close()
 
 
-@pytest.mark.parametrize("said", range(12))
-def test_what_was_asked_for_last_is_answered_and_no_other_part_is_lost(talk, said):
+@pytest.mark.parametrize("count", range(12))
+def test_the_last_request_is_answered_and_no_other_part_is_lost(talk, count):
     """Two elements are clicked, and LLVM's code is chosen, after so many of its messages."""
     talk.type("a-1", NAIVE)
-    for _ in range(said):
+    for _ in range(count):
         if speakers := talk.speakers():
             speakers[0].speak()
     for element in ([0, 0], [1, 1]):
-        talk.talk.hear({"type": "ask", "edit": "a-1", "part": "replay", "element": element})
+        talk.conversation.hear({"type": "ask", "edit": "a-1", "part": "replay", "element": element})
     assert talk.actors[-1].job["element"] == [1, 1]
-    talk.talk.hear({"type": "ask", "edit": "a-1", "part": "llvm"})
-    talk.said.clear()
+    talk.conversation.hear({"type": "ask", "edit": "a-1", "part": "llvm"})
+    talk.messages.clear()
     talk.settle("a-1")
-    assert {"text", *ALL_PARTS} == {*talk.talk.answers}
-    assert {"replay", "llvm"} <= {message.get("part") for message in talk.said}
+    assert {"text", *ALL_PARTS} == {*talk.conversation.answers}
+    assert {"replay", "llvm"} <= {message.get("part") for message in talk.messages}
 
 
 @pytest.mark.parametrize(
@@ -298,7 +312,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
         if speakers := talk.speakers():
             setattr(speakers[0], fate, True)
         elif not talk.wait():
-            talk.talk.look()
+            talk.conversation.look()
     assert talk.starts == supervisor.MAX_TRIES
     assert talk.troubles() == [trouble]
 
@@ -334,8 +348,8 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
 
 @from_rows
 def test_what_is_no_message_changes_nothing(talk, message):
-    talk.talk.hear(message)
-    assert {message["type"] for message in talk.said} <= {"trouble"}
+    talk.conversation.hear(message)
+    assert {message["type"] for message in talk.messages} <= {"trouble"}
     assert talk.path.read_text() == NAIVE
 
 
@@ -360,13 +374,13 @@ def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
 
 def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
     talk.path.unlink()
-    talk.talk.look()
+    talk.conversation.look()
     talk.path.write_bytes(b"\xff\xfe")
-    talk.talk.look()
-    assert talk.talk.text == NAIVE
+    talk.conversation.look()
+    assert talk.conversation.text == NAIVE
     talk.path.write_text(OTHER)
-    talk.talk.look()
-    assert talk.talk.text == OTHER
+    talk.conversation.look()
+    assert talk.conversation.text == OTHER
 
 
 class Losses:
@@ -391,31 +405,31 @@ class Losses:
 
     def type(self, text):
         """On a page that has seen the last text, or hasn't, or was opened again."""
-        edit, before = self.talk.talk.edit, self.talk.talk.text
+        edit, before = self.talk.conversation.edit, self.talk.conversation.text
         base = self.rng.choice([edit, edit, "an older edit", ""])
         if base == edit and before in self.typed:
             self.typed_on.add(before)
         self.typed.add(text)
-        self.talk.talk.hear({"type": "text", "edit": text[-4:], "text": text, "base": base})
+        self.talk.conversation.hear({"type": "text", "edit": text[-4:], "text": text, "base": base})
         assert (AT_ONCE in self.talk.troubles()) == (base == "an older edit")
-        problems = [m["problem"] for m in self.talk.said if m["type"] == "heard"]
+        problems = [m["problem"] for m in self.talk.messages if m["type"] == "heard"]
         assert (problems[-1] == "") == (self.talk.path.read_text() == text)
 
     def load(self, text):
-        self.talk.talk.load(text, LINKED_NOTE)
+        self.talk.conversation.load(text, LINKED_NOTE)
 
     def recall(self, _):
-        if edits := self.talk.talk.edits:
-            self.talk.talk.hear({"type": "recall", "entry": self.rng.choice(edits).number})
+        if edits := self.talk.conversation.edits:
+            self.talk.conversation.hear({"type": "recall", "entry": self.rng.choice(edits).number})
 
     def answer(self, _):
-        self.talk.talk.hear({"type": "shown", "edit": self.talk.talk.edit})
-        self.talk.settle(self.talk.talk.edit)
+        self.talk.conversation.hear({"type": "shown", "edit": self.talk.conversation.edit})
+        self.talk.settle(self.talk.conversation.edit)
 
     def unsent(self, text):
-        text = self.rng.choice([text, self.talk.talk.text, ""])
-        self.talk.talk.hear({"type": "unsent", "edit": "b", "text": text})
-        is_heard = "b" in [m["edit"] for m in self.talk.said if m["type"] == "heard"]
+        text = self.rng.choice([text, self.talk.conversation.text, ""])
+        self.talk.conversation.hear({"type": "unsent", "edit": "b", "text": text})
+        is_heard = "b" in [m["edit"] for m in self.talk.messages if m["type"] == "heard"]
         assert is_heard or self.fails
         self.wanted |= {text} if is_heard else set()
 
@@ -423,10 +437,10 @@ class Losses:
         """Another program writes, once or twice, and the conversation looks, or doesn't."""
         if not can_be_written(self.talk.path):
             return
-        looks, before = self.rng.random() < 0.5, self.talk.talk.text
+        looks, before = self.rng.random() < 0.5, self.talk.conversation.text
         self.talk.path.write_text(text)
         if looks:
-            self.talk.talk.look()
+            self.talk.conversation.look()
         if looks and not self.fails and before not in self.typed_on:
             self.wanted.add(before)
 
@@ -459,7 +473,7 @@ class Losses:
         self.talk = Talk(self.talk.path)
 
     def look(self, _):
-        self.talk.talk.look()
+        self.talk.conversation.look()
 
     def lost(self):
         folder = self.talk.path.parent
@@ -479,7 +493,7 @@ def test_a_text_leaves_the_file_only_into_the_history(seed, tmp_path, monkeypatc
     acts += [losses.load, losses.recall, losses.move, losses.other, losses.damage]
     acts += [losses.fail, losses.lock, losses.end, losses.look]
     for number in range(1000, 1060):
-        losses.talk.said.clear()
+        losses.talk.messages.clear()
         before = losses.talk.path.read_text()
         act = rng.choice(acts)
         act(f"{NAIVE}; {number}")
@@ -489,43 +503,52 @@ def test_a_text_leaves_the_file_only_into_the_history(seed, tmp_path, monkeypatc
         assert losses.lost() == set(), act.__name__
     losses.fails = False
     losses.talk.path.chmod(0o644)
-    losses.talk.talk.look()
-    assert losses.talk.path.read_text() == losses.talk.talk.text
-    assert not losses.talk.talk.file.problem and losses.lost() == set()
+    losses.talk.conversation.look()
+    assert losses.talk.path.read_text() == losses.talk.conversation.text
+    assert not losses.talk.conversation.file.problem and losses.lost() == set()
 
 
 def test_a_recalled_text_is_that_of_the_history(talk):
     for n in (1, 2):
         talk.type(f"a-{n}", NAIVE + f"; {n}")
-        talk.talk.edits.add(Edit(0, NAIVE + f"; {n}", right=True, gflops=100.0 * n, n=128))
-    talk.talk.hear({"type": "recall", "entry": talk.talk.edits[-2].number})
-    assert talk.said[-1]["type"] == "text" and talk.said[-1]["text"] == NAIVE + "; 1"
+        talk.conversation.edits.add(Edit(0, NAIVE + f"; {n}", right=True, gflops=100.0 * n, n=128))
+    talk.conversation.hear({"type": "recall", "entry": talk.conversation.edits[-2].number})
+    assert talk.messages[-1]["type"] == "text" and talk.messages[-1]["text"] == NAIVE + "; 1"
     assert talk.path.read_text() == NAIVE + "; 1"
-    talk.talk.hear({"type": "recall", "entry": float("inf")})
-    assert talk.said[-1]["type"] == "trouble"
+    talk.conversation.hear({"type": "recall", "entry": float("inf")})
+    assert talk.messages[-1]["type"] == "trouble"
 
 
+@pytest.mark.parametrize(("full", "order"), [(0.0, list), (0.5, sorted)])
 @seeded(4)
-def test_an_edit_that_isnt_written_at_once_is_written_later(seed, tmp_path, monkeypatch):
-    """Of two workbenches, which can't write now and then."""
+def test_two_workbenches_share_a_history_and_lose_nothing(seed, full, order, tmp_path, monkeypatch):
+    """All that was added is read, in order; on a disk that is full now and then it is written
+    later.
+    """
     rng, write = random.Random(seed), edit_history.save_file
 
     def save(*given):
-        if rng.random() < 0.5:
+        if rng.random() < full:
             raise OSError(28, "No space left on device")
         write(*given)
 
     monkeypatch.setattr(edit_history, "save_file", save)
-    workbenches = [Edits(tmp_path / "history.json") for _ in range(2)]
-    for number in range(12):
-        rng.choice(workbenches).keep(f"; {number}", "from a test")
+    path = tmp_path / "history.json"
+    workbenches = [Edits(path), Edits(path)]
+    fastest = {}
+    for number in range(30):
+        edit = Edit(0, f"; {number}", right=True, gflops=float(number), n=rng.choice([64, 128]))
+        rng.choice(workbenches).add(edit)
+        fastest[edit.n] = edit.text
     monkeypatch.setattr(edit_history, "save_file", write)
     for edits in workbenches:
         edits.read_changes()
         edits.save()
-    written = Edits(tmp_path / "history.json")
-    assert {edit.text for edit in written} == {f"; {number}" for number in range(12)}
-    assert len({edit.number for edit in written}) == 12
+    written = Edits(path)
+    assert order(int(edit.text[2:]) for edit in written) == [*range(30)]
+    assert len({edit.number for edit in written}) == 30
+    assert {n: written.find_fastest(n).text for n in fastest} == fastest
+    assert written.find_fastest(64, 30.0) is None
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive", "dgemm_nn"])
@@ -538,24 +561,6 @@ def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
         edits.add(Edit(0, text, right=True, gflops=2.0, n=64))
         edits.add(Edit(0, "incorrect", right=False, gflops=3.0, n=64))
         assert edits.find_fastest(64).text == mine.text
-
-
-@seeded(2)
-def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
-    """Each adds, in any order; whoever reads it then finds all of it."""
-    rng = random.Random(seed)
-    path = tmp_path / ".my.il.history.json"
-    both = [Edits(path), Edits(path)]
-    fastest = {}
-    for number in range(30):
-        n, text = rng.choice([64, 128]), f"text {number}"
-        rng.choice(both).add(Edit(0, text, right=True, gflops=float(number), n=n))
-        fastest[n] = text
-    found = Edits(path)
-    assert [edit.text for edit in found] == [f"text {number}" for number in range(30)]
-    assert len({edit.number for edit in found}) == len(found)
-    assert {n: found.find_fastest(n).text for n in fastest} == fastest
-    assert found.find_fastest(64, 30.0) is None
 
 
 @seeded(8)
@@ -713,7 +718,7 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     monkeypatch.setitem(FIGURES, "verdict", verdict)
     typed = "; finished"
     texts = [NAIVE + typed[:end] for end in range(len(typed) + 1)]
-    talk.talk.hear({"type": "shown", "edit": "file-0"})
+    talk.conversation.hear({"type": "shown", "edit": "file-0"})
     talk.settle("file-0")
     for number, text in enumerate(texts):
         talk.type(f"a-{number}", text)
@@ -725,9 +730,13 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
         talk.type(f"b-{number}", text)
         talk.settle(f"b-{number}")
         now += 3.5
-    talk.talk.hear({"type": "hello"})
-    talk.talk.hear({"type": "shown", "edit": talk.talk.edit})
-    assert [edit.text for edit in talk.talk.edits if edit.text] == [NAIVE, texts[-1], *others]
+    talk.conversation.hear({"type": "hello"})
+    talk.conversation.hear({"type": "shown", "edit": talk.conversation.edit})
+    assert [edit.text for edit in talk.conversation.edits if edit.text] == [
+        NAIVE,
+        texts[-1],
+        *others,
+    ]
 
 
 @drawn_by_day("name", ["00", "own"], 1)
