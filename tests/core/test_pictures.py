@@ -47,6 +47,7 @@ def stages(make, **more):
 LDS = "sgemm_64x64_lds"
 PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     "explore": lambda: draw.explore("sgemm_tn", 64),
+    "explore a short launch": lambda: draw.explore("sgemm_tn", 8),
     "chip": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
     "wavefronts": lambda: draw.wavefronts(n=256),
     "bundles": lambda: draw.bundles("ddgemm_tn_nofma"),

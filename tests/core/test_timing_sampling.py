@@ -94,6 +94,15 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     assert found | {"delivered": few.bytes["L1"]} == pytest.approx(asked, rel=1e-9)
 
 
+@pytest.mark.parametrize("row", [4, 64, 512])
+def test_what_stands_for_a_large_launch_is_at_each_place_of_a_row(row):
+    """Of workgroups: in step with these, all would begin in the same column of C."""
+    launch = TimedLaunch(KERNELS["sgemm_naive"], size=(4096, 4096, 8))
+    with patch.object(TimedLaunch, "trace_some", lambda _, numbers: numbers):
+        numbers = launch.trace_spread().paths
+    assert {*(numbers % row).tolist()} == {*range(row)}
+
+
 @seeded(2)
 def test_a_sample_takes_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from sampling import drawn_by_day, from_rows
 from waiting import is_alive, wait_for
 
 import cypresskit as ck
+from cypresskit import subprocesses
 from cypresskit.isolated import Raised, here, plain, runner, seccomp, serving
 from cypresskit.isolated import answer as answers
 from cypresskit.isolated.process import ForkServer
@@ -46,11 +48,19 @@ values = st.recursive(
 
 @given(values)
 def test_plain_data_comes_back_as_it_was(value):
-    stream = io.BytesIO()
-    write_message(stream, {"value": plain.encode(value)})
-    stream.seek(0)
-    again = plain.decode(read_message(stream)["value"])
+    """In a message that is as large as one may be; a larger one is neither sent nor read."""
+    message, stream = {"value": plain.encode(value)}, io.BytesIO()
+    write_message(stream, message)
+    sent = stream.getvalue()
+    with patch.object(subprocesses, "MAX_MESSAGE_BYTES", len(sent) - 4):
+        write_message(io.BytesIO(), message)
+        again = plain.decode(read_message(io.BytesIO(sent))["value"])
     assert again == value and type(again) is type(value)
+    with patch.object(subprocesses, "MAX_MESSAGE_BYTES", len(sent) - 5):
+        with pytest.raises(ValueError):
+            write_message(io.BytesIO(), message)
+        with pytest.raises(ValueError):
+            read_message(io.BytesIO(sent))
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "?"])
