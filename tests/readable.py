@@ -51,7 +51,7 @@ def unreadable(page, show=lambda: None, narrow=SMALL_PHONE):
 
 def play_all(page):
     """Go to each picture of the first page, and wait until it plays."""
-    for stage in page.locator("figure .stage").all():
+    for stage in page.locator("figure .stage:visible").all():
         stage.scroll_into_view_if_needed()
         stage.locator("cypresskit-picture > [data-ready]").wait_for(state="attached")
 

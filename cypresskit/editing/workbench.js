@@ -99,7 +99,8 @@ class Bench {
     this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     const main = make(page, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
-    this.small = new SmallProduct(make(main, "div", {class: "ckw-right"}), (row, column) => {
+    const right = make(main, "div", {class: "ckw-right"})
+    this.small = new SmallProduct(right, (row, column) => {
       this.isClicked = true
       this.ask({part: "replay", element: [row, column]})
     })
@@ -162,6 +163,7 @@ class Bench {
     makeTerms(boxes.il, state.tables.il_minute)
     makeTerms(boxes.legend, state.tables.legend)
     for (const name of state.step?.opens ?? PANELS.map(([name]) => name)) this.panels.open(name)
+    if (state.step?.opens.includes("bundles")) right.prepend(boxes.bundles) // it is about these
     if (state.newcomer) {
       panels.prepend(boxes.il) // the site's page says so
       this.panels.open("il")

@@ -238,7 +238,9 @@ OPENED = f"""(step) => {{
 
 @pytest.mark.parametrize("step", ["00", "03", "contest"])
 def test_a_step_opens_its_panels_and_no_other(begin, page, step):
-    """The headline, the code and C are there in any case; what is open is seen, no more is."""
+    """The headline, the code and C are there in any case; what is open is seen, no more is. A step
+    about bundles has them beside the code.
+    """
     begin()
     opens = list(STEPS[step].opens)
     page.evaluate(OPENED, {"name": step, "opens": opens})
@@ -251,6 +253,9 @@ def test_a_step_opens_its_panels_and_no_other(begin, page, step):
     ]
     assert sorted(seen) == sorted(opens)
     assert page.locator(".ckw-matrices").is_visible()
+    assert page.locator(".ckw-main .ckw-panel-bundles").is_visible() == ("bundles" in opens)
+    code, right = (page.locator(one).bounding_box() for one in (".ckw-frame", ".ckw-right"))
+    assert right["y"] == code["y"] and right["x"] > code["x"] + code["width"]
     assert page.text_content(".ckw-hint p").endswith(" % of peak")
     assert page.locator(".ckw-row .ckw-cost").first.is_visible() == ("costs" in opens)
     assert page.locator(".ckw-row .ckw-live").first.is_visible() == ("registers" in opens)
