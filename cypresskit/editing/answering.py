@@ -121,7 +121,7 @@ class Evaluation:
         """Return a trace whose first note is the fault among the changed lines, if one is known."""
         if trace.right:
             return trace
-        return replace(trace, faults=tuple(lead_to_fault(self.fault, trace)))
+        return replace(trace, faults=tuple(lead_to_fault(self.fault, trace.faults)))
 
     def costs(self) -> AnswerPart | None:
         """Costs are computed for a correct kernel only, after a pause."""

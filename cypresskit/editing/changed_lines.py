@@ -15,7 +15,6 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import NamedTuple
 
-from cypresskit.diagnosis.element_trace import ElementTrace
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il import ILError
@@ -41,13 +40,6 @@ class Changes(NamedTuple):
     deleted: list[tuple[int, str]]
 
 
-class Undone(NamedTuple):
-    """The lines of a text without a change, and the fault if that makes it correct."""
-
-    fault: Note
-    lines: list[str]
-
-
 def find_changed_fault(
     verification: Verification, known: str, unless: Callable[[], bool] = never
 ) -> Note | None:
@@ -71,11 +63,8 @@ def find_changed_fault(
     return None
 
 
-def lead_to_fault(fault: Note | None, trace: ElementTrace | None) -> list[Note]:
-    """Return the notes of an element's trace, first of them the fault. It leaves only the notes
-    that name its line.
-    """
-    notes = trace.faults if trace else ()
+def lead_to_fault(fault: Note | None, notes: Sequence[Note]) -> list[Note]:
+    """Return an element's notes; if a fault is known, that, and then those that name its line."""
     if fault is None:
         return [*notes]
     return [fault, *(each for each in notes if fault.line in each.lines)]
@@ -105,20 +94,22 @@ def _find_changes(old: Sequence[str], new: Sequence[str]) -> Changes:
     return Changes(replaced, deleted)
 
 
-def _undo_changes(lines: list[str], changes: Changes) -> Iterator[Undone]:
-    """Yield the text without each of its changes: first those of deleted lines."""
+def _undo_changes(lines: list[str], changes: Changes) -> Iterator[tuple[Note, list[str]]]:
+    """Yield each change as the fault that it is if its undoing makes the kernel correct, and the
+    lines without it: first those of deleted lines.
+    """
     for at, line in reversed(changes.deleted):
         put_back = [*lines[:at], line, *lines[at:]]
-        yield Undone(note("line missing", at + 1, text=line), put_back)
+        yield note("line missing", at + 1, text=line), put_back
         for moved in changes.replaced:
             if bare_line(lines[moved]) == line:
                 place = moved + (moved >= at)
                 fault = note("moved", moved + 1, before=at + 1)
-                yield Undone(fault, put_back[:place] + put_back[place + 1 :])
+                yield fault, put_back[:place] + put_back[place + 1 :]
     for at, old in sorted(changes.replaced.items(), reverse=True):
         fields, known = _split_line(lines[at]), _split_line(old)
         wrong = [one for one, other in zip(fields, known) if one != other]
         fault = note("undone" if old else "without", at + 1)
         if old and len(fields) == len(known) and not wrong[1:]:
             fault = note("changed word", at + 1, wrong=wrong[0])
-        yield Undone(fault, [*lines[:at], *filter(None, [old]), *lines[at + 1 :]])
+        yield fault, [*lines[:at], *filter(None, [old]), *lines[at + 1 :]]

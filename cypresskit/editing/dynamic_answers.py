@@ -35,7 +35,7 @@ UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost
 MAX_SHOWN_FINDINGS = 8
 MAX_SHOWN_LINES = 8
 LARGE_BLOCK_ELEMENTS = 64  # of C, per work-item: up to N = 2048 a launch takes two seconds
-MIN_COST_SHARE = 0.002  # share of the time: a smaller cost is not mentioned
+MIN_COST_SHARE = 0.002  # share of the time: no line that costs less is said to cost the most
 #: What would help, by ``Report.limit``.
 HELP = {
     "ALU": "Fewer bundles per iteration would help: fill them better, or do less besides"

@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
-from cypresskit.diagnosis.element_trace import ElementTrace, trace_product
+from cypresskit.diagnosis.element_trace import trace_product
+from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import verify_text, what_helps
@@ -124,9 +125,8 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
         return Verdict(
             False, seen.error, "what depends on the size, on k, or on the row or column of C?"
         )
-    trace = trace_wrong(seen)
     fault = find_changed_fault(seen, known)
-    notes = lead_to_fault(fault, trace)
+    notes = lead_to_fault(fault, trace_wrong(seen))
     if found:
         more = notes[0].text if fault or (notes and notes[0].line) else ""
         return replace(found, hint=f"{found.hint} {more}".rstrip())
@@ -134,15 +134,15 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     return Verdict(False, f"{seen.wrong or seen.error}.", hint)
 
 
-def trace_wrong(verification: Verification) -> ElementTrace | None:
-    """Return the trace of the incorrect element; None if there is none in the first product, or if
+def trace_wrong(verification: Verification) -> tuple[Note, ...]:
+    """Return the notes on the incorrect element; none if there is none in the first product, or if
     an earlier store is out of range.
     """
     if verification.wrong is None or verification.wrong.product:
-        return None
+        return ()
     with suppress(KernelError, ValueError):
-        return trace_product(verification.given, *verification.wrong[:2])
-    return None
+        return trace_product(verification.given, *verification.wrong[:2]).faults
+    return ()
 
 
 def _is_wrong_address(finding: Finding) -> bool:
