@@ -25,6 +25,13 @@ class Label(NamedTuple):
     kind: str
     box: tuple[float, float, float, float]
 
+    def away(self, mark):
+        """How far it is from a mark."""
+        left, top, right, bottom = self.box
+        return np.hypot(
+            max(left - mark.x, mark.x - right, 0), max(top - mark.y, mark.y - bottom, 0)
+        )
+
     def meets(self, other):
         a, b = self.box, other.box
         return a[0] < b[2] - 0.2 and b[0] < a[2] - 0.2 and a[1] < b[3] - 0.2 and b[1] < a[3] - 0.2

@@ -40,7 +40,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
         teach.lds.lds_transpose,
     ),
     "lds_pitch": ("The same rows at other pitches: which banks they share", teach.lds.lds_pitch),
-    "product": ("A product's errors, folded by the block", draw.product),
     "published": ("A paper's plot, and the model's", lambda: draw.published("nakasato_4")),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "compilers": ("A loop by two compilers: AMD's way, and LLVM's", draw.compilers),

@@ -32,7 +32,6 @@ VIEWS = {
     "line_chart": "line_chart",
     "load": "load",
     "predict": "predict",
-    "product": "product",
     "published": "published_charts",
     "register_block": "register_block",
     "texture_fetch": "texture_fetch",
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from cypresskit.draw.pipelines import timeline as timeline
     from cypresskit.draw.predict import Prediction as Prediction
     from cypresskit.draw.predict import predict as predict
-    from cypresskit.draw.product import product as product
     from cypresskit.draw.published_charts import published as published
     from cypresskit.draw.register_block import register_block as register_block
     from cypresskit.draw.texture_fetch import texture_fetch as texture_fetch

@@ -268,7 +268,7 @@ class Axes(Canvas):
         height: float = 280,
         has_grid: bool = True,
     ) -> None:
-        self.high = max(height if width == WIDE else 240, GAP * (len(ends) + 1))
+        self.high = max(height if width == WIDE else 6 / 7 * height, GAP * (len(ends) + 1))
         super().__init__(width, HEAD + self.high + FOOT)
         self.across, self.up = across, up
         longest = max((min(len(end), LONGEST) for end in ends), default=0)
@@ -333,7 +333,7 @@ class Axes(Canvas):
         self.line(name, (start or low, end), (y, y), color, kind, stroke_dasharray="6 5")
         if start:
             self.note(end, y, text, color)
-        else:
+        elif text:
             self.end(y, text, color)
 
     def band(
@@ -387,31 +387,21 @@ class Axes(Canvas):
     def dot(
         self, name: str, x: float, y: float, color: str, kind: str, words: str, text: str = ""
     ) -> None:
-        """Draw a dot with a label near it."""
+        """Draw a dot with a label near it, such as its number."""
         self.mark(name, words, self.x(x), self.y(y), color, kind, fill=color, r=4.5)
-        if text:
-            self.note(x, y, text, color)
+        self.note(x, y, text, color, "bold")
 
     def ring(
-        self,
-        name: str,
-        x: float,
-        y: float,
-        color: str,
-        kind: str,
-        words: str,
-        *,
-        is_labeled: bool = True,
+        self, name: str, x: float, y: float, color: str, kind: str, words: str, text: str = ""
     ) -> None:
-        """Draw a published point: a ring with its number near it."""
-        look = {"fill": "page", "r": 5.5, "stroke_width": 3}
+        """Draw a published point: a ring with a label near it, such as its number."""
+        look = {"fill": "page", "r": 5, "stroke_width": 2.5}
         self.mark(name, words, self.x(x), self.y(y), color, kind, **look)
-        if is_labeled:
-            self.note(x, y, number_text(y), color, "bold")
+        self.note(x, y, text, color, "bold")
 
     def note(self, x: float, y: float, text: str, color: str, class_: str = "") -> None:
-        """Write something near a point."""
-        self._spots.append((self.x(x), self.y(y), text, color, class_))
+        """Write something near a point, or nothing."""
+        self._spots += [(self.x(x), self.y(y), text, color, class_)] * bool(text)
 
     def end(
         self,
@@ -479,8 +469,10 @@ class Axes(Canvas):
         return right < self.right - 2 * GAP
 
     def _write_spots(self) -> None:
-        """Write the labels of rings and dots. A thin line leads to one that is far."""
-        for x, y, text, color, class_ in sorted(self._spots):
+        """Write the labels of rings and dots, bold ones first. A thin line leads to one that is
+        far.
+        """
+        for x, y, text, color, class_ in sorted(self._spots, key=lambda s: ("bold" not in s[4], s)):
             box = self.write_free(x, y, NEAR, text, color, class_=class_)
             left, up = _nearest(x, y, box)
             if np.hypot(left - x, up - y) > FAR:

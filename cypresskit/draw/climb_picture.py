@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cypresskit.devices import CHIP_ALONE, HD5870
-from cypresskit.draw.chart import NARROW, Canvas, Chart, Scale
+from cypresskit.draw.chart import EDGE, NARROW, Canvas, Chart, Scale, number_text
 from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.gains import FIGURES, IDEAS, Idea
 from cypresskit.published import kernel as published
 
 TOP = 52  # pixels: y of the first row
-GRID_GFLOPS = (30, 100, 300, 1000)  # Gflop/s of the grid lines
 PEAK = HD5870.peak_gflops("single")
 PAPER = published("sgemm_tn")["gflops_max"]
-SCALE = Scale("Gflop/s", 20, PEAK, True, GRID_GFLOPS)
+SCALE = Scale("Gflop/s", 20, PEAK, True, (30, 100, 300, 1000))
 #: The record has its own conditions, so its modeled value isn't the climb's.
 RECORD = (
     f"record of 2010: {PAPER:,} measured,"
@@ -35,17 +34,11 @@ class Bar(NamedTuple):
     details: str
     gflops: float
     before: float = 0.0  #: of the kernel that the idea starts from
-    ceiling: float = 0.0  #: the speed if the busiest unit never paused
 
     @property
-    def words(self) -> str:
-        """The speed, and how it compares with that of the kernel that the idea starts from."""
-        if not self.before:
-            return f"{self.gflops:,.0f}"
-        factor = f"{max(self.gflops / self.before, self.before / self.gflops):.3g}"
-        how = "slower" if self.gflops < self.before else "as fast"
-        compared = f"{factor} times {how}" if factor != "1" else "as fast as before"
-        return f"{self.gflops:,.0f}, {compared}"
+    def factor(self) -> str:
+        """How many times as fast it is as the kernel that the idea starts from."""
+        return f"{self.gflops / self.before:.3g} x" if self.before else ""
 
 
 def climb() -> "Climb":
@@ -53,7 +46,11 @@ def climb() -> "Climb":
     steps = [_bar(idea) for idea in IDEAS if idea.is_step]
     others = [_bar(idea) for idea in IDEAS if not idea.is_step]
     slowest, fastest = steps[0].gflops, steps[-1].gflops
-    finding = f"{slowest:,.0f} to {fastest:,.0f} Gflop/s: what each idea is worth"
+    largest = max(steps[1:], key=lambda step: step.gflops / step.before)
+    finding = (
+        f"{slowest:,.0f} to {fastest:,.0f} Gflop/s. The largest step is {largest.name[4:]}:"
+        f" {largest.factor.removesuffix(' x')} times as fast"
+    )
     return Climb(finding, steps, others)
 
 
@@ -65,7 +62,6 @@ def _bar(idea: Idea) -> Bar:
         f"{details}; {figure.unit} limit: {figure.ceiling:,.0f}",
         figure.gflops,
         FIGURES[idea.before].gflops if idea.before else 0.0,
-        figure.ceiling,
     )
 
 
@@ -95,8 +91,7 @@ class Climb(Chart):
         self.bars, self.beside = tuple(bars), tuple(beside)
         rows = [*self.bars[::-1], *self.beside]
         about = "Modeled Gflop/s on AMD's Cypress (2009), on a logarithmic scale. Peak: published."
-        if any(bar.ceiling for bar in self.bars):
-            about += " Small ticks: the limit of the busiest unit."
+        about += " Right: how many times as fast as before."
         if any(bar.name[:2].isdigit() for bar in self.bars):
             about += " In front: the lesson."
         super().__init__(
@@ -116,7 +111,7 @@ class Climb(Chart):
         rows = _Rows(width, foot + 20 if self.bars else 1)
         if not self.bars:
             return rows
-        rows.draw_scale(foot)
+        rows.draw_scale(TOP + row * len(steps), foot)
         (start, low), *stairs = [(rows.x(bar.gflops), y) for bar, y in steps[::-1]]
         path = "".join(f"H{x:.1f}V{y:.1f}" for x, y in stairs)
         line = f"M{start:.1f} {low:.1f}{path}"
@@ -138,44 +133,34 @@ class _Rows(Canvas):
         super().__init__(width, height)
         self.left, beside = (8, 70) if self.is_narrow else (190, 100)
         self.right = width - beside
-        self.record_x = self.x(PAPER)
 
     def x(self, gflops: float) -> float:
         return self.left + (self.right - self.left) * max(0.0, float(SCALE.share(gflops)))
 
-    def draw_scale(self, foot: float) -> None:
-        """Draw the grid lines, the published speed and the chip's peak."""
-        limits = (PEAK, "soft", 0.8, "published"), (PAPER, "wait", 0.8, "measured")
-        grid = [(gflops, "line", 0.5, "") for gflops in GRID_GFLOPS]
-        for gflops, color, alpha, kind in (*grid, *limits):
-            line = f"M{self.x(gflops):.1f} {TOP - 22}V{foot - 8:.1f}"
-            name = f"level {gflops:g}" if kind else ""
-            self.add("path", color, name=name, kind=kind, d=line, opacity=alpha)
-            if kind:
-                self.avoid([(self.x(gflops), y) for y in range(0, int(foot), 6)])
-        for gflops in GRID_GFLOPS:
-            self.write(self.x(gflops), foot + 4, f"{gflops:,}", "soft", "middle", data_axis="x")
-        self.write(self.record_x, TOP - 34, RECORD, "soft", "end")
-        peak = f"peak {PEAK:,.0f}"
-        self.write(self.x(PEAK), foot + 4, peak, "soft")
+    def draw_scale(self, end: float, foot: float) -> None:
+        """Draw the ticks, and up to the ``end`` of the steps their limits: the published speed and
+        the chip's peak.
+        """
+        for gflops, color, kind in (PEAK, "soft", "published"), (PAPER, "ink", "measured"):
+            line = f"M{self.x(gflops):.1f} {TOP - 22}V{end - 8:.1f}"
+            self.add("path", color, name=f"level {gflops:g}", kind=kind, d=line, opacity=0.8)
+        for gflops in SCALE.numbers():
+            text = number_text(gflops)
+            self.write(self.x(gflops), foot + 4, text, "soft", "middle", data_axis="x")
+        self.write(self.x(PAPER), TOP - 34, RECORD, "soft", "end")
+        self.write(self.x(PEAK), TOP - 34, f"peak {PEAK:,.0f}", "soft")
 
     def draw(self, bar: Bar, y: float, *, is_step: bool) -> None:
-        """Draw a dot, its limit, and unless it is a step, what it starts from."""
+        """Draw a dot with its number, and unless it is a step, what it starts from."""
         self.write(6, y - 16 if self.is_narrow else y, bar.name, class_="bold")
         x = self.x(bar.gflops)
         start = self.x(bar.before) if bar.before and not is_step else x
-        color = "wait" if bar.gflops < bar.before else "c"
-        if bar.ceiling:
-            limit = f"M{self.x(bar.ceiling):.1f} {y - 5:.1f}v10"
-            self.add("path", "soft", name=f"limit {bar.name}", kind="modeled", d=limit)
         if start != x:
-            self.add("path", color, d=f"M{start:.1f} {y:.1f}H{x:.1f}", stroke_width=2)
+            self.add("path", "c", d=f"M{start:.1f} {y:.1f}H{x:.1f}", stroke_width=2)
             name = f"start {bar.name}"
-            self.add("circle", color, "page", name, "modeled", cx=start, cy=y, r=4)
+            self.add("circle", "c", "page", name, "modeled", cx=start, cy=y, r=4)
         words = f"{bar.gflops:,.0f}, modeled: {bar.details}"
-        self.mark(bar.name, words, x, y, color, "modeled", fill=color, r=5)
-        right = max(x, start, self.x(bar.ceiling) if bar.ceiling else 0) + 12
-        beside = [("start", right - x, 0.0), ("end", min(x, start) - 12 - x, 0.0)]
-        above = "end", self.record_x - 8 - x, -16.0
-        places = [*beside[:: -1 if is_step else 1], above]
-        self.write_free(x, y, places, bar.words, "ink")
+        self.mark(bar.name, words, x, y, "c", "modeled", fill="c", r=5)
+        anchor, away = ("start", 10) if start < x else ("end", -10)
+        self.write(x + away, y, f"{bar.gflops:,.0f}", anchor=anchor, class_="bold")
+        self.write(self.width - EDGE, y, bar.factor, "soft", "end")

@@ -15,7 +15,7 @@ from cypresskit.tables import elided, listed, quantity
 from cypresskit.timing import Report, simulate
 
 COLORS = "a 0.4", "b 0.4", "c 0.4", "alu 0.4", "wrote 0.4", "read 0.4", "purple 0.4"  # of lines
-ROW, HEAD, GAP = 14, 112, 20  # pixels: of a row, above the rows, between two parts
+ROW, HEAD, GAP = 14, 92, 20  # pixels: of a row, above the rows, between two parts
 LISTED, LETTERS = 236, 30  # pixels of the lines of IL, and the letters of one
 LABEL = 22  # pixels of a bundle's number
 
@@ -96,7 +96,7 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
     other = BundleRows(theirs.by, simulate(theirs, n), known)
     tables = ours, other
     return Chart(
-        f"With LLVM's compiler, {known.name} does {other.speed} in place of"
+        f"LLVM's {known.name} has {other.facts[1]}: {other.speed} in place of"
         f" {ours.speed.removesuffix(' Gflop/s')}",
         lambda width: _paint(tables, known, width),
         about="The loop's lines of IL, and their bundles, counted, by two compilers: a cell is a"

@@ -4,7 +4,6 @@ The values are the caller's: measured, simulated or published. A line may be a s
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -35,7 +34,7 @@ def line_chart(
     guess: Prediction | None = None,
     log: str = "",
     title: str = "",
-    notes: Mapping[float, str] | None = None,
+    notes: Mapping[tuple[str, float], str] | None = None,
 ) -> Chart:
     """Draw a line from x to y for each name in ``series`` that has points. Its name is at its end,
     or at its start if all ends meet.
@@ -62,7 +61,8 @@ def line_chart(
     title
         What the chart shows, as a sentence. By default "y against x".
     notes
-        By x: a text beside the first line there.
+        By name and x: words that follow a point's number, which is written beside it; "" for none.
+        The numbers that the title states are among these.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def line_chart(
     notes = notes or {}
     ends = {curve[max(curve)] for curve in series.values()}
     do_ends_meet = len(series) > 1 and np.ptp([*ends]) < 0.01 * np.ptp(heights)
-    across = scale_across(x, places, "x" in log, [*notes])
+    across = scale_across(x, places, "x" in log, [place for _, place in notes])
     up = scale_up(y_title, heights, "y" in log)
     colors = dict(zip(series, (*COLORS, *["soft"] * len(series))))
 
@@ -116,9 +116,9 @@ def line_chart(
                 is_named_at_start=do_ends_meet and is_given,
                 is_result=bool(own) and is_given,
             )
-        first, *_ = series.values()
-        for place, words in notes.items():
-            axes.note(place, _height(first, place, log), words, "ink", "later" * bool(own))
+        for (name, place), words in notes.items():
+            text = f"{number_text(series[name][place])} {words}".strip()
+            axes.note(place, series[name][place], text, colors[name], "bold" + " later" * bool(own))
         return axes
 
     rows = [
@@ -130,32 +130,26 @@ def line_chart(
         title or f"{y} against {x}",
         paint,
         about=f"{about} Gray is what you drew." if own else about,
-        lines=[*rows, *(f"At {place:g}: {words}" for place, words in notes.items())],
+        lines=[
+            *rows,
+            *(f"{name} at {place:g}: {words}" for (name, place), words in notes.items() if words),
+        ],
         guess=bool(own),
     )
-
-
-def _height(curve: Curve, place: float, log: str) -> float:
-    """Return the y of a line between its points, as it is drawn."""
-    at, x, y = np.array([place]), np.sort([*curve]), np.array([curve[x] for x in sorted(curve)])
-    if "x" in log:
-        at, x = np.log(at), np.log(x)
-    (height,) = np.exp(np.interp(at, x, np.log(y))) if "y" in log else np.interp(at, x, y)
-    return float(height)
 
 
 def scale_across(
     title: str, places: Sequence[float], log: bool = False, first_ticks: Sequence[float] = ()
 ) -> Scale:
-    """Return the axis of x: from 0 or the first place to the last. Some ticks come first."""
+    """Return the axis of x, from before the first place to the last. Some ticks come first."""
+    first, last = places[0], places[-1]
     if log:
-        some = [*first_ticks, *places[:: -(-len(places) // 8)]]
-        return Scale(title, 0.9 * places[0], 1.03 * places[-1], True, some)
-    first, last = min(0, places[0]), places[-1]
-    last += (last == first) * 1.0
-    are_apart = all(b - a > (last - first) / 12 for a, b in pairwise(places))
-    ticks = places if len(places) < 7 and are_apart else choose_ticks(first, last, 7)
-    return Scale(title, first, last + 0.01 * (last - first), ticks=ticks)
+        some = [last, *first_ticks, *places[:: -(-len(places) // 8)]]
+        return Scale(title, 0.9 * first, 1.03 * last, True, some)
+    wide = (last - first) or 1
+    low = max(min(0, first), first - 0.07 * wide)
+    ticks = places if len(places) < 8 else choose_ticks(low, last, 7)
+    return Scale(title, low, first + 1.01 * wide, ticks=ticks)
 
 
 def scale_up(title: str, heights: Sequence[float], log: bool = False) -> Scale:

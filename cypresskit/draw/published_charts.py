@@ -34,6 +34,7 @@ from cypresskit.draw.chart import (
 from cypresskit.draw.line_chart import Curve, scale_across, scale_up
 from cypresskit.draw.stored_curves import stored
 
+WIDEST_DOT = 0.05  # of a chart's height
 BESIDE = ("middle", 0.0), ("start", -20.0), ("end", 20.0)  # anchors, and pixels to the right
 Rows = Mapping[str, Sequence[Sequence[float]]]  # of each curve: x, y, the share y may be off
 
@@ -72,6 +73,10 @@ class PrintedPoint(NamedTuple):
     x: float
     y: float
     kind: Kind = "measured"
+
+    @property
+    def is_predicted(self) -> bool:
+        return self.kind == "published"
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,10 @@ class PublishedChart:
             ("formulas" if name in self.formulas else "lines", self.kind(name))
             for name in self.series
         ]
-        found += [("rings", point.kind) for point in self.points.values()]
+        found += [
+            ("predictions" if point.is_predicted else "rings", point.kind)
+            for point in self.points.values()
+        ]
         found += [("dashed lines", level.kind) for level in self.levels]
         marks: dict[str, list[str]] = {}
         for mark, kind in dict.fromkeys(found):
@@ -180,8 +188,8 @@ CHARTS = {
         f" {BUS['io_gflops_max']} were measured",
         "Nakasato's figure 7, DGEMM with transfers",
         "The formula takes one speed of the kernel for all N, the model the speed at each N. At"
-        " large N both are above the 200 that the text names as the most. The ring is a prediction:"
-        " for 10 GB/s he expects about 300 or more from N = 2,048 on.",
+        " large N both are above the 200 that the text names as the most. For 10 GB/s he"
+        " expects about 300 or more from N = 2,048 on.",
         {
             "dgemm_tn with transfers": "3 GB/s",
             "formula, 3 GB/s": "formula, 3 GB/s",
@@ -189,7 +197,7 @@ CHARTS = {
         },
         ("formula, 3 GB/s", "formula, 10 GB/s"),
         {"formula, 10 GB/s": PrintedPoint(2048, 300, "published")},
-        (PrintedLevel("most", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
+        (PrintedLevel("at most", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
     ),
     "nakasato_dd": PublishedChart(
         "At N = 2,048 fused multiply-adds give {ddgemm_tn_fma at 2048:.1f} Gflop/s in place of"
@@ -208,8 +216,8 @@ CHARTS = {
         levels=(_best("sgemm_64x64"), _best("sgemm_64x64_lds")),
     ),
     "ashraf_reduction": PublishedChart(
-        "At N = 256 three helpers give {sgemm_nn_reduce4 at 256:,.0f} Gflop/s, none"
-        " {sgemm_nn at 256:,.0f}",
+        "Three helpers are faster than none up to N = 512: {sgemm_nn_reduce4 at 512:,.0f} Gflop/s"
+        " in place of {sgemm_nn at 512:,.0f}",
         "Ashraf's plot of SGEMM with reduction",
         NO_NUMBERS,
         {
@@ -219,9 +227,8 @@ CHARTS = {
         },
     ),
     "ashraf_packed": PublishedChart(
-        f"Printed are {PACKED[0]} to {PACKED[1]:,} Gflop/s; the model has"
-        " {sgemm_packed4 at 1:,.0f} for one product in a launch, {sgemm_packed4 at 16:,.0f} for"
-        " sixteen",
+        f"At least {PACKED[0]} Gflop/s were measured. The model gives"
+        " {sgemm_packed4 at 1:,.0f} even to a launch of one product",
         "Ashraf's packed products, N = 512",
         "The slides don't say what makes the difference between 450 and 1,340, nor how long a"
         " launch takes. The model's is the most that AMD's guide allows.",
@@ -302,7 +309,7 @@ def published(name: str) -> Chart:
         paint = partial(_paint_shares, bars=_bars(plot, curves))
     else:
         about = plot.kinds()
-        if any(error for series in plot.series for *_, error in rows[series]):
+        if any(_has_band(rows[series]) for series in plot.series):
             about += " Bands: how far off a sampled launch may be."
         paint = partial(_paint, plot=plot, rows=rows, quoted=quoted)
     kernels = [name for name in plot.series if name in papers.kernels()]
@@ -327,20 +334,25 @@ def _paint(
     tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
     across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
     up = scale_up(plot.y, [0.0, *tops, *(level.y for level in plot.levels)])
-    labels = {level: _level_label(level, plot.series) for level in plot.levels}
-    starts = {level: level.least if level.extreme is min else 0 for level in labels}
-    ends = [label for level, label in labels.items() if not starts[level]]
-    axes = Axes(width, across, up, [*plot.series.values(), *ends])
-    for level, label in labels.items():
-        name = f"level {level.series} {level.words}"
-        color = colors.get(level.series, "soft")
-        axes.level(name, starts[level], level.y, color, level.kind, label)
-    for series, label in plot.series.items():
+    labels, texts = dict(plot.series), {}
+    starts = {level: level.least if level.extreme is min else 0 for level in plot.levels}
+    for level, start in starts.items():
+        texts[level] = f"{level.words} {number_text(level.y)}"
+        off = abs(level.y - rows[level.series][-1][1])
+        if width == WIDE and not start and off < 0.05 * up.high:  # they share a label
+            labels[level.series] += f", {level.kind} {number_text(level.y)}"
+            texts[level] = ""
+    ends = [text for level, text in texts.items() if not starts[level]]
+    axes = Axes(width, across, up, [*labels.values(), *ends])
+    for level, start in starts.items():
+        name, color = f"level {level.series} {level.words}", colors[level.series]
+        axes.level(name, start, level.y, color, level.kind, texts[level])
+    for series, label in labels.items():
         x, y, error = np.array(rows[series]).T
         color, kind = colors[series], plot.kind(series)
-        if error.any():
+        if _has_band(rows[series]):
             axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), color, kind)
-        axes.curve(series, x, y, color, label, kind)
+        axes.curve(series, x, y, color, plot.series[series], kind, end=label)
     for series, at in quoted:
         value, kind = curves[series][at], plot.kind(series)
         text = number_text(value)
@@ -348,16 +360,15 @@ def _paint(
         axes.dot(f"quoted {series} {at:g}", at, value, colors[series], kind, words, text)
     for series, point in plot.points.items():
         told = _told(plot, curves, series)
-        axes.ring(f"published {series}", point.x, point.y, colors[series], point.kind, told)
+        text = number_text(point.y) + ", predicted" * point.is_predicted
+        name, color = f"published {series}", colors[series]
+        axes.ring(name, point.x, point.y, color, point.kind, told, text)
     return axes
 
 
-def _level_label(level: PrintedLevel, series: Mapping[str, str]) -> str:
-    """Return the label of a printed number, with its curve's if there are several."""
-    number = number_text(level.y)
-    if len(series) > 1 and level.series in series:
-        return f"{series[level.series]}: {level.words} {number}"
-    return f"{level.words}: {number}"
+def _has_band(rows: Sequence[Sequence[float]]) -> bool:
+    """Whether the errors of a curve are larger than its dots."""
+    return max(y * error for _, y, error in rows) > WIDEST_DOT * max(y for _, y, _ in rows)
 
 
 def _bars(plot: PublishedChart, curves: Mapping[str, Curve]) -> dict[str, dict[str, float]]:

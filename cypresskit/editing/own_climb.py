@@ -5,7 +5,6 @@ those of the step before may have been in order. Side steps are left out.
 
 from collections.abc import Iterator, Mapping
 
-from cypresskit.devices import CHIP_ALONE
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits, describe_change
 from cypresskit.editing.step_files import fastest_edit, saved_edit
@@ -29,10 +28,9 @@ def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
         before = saved
     if not bars:
         return Climb(NO_STEPS, ())
-    speeds = f"{before.gflops:,.0f} Gflop/s"
-    if len(bars) > 1:
-        speeds = f"{bars[0].gflops:,.0f} to {speeds}"
-    sentence = f"{speeds}, {CHIP_ALONE.name}. The record of 2010, as published: {PAPER:,}"
+    last = bars[-1]
+    came = f"{last.before:,.0f} to " if last.before else ""
+    sentence = f"{last.name}: {came}{last.gflops:,.0f} Gflop/s. The record of 2010 did {PAPER:,}"
     return Climb(sentence, bars)
 
 

@@ -1,6 +1,7 @@
 """Charts: each mark is where its datum is, each label beside its thing, and no text on another."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sampling import ROWS, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit import draw, published
-from cypresskit.draw.chart import NARROW, WIDE, Axes, Chart, Scale, spread
+from cypresskit.draw.chart import NARROW, WIDE, Axes, Chart, Scale, number_text, spread
 from cypresskit.draw.line_chart import scale_up
 from cypresskit.draw.published_charts import CHARTS
 from cypresskit.draw.stored_curves import stored
@@ -30,26 +31,49 @@ def random_series(seed):
     return series
 
 
+def assert_numbered(drawn, mark, number):
+    """Fail unless a number is beside its mark, in bold."""
+    near = [
+        label
+        for label in drawn.labels
+        if label.text.split(", ")[0].split(" ")[0] == number and "bold" in label.kind
+        if label.away(mark) < 30
+    ]
+    assert near, (number, mark)
+
+
 # -- positions
 
 
 @WIDTHS
 @pytest.mark.parametrize("name", CURVES)
 def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
-    drawn = Charted(draw.published(name), width)
+    chart = draw.published(name)
+    drawn = Charted(chart, width)
+    has_bands = any(line.startswith("band ") for line in drawn.lines)
+    assert ("Bands: " in chart.about) == has_bands, "what is announced can be seen"
     for series, rows in stored()[name].items():
+        widest, most = (max(values) for values in zip(*((y * error, y) for _, y, error in rows)))
+        if widest > 0.06 * most:
+            assert f"band {series}" in drawn.lines
         assert len(drawn.marks[series]) == len(rows) == len(drawn.lines[series])
         for (x, y, error), (left, down) in zip(rows, drawn.lines[series], strict=True):
             drawn.assert_shown(series, x, y)
             assert drawn.value("y", down) == pytest.approx(y, abs=drawn.step("y", down)), series
             assert drawn.value("x", left) == pytest.approx(x, abs=drawn.step("x", left)), series
-            if error:
+            if f"band {series}" in drawn.lines:
                 band = drawn.lines[f"band {series}"]
                 at = band[np.abs(band[:, 0] - left) < 0.06][:, 1]
                 ends = sorted(drawn.value("y", at))
                 assert ends == pytest.approx([y * (1 - error), y * (1 + error)], rel=0.01)
     for series, (x, y, _) in CHARTS[name].points.items():
         drawn.assert_shown(f"published {series}", x, y)
+        assert_numbered(drawn, drawn.marks[f"published {series}"][0], f"{y:,g}")
+    for quoted in (mark for mark in drawn.marks if mark.startswith("quoted")):
+        (dot,) = drawn.marks[quoted]
+        number = dot.words.split(": ")[-1].split(" at ")[0]
+        assert_numbered(drawn, dot, number)
+        assert number in chart.title
     for level in CHARTS[name].levels:
         (left, down), (right, other) = drawn.lines[f"level {level.series} {level.words}"]
         assert down == other
@@ -114,6 +138,25 @@ def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
         printed.assert_shown(kernel, 2, published.kernel(kernel)["gflops_max"])
     for chart in (drawn, printed):
         assert not chart.overlaps()
+    assert f"{reports[0].gflops:,.0f} Gflop/s" in roofline(reports, "yours").title
+    assert re.match("sgemm_tn does 2,014 .* 93 % .* 1,450 .* 67 %", roofline().title)
+
+
+@WIDTHS
+@seeded(20)
+def test_a_noted_number_is_beside_its_point(seed, width):
+    rng = random.Random(seed)
+    heights = sorted(rng.uniform(1, 900) for _ in range(10))
+    curve = dict(zip(range(0, 1000, 100), heights[:: rng.choice((-1, 1))]))
+    at = {("a line", x): words for x, words in zip(rng.sample([*curve], 2), ("", "of them"))}
+    drawn = Charted(
+        draw.line_chart({"a line": curve}, "x", "y", kind="counted", about="one", notes=at), width
+    )
+    points = sorted(drawn.marks["a line"])
+    for (_, x), words in at.items():
+        assert_numbered(drawn, points[x // 100], number_text(curve[x]))
+        text = f"{number_text(curve[x])} {words}".strip()
+        assert any(label.text == text for label in drawn.labels)
 
 
 # -- kinds of numbers
@@ -136,7 +179,7 @@ def test_a_quotient_is_not_called_measured():
     drawn = Charted(chart, WIDE)
     assert_kinds_told(drawn, chart.about)
     assert [drawn.kinds[f"{name} published"] for name in speeds] == ["measured", "published"]
-    assert "rings; sgemm_tn_37's from a published ratio" in chart.about
+    assert "bars; sgemm_tn_37's from a published ratio" in chart.about
 
 
 # -- labels
@@ -155,8 +198,7 @@ def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another
     def paint(at):
         axes = Axes(at, across, up, ["one line", "another"])
         for n, (x, y) in enumerate(rings):
-            axes.ring(f"ring {n}", x, y, "read", "measured", "said", is_labeled=False)
-            axes.note(x, y, f"r{n}: {y:.0f}", "read")
+            axes.ring(f"ring {n}", x, y, "read", "measured", "said", f"r{n}: {y:.0f}")
         for n, (x, y) in enumerate(dots):
             axes.dot(f"dot {n}", x, y, "c", "modeled", "said", f"d{n}: {y:.0f}")
         for name, y in (("one line", 400), ("another", 401)):

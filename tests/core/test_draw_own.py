@@ -14,7 +14,6 @@ VIEWS = {
     "compilers": ("sgemm_tn", lambda kernel: draw.compilers(kernel, 256)),
     "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
     "lds_transpose": ("sgemm_64x64_lds", ck.teach.lds.lds_transpose),
-    "product": ("sgemm_tn", lambda kernel: draw.product(kernel, 64)),
     "register_block": ("sgemm_nn", draw.register_block),
     "texture_fetch": ("sgemm_tt", draw.texture_fetch),
     "wavefronts": ("sgemm_tn", lambda kernel: draw.wavefronts(kernel, n=512, window=(0, 3000))),

@@ -76,13 +76,12 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     "timeline by hand": lambda: timeline(hand=ck.teach.pipelines.by_hand([2, 3, 1], units=4)),
     "roofline": ck.teach.why_blocks.roofline,
     "climb": draw.climb,
-    "product": lambda: draw.product("sgemm_tn", 64),
     "line_chart": lambda: draw.line_chart(
         {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
         *"xy",
         kind="counted",
         about="Two lines.",
-        notes={1: "beside a"},
+        notes={("a", 1): "beside a"},
     ),
     "growing": lambda: ck.teach.build_the_clock.growing(
         {

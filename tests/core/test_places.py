@@ -375,19 +375,21 @@ def test_a_cell_of_two_compilers_is_in_its_bundle_and_slot(kernel, width):
         assert len(mine) == 5 * len(bundles), "the others are empty"
 
 
-def test_the_climbs_dots_limits_and_starts_are_on_its_scale():
+def test_the_climbs_dots_and_starts_are_on_its_scale_and_each_number_is_at_its_dot():
     climb = draw.climb()
     seen = Charted(climb, WIDE, log="x")
     starts = dict(re.findall(r'data-name="start ([^"]+)"[^>]* cx="([\d.]+)"', climb.to_svg(WIDE)))
     assert len(starts) > 3
     for bar in (*climb.bars, *climb.beside):
-        limit = seen.lines.get(f"limit {bar.name}", [[np.nan]])[0][0]
-        for x, gflops in (
-            (seen.marks[bar.name][0].x, bar.gflops),
-            (limit, bar.ceiling),
-            (float(starts.get(bar.name, "nan")), bar.before),
-        ):
+        (dot,), start = seen.marks[bar.name], float(starts.get(bar.name, "nan"))
+        for x, gflops in ((dot.x, bar.gflops), (start, bar.before)):
             assert np.isnan(x) or seen.value("x", x) == approx(gflops, rel=0.01), bar.name
+        row = [label for label in seen.labels if label.box[1] < dot.y < label.box[3]]
+        (number,) = (label.box for label in row if label.text == f"{bar.gflops:,.0f}")
+        assert min(abs(number[0] - dot.x), abs(number[2] - dot.x)) < 12
+        factors = [float(label.text[:-2]) for label in row if label.text.endswith(" x")]
+        before = [bar.gflops / factor for factor in factors]
+        assert before == approx([bar.before] * bool(bar.before), rel=0.01)
 
 
 def test_frames_of_the_race_are_around_what_has_changed():

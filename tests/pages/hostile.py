@@ -81,7 +81,6 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     "compilers": lambda text: draw.compilers(called(text), 64),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
-    "product": lambda text: draw.product(called(text), 64),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
     "line_chart": line_chart,
     "a sheet": sheet,

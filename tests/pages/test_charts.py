@@ -11,7 +11,6 @@ CHARTS_SHOWN = {name: lambda name=name: draw.published(name) for name in CHARTS}
     "climb": draw.climb,
     "compilers": lambda: draw.compilers("sgemm_tn", 64),
     "roofline": ck.teach.why_blocks.roofline,
-    "product": lambda: draw.product("sgemm_tn", 64),
 }
 #: Of the drawing that is seen: texts over texts or outside, and small letters, as painted.
 FAULTS = """() => {

@@ -53,7 +53,7 @@ def assert_plays(page):
 
 
 PICTURES = {name: make for name, (_, make) in gallery.VIEWS.items()} | VIEWS
-CHARTS = "compilers", "product", "published", "roofline"  # see test_draw_chart.py, test_places.py
+CHARTS = "compilers", "published", "roofline"  # see test_draw_chart.py, test_places.py
 PICTURES |= {f"{name} in its lesson": make for name, make in IN_LESSONS.items()}
 PLAYERS = [name for name in PICTURES if name not in (*CHARTS, "explore", "lds_pitch")]
 

@@ -18,7 +18,7 @@ from cypresskit.timing import Report
 PUBLISHED = "sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"
 WORD = 4  # bytes
 ACROSS = Scale("flops for each byte fetched: b/4", 0.1, 8, True, (0.125, 0.25, 0.5, 1, 2, 4, 8))
-UP = Scale("Gflop/s", 30, 4000, True, (30, 100, 300, 1000, 3000))
+UP = Scale("Gflop/s", 50, 3200, True, (100, 300, 1000, 3000))
 
 
 def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
@@ -38,23 +38,31 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
         kernel: (KERNELS[kernel].block[0] / WORD, published(kernel)["gflops_max"])
         for kernel in (() if dots else PUBLISHED)
     }
-    best, (at, speed) = max({**rings, **dots}.items(), key=lambda kernel: kernel[1][1])
-    share = 100 * speed / min(peak, HD5870.texture_gb_s * at)
-    finding = f"{best} reaches {share:.0f} % of what arithmetic and texture units allow"
-    largest = max(dots, key=dots.__getitem__, default=best)
-    if dots and dots[largest][1] < speed:
+    drawn = {**rings, **dots}
+    best, slowest = (pick(drawn, key=lambda kernel: drawn[kernel][1]) for pick in (max, min))
+    shares = {
+        kernel: f"{100 * speed / min(peak, HD5870.texture_gb_s * at):.0f} % of its roof"
+        for kernel, (at, speed) in drawn.items()
+    }
+    finding = "; ".join(
+        f"{kernel} does {drawn[kernel][1]:,.0f} Gflop/s, {shares[kernel]}"
+        for kernel in dict.fromkeys((best, slowest))
+    )
+    largest = max(drawn, key=drawn.__getitem__)
+    if dots and largest != best:
         finding = (
             f"{largest} falls to {dots[largest][1]:,.0f} Gflop/s: there is room for"
-            f" {active[largest]} wavefronts only. {best} has {active[best]}, and does {speed:,.0f}"
+            f" {active[largest]} wavefronts only. {best} has {active[best]}, and does"
+            f" {dots[best][1]:,.0f}"
         )
     how: Kind = "modeled" if dots else "measured"
     told = {
         kernel: f"{kernel}, {how}: {at:.3g} flops per byte, {speed:,.0f} Gflop/s"
-        for kernel, (at, speed) in {**rings, **dots}.items()
+        for kernel, (at, speed) in drawn.items()
     }
 
     def paint(width: float) -> Axes:
-        axes = Axes(width, ACROSS, UP, has_grid=False, height=360)
+        axes = Axes(width, ACROSS, UP, has_grid=False, height=400)
         for memory, rate in sorted(rates.items(), key=itemgetter(1)):
             x = max(ACROSS.low, UP.low / rate), min(peak / rate, ACROSS.high)
             y = rate * x[0], rate * x[1]
@@ -66,7 +74,7 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
         ends = axes.x(ACROSS.high), axes.y(peak) - 11
         axes.write(*ends, f"arithmetic: {peak:,.0f}", "ink", "end")
         for number, (kernel, (at, speed)) in enumerate(rings.items()):
-            axes.ring(kernel, at, speed, "c", how, told[kernel], is_labeled=False)
+            axes.ring(kernel, at, speed, "c", how, told[kernel])
             left, up = axes.x(at) - 24, axes.y(rings[PUBLISHED[0]][1]) - GAP * (3 - number)
             leader = f"M{left + 2:.1f} {up:.1f}L{axes.x(at) - 5:.1f} {axes.y(speed) - 3:.1f}"
             axes.add("path", "c", d=leader)
@@ -79,6 +87,6 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
         f"{memory}: {rate:,.0f} GB/s, {peak:,.0f} Gflop/s from {peak / rate:.3g} flops per byte"
         for memory, rate in rates.items()
     ]
-    drawn = f"{name}, {how}, {CHIP_ALONE.name}" if dots else f"Three kernels, {how}"
-    about = f"{drawn}, HD 5870, single precision. Roofs: published rates."
+    which = f"{name}, {how}, {CHIP_ALONE.name}" if dots else f"Three kernels, {how}"
+    about = f"{which}, HD 5870, single precision. Roofs: published rates."
     return Chart(finding, paint, about=about, lines=[*roofs, *told.values()])

@@ -11,11 +11,16 @@ from cypresskit.today import figures, record
 
 
 def peak_chart(
-    experiment: str, cypress: Mapping[Any, float], x: str, size: str, title: str
+    experiment: str,
+    cypress: Mapping[Any, float],
+    x: str,
+    size: str,
+    title: str,
+    compared: tuple[int, int],
 ) -> Chart:
     """Draw Cypress's speeds and those of an experiment, in percent of each chip's peak, by the
     number that a case begins with, which is named ``x``. ``size`` is that of Cypress's products,
-    ``title`` what the chart shows.
+    ``title`` what the chart shows, by the numbers at the two ``compared`` cases.
     """
     parts = {
         HD5870.name: (cypress, HD5870.single_gflops),
@@ -28,4 +33,9 @@ def peak_chart(
     }
     old, new = lines
     about = f"Single precision. {old}: {size}. {new}: N = {record()['n']:,}."
-    return line_chart(lines, x, "% of the peak", kind=kinds, about=about, log="x", title=title)
+    notes: dict[tuple[str, float], str] = {
+        (name, case): "%" for name, line in lines.items() for case in compared if case in line
+    }
+    return line_chart(
+        lines, x, "% of the peak", kind=kinds, about=about, log="x", title=title, notes=notes
+    )

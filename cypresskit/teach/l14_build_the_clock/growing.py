@@ -5,7 +5,17 @@ percent of the published ones.
 from collections.abc import Mapping
 from itertools import pairwise
 
-from cypresskit.draw.chart import COLORS, EDGE, GAP, WIDE, Canvas, Chart, Scale, number_text
+from cypresskit.draw.chart import (
+    COLORS,
+    EDGE,
+    GAP,
+    WIDE,
+    Canvas,
+    Chart,
+    Scale,
+    element,
+    number_text,
+)
 from cypresskit.published import kernel as published
 from cypresskit.teach.l14_build_the_clock.checks import printed
 
@@ -16,7 +26,7 @@ LABELED = 1  # percent that a mechanism costs at least, if its name is written
 
 
 def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
-    """Draw speeds in percent of the published ones, which are rings at 100.
+    """Draw speeds in percent of the published ones, which are upright bars at 100.
 
     Parameters
     ----------
@@ -47,7 +57,6 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
             return float(names + EDGE + (width - names - 3 * EDGE) * SCALE.share(share))
 
         for tick in SCALE.numbers():
-            canvas.add("path", "line", d=f"M{x(tick):.1f} 0V{foot}", opacity=0.5)
             canvas.write(x(tick), foot + 12, number_text(tick), "soft", "middle", data_axis="x")
         canvas.write(width - EDGE, foot + 12 + GAP, SCALE.title, "soft", "end")
 
@@ -64,19 +73,19 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
                     canvas.write_free(middle, y, places, mechanism, color)
             kind = "published" if kernel in ratios else "measured"
             words = f"{kernel}, {kind}: {number_text(printed(kernel))} Gflop/s"
-            look = {"fill": "page", "r": 5.5, "stroke_width": 3}
-            canvas.mark(f"{kernel} published", words, x(100), y, "ink", kind, **look)
+            bar = element("rect", "", "ink", x=x(100) - 1, y=y - 8, width=2, height=16)
+            canvas.group(f"{kernel} published", [(words, bar)], kind)
             for name, share, color in ("first", first, "soft"), ("last", last, "ink"):
                 words = f"{kernel}, modeled: {share:.1f} %"
                 look = {"fill": color, "r": 4.5}
                 canvas.mark(f"{kernel} {name}", words, x(share), y, color, "modeled", **look)
                 if name == "last" or first - last > 1:
-                    canvas.write(x(share) - 4, y - 16, f"{share:.0f} %", color)
+                    canvas.write(x(share) - 4, y - 16, f"{share:.0f} %", color, class_="bold")
         return canvas
 
     told = "".join(f"; {kernel}'s from a published ratio" for kernel in ratios)
     about = (
-        f"Your clock's speeds, modeled, in percent of the measured ones (rings{told}). Gray:"
+        f"Your clock's speeds, modeled, in percent of the measured ones (upright bars{told}). Gray:"
         f" {first}; black: all mechanisms; between them: what each costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
