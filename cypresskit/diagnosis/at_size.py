@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.diagnosis.elements import MatrixElement
+from cypresskit.diagnosis.notes import note
 from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare
@@ -48,16 +50,16 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     It takes up to a quarter of a second; where nothing can be compiled, some seconds. ``alpha``
     isn't 0: with a ``beta`` of 1, a correct kernel would then change nothing.
     """
-    how = kernel.convention
+    convention = kernel.convention
     is_whole = prod(size) <= MAX_WHOLE_PRODUCTS
-    m, n, k = size = how.padded(*size)
+    m, n, k = size = convention.padded(*size)
     rng = np.random.default_rng(n)
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)
-    shapes = *how.stored(m, n, k), (m, n)
+    shapes = *convention.stored(m, n, k), (m, n)
     a, b, c = (np.resize(row, shape) for row, shape in zip(values, shapes, strict=True))
     factor, other, old = (in_precision(kernel, x) for x in (a, b, c))
     arguments = kernel.arguments(factor, other, old, alpha, beta)
-    before = _result(kernel, arguments, m, n)
+    before = _read_result(kernel, arguments, m, n)
     launch = prepare(kernel.program, **arguments)
     batches = np.arange(launch.shape.batches)
     if not is_whole:
@@ -67,27 +69,26 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     except KernelError as error:
         return SizedComparison(size, fault=last_line(error))
     launch.write_back(arguments.get("outputs"), arguments.get("global_memory"))
-    result = _result(kernel, arguments, m, n)
+    result = _read_result(kernel, arguments, m, n)
     stored = result != before
     rows, columns = (np.flatnonzero(stored.any(axis=axis) | is_whole) for axis in (1, 0))
     part = np.ix_(rows, columns)
-    left, right = how.operands(a, b)
+    left, right = convention.operands(a, b)
     factors = left[rows], right[:, columns], c[part]
     found = compare(result[part], *factors, alpha=alpha, beta=beta, where=stored[part])
     if not found:
-        row, column = rows[found.at[0]], columns[found.at[1]]
-        what = f"C[{row}, {column}] is {result[row, column]:.9g}; {found}"
-        return SizedComparison(size, found, what)
-    wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // how.parts
+        place = rows[found.at[0]], columns[found.at[1]]
+        element = MatrixElement("C", *place)
+        off = note("off at size", element=element, got=result[place], comparison=found)
+        return SizedComparison(size, found, f"{off}")
+    wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // convention.parts
     if found.elements < wanted:  # a few may be what they were before
         kept = compare(result[part], *factors, alpha=alpha, beta=beta, where=~stored[part])
         found += replace(NO_COMPARISON, elements=kept.elements - kept.beyond, equal=kept.equal)
-    lacks = (
-        f"{len(batches)} parts of the launch store {found.elements:,} of their {wanted:,} elements"
-    )
-    return SizedComparison(size, found, lacks if found.elements < wanted else "")
+    few = note("stores few", parts=len(batches), stored=found.elements, wanted=wanted)
+    return SizedComparison(size, found, f"{few}" if found.elements < wanted else "")
 
 
-def _result(kernel: Kernel, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
+def _read_result(kernel: Kernel, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
     """Return C, (m, n); of double-doubles the high parts."""
     return kernel.result(arguments, m, n).reshape(m, n, -1)[..., 0]

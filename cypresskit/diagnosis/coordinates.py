@@ -1,9 +1,9 @@
 """Why a work-item doesn't fetch an element: what set a coordinate, or what ended the loop.
 
-An iteration fetches as many values of k as line 1 states, or else as the first one fetches of both
-matrices, so it is known which ones each should fetch. A line is blamed only if what it was given is
-right: of the first iteration that doesn't fetch its own values, the line that set k, if k is wrong;
-else what ended the loop. An offset, or the choice of a register, is the fault of the fetch itself.
+An iteration takes as many values of k as its code multiplies, or else as the kernel is launched
+for, so it is known which ones each should fetch. Of the first iteration that doesn't fetch its own,
+the line is blamed that set k last, if k is incorrect (it may only copy it); else what ended the
+loop. An offset, or the choice of a register, is the fault of the fetch itself.
 """
 
 from collections import defaultdict
@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from cypresskit.diagnosis.elements import MatrixElement, is_k_row
-from cypresskit.diagnosis.notes import Lines, Note, note
+from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.il.dataflow import Key, keys, uses
+from cypresskit.kernels.compiled import values_taken
 from cypresskit.kernels.convention import BYTES
-from cypresskit.kernels.statement import find_statement
 
 AXES = 0, 1
 
@@ -48,8 +48,8 @@ class Fetches:
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
-        how = self.run.traced.kernel.convention
-        return element.column * BYTES[how.precision] // how.texel, element.row
+        convention = self.run.traced.kernel.convention
+        return element.column * BYTES[convention.precision] // convention.texel, element.row
 
     def registers(self, *axes: int) -> set[Key]:
         """Return the registers of some coordinates."""
@@ -58,7 +58,8 @@ class Fetches:
 
     def explain(self, wanted: MatrixElement, steps: Sequence[int] = ()) -> Note:
         """Return why the fetches, or only some ``steps``, don't read an element, if one coordinate
-        is wrong: what set k, or what ended the loop; or if no line reads it, what set the other.
+        is incorrect: what set k, or what ended the loop; or what set the other, unless all elements
+        that the block takes beside this one are read.
 
         The note is empty where that isn't known: if the matrix passes through the LDS, so that
         other work-items fetch for this one; and if an offset, or the choice of a register, may be
@@ -66,33 +67,28 @@ class Fetches:
         """
         run = self.run
         if any(self.matrix == each.matrix for _, stored in run.lds_stores for each in stored):
-            return Note()
+            return NO_NOTE
         block = run.traced.beside(wanted)
         need, first = self.texel(wanted), self.texel(block[0])
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
         read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
-        wrong = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
-        if wrong in ([], [self.k_axis]):
-            return self._explain_k(steps) if self.k_axis >= 0 else Note()
-        if len(wrong) > 1 or all(element in run.reads for element in block):
-            return Note()
-        (axis,) = wrong
+        incorrect = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
+        if incorrect in ([], [self.k_axis]):
+            return self._explain_k(steps) if self.k_axis >= 0 else NO_NOTE
+        if len(incorrect) > 1 or all(element in run.reads for element in block):
+            return NO_NOTE
+        (axis,) = incorrect
         others = self.other.registers(*AXES)
         registers = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))]) - others
-        return self._set_by(registers, fetches[0], {need[axis], first[axis]})
+        return self._find_setter(registers, fetches[0], {need[axis], first[axis]})
 
     def _explain_k(self, steps: Sequence[int]) -> Note:
         """Return what set k in the first iteration that doesn't fetch its own values of k, or in
         which one of ``steps`` fetches another; or what ended the loop before it.
         """
         run, axis, traced = self.run, self.k_axis, self.run.traced
-        iterations, registers = self._by_iteration(), self.registers(axis)
-        values = {traced.kernel.k_step}
-        if not find_statement(traced.kernel.text)[0]:
-            values = {each._values() for each in (self, self.other) if each.steps} or {1}
-        if len(values) > 1 or 0 in values:  # how many an iteration takes isn't known
-            return Note()
-        (count,) = values
+        iterations, registers = self._split_by_iteration(), self.registers(axis)
+        count = values_taken(traced.kernel) or traced.kernel.k_step
         correct = (element for term in traced.correct for element in term)
         places = [self.texel(e)[axis] for e in correct if e.matrix == self.matrix]
         for n in range(len(places) // count):
@@ -101,27 +97,18 @@ class Fetches:
             if n == len(iterations):
                 return self.explain_end(iterations, starts)
             fetched = {step: run.steps[step].texel[axis] for step in iterations[n]}
-            wrong = [step for step, place in fetched.items() if place not in needed]
-            if needed <= {*fetched.values()} and not {*wrong} & {*steps}:
+            others = [step for step, place in fetched.items() if place not in needed]
+            if needed <= {*fetched.values()} and not {*others} & {*steps}:
                 continue
             is_shared = registers & self.other.registers(self.other.k_axis)
             is_offset = is_shared and self.offsets != self.other.offsets
-            if not wrong or len(registers) > 1 or is_offset:
-                return Note()
-            return self._set_by(registers, wrong[0], starts, iterations[n - 1][-1] if n else -1)
-        return Note()
+            if not others or len(registers) > 1 or is_offset:
+                return NO_NOTE
+            since = iterations[n - 1][-1] if n else -1
+            return self._find_setter(registers, others[0], starts, since)
+        return NO_NOTE
 
-    def _values(self) -> int:
-        """Return how many values of k the first iteration fetches; 0 if it fetches a place twice:
-        which of two offsets is wrong isn't known.
-        """
-        how = self.run.traced.kernel.convention
-        first = [tuple(self.run.steps[step].texel) for step in self._by_iteration()[0]]
-        per_texel = 1 if self.k_axis else how.texel // BYTES[how.precision]
-        is_twice = len({*first}) < len(first)
-        return 0 if is_twice else len({texel[self.k_axis] for texel in first}) * per_texel
-
-    def _by_iteration(self) -> list[list[int]]:
+    def _split_by_iteration(self) -> list[list[int]]:
         """Return the steps by the iteration of the loop in which they ran, from the first with one
         to the last.
         """
@@ -133,7 +120,7 @@ class Fetches:
                 found[iteration].append(step)
         return [found[n] for n in range(min(found), max(found) + 1)] if found else []
 
-    def explain_end(self, iterations: list[list[int]], right: set[int]) -> Note:
+    def explain_end(self, iterations: list[list[int]], correct: set[int]) -> Note:
         """Return why no fetch ran after some iterations: what set k, or the last branch that may
         have skipped the fetches, or the first of C; or that they are in no loop.
         """
@@ -147,10 +134,10 @@ class Fetches:
                 branches.append(step)
         lines = Lines(body[at].written_line for at in fetches)
         if not branches:
-            return note("no loop", *lines[:1]) if iterations else Note()
+            return note("no loop", *lines[:1]) if iterations else NO_NOTE
         registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
         since = iterations[-1][-1] if iterations else -1
-        found = self._set_by(registers, branches[-1], right, since)
+        found = self._find_setter(registers, branches[-1], correct, since)
         if found.kind:
             return found
         branch = run.instruction(branches[-1])
@@ -162,15 +149,17 @@ class Fetches:
             return note("skipped", line, *sets[:1], skipped=Lines(lines[:1]))
         return note("skipped", line, *sets[:1], iteration=len(iterations) + 1, skipped=lines)
 
-    def _set_by(self, registers: set[Key], step: int, right: set[int], since: int = -1) -> Note:
+    def _find_setter(
+        self, registers: set[Key], step: int, correct: set[int], since: int = -1
+    ) -> Note:
         """Return the note on what set a coordinate's register last before a step, unless that is
-        right; only ``since`` a step at which it was right, if there is one.
+        correct; only ``since`` a step at which it was correct, if there is one.
         """
         run = self.run
         for key in registers:
             writer = run.recorded.last_writer(key, step)
             if writer is not None and writer >= since:
                 value = float(np.uint32(run.steps[writer].words[key[1]]).view(np.float32))
-                if value // 1 not in right:
+                if value // 1 not in correct:
                     return note("set", run.line(writer), register=run.name(key), value=value)
-        return Note()
+        return NO_NOTE

@@ -94,12 +94,14 @@ def trace_element(
     kernel
         A kernel, or its name, source, file or program.
     row, column
-        The element of C; by default the first incorrect one by ``ck.verify``, or else [0, 0].
+        The element of C, of several products that of the first; by default the first incorrect
+        one by ``ck.verify``, or else [0, 0].
     size
         m = n = k, or (m, n, k); by default the first at which ``ck.verify`` finds the kernel
         incorrect, or else the smallest that it tries.
     alpha, beta
-        As for ``ck.verify``.
+        As for ``ck.verify``; at the size at which it finds the kernel incorrect, those that it
+        took there.
 
     Returns
     -------
@@ -128,11 +130,13 @@ def trace_element(
     if whole is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta)
         whole = whole or checked.given.size
+        place = 0, 0
+        if checked.size == whole:
+            alpha, beta = checked.alpha, checked.beta
+            if checked.wrong and not checked.wrong.product:
+                place = checked.wrong[:2]
         if row is None or column is None:
-            wrong = checked.wrong if checked.size == whole else None
-            row, column = wrong[:2] if wrong else (0, 0)
-            if wrong:
-                alpha, beta = checked.alpha, checked.beta
+            row, column = place
     alpha, beta = choose_scalars(known, alpha, beta)
     row, column = int(row), int(column)
     return trace_product(make_product(known, whole, alpha, beta), row, column)
@@ -152,7 +156,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
-        faults = [_nowhere(traced)]
+        faults = [_explain_unstored(traced)]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
@@ -177,7 +181,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     )
 
 
-def _nowhere(traced: TracedElement) -> Note:
+def _explain_unstored(traced: TracedElement) -> Note:
     """Return the note on an element that no work-item stores."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
     element = MatrixElement("C", traced.row, traced.column)

@@ -77,7 +77,7 @@ class TracedElement:
     @cached_property
     def place(self) -> StoredAt:
         """Where the element of C is stored: of counted numbers that are taken as a result."""
-        arguments, how = self.given.arguments(), self.kernel.convention
+        arguments, convention = self.given.arguments(), self.kernel.convention
         arrays = arguments.get("outputs") or {None: arguments["global_memory"]}
         size = next(iter(arrays.values())).size
         counted = {
@@ -86,8 +86,8 @@ class TracedElement:
         }
         result = self.given.result({"outputs": counted, "global_memory": counted.get(None)})
         stream, within = divmod(int(result[..., self.row, self.column].flat[0]), size)
-        held = how.texel if how.streams else 16
-        number, byte = divmod(within * how.dtype.itemsize, held)
+        held = convention.texel if convention.streams else 16
+        number, byte = divmod(within * convention.dtype.itemsize, held)
         return StoredAt(number, byte // 4, [*arrays][stream])
 
     @cached_property
@@ -144,7 +144,7 @@ def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elem
     return [(factor(kernel, "A", row, at), factor(kernel, "B", column, at)) for at in range(k)]
 
 
-def numbered(given: Product, is_turned: bool) -> tuple[Product, dict[int, MatrixElement]]:
+def number_elements(given: Product, is_turned: bool) -> tuple[Product, dict[int, MatrixElement]]:
     """Return a product whose elements are all different, and the element of each word: of a double,
     of its high word. If ``is_turned``, the numbers are turned by a third: no element is the same
     then, nor a product of two (by half, two could change places).

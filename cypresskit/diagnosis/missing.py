@@ -12,7 +12,9 @@ from cypresskit.il.dataflow import Key, defines
 
 
 def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
-    """Return why a correct term is missing, and its factors with the lines that read them."""
+    """Return why a correct term is missing, and its factors with the lines that read them. Of what
+    is made, or read, several times, the last product counts, and the first read.
+    """
     steps = (run.reads.get(element) for element in elements)
     readings = tuple(
         Reading(element, run.line(read[0]) if read else 0) for element, read in zip(elements, steps)
@@ -22,17 +24,17 @@ def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Rea
     if is_old and readings[0].line and outside:
         return note("loads outside", *map(run.line, outside)), readings
     if made := run.products.get(elements):
-        return _lost(run, *made[-1]), readings
+        return _explain_lost(run, *made[-1]), readings
     if is_old:
-        return _old_c(run), readings
+        return _explain_old(run), readings
     if all(reading.line for reading in readings):
-        return _not_multiplied(run, elements), readings
+        return _explain_unmultiplied(run, elements), readings
     absent = next(reading.element for reading in readings if not reading.line)
-    return _unread(run, absent), readings
+    return _explain_unread(run, absent), readings
 
 
-def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
-    """Return where a product that was made at a step was lost."""
+def _explain_lost(run: TracedRun, step: int, register: int, component: int) -> Note:
+    """Return where a product that was made at a step was lost; of its copies, the first lost."""
     key = register, component
     held = {key: step}  # where it is, and the step that wrote it there
     for later in range(step + 1, run.store):
@@ -42,7 +44,7 @@ def _lost(run: TracedRun, step: int, register: int, component: int) -> Note:
         held |= dict.fromkeys(kept, later)
         if not held:
             (place, at), *_ = lost.items()
-            return _overwritten(run, at, place, later)
+            return _name_overwriting(run, at, place, later)
     return note("elsewhere", run.line(step), run.line(run.store), at=1, register=run.name(key))
 
 
@@ -51,7 +53,7 @@ def _reads_any(run: TracedRun, step: int, place: Key, held: Collection[Key]) -> 
     return any(run.key(at) in held for at in run.operands(step, place[1]))
 
 
-def _overwritten(run: TracedRun, step: int, place: Key, later: int) -> Note:
+def _name_overwriting(run: TracedRun, step: int, place: Key, later: int) -> Note:
     """Return the note on a product that a step put into a place, and a later one overwrote."""
     line, register = run.line(step), run.name(place)
     if run.steps[later].at == run.steps[step].at:
@@ -59,41 +61,37 @@ def _overwritten(run: TracedRun, step: int, place: Key, later: int) -> Note:
     return note("overwritten", line, run.line(later), at=1, register=register)
 
 
-def _old_c(run: TracedRun) -> Note:
+def _explain_old(run: TracedRun) -> Note:
     """Return why the old value of C is missing."""
     if late := find_late_read(run):
         return late
     (element,) = run.traced.old
     readers = run.reads.get(element, ())
     if not readers and run.readers("C"):
-        return _unread(run, element)
+        return _explain_unread(run, element)
     if not readers and (skipped := Fetches(run, "C").explain_end([], set())).kind:
         return skipped
     for step in readers:
         for key in defines(run.instruction(step)):
             held = run.steps[step].words.get(key[1])
-            lost = _lost(run, step, *key) if run.elements.get(held or 0) == element else Note()
-            if "overwritten" in lost.kind:
-                return lost
+            if run.elements.get(held or 0) == element:
+                lost = _explain_lost(run, step, *key)
+                if "overwritten" in lost.kind:
+                    return lost
     return note("old C", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
 
 
 def find_late_read(run: TracedRun) -> Note | None:
-    """Return the note on a read of C that got what this work-item had stored there; or None."""
-    stored: dict[int, int] = {}  # the first step that stored each word
-    for step, record in enumerate(run.steps):
-        late = [stored[word] for word in run.read_words(step) if word in stored]
-        if late and run.reads_from(run.instruction(step), "C"):
-            return note("late read", run.line(step), run.line(late[0]))
-        dest = run.instruction(step).dest
-        if dest and dest.register.kind == "g":
-            stored = dict.fromkeys(filter(None, record.words.values()), step) | stored
+    """Return the note on a read of C from where this work-item had stored; or None."""
+    for step, stored in run.recorded.late_reads.items():
+        if run.reads_from(run.instruction(step), "C"):
+            return note("late read", run.line(step), run.line(stored))
     return None
 
 
-def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
+def _explain_unmultiplied(run: TracedRun, elements: Elements) -> Note:
     """Return why two factors that were read weren't multiplied with each other."""
-    (stored, *_) = run.operands(run.store, run.traced.place.word)
+    (stored, *_) = run.operands(*run.stored)
     for element, other in (elements, elements[::-1]):
         products = run.products.get((element,), ())
         stored_ones = [each for each in products if each[1:] == run.key(stored)]
@@ -107,7 +105,7 @@ def _not_multiplied(run: TracedRun, elements: Elements) -> Note:
     return Note("not multiplied", 0, (*lines,))
 
 
-def _unread(run: TracedRun, element: MatrixElement) -> Note:
+def _explain_unread(run: TracedRun, element: MatrixElement) -> Note:
     """Return why no line read an element, or else what reads outside of its matrix, which gives
     zeros (no element is 0 here), or others of it.
     """
@@ -118,5 +116,5 @@ def _unread(run: TracedRun, element: MatrixElement) -> Note:
     outside = [step for step in readers if not any(run.read_words(step))]
     used = [step for step in outside if step in run.empty_loads]
     lines = sorted({*map(run.line, used or outside or readers)})
-    where = f"outside of {element.matrix}" if outside else f"others of {element.matrix}"
-    return note("unread", *lines, at=-1, element=element, where=where)
+    kind = "reads outside" if outside else "unread"
+    return note(kind, *lines, at=-1, element=element, matrix=element.matrix)

@@ -15,10 +15,13 @@ from cypresskit.tables import named_lines, quantity
 SENTENCES = {
     # A line has an element in place of another.
     "reads": "line {0} reads {element}[, which {stored:store},] in place of {wanted}[: {why}]",
-    "multiplies": "line {0} {takes} {element} in place of {wanted}[, which {which}]",
+    "multiplies": "line {0} multiplies {element} in place of {wanted}[, which {reader:read}]",
+    "multiplies unread": "line {0} multiplies {element} in place of {wanted}, which no line reads",
+    "takes": "line {0} takes {element} in place of {wanted}[, which {reader:read}]",
     "set": "line {0} sets {register} to {value:g}",
     # No line reads an element.
-    "unread": "this work-item doesn't read {element}[; {lines:read} {where}]",
+    "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
+    "reads outside": "this work-item doesn't read {element}; {lines:read} outside of {matrix}",
     "loads outside": "{lines:read} outside of C",
     "not stored": "{lines:load} 0 from the LDS, where no store has put an element",
     "not fetched": "this work-item doesn't read {element}: {why}",
@@ -61,6 +64,9 @@ SENTENCES = {
     "overlong": "line {0} fetches outside in more than a third of its runs",
     "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"
     " {columns}: perhaps [change that in line {0}][state its block in line 1, as in `{example}`]",
+    # C at the size at which the kernel is timed.
+    "off at size": "{element} is {got:.9g}; {comparison}",
+    "stores few": "{parts} parts of the launch store {stored:,} of their {wanted:,} elements",
     # A change of the text that makes the kernel correct.
     "without": "without line {0} the kernel is correct",
     "undone": "without the change in line {0} the kernel is correct",
@@ -122,14 +128,14 @@ class Note:
         """What was found, as a sentence, or ""."""
         if not self.kind:
             return ""
-        said = _filled(WHOLE, term=self.term, clause=str(self))
+        said = _fill(WHOLE, term=self.term, clause=str(self))
         return said[0].upper() + said[1:]
 
     @property
     def aside(self) -> str:
         """What has the same fault, as a sentence, or ""."""
         more = quantity(self.more, "more term") if self.more else ""
-        return _filled(ASIDE, more=more)
+        return _fill(ASIDE, more=more)
 
     @property
     def text(self) -> str:
@@ -139,7 +145,10 @@ class Note:
     def __str__(self) -> str:
         """Return it as a clause, to be part of a sentence."""
         sentence = SENTENCES.get(self.kind, "")
-        return _filled(sentence, *self.lines, lines=Lines(self.lines), **self.values)
+        return _fill(sentence, *self.lines, lines=Lines(self.lines), **self.values)
+
+
+NO_NOTE = Note()
 
 
 def note(kind: str, /, *lines: int, at: int = 0, **values: Any) -> Note:
@@ -147,7 +156,7 @@ def note(kind: str, /, *lines: int, at: int = 0, **values: Any) -> Note:
     return Note(kind, lines[at] if lines else 0, lines, values)
 
 
-def _filled(sentence: str, *lines: int, **values: Any) -> str:
+def _fill(sentence: str, *lines: int, **values: Any) -> str:
     """Return a sentence with its lines and values."""
     known = values | {str(n): line for n, line in enumerate(lines)}
 

@@ -17,7 +17,7 @@ from cypresskit.diagnosis.elements import (
     Elements,
     MatrixElement,
     TracedElement,
-    numbered,
+    number_elements,
 )
 from cypresskit.diagnosis.recorded import LdsStore, StepRecorder
 from cypresskit.diagnosis.source_facts import reads_old_c
@@ -85,7 +85,7 @@ class TracedRun:
         self.traced = traced
         self.program = traced.kernel.program
         (first, self.elements), (second, _) = (
-            numbered(traced.given, is_turned) for is_turned in (False, True)
+            number_elements(traced.given, is_turned) for is_turned in (False, True)
         )
         runs = [StepRecorder(item, traced.place) for _ in range(2)]
         for given, run in zip((first, second), runs):
@@ -104,6 +104,11 @@ class TracedRun:
         i = self.instruction(step)
         is_own = i.dest and str(i.dest.register) not in self.program.written
         return i.written_line if is_own else i.line
+
+    @property
+    def stored(self) -> Node:
+        """The store, and the component that it stores: of a double, its high word."""
+        return self.store, self.traced.place.word + (self.traced.words > 1)
 
     def name(self, key: Key) -> str:
         """Return the name of a component of a register as it is written, such as ``r5.x``."""
@@ -158,6 +163,11 @@ class TracedRun:
             position = 1 if wide else 0 if read == (0,) or i.op.across else c
             found.append(ReadWord(step, n, position, c))
         return found
+
+    def factors(self, step: int, c: int) -> list[list[ReadWord]]:
+        """Return the pairs of operands whose products a step adds to component ``c``."""
+        pair, across = self.operands(step, c)[:2], self.instruction(step).op.across
+        return [[at._replace(position=p) for at in pair] for p in range(across)] or [pair]
 
     def source(self, at: ReadWord) -> Source:
         """Return an operand as it is written."""
@@ -233,13 +243,11 @@ class TracedRun:
         found: dict[Elements, list[tuple[int, int, int]]] = defaultdict(list)
         for step in range(len(self.steps)):
             i = self.instruction(step)
-            if not i.op.multiplies or i.op.across:
-                continue
-            for register, c in defines(i):
-                factors = self.operands(step, c)[:2]
-                elements = [self.element(at) for at in factors if self.number(at) is None]
-                if NO_ELEMENT not in elements:
-                    found[tuple(sorted(elements))].append((step, register, c))
+            for register, c in defines(i) if i.op.multiplies else ():
+                for pair in self.factors(step, c):
+                    elements = [self.element(at) for at in pair if self.number(at) is None]
+                    if NO_ELEMENT not in elements:
+                        found[tuple(sorted(elements))].append((step, register, c))
         return found
 
     @cached_property
@@ -247,7 +255,7 @@ class TracedRun:
         """The loads of a 0 from which the stored word is computed. No element is 0: they load
         outside of ``g[]``, or from the LDS what no store has written, or as 0.
         """
-        pending: list[Node] = [(self.store, self.traced.place.word + self.traced.words - 1)]
+        pending = [self.stored]
         followed: set[Node] = set()
         while pending:
             followed.add(node := pending.pop())

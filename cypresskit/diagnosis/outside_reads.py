@@ -2,25 +2,25 @@
 
 from collections import Counter
 
-from cypresskit.diagnosis.notes import Note, note
+from cypresskit.diagnosis.notes import NO_NOTE, Note, note
 from cypresskit.kernels.products import Product
 from cypresskit.machine.observer import FetchEvent, Observer
 
 
 def find_overlong(given: Product) -> Note:
-    """Return the note on the line that fetches outside most often, if it does in more than a third
-    of its runs: to time such a loop would take long.
+    """Return the note on a line that fetches outside in more than a third of its runs: of several,
+    that with the most fetches above it. To time such a loop would take long.
     """
-    fetches = _Fetches()
+    fetches = _FetchCounter()
     given.run(engine="interpreter", observers=[fetches])
     for at, excess in fetches.excess.most_common(1):
         if excess > 2:  # one may be ahead of the loop
             return note("overlong", given.kernel.program.body[at].line)
-    return Note()
+    return NO_NOTE
 
 
-class _Fetches(Observer):
-    """Counts each instruction's fetches: 2 for one outside, -1 for one inside."""
+class _FetchCounter(Observer):
+    """A counter of each instruction's fetches: 2 for one outside, -1 for one inside."""
 
     def __init__(self) -> None:
         self.excess: Counter[int] = Counter()

@@ -8,13 +8,13 @@ import numpy as np
 
 from cypresskit.diagnosis.elements import StoredAt
 from cypresskit.il import Instruction
-from cypresskit.il.dataflow import Key, defines, is_address
+from cypresskit.il.dataflow import Key, defines, is_address, lds_words
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 
 
 class StoreRecorder(Observer):
-    """Records the last store to a place.
+    """A recorder of the last store to a place.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class RecordedStep(NamedTuple):
 
 
 class LdsStore(NamedTuple):
-    """A store to the LDS, by any work-items: before which step it ran, its line, and the words."""
+    """A store to the LDS: before which step it ran, its line, and what all work-items put there."""
 
     step: int
     line: int
@@ -69,7 +69,7 @@ class LdsStore(NamedTuple):
 
 
 class StepRecorder(Observer):
-    """Records the steps of a work-item.
+    """A recorder of the steps of a work-item.
 
     Attributes
     ----------
@@ -85,6 +85,10 @@ class StepRecorder(Observer):
         Whether other work-items store there, too.
     lds_stores
         The stores to the LDS.
+    stored
+        The step that first stored each word of ``g[]``: (element, component).
+    late_reads
+        The steps that read one of them after that, each with the step that stored it.
     """
 
     def __init__(self, item: int, place: StoredAt) -> None:
@@ -93,6 +97,8 @@ class StepRecorder(Observer):
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
         self.lds_stores: list[LdsStore] = []
+        self.stored: dict[tuple[int, int], int] = {}
+        self.late_reads: dict[int, int] = {}
 
     def start(self, launch: Launch) -> None:
         self.program = launch.program
@@ -100,17 +106,19 @@ class StepRecorder(Observer):
     def step(self, event: StepEvent) -> None:
         i = event.instruction
         if i.op.kind == "lds" and i.op.store:
-            words = {*event.rows(i.sources[-1], i.sources[-1].swizzle).ravel().tolist()}
-            self.lds_stores.append(LdsStore(len(self.steps), i.written_line, words))
+            data, positions = i.sources[i.op.passed[0]], lds_words(i)
+            rows = event.rows(data, "".join(data.swizzle[p] for p in positions))
+            words = _spread(rows, len(positions), event)[:, event.active].ravel().tolist()
+            self.lds_stores.append(LdsStore(len(self.steps), i.written_line, {*words}))
         if event.active[self.item]:
             for key in defines(i):
                 self.writers[key].append(len(self.steps))
-            sources = {
-                n: self._words(event.rows(source, source.swizzle), 4, event.active)
-                for n, source in enumerate(i.sources)
-                if not is_address(i, n)
-            }
-            self.steps.append(RecordedStep(event.at, sources, {}, []))
+            record = RecordedStep(event.at, {}, {}, [])
+            self.steps.append(record)
+            for n, source in enumerate(i.sources):
+                if not is_address(i, n):
+                    rows = _spread(event.rows(source, source.swizzle), 4, event)
+                    record.sources[n] = rows[:, self.item].tolist()
 
     def wrote(self, event: WroteEvent) -> None:
         items = {*self.place.writers(event).tolist()}
@@ -119,16 +127,21 @@ class StepRecorder(Observer):
             self.store = len(self.steps) - 1
         if event.active[self.item]:
             rows = event.rows.astype(np.uint32)
-            words = self._words(rows, len(event.components), event.active)
+            words = _spread(rows, len(event.components), event)[:, self.item].tolist()
             self.steps[-1].words.update(zip(event.components, words))
 
     def fetch(self, event: FetchEvent) -> None:
         if event.active[self.item]:
             self.steps[-1].texel.extend((int(event.x[self.item]), int(event.y[self.item])))
 
-    def _words(self, rows: np.ndarray, count: int, active: np.ndarray) -> list[int]:
-        """Return the work-item's words of an event."""
-        return np.broadcast_to(rows, (count, len(active)))[:, self.item].tolist()
+    def memory(self, event: MemoryEvent) -> None:
+        if event.space == "global" and event.active[self.item]:
+            step = len(self.steps) - 1
+            for place in ((int(event.element[self.item]), word) for word in event.words):
+                if event.store:
+                    self.stored.setdefault(place, step)
+                elif place in self.stored:
+                    self.late_reads[step] = self.stored[place]
 
     def instruction(self, step: int) -> Instruction:
         return self.program.body[self.steps[step].at]
@@ -137,3 +150,8 @@ class StepRecorder(Observer):
         """Return the step that wrote a component of a register last before a step, or None."""
         before = bisect_left(self.writers[key], step)
         return self.writers[key][before - 1] if before else None
+
+
+def _spread(rows: np.ndarray, count: int, event: StepEvent | WroteEvent) -> np.ndarray:
+    """Return the rows of an event for each component and work-item."""
+    return np.broadcast_to(rows, (count, len(event.active)))

@@ -36,8 +36,8 @@ class Addend:
         The number.
     step
         The step that multiplied the factors, or took the single one.
-    scaling_steps
-        The steps that multiplied by a number.
+    scalings
+        The steps that multiplied by a number, each with it.
     moving_steps
         The steps that took the sum from another component or register than that of their result.
     """
@@ -45,7 +45,7 @@ class Addend:
     factors: tuple[Reading, ...]
     times: float
     step: int = -1
-    scaling_steps: tuple[int, ...] = ()
+    scalings: tuple[tuple[int, float], ...] = ()
     moving_steps: tuple[int, ...] = ()
 
     @property
@@ -57,7 +57,7 @@ class Path(NamedTuple):
     """What happens to a result until it is stored; the fields are those of ``Addend``."""
 
     times: float = 1.0
-    scaling_steps: tuple[int, ...] = ()
+    scalings: tuple[tuple[int, float], ...] = ()
     moving_steps: tuple[int, ...] = ()
 
 
@@ -83,7 +83,7 @@ class Slice:
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
         self.unknown: list[int] = []
         if not run.varies:
-            self._follow((run.store, run.traced.place.word + (run.traced.words > 1)))
+            self._follow(run.stored)
 
     def explain_unknown(self) -> Note | None:
         """Return why the terms aren't known; None if they are."""
@@ -116,28 +116,27 @@ class Slice:
                 self.unknown.append(step)
             elif i.opcode in SUMS:
                 for at, times in zip(operands, SUMS[i.opcode]):
-                    pending += self._summand(at, path, times)
+                    pending += self._add(at, path, times)
             elif i.op.multiplies:
-                for p in range(max(i.op.across, 1)):
-                    a, b = (at._replace(position=p) if i.op.across else at for at in operands[:2])
-                    pending += self._product(a, b, path)
+                for a, b in run.factors(step, component):
+                    pending += self._multiply(a, b, path)
                 for at in operands[2:]:
-                    pending += self._summand(at, path)
+                    pending += self._add(at, path)
             elif computed:
                 self.unknown.append(step)
         for elements, kept in self.terms.items():
             self.terms[elements] = tuple(term for term in kept[::-1] if term.times) or kept[-1:]
 
-    def _summand(self, at: ReadWord, path: Path, times: float = 1.0) -> Iterator[tuple[Node, Path]]:
+    def _add(self, at: ReadWord, path: Path, times: float = 1.0) -> Iterator[tuple[Node, Path]]:
         """Add ``times`` an operand to the sum if it is a number or an element; else yield what
-        wrote it.
+        wrote it, also of a 0 or NaN that was copied or multiplied: elements may be in it.
         """
         run = self.run
         number, writer = run.number(at), run.writer(at)
         if number is not None:
             self.number += path.times * times * number
             self.number_steps += [writer[0] if writer else at.step] * bool(number)
-            hides = not number or isnan(number)  # perhaps elements, if it was moved or multiplied
+            hides = not number or isnan(number)
             made = run.instruction(writer[0]) if writer and hides else None
             if made is None or not (made.opcode == "mov" or made.op.multiplies):
                 return
@@ -154,16 +153,16 @@ class Slice:
         else:
             self.unknown.append(at.step)
 
-    def _product(self, a: ReadWord, b: ReadWord, path: Path) -> Iterator[tuple[Node, Path]]:
+    def _multiply(self, a: ReadWord, b: ReadWord, path: Path) -> Iterator[tuple[Node, Path]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self.run.number(a), self.run.number(b)
         if first is not None or second is not None:
             if isnan((first or 0.0) * (second or 0.0)):  # of a C that isn't to be used
                 self.number, self.number_steps = nan, [a.step]
                 return
-            number, other = (first, b) if first is not None else (second, a)
-            scaled = path._replace(scaling_steps=(a.step, *path.scaling_steps))
-            yield from self._summand(other, scaled, number or 0.0)
+            number, other = (first, b) if first is not None else (second or 0.0, a)
+            scaled = path._replace(scalings=((a.step, number), *path.scalings))
+            yield from self._add(other, scaled, number)
             return
         if NO_ELEMENT in map(self.run.element, (a, b)):
             self.unknown.append(a.step)

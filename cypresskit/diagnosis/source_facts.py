@@ -51,11 +51,11 @@ def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> t
 
 def reads_old_c(kernel: Kernel, i: Instruction) -> bool:
     """Return whether an instruction of a kernel reads C."""
-    how = kernel.convention
-    if how.streams:
+    convention = kernel.convention
+    if convention.streams:
         return i.op.kind == "fetch" and i.controls.resource == OLD_C
     # in one buffer A and B are there, too
-    return not how.buffer and any(source.register.kind == "g" for source in i.sources)
+    return not convention.buffer and any(source.register.kind == "g" for source in i.sources)
 
 
 def scalars_read(kernel: Kernel) -> tuple[bool, bool]:
@@ -78,7 +78,9 @@ def scalars_read(kernel: Kernel) -> tuple[bool, bool]:
 
 
 def stored_elements(kernel: Kernel) -> int:
-    """Return how many elements of C a work-item stores, by its source; 0 if in a loop or branch."""
+    """Return how many elements of C a work-item stores, by its source, in which each computed
+    address counts as another; 0 if in a loop or branch.
+    """
     depth = 0
     writers: dict[Key, int] = {}
     words: set[tuple[object, ...]] = set()

@@ -1,7 +1,7 @@
 """Which terms of an element's sum are correct, and which line to fix for each that isn't.
 
 A correct sum has each product of a row of op(A) and a column of op(B) once, and the old C. A term
-that is in its place is right, scaled or repeated; another one is in the place of a missing term, or
+of it is correct, scaled, repeated or missing; another one is in the place of a missing term, or
 doesn't belong; and the whole sum may be another element's.
 """
 
@@ -18,11 +18,9 @@ from cypresskit.diagnosis.elements import (
     k_and_place,
 )
 from cypresskit.diagnosis.missing import explain_missing
-from cypresskit.diagnosis.notes import Lines, Note, Values, note
+from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
-
-NO_FAULT = Note()  # of a correct term
 
 
 @dataclass(frozen=True)
@@ -32,8 +30,8 @@ class Term:
     Attributes
     ----------
     kind
-        "right"; "wrong": not in the correct sum; "repeated"; "missing"; "scaled": ``times`` is
-        incorrect.
+        "correct"; "incorrect": not in the correct sum; "repeated"; "missing"; "scaled": ``times``
+        is incorrect.
     line
         The line that multiplied its factors; 0 if it is missing.
     factors
@@ -45,7 +43,7 @@ class Term:
     note
         The fault; its text is "" for a correct term.
     lines
-        All lines that computed the term, the note's first.
+        The lines of the note, and those that multiplied, read, scaled and stored the term.
     step
         Index of ``line`` among the executed instructions.
     """
@@ -61,7 +59,7 @@ class Term:
 
     @property
     def right(self) -> bool:
-        return self.kind == "right"
+        return self.kind == "correct"
 
     @property
     def text(self) -> str:
@@ -80,11 +78,11 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     faults.
     """
     judge = _Judge(sliced)
-    terms = judge.terms()
-    if whole := judge.another_element():  # one fault affects the whole sum
+    terms = judge.judge_all()
+    if whole := judge.find_another_element():  # one fault affects the whole sum
         terms = [replace(term, note=Note(line=whole.line, lines=whole.lines)) for term in terms]
-        return [replace(term, kind="wrong") if term.right else term for term in terms], [whole]
-    faults = _faults(terms)
+        return [replace(term, kind="incorrect") if term.right else term for term in terms], [whole]
+    faults = _group_faults(terms)
     if number := sliced.number:
         lines = sorted({*map(sliced.run.line, sliced.number_steps)})
         found = note("number", *lines, at=-1, number=number)
@@ -96,14 +94,14 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     return terms, faults
 
 
-def _faults(terms: list[Term]) -> list[Note]:
+def _group_faults(terms: list[Term]) -> list[Note]:
     """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
     set one coordinate, share the first. What doesn't belong comes after what overwrote a term.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
         if term.note.kind:
-            why = term.note.values.get("why", Note())
+            why = term.note.values.get("why", NO_NOTE)
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
@@ -112,7 +110,7 @@ def _faults(terms: list[Term]) -> list[Note]:
 
 
 class _Judge:
-    """Compares the terms of a sum with those of the correct one."""
+    """A comparison of the terms of a sum with those of the correct one."""
 
     def __init__(self, sliced: Slice) -> None:
         self.slice, self.run, self.traced = sliced, sliced.run, sliced.run.traced
@@ -122,42 +120,43 @@ class _Judge:
         self.missing = [elements for elements in self.correct if elements not in added]
         self.extra = [elements for elements in added if elements not in self.correct]
         self.correct_addends = [each for some in self.correct for each in added.get(some, ())]
-        self.summed = self._summed_element()
+        self.summed = self._find_summed_element()
 
-    def terms(self) -> list[Term]:
+    def judge_all(self) -> list[Term]:
         """Return all terms, also those that are missing."""
         missing = [*self.missing]
         found: list[Term] = []
         for elements in self.correct:
             if elements in self.slice.terms:
-                found += self._wanted(elements)
+                found += self._judge_correct(elements)
         for elements in sorted(self.extra, key=lambda each: self.slice.terms[each][0].step):
             addend = self.slice.terms[elements][0]
-            replaced = self._replaced(addend, missing)
+            replaced = self._find_replaced(addend, missing)
             if replaced:
                 missing.remove(replaced)
-                found.append(self._replacing(addend, replaced))
+                found.append(self._blame_replacing(addend, replaced))
             else:
-                found.append(self._extra(addend))
-        found += map(self._missing, missing)
+                found.append(self._blame_extra(addend))
+        found += map(self._explain_missing, missing)
         return sorted(found, key=lambda term: (term.kind == "missing", term.step))
 
     def _line(self, addend: Addend) -> int:
         """Return the line that multiplied a term."""
         return self.run.line(addend.step)
 
-    def _term(self, kind: str, addend: Addend, k: int | None, fault: Note = NO_FAULT) -> Term:
+    def _make_term(self, kind: str, addend: Addend, k: int | None, fault: Note = NO_NOTE) -> Term:
         line = self._line(addend)
         reads = (reading.line for reading in addend.factors)
-        touched = fault.line, line, *reads, *map(self.run.line, addend.scaling_steps), self.store
+        scaling = (self.run.line(step) for step, _ in addend.scalings)
+        touched = fault.line, line, *reads, *scaling, self.store
         lines = tuple(dict.fromkeys(filter(None, touched)))
         return Term(kind, line, addend.factors, addend.times, k, fault, lines, addend.step)
 
     # The whole sum
 
-    def another_element(self) -> Note | None:
-        """Return a note if the whole sum belongs to another element: what is wrong is where it is
-        stored, and not each of its terms.
+    def find_another_element(self) -> Note | None:
+        """Return a note if the whole sum belongs to another element: where it is stored is
+        incorrect, and not each of its terms.
 
         In its block it is, if the sum has the other element's old C, too, and adds up in one
         register, unless no correct product was made: then the fetches are wrong. Where the correct
@@ -183,12 +182,12 @@ class _Judge:
         is_crossed = component // self.traced.words != self.traced.place.word // self.traced.words
         return note("stores", *lines, at=int(is_crossed), element=element, wanted=old)
 
-    def _summed_element(self) -> MatrixElement | None:
+    def _find_summed_element(self) -> MatrixElement | None:
         """Return the element whose products the sum has, and none of the correct ones; or None."""
         products = {elements for elements in self.extra if len(elements) == 2}
         wanted = {elements for elements in self.correct if len(elements) == 2}
         first: Elements = min(products, default=())
-        if not wanted <= {*self.missing} or _letters(first) != "AB":
+        if not wanted <= {*self.missing} or _join_letters(first) != "AB":
             return None
         (_, row), (_, column) = (k_and_place(self.kernel, factor) for factor in first)
         is_whole = products == {*correct_products(self.kernel, row, column, len(wanted))}
@@ -196,48 +195,52 @@ class _Judge:
 
     # Terms of the correct sum
 
-    def _wanted(self, elements: Elements) -> list[Term]:
+    def _judge_correct(self, elements: Elements) -> list[Term]:
         """Return the terms with the factors of a correct one.
 
-        The first one may be scaled incorrectly; the others are repeated.
+        If each has the correct scalar, the others repeat the first; else they are one term, which
+        is scaled by their sum. So are parts of double-doubles, which are added one by one.
         """
         first, *others = addends = self.slice.terms[elements]
         _, value = self.traced.scalar(elements)
-        is_pair = self.kernel.precision == "double-double"  # whose parts are added one by one
+        is_pair = self.kernel.precision == "double-double"
         if others and (is_pair or any(addend.times != value for addend in addends)):
             first, others = replace(first, times=sum(addend.times for addend in addends)), []
         if first.times == value:
-            terms = [self._term("right", first, self.correct[elements])]
+            terms = [self._make_term("correct", first, self.correct[elements])]
         else:
-            terms = [self._scaled(elements, first)]
-        return terms + [self._repeated(elements, first, addend) for addend in others]
+            terms = [self._blame_scaling(elements, first)]
+        return terms + [self._blame_repeating(elements, first, addend) for addend in others]
 
-    def _scaled(self, elements: Elements, whole: Addend) -> Term:
-        """Return a term that is multiplied by another number than its scalar."""
+    def _blame_scaling(self, elements: Elements, whole: Addend) -> Term:
+        """Return a term that is multiplied by another number than its scalar: by the last line that
+        multiplies by another one, or else the last of all. A wrong sign has no line.
+        """
         scalar, value = self.traced.scalar(elements)
         addends = self.slice.terms[elements]
-        wrong = [addend for addend in addends if abs(addend.times) != abs(value)]
-        steps = {step for addend in wrong for step in addend.scaling_steps}
-        lines = Lines(sorted({self.run.instruction(step).written_line for step in steps}))
+        incorrect = [addend for addend in addends if abs(addend.times) != abs(value)]
+        scalings = (scaling for each in incorrect for scaling in each.scalings)
+        numbers = {self.run.instruction(step).written_line: number for step, number in scalings}
+        lines = Lines(sorted(numbers))
         found = note(
             "scaled",
             *lines,
-            at=-1,
+            at=max((at for at, line in enumerate(lines) if numbers[line] != value), default=-1),
             name=self.traced.name(elements),
             times=whole.times,
             scalar=scalar,
             value=value,
             see=lines,
         )
-        if wrong and not lines:
+        if incorrect and not lines:
             found = replace(found, line=self.store)
-        return self._term("scaled", whole, self.correct[elements], found)
+        return self._make_term("scaled", whole, self.correct[elements], found)
 
-    def _repeated(self, elements: Elements, first: Addend, again: Addend) -> Term:
+    def _blame_repeating(self, elements: Elements, first: Addend, again: Addend) -> Term:
         """Return a term that was added before."""
         lines = Lines(sorted({self._line(first), self._line(again)}))
         whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
-        why = next((each for each in whys if each.kind), Note())
+        why = next((each for each in whys if each.kind), NO_NOTE)
         found = note(
             "repeated",
             *lines,
@@ -248,12 +251,12 @@ class _Judge:
             places=lines,
             why=why,
         )
-        return self._term("repeated", again, self.correct[elements], found)
+        return self._make_term("repeated", again, self.correct[elements], found)
 
-    def _missing(self, elements: Elements) -> Term:
+    def _explain_missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
         reason, readings = explain_missing(self.run, elements)
-        product = "" if elements == self.traced.old else f", {_product(elements)},"
+        product = "" if elements == self.traced.old else f", {_join(elements)},"
         found = replace(reason, term=f"{self.traced.name(elements)}{product}")
         read = (reading.line for reading in readings)
         lines = tuple(dict.fromkeys(filter(None, (reason.line, *read))))
@@ -262,70 +265,73 @@ class _Judge:
 
     # Terms of other sums
 
-    def _extra(self, addend: Addend) -> Term:
+    def _blame_extra(self, addend: Addend) -> Term:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
-        line, product = self._line(addend), _product(addend.elements)
+        line, product = self._line(addend), _join(addend.elements)
         moved = [each.moving_steps[:1] for each in self.correct_addends]
         is_alone = addend.moving_steps[:1] not in moved
         if addend.moving_steps and is_alone and self._accumulates(addend.step):
             found = note("sum", self.run.line(addend.moving_steps[0]), line, product=product)
         else:
             wanted = {element for elements in self.correct for element in elements}
-            odd = [read for read in addend.factors if read.element not in wanted]
+            odd = [read for read in addend.factors if read.element not in wanted] or addend.factors
             lines = Lines(sorted({read.line for read in odd} - {line}))
-            others = " and ".join(map(str, odd))
+            others = " and ".join(dict.fromkeys(map(str, odd)))
             found = note("extra", line, *lines, product=product, read=lines, odd=others)
-        return self._term("wrong", addend, None, found)
+        return self._make_term("incorrect", addend, None, found)
 
     def _accumulates(self, step: int) -> bool:
         """Return whether a step adds a product to the register that it writes."""
         i = self.run.instruction(step)
         return i.dest is not None and i.dest.register in (s.register for s in i.sources[2:])
 
-    def _replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
-        """Return the missing term in whose place a term was added, or (): one of the same matrices
-        that was made nowhere, and shares a factor, or else is of the same k; rather one that shares
-        a factor which no earlier iteration has left.
+    def _find_replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
+        """Return the missing term in whose place a term was added, or (): the only one of the same
+        matrices that was made nowhere, and shares a factor, or else is of the same k; rather one
+        whose shared factor no earlier iteration has left, or that no line makes of a number.
         """
         old = self.traced.old
         is_whole = self.summed is not None and not self.run.lds_stores
         nowhere = [s for s in missing if is_whole or s == old or s not in self.run.products]
-        alike = [some for some in nowhere if _letters(some) == _letters(addend.elements)]
-        left = {read.element for read in addend.factors if self._is_left(read, addend)}
+        alike = [some for some in nowhere if _join_letters(some) == _join_letters(addend.elements)]
+        stale = {read.element for read in addend.factors if self._is_stale(read, addend)}
+        scaled = {element for some in self.run.products if not some[1:] for element in some}
         shared = [some for some in alike if {*some} & {*addend.elements}]
-        shared.sort(key=lambda some: len(left & {*some}))
         ks = {k_and_place(self.kernel, each)[0] for each in addend.elements if each.matrix != "C"}
-        return next(iter(shared + [some for some in alike if {self.correct[some]} >= ks]), ())
+        found = shared or [some for some in alike if {self.correct[some]} >= ks]
+        for others in (stale, scaled):
+            found = [some for some in found if not others & {*some}] or found
+        return found[0] if len(found) == 1 else ()
 
-    def _replacing(self, addend: Addend, wanted: Elements) -> Term:
+    def _blame_replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""
         read = next(read for read in addend.factors if read.element not in wanted)
         belongs = next(w for w in wanted if w.matrix == read.element.matrix)
-        found = self._factor(addend, read, belongs)
-        return self._term("wrong", addend, self.correct[wanted], found)
+        found = self._blame_factor(addend, read, belongs)
+        return self._make_term("incorrect", addend, self.correct[wanted], found)
 
-    def _factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:
-        """Return the note on a factor in the place of another one: it was read from a wrong place,
-        if that is known to be wrong, or else if no use of what was read is right; or the line is
-        wrong that multiplies it.
+    def _blame_factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:
+        """Return the note on a factor in the place of another one: the line that read it is blamed
+        if its coordinate is known to be incorrect, or else if no use of what it read is correct;
+        else the line that multiplies it.
         """
         line, run = self._line(addend), self.run
         names: Values = {"element": read.element, "wanted": wanted}
         why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
-        if not why.kind and self._is_right(read, addend, wanted):
-            kind = run.instruction(read.step).op.kind
-            takes = "multiplies" if run.instruction(addend.step).op.multiplies else "takes"
+        if not why.kind and self._is_correct(read, addend, wanted):
+            read_kind = run.instruction(read.step).op.kind
             steps = run.reads.get(wanted, ())
-            readers = [step for step in steps if run.instruction(step).op.kind == kind]
+            readers = [step for step in steps if run.instruction(step).op.kind == read_kind]
             reader = Lines([run.line(step) for step in readers if step != read.step][:1])
-            which = f"{reader:read}" if readers else "no line reads"
-            return note("multiplies", line, *reader, takes=takes, which=which, **names)
-        stored = self._stored_by(read, wanted)
+            kind = "multiplies" if readers else "multiplies unread"
+            kind = kind if run.instruction(addend.step).op.multiplies else "takes"
+            return note(kind, line, *reader, reader=reader, **names)
+        stored = self._find_lds_store(read, wanted)
         causes = [*stored, *why.lines]
         place = 1 if causes else 0
         return note("reads", read.line, *causes, at=place, why=why, stored=stored, **names)
 
-    def _stored_by(self, read: Reading, wanted: MatrixElement) -> Lines:
+    def _find_lds_store(self, read: Reading, wanted: MatrixElement) -> Lines:
         """Return the line that stored what was loaded from the LDS, if it should have stored what
         is wanted: no work-item stored that.
         """
@@ -337,38 +343,39 @@ class _Judge:
         is_load = self.run.instruction(read.step).op.kind == "lds"
         return Lines(line for line, each in stores[-1:] if is_load and wanted not in each)
 
-    def _is_right(self, read: Reading, addend: Addend, wanted: MatrixElement) -> bool:
-        """Return whether some use of what was read is right, so that its line is: that step has
+    def _is_correct(self, read: Reading, addend: Addend, wanted: MatrixElement) -> bool:
+        """Return whether some use of what was read is correct, so that its line is: that step has
         read the wanted element, too, or a factor of a correct term; it was read in an earlier
         iteration; or another line makes a correct term of it, or the same product, for another sum.
         """
         run = self.run
         has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
-        if has_wanted or self._is_left(read, addend):
+        if has_wanted or self._is_stale(read, addend):
             return True
         if read.step in (other.step for each in self.correct_addends for other in each.factors):
             return True
         for elements, made in run.products.items():
             if elements == addend.elements or elements in self.correct:
                 for step, _, c in made:
-                    is_read = read in map(run.reading, run.operands(step, c)[:2])
+                    factors = (at for pair in run.factors(step, c) for at in pair)
+                    is_read = read in map(run.reading, factors)
                     if is_read and run.line(step) != self._line(addend):
                         return True
         return False
 
-    def _is_left(self, read: Reading, addend: Addend) -> bool:
-        """Return whether a factor was read in an earlier iteration: it was read before the product
-        by an instruction behind it.
+    def _is_stale(self, read: Reading, addend: Addend) -> bool:
+        """Return whether a factor was read in an earlier iteration: before the product, by an
+        instruction that comes after it.
         """
         steps = self.run.steps
         return read.step < addend.step and steps[read.step].at > steps[addend.step].at
 
 
-def _product(factors: Iterable[MatrixElement]) -> str:
+def _join(factors: Iterable[MatrixElement]) -> str:
     """Return a product as text, such as "A[0, 1] · B[1, 0]"."""
     return " · ".join(map(str, factors))
 
 
-def _letters(elements: Elements) -> str:
+def _join_letters(elements: Elements) -> str:
     """Return the letters of the elements' matrices."""
     return "".join(element.matrix for element in elements)

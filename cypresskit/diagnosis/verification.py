@@ -14,7 +14,7 @@ import numpy as np
 
 from cypresskit.devices import is_whole
 from cypresskit.diagnosis.at_size import NO_COMPARISON, SizedComparison, compare_at
-from cypresskit.diagnosis.notes import Note, note
+from cypresskit.diagnosis.notes import NO_NOTE, Note, note
 from cypresskit.diagnosis.outside_reads import find_overlong
 from cypresskit.diagnosis.source_facts import (
     OLD_C,
@@ -46,7 +46,6 @@ CHECKED_PRODUCTS = 2  # the first products, of 1 x 2 and 2 x 1 blocks, run under
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 NO_FINDINGS = Findings()
-NO_NOTE = Note()
 HARMLESS_KINDS = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
 Side = int | Size
 
@@ -79,7 +78,7 @@ class Verification:
     sizes
         The sizes (m, n, k) at which it was correct.
     size
-        The size at which it wasn't.
+        The size at which it wasn't; None if only C at the given size is incorrect.
     wrong, wrong_count
         The first incorrect element there, and the number of incorrect elements.
     findings
@@ -94,9 +93,9 @@ class Verification:
         Why there is no comparison at one of the sizes, or why C is incorrect at the given size, or
         ""; and the line that says so, or 0.
     result
-        The incorrect C that was computed; None if the run ended early, and of a correct kernel.
+        C at ``size``; None if the run ended early, and of a correct kernel.
     comparison
-        The elements at all ``sizes``, compared with numpy's.
+        The elements at all ``sizes``, or else those at ``size``, compared with numpy's.
     at_size
         C at the size that was given, or None.
     alpha, beta
@@ -227,10 +226,10 @@ def verify(
     -------
     Verification
         It is true if the kernel is correct for 1 x 2 blocks of C with two iterations of its loop,
-        for 2 x 1 blocks with three, and for more blocks, the last with five iterations, so that a
-        loop with a constant trip count fails; also at the given ``size``; and if an iteration takes
-        as many values of k as line 1 states. Otherwise it says why not, such as by the first
-        incorrect element and the findings.
+        for 2 x 1 blocks with three, and for more blocks, the last with five iterations (of blocks
+        of one element twelve), so that a loop with a constant trip count fails; also at the given
+        ``size``; and if an iteration takes as many values of k as line 1 states. Otherwise it says
+        why not, such as by the first incorrect element and the findings.
 
     Raises
     ------
@@ -262,9 +261,9 @@ equal numpy's, to the last bit.
             raise Interrupted
         given = make_product(known, small, alpha, factor)
         is_checked = len(passed) < CHECKED_PRODUCTS or factor != beta  # other branches may run
-        comparison = None if is_checked else _compared(given)
+        comparison = None if is_checked else _compare(given)
         if not comparison:
-            outcome = _verified(given, tuple(passed))
+            outcome = _check_product(given, tuple(passed))
             if not outcome:
                 return replace(outcome, asked=asked)
             comparison = outcome.comparison
@@ -272,7 +271,7 @@ equal numpy's, to the last bit.
         compared += comparison
         passed.append(small)
     is_told = outside or find_statement(known.text)[0]
-    restated = _restated(known, alpha, beta, unless) if is_told else NO_NOTE
+    restated = _restate(known, alpha, beta, unless) if is_told else NO_NOTE
     takes_fewer = restated.kind == "states k" and restated.values["k"] < known.k_step
     lines = sorted({line for found in outside for line in (found.line, *found.also)})
     found = Verification(
@@ -306,7 +305,7 @@ def verify_at(found: Verification, size: Side, unless: Callable[[], bool] = neve
     return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
 
 
-def _restated(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bool]) -> Note:
+def _restate(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bool]) -> Note:
     """Return the note that an iteration takes another number of values of k than it is launched
     for. Empty if the kernel, launched for that number, is incorrect; or reads outside though that
     is more.
@@ -314,8 +313,8 @@ def _restated(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bo
     taken = values_taken(kernel)
     if taken in (0, kernel.k_step):
         return NO_NOTE
-    how = replace(kernel.convention, k_step=taken)
-    restated = replace(kernel, convention=how)
+    convention = replace(kernel.convention, k_step=taken)
+    restated = replace(kernel, convention=convention)
     checked = verify(restated, alpha=alpha, beta=beta, unless=unless)
     if not checked or (checked.remarks.kind and taken > kernel.k_step):
         return NO_NOTE
@@ -326,7 +325,7 @@ def _restated(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bo
         k=taken,
         values=quantity(taken, "value"),
         stated=kernel.k_step,
-        state=state(how),
+        state=state(convention),
     )
 
 
@@ -340,7 +339,7 @@ def whole_size(kernel: Kernel, size: Side) -> Size:
     return m, n, k
 
 
-def _compared(given: Product) -> ProductComparison | None:
+def _compare(given: Product) -> ProductComparison | None:
     """Run a product without checks and compare its C; None if the kernel fails."""
     try:
         result = given.run(engine="interpreter")
@@ -357,11 +356,10 @@ def _sizes(kernel: Kernel) -> list[Size]:
     return [blocks(kernel, *size) for size in sizes]
 
 
-def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
+def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
     """Run a product under all checks. Of a correct C, the findings are reads outside."""
-    kernel = given.kernel
-    how = kernel.convention
-    names = MATRICES | {OLD_C: "C"} if how.streams else NAMES
+    kernel, convention = given.kernel, given.kernel.convention
+    names = MATRICES | {OLD_C: "C"} if convention.streams else NAMES
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
     )
@@ -370,7 +368,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
         findings = check(
             kernel.program,
             **arguments,
-            names={} if how.buffer else names,
+            names={} if convention.buffer else names,
             in_place=True,
         )
     except LackedError as error:  # who writes a kernel calls no `launch`
@@ -382,13 +380,13 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification:
     if findings.ended_early:
         return verification
     result = given.result(arguments)
-    bad = given.wrong(result)
+    incorrect = given.wrong(result)
     verification = replace(verification, result=result, comparison=given.compare(result))
-    if not bad.any():
+    if not incorrect.any():
         is_harmless = all(finding.kind in HARMLESS_KINDS for finding in findings)
         return replace(verification, right=is_harmless)
-    place = tuple(int(n) for n in np.argwhere(bad)[0])
+    place = tuple(int(n) for n in np.argwhere(incorrect)[0])
     *products, row, column = place
     got, expected = (float(c[place]) for c in (result, given.expected))
     wrong = WrongElement(row, column, got, expected, sum(products))
-    return replace(verification, wrong=wrong, wrong_count=int(bad.sum()))
+    return replace(verification, wrong=wrong, wrong_count=int(incorrect.sum()))

@@ -15,7 +15,7 @@ from repository import ROOT
 from sampling import SIX, drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
-from cypresskit.diagnosis.elements import MatrixElement, numbered
+from cypresskit.diagnosis.elements import MatrixElement, number_elements
 from cypresskit.diagnosis.notes import Note
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.kernels.products import make_product
@@ -49,7 +49,7 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name):
     trace = ck.trace_element(kernel, row, column)
     assert trace.right
     assert trace.got == trace.expected
-    assert [term.kind for term in trace.terms] == ["right"] * (k + 1)
+    assert [term.kind for term in trace.terms] == ["correct"] * (k + 1)
     products = {tuple(f.element for f in term.factors) for term in trace.terms}
     wanted = {(MatrixElement("C", row, column),)}
     for p in range(k):
@@ -131,7 +131,7 @@ def test_the_terms_of_any_element_add_up_to_what_was_stored_unless_the_run_ends(
 def test_the_products_of_a_trace_agree_in_no_element():
     """At the largest size: what is the same in both is a number."""
     given = make_product(ck.kernels[SINGLE], (416, 416, 416))
-    one, other = (numbered(given, is_turned)[0] for is_turned in (False, True))
+    one, other = (number_elements(given, is_turned)[0] for is_turned in (False, True))
     for matrix in "abc":
         assert (getattr(one, matrix) != getattr(other, matrix)).all()
 
