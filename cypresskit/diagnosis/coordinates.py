@@ -58,8 +58,8 @@ class Fetches:
 
     def explain(self, wanted: MatrixElement, steps: Sequence[int] = ()) -> Note:
         """Return why the fetches, or only some ``steps``, don't read an element, if one coordinate
-        is incorrect: what set k, or what ended the loop; or what set the other, unless all elements
-        that the block takes beside this one are read.
+        is incorrect: what set k, or what ended the loop; or what set the other, unless that is
+        where the block begins.
 
         The note is empty where that isn't known: if the matrix passes through the LDS, so that
         other work-items fetch for this one; and if an offset, or the choice of a register, may be
@@ -68,14 +68,13 @@ class Fetches:
         run = self.run
         if any(self.matrix == each.matrix for _, stored in run.lds_stores for each in stored):
             return NO_NOTE
-        block = run.traced.beside(wanted)
-        need, first = self.texel(wanted), self.texel(block[0])
+        need, first = map(self.texel, (wanted, run.traced.first_beside(wanted)))
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
         read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
         incorrect = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
         if incorrect in ([], [self.k_axis]):
             return self._explain_k(steps) if self.k_axis >= 0 else NO_NOTE
-        if len(incorrect) > 1 or all(element in run.reads for element in block):
+        if len(incorrect) > 1:
             return NO_NOTE
         (axis,) = incorrect
         others = self.other.registers(*AXES)

@@ -8,7 +8,7 @@ other terms are marked (``terms``); if another element should have been read, th
 from dataclasses import dataclass
 
 from cypresskit.devices import Range
-from cypresskit.diagnosis.elements import MatrixElement, TracedElement
+from cypresskit.diagnosis.elements import TracedElement
 from cypresskit.diagnosis.missing import find_late_read
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.operands import TracedRun
@@ -151,8 +151,9 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     stores = StoreRecorder(traced.place)
     arguments = given.arguments()
     launch(kernel.program, **arguments, observers=[stores])
-    got = float(given.result(arguments).reshape(-1, *given.size[:2])[0, row, column])
-    expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
+    got, expected = (
+        float(c[..., row, column].flat[0]) for c in (given.result(arguments), given.expected)
+    )
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
@@ -184,7 +185,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
 def _explain_unstored(traced: TracedElement) -> Note:
     """Return the note on an element that no work-item stores."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
-    element = MatrixElement("C", traced.row, traced.column)
+    (element,) = traced.old
     body = traced.kernel.program.body
     if not any(i.dest and i.dest.register.kind in "go" for i in body):
         return note("no store")

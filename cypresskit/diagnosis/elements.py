@@ -102,15 +102,14 @@ class TracedElement:
         """The term of the old C."""
         return (MatrixElement("C", self.row, self.column),)
 
-    def beside(self, element: MatrixElement) -> list[MatrixElement]:
-        """Return the elements that the block takes of a matrix, for the same k: the first first."""
+    def first_beside(self, element: MatrixElement) -> MatrixElement:
+        """Return the first element that the block takes of a matrix, for the same k."""
         places = zip((self.row, self.column), self.kernel.block)
-        rows, columns = (range(at - at % side, at - at % side + side) for at, side in places)
+        row, column = (at - at % side for at, side in places)
         if element.matrix == "C":
-            return [MatrixElement("C", row, column) for row in rows for column in columns]
+            return MatrixElement("C", row, column)
         k, _ = k_and_place(self.kernel, element)
-        kernel, matrix = self.kernel, element.matrix
-        return [factor(kernel, matrix, at, k) for at in (rows if matrix == "A" else columns)]
+        return factor(self.kernel, element.matrix, row if element.matrix == "A" else column, k)
 
     def name(self, elements: Elements) -> str:
         """Return the name of a correct term."""

@@ -73,8 +73,7 @@ def _explain_old(run: TracedRun) -> Note:
         return skipped
     for step in readers:
         for key in defines(run.instruction(step)):
-            held = run.steps[step].words.get(key[1])
-            if run.elements.get(held or 0) == element:
+            if run.elements.get(run.steps[step].words[key[1]]) == element:
                 lost = _explain_lost(run, step, *key)
                 if "overwritten" in lost.kind:
                     return lost

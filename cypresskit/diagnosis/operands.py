@@ -45,9 +45,6 @@ class Reading:
     line: int = 0
     step: int = -1
 
-    def __str__(self) -> str:
-        return f"{self.element}"
-
 
 class ReadWord(NamedTuple):
     """What a step reads to compute a component of its result.

@@ -65,7 +65,7 @@ class Term:
     def text(self) -> str:
         """The term as it is added, such as "2 · A[0, 1] · B[1, 0]"."""
         times = [] if self.times == 1 else [f"{self.times:g}"]
-        return " · ".join([*times, *map(str, self.factors)])
+        return " · ".join([*times, *(f"{factor.element}" for factor in self.factors)])
 
     def __str__(self) -> str:
         where = f"line {self.line}" if self.line else "nowhere"
@@ -96,7 +96,7 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
 
 def _group_faults(terms: list[Term]) -> list[Note]:
     """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
-    set one coordinate, share the first. What doesn't belong comes after what overwrote a term.
+    set one coordinate, share the first.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
@@ -105,8 +105,7 @@ def _group_faults(terms: list[Term]) -> list[Note]:
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
-    is_lost = any(fault.kind == "overwritten" for fault in found)
-    return sorted(found, key=lambda fault: (not fault.lines, is_lost and fault.kind == "extra"))
+    return sorted(found, key=lambda fault: not fault.lines)
 
 
 class _Judge:
@@ -276,7 +275,7 @@ class _Judge:
             wanted = {element for elements in self.correct for element in elements}
             odd = [read for read in addend.factors if read.element not in wanted] or addend.factors
             lines = Lines(sorted({read.line for read in odd} - {line}))
-            others = " and ".join(dict.fromkeys(map(str, odd)))
+            others = " and ".join(dict.fromkeys(f"{read.element}" for read in odd))
             found = note("extra", line, *lines, product=product, read=lines, odd=others)
         return self._make_term("incorrect", addend, None, found)
 
