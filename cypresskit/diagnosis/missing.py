@@ -15,9 +15,9 @@ def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Rea
     """Return why a correct term is missing, and its factors with the lines that read them. Of what
     is made, or read, several times, the last product counts, and the first read.
     """
-    steps = (run.reads.get(element) for element in elements)
     readings = tuple(
-        Reading(element, run.line(read[0]) if read else 0) for element, read in zip(elements, steps)
+        Reading(element, run.line(run.reads[element][0]) if element in run.reads else 0)
+        for element in elements
     )
     is_old = elements == run.traced.old
     outside = [step for step in run.empty_loads if run.instruction(step).op.kind != "lds"]
@@ -67,10 +67,11 @@ def _explain_old(run: TracedRun) -> Note:
         return late
     (element,) = run.traced.old
     readers = run.reads.get(element, ())
-    if not readers and run.readers("C"):
-        return _explain_unread(run, element)
-    if not readers and (skipped := Fetches(run, "C").explain_end([], set())).kind:
-        return skipped
+    if not readers:
+        if run.readers("C"):
+            return _explain_unread(run, element)
+        if (skipped := Fetches(run, "C").explain_end([], set())).kind:
+            return skipped
     for step in readers:
         for key in defines(run.instruction(step)):
             if run.elements.get(run.steps[step].words[key[1]]) == element:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.diagnosis.elements import StoredAt
-from cypresskit.il import Instruction
+from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, defines, is_address, lds_words
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
@@ -106,10 +106,9 @@ class StepRecorder(Observer):
     def step(self, event: StepEvent) -> None:
         i = event.instruction
         if i.op.kind == "lds" and i.op.store:
-            data, positions = i.sources[i.op.passed[0]], lds_words(i)
-            rows = event.rows(data, "".join(data.swizzle[p] for p in positions))
-            words = _spread(rows, len(positions), event)[:, event.active].ravel().tolist()
-            self.lds_stores.append(LdsStore(len(self.steps), i.written_line, {*words}))
+            rows = _read(i.sources[i.op.passed[0]], event)[[*lds_words(i)]]
+            words = {*rows[:, event.active].ravel().tolist()}
+            self.lds_stores.append(LdsStore(len(self.steps), i.written_line, words))
         if event.active[self.item]:
             for key in defines(i):
                 self.writers[key].append(len(self.steps))
@@ -117,8 +116,7 @@ class StepRecorder(Observer):
             self.steps.append(record)
             for n, source in enumerate(i.sources):
                 if not is_address(i, n):
-                    rows = _spread(event.rows(source, source.swizzle), 4, event)
-                    record.sources[n] = rows[:, self.item].tolist()
+                    record.sources[n] = _read(source, event)[:, self.item].tolist()
 
     def wrote(self, event: WroteEvent) -> None:
         items = {*self.place.writers(event).tolist()}
@@ -126,9 +124,9 @@ class StepRecorder(Observer):
         if self.item in items:
             self.store = len(self.steps) - 1
         if event.active[self.item]:
-            rows = event.rows.astype(np.uint32)
-            words = _spread(rows, len(event.components), event)[:, self.item].tolist()
-            self.steps[-1].words.update(zip(event.components, words))
+            shape = len(event.components), len(event.active)
+            rows = np.broadcast_to(event.rows.astype(np.uint32), shape)
+            self.steps[-1].words.update(zip(event.components, rows[:, self.item].tolist()))
 
     def fetch(self, event: FetchEvent) -> None:
         if event.active[self.item]:
@@ -152,6 +150,6 @@ class StepRecorder(Observer):
         return self.writers[key][before - 1] if before else None
 
 
-def _spread(rows: np.ndarray, count: int, event: StepEvent | WroteEvent) -> np.ndarray:
-    """Return the rows of an event for each component and work-item."""
-    return np.broadcast_to(rows, (count, len(event.active)))
+def _read(source: Source, event: StepEvent) -> np.ndarray:
+    """Return the words of a source at its four positions, for each work-item."""
+    return np.broadcast_to(event.rows(source, source.swizzle), (4, len(event.active)))

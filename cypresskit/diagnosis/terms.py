@@ -85,8 +85,8 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     faults = _group_faults(terms)
     if number := sliced.number:
         lines = sorted({*map(sliced.run.line, sliced.number_steps)})
-        found = note("number", *lines, at=-1, number=number)
-        faults.append(note("spreads", *lines) if isnan(number) else found)
+        kind = "spreads" if isnan(number) else "number"
+        faults.append(note(kind, *lines, at=-1, number=number))
     run = sliced.run
     loads = [step for step in run.empty_loads if run.instruction(step).op.kind == "lds"]
     if loads and faults:
@@ -96,7 +96,7 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
 
 def _group_faults(terms: list[Term]) -> list[Note]:
     """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
-    set one coordinate, share the first.
+    set one coordinate, share the first. What doesn't belong comes after what overwrote a term.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
@@ -105,7 +105,8 @@ def _group_faults(terms: list[Term]) -> list[Note]:
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
-    return sorted(found, key=lambda fault: not fault.lines)
+    is_lost = any(fault.kind == "overwritten" for fault in found)
+    return sorted(found, key=lambda fault: (not fault.lines, is_lost and fault.kind == "extra"))
 
 
 class _Judge:
