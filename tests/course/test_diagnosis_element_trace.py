@@ -298,6 +298,6 @@ def test_a_correct_sum_of_two_loops_has_no_fault(name):
 
 def test_an_element_is_traced_with_the_scalars_at_which_it_is_incorrect():
     """Such as a beta of 0, of a kernel that uses C then, too."""
-    text = edited(reference_kernel("sgemm_naive").text, [[40, 1], [43, 1]])
+    text = edited(reference_kernel("sgemm_naive").text, "40 - if_logicalnz cb0[4].x\n43 - endif")
     trace = ck.trace_element(ck.load_kernel(text, like="sgemm_naive"))
     assert not trace.right and trace.given.beta == 0
