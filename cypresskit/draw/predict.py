@@ -55,6 +55,12 @@ class Prediction:
             return ""
         return self._entry.value.strip()[:40]
 
+    def enter(self, value) -> None:
+        """Enter a guess in the reader's place: a choice, a number's text, or a curve's heights."""
+        if self._widget is None:
+            self._build()
+        self._entry.value = value
+
     def reveal(self, truth) -> str:
         """Return the question, the guess and the result as a line of text.
 
@@ -107,16 +113,17 @@ class Prediction:
             unit = [widgets.Label(self.unit)]
         asked = f"<b>Your guess:</b> {theme.escape_html(self.question)}"
         question = widgets.HTML(STYLE + asked if self.choices else asked)
-        self._status = widgets.HTML(self._noted())
+        self._status = widgets.HTML(self.feedback)
         self._entry.observe(self._note, "value")
         row = widgets.HBox([self._entry, *unit])
         self._widget = widgets.VBox([question, row, self._status])
 
     def _note(self, _) -> None:
-        self._status.value = self._noted()
+        self._status.value = self.feedback
 
-    def _noted(self) -> str:
-        """Return the feedback on what is being entered, as HTML."""
+    @property
+    def feedback(self) -> str:
+        """What is shown of what is being entered, as HTML."""
         if self._typed and self.value is None:
             problem = f"{self._typed!r} can't be read as a number: try one like 8, 1.5 or 1/70."
             return f'<b role="alert" style="color: {RED}">{theme.escape_html(problem)}</b>'

@@ -276,7 +276,7 @@ def test_an_axis_holds_its_heights_and_at_most_seven_ticks(heights):
 def test_a_chart_says_nothing_of_the_result_until_a_guess_is_answered():
     """Neither its sentence nor labels nor a listener's names; the style sheet hides them."""
     guess = draw.Prediction("?", (), (1, 2), 10, "")
-    guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
+    guess.enter([3.0, 4.0])
     chart = draw.line_chart(
         {"speed": {1: 7, 2: 8}},
         "b",

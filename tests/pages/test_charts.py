@@ -65,7 +65,7 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
 def test_a_guess_is_answered_by_its_button(page):
     """Nothing is given away before, by what is seen or by what is heard."""
     guess = draw.Prediction("?", (), (1, 2), 10, "")
-    guess._entry = type("Entry", (), {"value": (3.0, 4.0)})()
+    guess.enter([3.0, 4.0])
     chart = draw.line_chart(
         {"speed": {1: 7, 2: 8}},
         *"by",

@@ -1,0 +1,50 @@
+"""A guessed curve, drawn in Chromium."""
+
+import pytest
+from readable import axe_finds
+
+from cypresskit.draw.scripts import join_modules, read_packaged
+
+MODEL = """(source) => import("data:text/javascript," + encodeURIComponent(source)).then((made) => {
+    const values = {name: "How fast?", places: [256, 512, 3072], top: 2720, value: [0, 0, 0]}
+    const row = document.body.appendChild(document.createElement("div"))
+    row.style.display = "flex" // as widgets stand side by side
+    const el = row.appendChild(document.createElement("div"))
+    window.saved = []
+    const model = {
+        get: (name) => values[name],
+        set: (name, value) => { values[name] = value },
+        save_changes: () => saved.push(values.value),
+        on() {},
+        off() {},
+    }
+    made.default.render({model, el})
+})"""
+
+
+def test_a_curve_is_drawn_on_its_chart(page):
+    """In Chromium: with the mouse in one stroke, or by the keys of each point."""
+    page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
+    page.add_style_tag(content=read_packaged("draw/look.css"))
+    page.evaluate(MODEL, join_modules("draw/shell.js", "draw/guess_chart.js"))
+    points = page.get_by_role("slider")
+    assert [point.get_attribute("tabindex") for point in points.all()] == ["0", "-1", "-1"]
+    points.nth(0).press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "How fast? at 512"
+    assert [point.get_attribute("tabindex") for point in points.all()] == ["-1", "0", "-1"]
+    names = [point.get_attribute("aria-label") for point in points.all()]
+    assert names == [f"How fast? at {place}" for place in (256, 512, 3072)]
+    first, last = (points.nth(n).bounding_box() for n in (0, 2))
+    high = page.locator(".level").last.bounding_box()["y"]
+    page.mouse.move(first["x"] + 7, (first["y"] + high) / 2)
+    page.mouse.down()
+    page.mouse.move(last["x"] + 7, high, steps=30)
+    page.mouse.up()
+    drawn = page.evaluate("() => saved.at(-1)")
+    assert 0 < drawn[0] < drawn[1] < drawn[2] == 2720
+    points.nth(0).press("Home")
+    points.nth(0).press("PageUp")
+    points.nth(0).press("ArrowUp")
+    assert page.evaluate("() => saved.at(-1)")[0] == pytest.approx(2720 * 0.11)
+    assert points.nth(0).get_attribute("aria-valuenow") == "299"
+    assert not axe_finds(page)
