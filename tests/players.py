@@ -33,7 +33,7 @@ def pipeline():
 
 
 def recorded(kernel, a, b, *items):
-    """What work-items do in one launch of a kernel of the catalogue."""
+    """What work-items do in one launch of a kernel of the catalog."""
     launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
     ck.launch(launched.program, **launched.arguments(a, b, None, 1, 0), observers=recorders)
     return [recorder.recording for recorder in recorders]
@@ -82,7 +82,7 @@ def drawn(player, name):
 
 
 def record(name, item=(1, 1), iterations=3, integers=False):
-    """A recorded run of a kernel of the catalogue; A and B as stored, and the recording."""
+    """A recorded run of a kernel of the catalog; A and B as stored, and the recording."""
     kernel = ck.kernels[name]
     rng = np.random.default_rng(3)
     (rows, columns), k = kernel.convention.multiple, kernel.k_step * iterations

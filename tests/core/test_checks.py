@@ -222,7 +222,7 @@ def test_of_a_line_that_no_work_item_has_run_no_other_one_is_said_to_run_it(kern
 
 
 @pytest.mark.parametrize("kernel", SIX)
-def test_the_catalogue_is_clean(kernel):
+def test_the_catalog_is_clean(kernel):
     kernel = ck.kernels[kernel]
     (m, n), k = kernel.convention.multiple, 2 * kernel.k_step
     arguments = kernel.arguments(

@@ -147,7 +147,7 @@ def test_every_iterations_store_is_carried_out(seed):
 @pytest.mark.parametrize("step", [1, 2, 4])
 def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
     """Aligned or not, in the texture or beyond its edges; the same texture is also read by all
-    lanes at one place, and by fetches that aren't of neighbours.
+    lanes at one place, and by fetches that aren't of neighbors.
     """
     add = "dadd r1.xy, r1.xy, {0}.xy; dadd r1.zw, r1.zw, {0}.zw" if doubles else "add r1, r1, {0}"
     for aside in (0, 1, -2 * step):
@@ -208,7 +208,7 @@ def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
         ck.launch(program, 64 << 18, global_memory=memory)
 
 
-def test_a_store_of_neighbours_of_which_some_lie_outside():
+def test_a_store_of_neighbors_of_which_some_lie_outside():
     program = compute(
         """
             dcl_lds_id(0) 1016

@@ -61,7 +61,7 @@ def test_compiling_twice_gives_the_same():
 
 
 @drawn_by_day("name", list(ck.kernels), 8)
-def test_all_engines_agree_on_the_catalogue(name):
+def test_all_engines_agree_on_the_catalog(name):
     """And its code is legal."""
     kernel = ck.kernels[name]
     arguments = kernel.arguments(
@@ -72,7 +72,7 @@ def test_all_engines_agree_on_the_catalogue(name):
 
 
 @pytest.mark.parametrize("name", sorted({*ck.kernels, *case_files.cases(CODE.read_text())}))
-def test_code_of_the_catalogue_is_what_was_accepted(name, request):
+def test_code_of_the_catalog_is_what_was_accepted(name, request):
     """Whether a change of it is right is for the other laws; that it is meant, for who reads it."""
     code = ck.compile(name)
     numbers = {row: of for row, of in asdict(code.stats()).items() if isinstance(of, int)}

@@ -1,4 +1,4 @@
-"""Scheduling by the habits of AMD's compiler, one by one, and what the catalogue's counts are by
+"""Scheduling by the habits of AMD's compiler, one by one, and what the catalog's counts are by
 them alone.
 """
 

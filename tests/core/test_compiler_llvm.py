@@ -73,7 +73,7 @@ def same_bits(program, arguments, code):
 
 
 @drawn_by_day("name", SINGLE, 6)
-def test_llvms_code_of_the_catalogue_is_legal_and_gives_the_same_bits(name, monkeypatch):
+def test_llvms_code_of_the_catalog_is_legal_and_gives_the_same_bits(name, monkeypatch):
     """What is stored for it, without an installed LLVM."""
     monkeypatch.setattr(back_end, "HAS_LLVM", False)
     kernel = ck.kernels[name]
@@ -183,7 +183,7 @@ def test_what_ends_llvms_process_is_refused_in_a_sentence(kernel, says):
         ck.compile(kernel, by="llvm")
 
 
-def test_without_llvm_only_the_catalogue_has_its_code(monkeypatch):
+def test_without_llvm_only_the_catalog_has_its_code(monkeypatch):
     monkeypatch.setattr(back_end, "HAS_LLVM", False)
     monkeypatch.setattr(checks, "HAS_LLVM", False)
     with pytest.raises(ck.CompileError, match="needs an installation"):

@@ -42,7 +42,7 @@ def test_what_a_launch_does_not_give_is_said_to_a_kernel_s_author(declared, used
 
 
 @each_of_six
-def test_a_kernel_of_the_catalogue_is_right(name):
+def test_a_kernel_of_the_catalog_is_right(name):
     kernel = ck.kernels[name]
     checked = ck.verify(name)
     assert checked.right and checked and not checked.findings
@@ -164,7 +164,7 @@ def test_a_kernel_that_stores_too_little_of_a_larger_product_is_incorrect():
 
 
 @drawn_by_day(("name", "engine"), product(ck.kernels, [True, False]), 6)
-def test_a_kernel_of_the_catalogue_is_right_at_any_size(name, engine, monkeypatch):
+def test_a_kernel_of_the_catalog_is_right_at_any_size(name, engine, monkeypatch):
     monkeypatch.setattr(engines, "HAS_LLVM", engine)
     kernel = ck.kernels[name]
     rng = random.Random(name)

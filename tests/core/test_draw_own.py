@@ -1,4 +1,4 @@
-"""Views of a kernel of one's own: the same as of the catalogue's kernel with the same text."""
+"""Views of a kernel of one's own: the same as of the catalog's kernel with the same text."""
 
 import re
 
@@ -31,7 +31,7 @@ def told(picture):
 
 
 @drawn_by_day("view", VIEWS, 3)
-def test_a_view_of_a_copy_is_that_of_the_catalogue_s(view, tmp_path):
+def test_a_view_of_a_copy_is_that_of_the_catalog_s(view, tmp_path):
     name, drawn = VIEWS[view]
     path = tmp_path / "mine.il"
     path.write_text(ck.kernels[name].text)

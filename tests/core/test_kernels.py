@@ -1,4 +1,4 @@
-"""Every kernel of the catalogue passes one suite: sizes, flags, padding, engines, accuracy."""
+"""Every kernel of the catalog passes one suite: sizes, flags, padding, engines, accuracy."""
 
 from fractions import Fraction
 from importlib.resources import files
@@ -102,7 +102,7 @@ def test_double_double_of_ill_conditioned_sums(kernel):
     assert min(better) > 10**12
 
 
-def test_every_kernel_of_the_catalogue_has_one_text():
+def test_every_kernel_of_the_catalog_has_one_text():
     names = [path.name for path in files("cypresskit.kernels").iterdir()]
     in_files = {name.removesuffix(".il") for name in names if name.endswith(".il")}
     assert in_files == set(ck.kernels)

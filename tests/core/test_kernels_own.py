@@ -1,5 +1,5 @@
 """A kernel of one's own: how it is launched is found out or asked for, and it does what one of the
-catalogue does.
+catalog does.
 """
 
 import random
@@ -175,7 +175,7 @@ def test_functions_take_a_text_a_file_a_program_or_a_kernel(take, tmp_path):
 
 
 def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
-    path = tmp_path / "sgemm_tn.il"  # a name of the catalogue's, and another kernel
+    path = tmp_path / "sgemm_tn.il"  # a name of the catalog's, and another kernel
     path.write_text(ck.kernels["sgemm_naive"].text)
     report = ck.simulate(path, 128)
     assert report.gemm_kernel is not None and report.gemm_kernel.block == (1, 1)
@@ -185,7 +185,7 @@ def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
     assert report_on(replace(report.launch, device=ck.HD5850)).gemm_kernel.block == (1, 1)
 
 
-def test_a_catalogue_kernel_may_have_another_name():
+def test_a_catalog_kernel_may_have_another_name():
     assert ck.load_kernel("sgemm_tn") is ck.kernels["sgemm_tn"]
     renamed = ck.load_kernel("sgemm_tn", name="mine")
     assert renamed.name == "mine" and renamed.convention == ck.kernels["sgemm_tn"].convention

@@ -28,7 +28,7 @@ def test_a_module_that_is_imported_first_doesnt_hide_the_view_of_its_name():
     assert printed_by(f"{modules}; print({views})") == "True True True\n"
 
 
-def test_a_name_that_isnt_there_is_told_with_its_neighbour():
+def test_a_name_that_isnt_there_is_told_with_its_neighbor():
     with pytest.raises(AttributeError, match="Did you mean `check_place`"):
         ck.teach.lds.chek_place  # noqa: B018
     with pytest.raises(AttributeError, match="Did you mean `wavefronts`"):

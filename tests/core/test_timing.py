@@ -25,7 +25,7 @@ from cypresskit.timing.launch_time import CONVERGED_ERROR
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
 
-UNNORMALISED, FETCH = TEXTURE.format(0), "sample_resource(0)_sampler(0)"
+UNNORMALIZED, FETCH = TEXTURE.format(0), "sample_resource(0)_sampler(0)"
 FEW = "too few wavefronts"
 timed = cache(simulate)  # a launch that several tests ask about is simulated once
 
@@ -80,7 +80,7 @@ LATE = {  # by rows of pixels: how many iterations, or which texel is fetched
 @drawn_by_day("test, more", LATE.values(), 1, ids=LATE)
 def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     program = pixel(
-        UNNORMALISED,
+        UNNORMALIZED,
         f"""dcl_literal l0, 1792.0, 2007.0, 1024.0, 16.0
     dcl_literal l1, 1.0, 32.0, 0.0, {more}
     mov r0, l1.zzzz
@@ -114,7 +114,7 @@ def test_one_wavefront_by_hand():
     """One TEX clause and ALU bundles of one wavefront: the sum of what each takes, on a board
     without surprises.
     """
-    program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "add r1, r0, r0", "mov o0, r1")
+    program = pixel(UNNORMALIZED, f"{FETCH} r0, vWinCoord0.xy00", "add r1, r0, r0", "mov o0, r1")
     zeros = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
     board = replace(HD5870, clause_switch_clocks=0, clause_overhead_clocks=0, dram_row_clocks=0)

@@ -1,4 +1,4 @@
-"""What a line costs: the laws of its cost, on kernels of the catalogue."""
+"""What a line costs: the laws of its cost, on kernels of the catalog."""
 
 import random
 from dataclasses import replace

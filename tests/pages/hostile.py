@@ -73,7 +73,7 @@ def line_chart(text):
 
 
 #: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers
-#: and names of the catalogue alone.
+#: and names of the catalog alone.
 PICTURES: dict[str, Callable[[str], Displayable]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
     "texture_fetch": lambda text: draw.texture_fetch(called(text)),
@@ -85,6 +85,6 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     "line_chart": line_chart,
     "a sheet": sheet,
 }
-#: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
+#: Views of numbers and of the catalog's kernels; ``explore`` is made of three of the above.
 NO_TEXT = "block_race digits explore lds_pitch lds_transpose".split()
 NO_TEXT += ["climb", "roofline", "published"]

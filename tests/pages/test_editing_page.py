@@ -789,13 +789,13 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     assert page.locator(".ckw-head").bounding_box()["height"] <= 40, "one line covers one"
 
 
-def test_forced_colours_hide_nothing(begin, page):
+def test_forced_colors_hide_nothing(begin, page):
     page.emulate_media(forced_colors="active", color_scheme="dark", reduced_motion="reduce")
     begin()
     page.wait_for_selector(".ckw-bar i", state="attached")
     bar = "() => getComputedStyle(host.querySelector('.ckw-bar i')).backgroundColor"
-    page_colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    assert page.evaluate(bar) != page_colour
+    page_color = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert page.evaluate(bar) != page_color
     page.focus(AREA)
     page.keyboard.type("wrong")
     page.wait_for_selector("#bench[data-stale='']")
@@ -804,9 +804,9 @@ def test_forced_colours_hide_nothing(begin, page):
     assert page.evaluate(ink, AREA) == black, "the letters are the text area's"
     assert page.evaluate(ink, ".ckw-paint").endswith(", 0)"), "and not painted twice"
     bad = "() => getComputedStyle(host.querySelector('.ckw-bad .ckw-number')).backgroundColor"
-    assert page.evaluate(bad) != page_colour, "the number of a line with a fault"
+    assert page.evaluate(bad) != page_color, "the number of a line with a fault"
     chip = "() => getComputedStyle(host.querySelector('.ckw-chip[style]')).backgroundColor"
-    assert page.evaluate(chip) != page_colour
+    assert page.evaluate(chip) != page_color
     assert not axe_finds(page)
 
 

@@ -315,7 +315,7 @@ def test_controls_in_jupyterlab_answer(lab, cells):
     expect(title).to_have_count(1)  # the old chart goes
 
 
-def test_il_in_a_cell_has_colours_and_line_numbers(lab, cells):
+def test_il_in_a_cell_has_colors_and_line_numbers(lab, cells):
     lab.run(cells, IL)
     cells.locator(".jp-CodeCell", has_text="own = ").first.evaluate("cell => cell.scrollIntoView()")
     cells.wait_for_function(
