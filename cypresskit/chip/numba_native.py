@@ -121,7 +121,7 @@ class NumbaCache(NullCache):
         if contents is not None:
             return CompileResult._rebuild(target_context, *pickle.loads(contents))
         if is_watched():
-            _notify()
+            notify_once()
         return None
 
     def save_overload(self, sig, data):
@@ -130,7 +130,7 @@ class NumbaCache(NullCache):
         files = _files()
         files.write(key, dumps(data._reduce()))
         if files.read(key) is None and SOURCES.is_unchanged():
-            _warn()
+            warn_once()
 
     def _key(self, sig) -> str:
         return SOURCES.key(sys.version, compiler(), self.code, sig)
@@ -141,12 +141,14 @@ def _files() -> DiskCache:
 
 
 @cache
-def _notify() -> None:
+def notify_once() -> None:
+    """Print that the timing model is being compiled."""
     print(NOTICE, file=sys.stderr, flush=True)
 
 
 @cache
-def _warn() -> None:
+def warn_once() -> None:
+    """Warn that what was compiled can't be saved."""
     warnings.warn(
         "the compiled timing model can't be saved on disk: it is compiled again in each session,"
         " which takes some seconds. NUMBA_CACHE_DIR names another folder.",

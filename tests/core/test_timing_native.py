@@ -37,7 +37,7 @@ def session(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 
     def run():
-        module._warn.cache_clear()
+        module.warn_once.cache_clear()
         spec = importlib.util.spec_from_file_location("tiny", path)
         tiny = importlib.util.module_from_spec(spec)
         with warnings.catch_warnings(record=True) as caught:
@@ -65,10 +65,10 @@ def test_the_second_session_compiles_nothing(session, tmp_path, monkeypatch):
 
 def test_what_compiles_says_so_once(session, capsys, monkeypatch):
     monkeypatch.setattr(module, "is_watched", lambda: True)
-    module._notify.cache_clear()
+    module.notify_once.cache_clear()
     session()
     assert capsys.readouterr().err == module.NOTICE + "\n"
-    module._notify.cache_clear()
+    module.notify_once.cache_clear()
     session()
     assert capsys.readouterr().err == ""
 
