@@ -592,12 +592,16 @@ def test_whoever_is_told_to_be_ready_to_edit_is_in_the_editor(query, acts, bench
 
 
 def test_a_newcomer_is_asked_for_one_line(bench, page):
+    """Another step says its idea; what has none says in its heading what is asked."""
     assert_shown(page, bench, STEPS["01a"].starter)
     heading = page.get_by_role("heading", level=1)
     asked = "A block of 2 x 2 is 6 times as fast. Its last line is missing: can you write it?"
     assert heading.inner_text() == asked
     assert_shown(page, f"{bench}?step=02", STEPS["02"].starter)
     assert heading.inner_text() == "Make a matrix multiplication fast"
+    for launch, title in bench_page.KERNELS.items():
+        page.goto(f"{bench}?step={launch.kernel}")
+        assert heading.inner_text() == title
 
 
 @pytest.mark.nightly
