@@ -22,7 +22,6 @@ from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import record_work_item
 from cypresskit.machine.record import Recording
-from cypresskit.tables import plural
 
 GAP = 0.6  # cells between the operands and the block
 #: Of a number's color, from the most negative through zero to the most positive.
@@ -58,9 +57,7 @@ def register_block(*recordings: Recording | Source) -> Player:
         )
     scenes = [BlockSteps(run, find_block(run)) for run in runs]
     program = runs[0].program
-    items = ", ".join(str(run.place if len(run.place) > 1 else run.place[0]) for run in runs)
-    work_items = plural("work-item", len(runs))
-    sheet = Sheet(f"Register block of {program.name}, {work_items} {items}")
+    sheet = Sheet(f"Register block of {program.name}")
 
     begins = np.cumsum([0, *(scene.steps for scene in scenes)]).tolist()
     sheet.about |= _sums(scenes, begins)
