@@ -5,6 +5,7 @@ of the sum is listed with the lines that read its factors and multiplied them. M
 other terms are marked (``terms``); if another element should have been read, the trace names it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cypresskit.devices import Range
@@ -21,6 +22,7 @@ from cypresskit.il.errors import shorten
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import launch
+from cypresskit.machine.checks.findings import named_bits
 
 MAX_SHOWN_TERMS = 40
 
@@ -157,7 +159,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
-        faults = [_explain_unstored(traced)]
+        faults = [_explain_unstored(traced, stores.lost)]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
@@ -182,8 +184,8 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     )
 
 
-def _explain_unstored(traced: TracedElement) -> Note:
-    """Return the note on an element that no work-item stores."""
+def _explain_unstored(traced: TracedElement, lost: Sequence[int]) -> Note:
+    """Return the note on an element that no work-item stores: see ``StoreRecorder.lost``."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
     (element,) = traced.old
     body = traced.kernel.program.body
@@ -192,7 +194,8 @@ def _explain_unstored(traced: TracedElement) -> Note:
     if stored and stored != rows * columns:
         return note("block", element=element, stored=stored, rows=rows, columns=columns)
     line = next((i.written_line for i in body if i.dest and i.dest.register.kind == "g"), 0)
-    return Note("nowhere", line, values={"element": element, "store": line or ""})
+    bits = named_bits(lost) if lost else ""
+    return Note("nowhere", line, values={"element": element, "store": line or "", "bits": bits})
 
 
 def _check_place(row: object, column: object) -> None:

@@ -34,7 +34,8 @@ SENTENCES = {
     "no store": "no line stores C",
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",
-    "nowhere": "no work-item stores {element}[: check the address of line {store}]",
+    "nowhere": "no work-item stores {element}[: check the address of line {store}][, which doesn't"
+    " depend on {bits} of a work-item's number]",
     # A term is there, but not as it should be.
     "repeated": "{name} is added {times} times, in {places}[: {why}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",

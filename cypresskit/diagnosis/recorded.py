@@ -9,6 +9,7 @@ import numpy as np
 from cypresskit.diagnosis.elements import StoredAt
 from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, defines, is_address, lds_words
+from cypresskit.machine.checks.races import lost_bits
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
 
@@ -22,6 +23,8 @@ class StoreRecorder(Observer):
         The place.
     writer
         (instruction, work-item) of the store; None if there is none.
+    lost
+        The bits of a work-item's number on which the addresses of a store don't depend.
     launch
         The launch.
     """
@@ -29,6 +32,7 @@ class StoreRecorder(Observer):
     def __init__(self, place: StoredAt) -> None:
         self.place = place
         self.writer: tuple[int, int] | None = None
+        self.lost: tuple[int, ...] = ()
 
     def start(self, launch: Launch) -> None:
         self.launch = launch
@@ -37,6 +41,10 @@ class StoreRecorder(Observer):
         items = self.place.writers(event)
         if len(items):
             self.writer = event.at, int(items[-1])
+
+    def memory(self, event: MemoryEvent) -> None:
+        if event.store and event.space == "global":
+            self.lost = self.lost or lost_bits(event, self.launch.shape.group_items)
 
 
 class RecordedStep(NamedTuple):

@@ -183,7 +183,7 @@ class RaceCheck(Check):
                 "Both store to one place in the same instruction: give each work-item a place of"
                 " its own."
             )
-            if lost := self._lost_bits(event):
+            if lost := lost_bits(event, self.group_size):
                 bits = named_bits(lost)
                 advice += f" The address doesn't depend on {bits} of the work-item's number."
         name = self.launch.shape.item_name(other)
@@ -202,19 +202,6 @@ class RaceCheck(Check):
             other=side,
             other_line=line,
         )
-
-    def _lost_bits(self, event: MemoryEvent) -> tuple[int, ...]:
-        """Return the bits of a work-item's number in its group on which no address depends."""
-        items = np.flatnonzero(event.active)
-        number = items % self.group_size
-        lost = []
-        for bit in range((self.group_size - 1).bit_length()):
-            twin = number ^ 1 << bit
-            other = np.where(twin < self.group_size, items - number + twin, items)
-            pairs = (other != items) & event.active[other]
-            if pairs.any() and (event.element[items] == event.element[other])[pairs].all():
-                lost.append(bit)
-        return tuple(lost)
 
     def _advice(
         self, event: MemoryEvent, at: int, in_one_group: bool, in_iterations: bool, tail: str
@@ -252,3 +239,17 @@ class RaceCheck(Check):
             if i.opcode == "fence" and not (i.controls.threads and i.controls.lds):
                 return i
         return None
+
+
+def lost_bits(event: MemoryEvent, group_size: int) -> tuple[int, ...]:
+    """Return the bits of a work-item's number in its group on which no address depends."""
+    items = np.flatnonzero(event.active)
+    number = items % group_size
+    lost = []
+    for bit in range((group_size - 1).bit_length()):
+        twin = number ^ 1 << bit
+        other = np.where(twin < group_size, items - number + twin, items)
+        pairs = (other != items) & event.active[other]
+        if pairs.any() and (event.element[items] == event.element[other])[pairs].all():
+            lost.append(bit)
+    return tuple(lost)
