@@ -1,9 +1,9 @@
 """Why a work-item doesn't fetch an element: what set a coordinate, or what ended the loop.
 
-An iteration takes as many values of k as its code multiplies, or else as the kernel is launched
-for, so it is known which ones each should fetch. Of the first iteration that doesn't fetch its own,
-the line is blamed that set k last, if k is incorrect (it may only copy it); else what ended the
-loop. An offset, or the choice of a register, is the fault of the fetch itself.
+An iteration takes as many values of k as line 1 states, or else as its code multiplies, or else as
+the kernel is launched for, so it is known which ones each should fetch. Of the first iteration that
+doesn't fetch its own, the line is blamed that set k last, if k is incorrect (it may only copy it);
+else what ended the loop. An offset, or the choice of a register, is the fault of the fetch itself.
 """
 
 from collections import defaultdict
@@ -17,6 +17,7 @@ from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.il.dataflow import Key, keys, uses
 from cypresskit.kernels.compiled import values_taken
 from cypresskit.kernels.convention import BYTES
+from cypresskit.kernels.statement import find_statement
 
 AXES = 0, 1
 
@@ -87,7 +88,10 @@ class Fetches:
         """
         run, axis, traced = self.run, self.k_axis, self.run.traced
         iterations, registers = self._split_by_iteration(), self.registers(axis)
-        count = values_taken(traced.kernel) or traced.kernel.k_step
+        is_stated = find_statement(traced.kernel.text)[0]
+        count = traced.kernel.k_step
+        if not is_stated:
+            count = values_taken(traced.kernel) or count
         correct = (element for term in traced.correct for element in term)
         places = [self.texel(e)[axis] for e in correct if e.matrix == self.matrix]
         for n in range(len(places) // count):
