@@ -109,7 +109,7 @@ def glossary() -> NotebookNode:
 
 def il_minute() -> str:
     """Return the table of the workbench's card "IL in a minute"."""
-    return markdown(("you see", "it means"), legend.IL_MINUTE)
+    return markdown(("you see", "it means"), legend.TABLES["il_minute"])
 
 
 def _entry(cell: NotebookNode) -> dict:

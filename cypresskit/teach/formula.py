@@ -9,7 +9,7 @@ never shown, so copying the numbers from earlier messages doesn't pass.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
-from math import ceil, floor, gcd, isclose, isfinite
+from math import gcd, isclose, isfinite
 
 from cypresskit.tables import listed
 from cypresskit.teach.check import (
@@ -216,15 +216,7 @@ def result_of(call: str, answer: Callable, case: tuple, hint: str) -> float:
     figure = call_answer(call, number, value, hint=hint)
     if figure is None:
         kind = "a text" if isinstance(value, str) else type_with_article(value)
-        more = ""
-        if isinstance(value, tuple):
-            more = "a comma makes several numbers: a decimal has a point, as in 1.3."
-        if size := getattr(value, "size", 0):
-            more = f"one number is expected, not {size}. {capitalize(hint)}"
-        if size == 1:
-            more = "`.item()` takes the number out of an array."
-        more = more or "return the number by itself."
-        raise CheckStopped(f"{call} returns {kind}, not a number.", more)
+        raise CheckStopped(f"{call} returns {kind}, not a number.", "return one number.")
     return figure
 
 
@@ -235,18 +227,12 @@ def is_equal(value: float, right: float) -> bool:
 
 
 def _are_rounded(values: Sequence[float], right: Sequence[float]) -> bool:
-    """Whether ``values`` are the ``right`` ones with fewer digits, as many in each; and one of them
-    is close to it, so that no constant is.
+    """Whether ``values`` are whole and less than 1 from the ``right`` ones, and one of them is
+    close to it, so that no constant is.
     """
-    places = ((10.0**digits, way) for digits in range(7) for way in (round, floor, ceil))
-    return any(isclose(*pair, rel_tol=0.1) for pair in zip(values, right) if any(pair)) and any(
-        all(
-            isclose(value, one, rel_tol=1e-12)  # whole, but for its last bit
-            or isclose(value, way(one * power) / power, rel_tol=1e-12)
-            for value, one in zip(values, right)
-        )
-        for power, way in places
-    )
+    pairs = [*zip(values, right)]
+    is_close = any(isclose(*pair, rel_tol=0.1) for pair in pairs if any(pair))
+    return is_close and all(one.is_integer() and abs(one - other) < 1 for one, other in pairs)
 
 
 def _pattern(results: Sequence[float], right: Sequence[float]) -> str:

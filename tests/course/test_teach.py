@@ -211,11 +211,6 @@ def test_who_knows_the_shown_results_by_heart_is_found_out(check):
     assert "should be" not in str(verdict)
 
 
-def test_what_is_nearly_a_number_gets_its_cure():
-    assert "a comma makes several numbers" in start.check_peak(lambda *_: (2720, 5)).hint
-    assert ".item()" in start.check_peak(lambda *_: np.array([2720.0])).hint
-
-
 def test_a_check_that_is_given_nothing_says_what_it_takes():
     assert "`check_peak(peak)` checks peak" in str(start.check_peak())
 
