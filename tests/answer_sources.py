@@ -2,6 +2,8 @@
 
 import ast
 import linecache
+from contextlib import contextmanager
+from unittest.mock import patch
 
 from cypresskit.session import running_shell
 from cypresskit.teach import check
@@ -29,4 +31,11 @@ def find_function(function, name):
     raise ValueError("its file isn't there")
 
 
-check.find_source = find_function
+@contextmanager
+def answers_of_tests():
+    """Meanwhile checks take functions of tests, and give them ten times as long: a busy computer is
+    no mistake.
+    """
+    longer = patch.object(check, "SECONDS", 10 * check.SECONDS)
+    with patch.object(check, "find_source", find_function), longer:
+        yield

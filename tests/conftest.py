@@ -28,7 +28,7 @@ os.environ["CYPRESSKIT_KEEP"] = "0"  # tests time each launch anew, but for thos
 # A grammar that jsonschema compiles for a second, and nothing here needs.
 sys.modules["rfc3987_syntax"] = None
 
-pytest_plugins = ["sampling", "needs", "no_trace", "answer_sources", "browsing"]
+pytest_plugins = ["sampling", "needs", "no_trace", "browsing"]
 
 
 @pytest.fixture

@@ -10,7 +10,13 @@ from cypresskit.isolated.process import find_sandbox
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 #: What a skipped test lacks, and how to get it.
-LACKING = {"bubblewrap": "apt-get install bubblewrap", "Chromium": "apt-get install chromium"}
+LACKING = {
+    "bubblewrap": "apt-get install bubblewrap",
+    "Chromium": "apt-get install chromium",
+    "Python for browsers": "apt-get install npm",
+    "axe": "pip install axe-playwright-python",
+    "anywidget": "pip install anywidget",
+}
 
 
 def describe_skipped(reasons):
@@ -32,15 +38,15 @@ def pytest_unconfigure(config):
         reporter.write_line(describe_skipped(reasons) or "no test was skipped")
 
 
-def demanded(found, what):
+def demanded(found, what, why=""):
     """What was found. Without it a test is skipped, saying how to get it; in CI it fails."""
-    if found is None:
+    if not found:
         reason = f"{what} is missing or doesn't work here, and this test needs it:"
-        (pytest.fail if IN_CI else pytest.skip)(f"{reason} `{LACKING[what]}`")
+        (pytest.fail if IN_CI else pytest.skip)(f"{reason} `{LACKING[what]}` {why}")
     return found
 
 
 @pytest.fixture(scope="session")
 def sandbox():
-    """The walls in which answers are marked."""
+    """The walls in which answers are judged."""
     return demanded(find_sandbox(), "bubblewrap")

@@ -61,13 +61,10 @@ def leaves_no_trace():
 
 
 @pytest.fixture(autouse=True)
-def untouched(leaves_no_trace, monkeypatch):
-    """A test's checks have ten times as long, as a busy computer is no mistake; and it leaves
-    `__main__`, which IPython replaces and empties, as it was: what starts processes would trip
-    there.
+def main_stays(leaves_no_trace):
+    """`__main__`, which IPython replaces and empties, is as it was: what starts processes would
+    trip there.
     """
-    if check := sys.modules.get("cypresskit.teach.check"):
-        monkeypatch.setattr(check, "SECONDS", 10 * check.SECONDS)
     yield
     sys.modules["__main__"] = MAIN
 

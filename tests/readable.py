@@ -1,8 +1,9 @@
 """Whether everybody can read a page."""
 
 import random
+from importlib.util import find_spec
 
-import pytest
+from needs import demanded
 from sampling import DAY
 
 #: A rule that the checker has, and doesn't follow by itself: a fold is called what it shows.
@@ -13,7 +14,10 @@ def axe_finds(page, *rules):
     """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on
     to find: on a busy computer the colors may still be those of the theme before.
     """
-    axe, serious = pytest.importorskip("axe_playwright_python.sync_playwright").Axe(), []
+    demanded(find_spec("axe_playwright_python"), "axe")
+    from axe_playwright_python.sync_playwright import Axe
+
+    axe, serious = Axe(), []
     options = {"runOnly": rules} if rules else {"rules": {MISNAMED: {"enabled": True}}}
     for _ in range(3):
         found = axe.run(page, options=options).response["violations"]

@@ -18,6 +18,7 @@ import players
 import pytest
 from kernel_texts import TEXTURE, altered, pixel  # noqa: F401  # by refused.toml
 from repository import ROOT
+from sampling import seeded
 
 import cypresskit as ck
 from cypresskit import compiler, devices, host
@@ -132,7 +133,7 @@ def test_good_values_count_whatever_integer_holds_them(function, kind, monkeypat
 
 
 GOOD = np.ones((4, 4), np.float32)
-WIDE, ROW, THREE, TALL = GOOD.astype(float), GOOD[0], GOOD[:3], np.broadcast_to(GOOD[0], (16385, 4))
+WIDE, ROW, THREE = GOOD.astype(float), GOOD[0], GOOD[:3]
 DOUBLED, TN, NN = to_pairs(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
 WHOLE_NUMBERS = GOOD.astype(np.int32)
 DOUBLING = pixel(TEXTURE.format(0), "sample_resource(0) r0, vWinCoord0", "add o0, r0, r0")
@@ -197,7 +198,6 @@ def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
 
 
 #: Arguments of the public functions that take a device, by name.
-SQUARE = np.ones((64, 64), np.float32)
 GIVEN = {"m": 64, "n": 64, "k": 64, "a": np.ones((2, 2)), "b": np.ones((2, 2))}
 GIVEN |= {"kernel": ck.kernels["sgemm_tn"], "runs": "sgemm_tn", "figure": "sgemm_tn"}
 GIVEN |= {"program": ck.kernels["sgemm_tn"].program}
@@ -228,8 +228,9 @@ def test_what_is_no_board_is_refused_with_what_to_pass(function, needed):
         function(*(GIVEN[name] for name in needed), device=ck.NAKASATO)
 
 
-def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant():
-    rng = random.Random(14)
+@seeded(1)
+def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant(seed):
+    rng = random.Random(seed)
     for option in ck.simulate.__kwdefaults__:
         if len(option) == 1:
             continue

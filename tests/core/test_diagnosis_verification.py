@@ -164,10 +164,11 @@ def test_a_kernel_that_stores_too_little_of_a_larger_product_is_incorrect():
 
 
 @drawn_by_day(("name", "engine"), product(ck.kernels, [True, False]), 6)
-def test_a_kernel_of_the_catalog_is_right_at_any_size(name, engine, monkeypatch):
+@seeded(1)
+def test_a_kernel_of_the_catalog_is_right_at_any_size(name, engine, seed, monkeypatch):
     monkeypatch.setattr(engines, "HAS_LLVM", engine)
     kernel = ck.kernels[name]
-    rng = random.Random(name)
+    rng = random.Random(f"{name} {seed}")
     m, n, k = rng.randint(1, 1000), rng.randint(1, 1000), rng.randint(1, 400)
     monkeypatch.setattr(at_size, "MAX_WHOLE_PRODUCTS", rng.choice([0, 1 << (30 if engine else 22)]))
     n = 1 if kernel.is_vector else n

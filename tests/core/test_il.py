@@ -142,8 +142,9 @@ def slip(rng, line):
     return rng.choices(forms, [10, 2, 2, 1, 1])[0]
 
 
-def test_a_random_slip_is_reported_once_at_its_place():
-    rng = random.Random(7)
+@seeded(3)
+def test_a_random_slip_is_reported_once_at_its_place(seed):
+    rng = random.Random(seed)
     lines = [
         (kernel.name, n)
         for kernel in ck.kernels.values()
@@ -151,7 +152,7 @@ def test_a_random_slip_is_reported_once_at_its_place():
         if n and line.split(";")[0].strip() and not line.startswith("end")
     ]
     reports = 0
-    for name, n in rng.choices(lines, k=300):
+    for name, n in rng.choices(lines, k=100):
         text = ck.kernels[name].text.splitlines()
         code = text[n].split(";")[0].strip()
         text[n] = slip(rng, code)
@@ -162,11 +163,12 @@ def test_a_random_slip_is_reported_once_at_its_place():
             declares = code.startswith(("dcl", "mdef", "mend"))
             assert declares or len(error.faults) == len(here) == 1, f"{text[n]!r}: {error}"
             first = error.faults[0]
-            place, _, caret, *_ = str(error).splitlines()
+            place, shown, caret, *_ = str(error).splitlines()
+            at = caret.index("^")
             assert place.startswith(f"mine.il:{first.line}:{first.column}: ")
-            assert caret.index("^") == 4 + first.column - 1
+            assert at <= len(shown) and shown[at:] == text[first.line - 1][first.column - 1 :]
             reports += 1
-    assert reports > 150
+    assert reports > 50
 
 
 def test_the_lds_arrays_of_a_workgroup_share_its_32_kb():
@@ -174,11 +176,12 @@ def test_the_lds_arrays_of_a_workgroup_share_its_32_kb():
 
 
 @pytest.mark.parametrize("name", SIX[3:])
-def test_faulty_lines_are_reported_each_and_alone(name):
+@seeded(2)
+def test_faulty_lines_are_reported_each_and_alone(name, seed):
     lines = ck.kernels[name].text.splitlines()
     written = [n for n, line in enumerate(lines) if line.partition(";")[0].strip()]
-    rng = random.Random(name)
-    for _ in range(20):
+    rng = random.Random(f"{name} {seed}")
+    for _ in range(10):
         faulty = sorted(rng.sample(written, rng.randint(1, 8)))
         damaged = list(lines)
         for n in faulty:

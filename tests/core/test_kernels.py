@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from products import FLAGS, check_product, products
-from sampling import SIX, drawn_by_day
+from sampling import SIX, drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs
@@ -42,8 +42,9 @@ def size_of(kernel, m, n, k):
 
 
 @drawn_by_day(("kernel", "flags"), ALL, 6)
-def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
-    rng = np.random.default_rng(5870 + FLAGS.index(flags))
+@seeded(1)
+def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags, seed):
+    rng = np.random.default_rng((seed, FLAGS.index(flags)))
     for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):
         m, n, k = size_of(kernel, *sizes)
         a, b, c = (
@@ -80,11 +81,12 @@ def test_zero_scalars_never_read_their_matrices(kernel):
 
 
 @pytest.mark.parametrize("kernel", ["ddgemm_tn_fma", "ddgemm_nn_nofma"])
-def test_double_double_of_ill_conditioned_sums(kernel):
+@seeded(1)
+def test_double_double_of_ill_conditioned_sums(kernel, seed):
     """Terms of 10^20 that cancel to about 1: double has no digit right there, double-double must
     have 2 k 2^-104.
     """
-    rng = np.random.default_rng(31)
+    rng = np.random.default_rng(seed)
     m, n, half = 3, 2, 12
     a = random_matrix(rng, "double-double", m, half, spread=10)
     b = random_matrix(rng, "double-double", half, n, spread=10)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kernel_texts import TEXTURE, compute, pixel
 from repository import ROOT
-from sampling import drawn_by_day, from_rows
+from sampling import drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.machine.launch import MAX_INSTRUCTIONS
@@ -167,9 +167,10 @@ def test_reports_line_and_work_item_of_a_failing_launch(engine, case):
 
 
 @ENGINES
-def test_an_error_leaves_arrays_unchanged_and_says_so(engine):
-    rng = np.random.default_rng(7)
-    for _ in range(20):
+@seeded(2)
+def test_an_error_leaves_arrays_unchanged_and_says_so(engine, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(10):
         size, items = int(rng.integers(1, 64)), int(rng.integers(65, 300))
         memory = np.full((size, 4), 9, np.int32)
         out = np.full((1, items), 7.0, np.float32)
@@ -270,9 +271,10 @@ def test_an_empty_domain_does_nothing(engine):
 
 
 @ENGINES
-def test_rejects_shared_arrays_or_reads_them_as_they_were(engine):
+@seeded(2)
+def test_rejects_shared_arrays_or_reads_them_as_they_were(engine, seed):
     """Textures, output and global memory at random places of one buffer, of any strides."""
-    draw = np.random.default_rng(7)
+    draw = np.random.default_rng(seed)
     program = pixel(
         TEXTURE.format(0),
         """
@@ -291,7 +293,7 @@ def test_rejects_shared_arrays_or_reads_them_as_they_were(engine):
         return buffer[place : place + 64 * step : step].reshape(4, 4, 4)
 
     shared = refused = 0
-    for _ in range(60):
+    for _ in range(30):
         buffer = draw.standard_normal(512).astype(np.float32)
         places = [(int(4 * draw.integers(0, 64)), int(draw.choice([1, 1, 1, 2, 3]))) for _ in "abc"]
         texture, out, memory = (view(buffer, *place) for place in places)
@@ -308,4 +310,4 @@ def test_rejects_shared_arrays_or_reads_them_as_they_were(engine):
         across = before.transpose(1, 0, 2)
         beside = np.concatenate([before[:, 1:], np.zeros((4, 1, 4), np.float32)], axis=1)
         assert np.array_equal(out, across + beside) and np.array_equal(memory, across)
-    assert shared > 5 and refused > 5
+    assert shared and refused

@@ -70,13 +70,14 @@ def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, 
         assert all_of(simulate(name, **size)) == anew
 
 
-def test_damage_of_any_kind_is_a_simulation_again(folder):
+@seeded(1)
+def test_damage_of_any_kind_is_a_simulation_again(seed, folder):
     size = {"n": 32, "k": 8}
     expected = all_of(simulate("sgemm_tn", **size))
     assert simulate("sgemm_nn", **size).lines
     whole = {file: file.read_bytes() for file in result_cache.saved_files(folder)}
-    for seed in range(4):
-        rng = random.Random(seed)
+    rng = random.Random(seed)
+    for _ in range(4):
         for file, data in whole.items():
             cut, other = data[: rng.randrange(len(data))], whole[rng.choice(sorted(whole))]
             unsealed = zlib.compress(pickle.dumps(rng.random()))

@@ -316,8 +316,9 @@ def test_a_page_opens_whatever_its_storage_holds(value, texts):
     opens_whatever_is_stored(texts, json.dumps(value))
 
 
-def test_a_page_opens_whatever_json_its_storage_holds(texts):
-    rng = random.Random(1)
+@seeded(1)
+def test_a_page_opens_whatever_json_its_storage_holds(seed, texts):
+    rng = random.Random(seed)
     opens_whatever_is_stored(texts, "{no JSON")
     for _ in range(150):
         opens_whatever_is_stored(texts, json.dumps(any_value(rng)))
