@@ -125,7 +125,7 @@ class Fetches:
 
     def explain_end(self, iterations: list[list[int]], correct: set[int]) -> Note:
         """Return why no fetch ran after some iterations: what set k, or the last branch that may
-        have skipped the fetches, or the first of C; or that they are in no loop.
+        have skipped the fetches, or the first one of C; or that they are in no loop.
         """
         run, body, pairs = self.run, self.run.program.body, self.run.program.matching
         fetches = [at for at, i in enumerate(body) if run.reads_from(i, self.matrix)]
@@ -138,11 +138,12 @@ class Fetches:
         lines = Lines(body[at].written_line for at in fetches)
         if not branches:
             return note("no loop", *lines[:1]) if iterations else NO_NOTE
-        registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
-        since = iterations[-1][-1] if iterations else -1
-        found = self._find_setter(registers, branches[-1], correct, since)
-        if found.kind:
-            return found
+        if self.k_axis >= 0:
+            registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
+            since = iterations[-1][-1] if iterations else -1
+            found = self._find_setter(registers, branches[-1], correct, since)
+            if found.kind:
+                return found
         branch = run.instruction(branches[-1])
         tested = keys(uses(run.program, branch))
         writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)

@@ -120,10 +120,6 @@ class Note:
     term: str = ""
     more: int = 0
 
-    def __post_init__(self) -> None:
-        if self.kind and self.kind not in SENTENCES:
-            raise ValueError(f"SENTENCES has no kind {self.kind!r}")
-
     @property
     def sentence(self) -> str:
         """What was found, as a sentence, or ""."""
@@ -145,7 +141,7 @@ class Note:
 
     def __str__(self) -> str:
         """Return it as a clause, to be part of a sentence."""
-        sentence = SENTENCES.get(self.kind, "")
+        sentence = SENTENCES[self.kind] if self.kind else ""
         return _fill(sentence, *self.lines, lines=Lines(self.lines), **self.values)
 
 

@@ -38,15 +38,16 @@ class Addend:
         The step that multiplied the factors, or took the single one.
     scalings
         The steps that multiplied by a number, each with it.
-    moving_steps
-        The steps that took the sum from another component or register than that of their result.
+    moves
+        The operands by which the sum was taken from another component or register than that of the
+        result.
     """
 
     factors: tuple[Reading, ...]
     times: float
     step: int = -1
     scalings: tuple[tuple[int, float], ...] = ()
-    moving_steps: tuple[int, ...] = ()
+    moves: tuple[ReadWord, ...] = ()
 
     @property
     def elements(self) -> Elements:
@@ -58,7 +59,7 @@ class Path(NamedTuple):
 
     times: float = 1.0
     scalings: tuple[tuple[int, float], ...] = ()
-    moving_steps: tuple[int, ...] = ()
+    moves: tuple[ReadWord, ...] = ()
 
 
 class Slice:
@@ -147,7 +148,7 @@ class Slice:
         i = run.instruction(at.step)
         is_copy = i.opcode == "mov" and at.step == run.store
         if not is_copy and run.key(at) not in [key for key in defines(i) if key[1] == at.result]:
-            path = path._replace(moving_steps=(at.step, *path.moving_steps))
+            path = path._replace(moves=(at, *path.moves))
         if writer:
             yield writer, path
         else:

@@ -19,7 +19,7 @@ from cypresskit.diagnosis.elements import (
 )
 from cypresskit.diagnosis.missing import explain_missing
 from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, Values, note
-from cypresskit.diagnosis.operands import Reading
+from cypresskit.diagnosis.operands import Reading, ReadWord
 from cypresskit.diagnosis.slices import Addend, Slice
 
 
@@ -268,10 +268,10 @@ class _Judge:
     def _blame_extra(self, addend: Addend) -> Term:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
         line, product = self._line(addend), _join(addend.elements)
-        moved = [each.moving_steps[:1] for each in self.correct_addends]
-        is_alone = addend.moving_steps[:1] not in moved
-        if addend.moving_steps and is_alone and self._accumulates(addend.step):
-            found = note("sum", self.run.line(addend.moving_steps[0]), line, product=product)
+        correct = {move for each in self.correct_addends for move in each.moves}
+        sums = [move for move in addend.moves if move not in correct and self._takes_sum(move)]
+        if sums:
+            found = note("sum", self.run.line(sums[-1].step), line, product=product)
         else:
             wanted = {element for elements in self.correct for element in elements}
             odd = [read for read in addend.factors if read.element not in wanted] or addend.factors
@@ -280,10 +280,12 @@ class _Judge:
             found = note("extra", line, *lines, product=product, read=lines, odd=others)
         return self._make_term("incorrect", addend, None, found)
 
-    def _accumulates(self, step: int) -> bool:
-        """Return whether a step adds a product to the register that it writes."""
+    def _takes_sum(self, move: ReadWord) -> bool:
+        """Return whether an operand is what a step has added to the register that it wrote."""
+        step, _ = self.run.writer(move) or (move.step, 0)
         i = self.run.instruction(step)
-        return i.dest is not None and i.dest.register in (s.register for s in i.sources[2:])
+        added = i.sources[2:] if i.op.multiplies else i.sources
+        return i.dest is not None and i.dest.register in (source.register for source in added)
 
     def _find_replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
         """Return the missing term in whose place a term was added, or (): the only one of the same

@@ -78,7 +78,7 @@ class Verification:
     sizes
         The sizes (m, n, k) at which it was correct.
     size
-        The size at which it wasn't; None if only C at the given size is incorrect.
+        The size at which it wasn't; None if it was at all sizes, but perhaps at the given one.
     wrong, wrong_count
         The first incorrect element there, and the number of incorrect elements.
     findings
@@ -92,8 +92,6 @@ class Verification:
     error, error_line
         Why there is no comparison at one of the sizes, or why C is incorrect at the given size, or
         ""; and the line that says so, or 0.
-    result
-        C at ``size``; None if the run ended early, and of a correct kernel.
     comparison
         The elements at all ``sizes``, or else those at ``size``, compared with numpy's.
     at_size
@@ -116,7 +114,6 @@ class Verification:
     misstated: Note = NO_NOTE
     error: str = ""
     error_line: int = 0
-    result: np.ndarray | None = None
     comparison: ProductComparison = NO_COMPARISON
     at_size: SizedComparison | None = None
     alpha: float = 1.0
@@ -180,7 +177,7 @@ class Verification:
             return f"{self.kernel.name} is incorrect. {self.error or self.launch_hint.text}"
         m, n, k = self.size
         lines = [f"{self.kernel.name} is incorrect at {m} x {n}, k = {k}."]
-        if self.result is not None and self.wrong is None:
+        if self.comparison.elements and self.wrong is None:
             lines = [
                 f"{self.kernel.name} may be incorrect: at {m} x {n}, k = {k} every element of C"
                 " equals numpy's, but:"
@@ -381,7 +378,7 @@ def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
         return verification
     result = given.result(arguments)
     incorrect = given.wrong(result)
-    verification = replace(verification, result=result, comparison=given.compare(result))
+    verification = replace(verification, comparison=given.compare(result))
     if not incorrect.any():
         is_harmless = all(finding.kind in HARMLESS_KINDS for finding in findings)
         return replace(verification, right=is_harmless)

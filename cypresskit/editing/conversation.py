@@ -263,10 +263,15 @@ class Conversation:
             self.say({"type": "answer", "edit": self.edit, "part": "climb", "picture": picture})
 
     def answer_here(self) -> None:
-        """Check and time the newest text in the calling process, for its history."""
+        """Check and time the newest text in the calling process: pages ask for the other parts."""
+
+        def hear(message: Message) -> None:
+            if message["type"] == "answer":
+                self._take_answer(message)
+
         with self.lock:
             if not text_answer(self.text, self.name)["faults"]:
-                LocalAnswerer(self._take_answer).ask(self.job(("code", "verdict", "clocks")))
+                LocalAnswerer(hear).ask(self.job(("code", "verdict", "clocks")))
 
     def job(self, parts: Sequence[str]) -> Message:
         """Return the job to make these parts of the answer to the newest text."""

@@ -19,7 +19,6 @@ from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
 from cypresskit.il.errors import last_line
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
@@ -238,27 +237,21 @@ def clocks_answer(verification: Verification, n: int, whole_launch: bool = False
 def what_helps(limit: str, kernel: Kernel) -> str:
     """Return what an iteration of a kernel does, and what would make it faster, by the limit."""
     loop = compile(kernel.program).main_loop
-    return f"{_describe_iteration(loop, kernel)} {HELP[limit]}"
+    return f"{_describe_iteration(loop)} {HELP[limit]}"
 
 
-def _describe_iteration(loop: Sequence[Control], kernel: Kernel) -> str:
-    """Return how many products and fetches an iteration makes, and what keeps it from more."""
+def _describe_iteration(loop: Sequence[Control]) -> str:
+    """Return how many products and fetches an iteration makes, and which bundles make none."""
     bundles = [bundle for control in loop for bundle in control.bundles]
     fetches = sum(len(control.fetches) for control in loop)
     products = sum(bundle.products for bundle in bundles)
     others = [bundle for bundle in bundles if not bundle.products]
     lines = sorted({operation.line for bundle in others for operation in bundle.operations})
     named = f" ({named_lines(lines)})" if 0 < len(lines) <= MAX_SHOWN_LINES else ""
-    text = (
+    return (
         f"An iteration makes {quantity(products, 'product')} with {fetches} fetches, in"
         f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}."
     )
-    rows, columns = kernel.block
-    texel = 16 // BYTES[kernel.precision]
-    possible = rows * columns / (-(-rows // texel) - (-columns // texel))
-    if products < possible * fetches:
-        text += f" A block of {rows} x {columns} can make {possible:g} products per fetch."
-    return text
 
 
 def _notes_on_time(report: Report) -> list[str]:

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ MAX_LINE_CHARACTERS = 48  # of a line that is quoted
 #: Notes on which something depends: on the text of another reader, on one at which the reader was
 #: stuck, and on one that was typed in another folder.
 LINKED_NOTE, SHOWN_NOTE, BROUGHT_NOTE = "linked", "shown", "brought"
-#: How they are said. Until they were keys, histories had these sentences.
+#: How they are said.
 SENTENCES = {
     LINKED_NOTE: "came with a link",
     SHOWN_NOTE: "one more line was shown",
@@ -230,7 +230,7 @@ def _read(path: Path) -> list[Edit]:
     """Return the edits in a file. One that can't be read gets a new name, and so isn't lost."""
     try:
         content = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
-        edits = [_edit(row) for row in content["edits"]]
+        edits = [Edit(**row) for row in content["edits"]]
         if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in edits):
             raise ValueError("a number that isn't finite")
         return edits
@@ -238,10 +238,3 @@ def _read(path: Path) -> list[Edit]:
         with suppress(OSError):  # there is none
             path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
         return []
-
-
-def _edit(row: dict[str, Any]) -> Edit:
-    """Return the edit of a row, perhaps of an older version: fields that are gone are left out."""
-    edit = Edit(**{each.name: row[each.name] for each in fields(Edit) if each.name in row})
-    keys = {sentence: note for note, sentence in SENTENCES.items()}
-    return replace(edit, note=keys.get(edit.note, edit.note))

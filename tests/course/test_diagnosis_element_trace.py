@@ -34,7 +34,7 @@ def incorrect(like, change, rng):
         told = change(lines, rng)
         with suppress(ck.ILError, ValueError):
             checked = ck.verify(ck.load_kernel("\n".join(lines), like=like))
-            if checked.wrong and checked.result is not None:
+            if checked.wrong:
                 place = checked.wrong[:2]
                 return told, ck.trace_element(checked.kernel, *place, size=checked.size)
 

@@ -24,7 +24,7 @@ from cypresskit import compiler
 from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import SHOWN_NOTE, Edits, describe_change
+from cypresskit.editing.edit_history import Edits, describe_change
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import multiply_small
@@ -330,15 +330,6 @@ def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     assert len(Edits(path)) == 0
     aside = [each.read_text() for each in tmp_path.iterdir()]
     assert sorted(aside) == [content, f"{content} "]
-
-
-def test_a_history_of_an_older_version_says_what_it_said(tmp_path):
-    said = "one more line was shown"
-    row = {"number": 1, "text": "x", "bundles": 3, "note": said}
-    path = tmp_path / "history.json"
-    path.write_text(json.dumps({"edits": [row]}))
-    (edit,) = Edits(path)
-    assert (edit.note, str(edit)) == (SHOWN_NOTE, f"not checked; {said}")
 
 
 # -- ck.workbench

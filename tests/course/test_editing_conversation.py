@@ -748,6 +748,7 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     talk.supervisor.start = Actor
     talk.answer_here()
     assert bench.text == step.starter and bench.history and bench.saved_kernel is None
+    assert "costs" in talk.missing_parts  # a page gets those, too
     linked = starter_text(step.reference) + "; theirs"
     talk.load(linked, LINKED_NOTE)
     talk.answer_here()
