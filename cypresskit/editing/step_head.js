@@ -153,10 +153,9 @@ export class StepHead {
   }
 }
 
-/** Return whether a speed reaches a target, or passes a record, as both are shown.
+/** Return whether a speed reaches a target, or passes a record.
  * @param {number} gflops
  * @param {any[]} target */
 function reaches(gflops, [, target, reached]) {
-  const above = Math.round(gflops) - Math.round(target)
-  return reached ? above >= 0 : above > 0
+  return reached ? gflops >= target : gflops > target
 }

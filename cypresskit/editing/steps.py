@@ -76,7 +76,7 @@ class Step:
 
     @property
     def targets(self) -> Targets:
-        """The three targets, in the digits of a shown speed. Two are the chip alone's."""
+        """The three targets, as speeds are shown. Two are the chip alone's."""
         gflops = FIGURES[Timed(self.reference, self.n)].gflops
         record = float(published_kernel(self.published)["gflops_max"])
         return Targets(*map(shown_speed, (self.share * gflops, gflops, record)))
@@ -149,8 +149,10 @@ def kernel_name(file: str) -> str:
 
 
 def shown_speed(gflops: float) -> float:
-    """Return a speed in the four digits in which it is shown, saved and compared with targets."""
-    return float(f"{gflops:.4g}")
+    """Return a speed as it is shown, saved and compared with targets: in whole Gflop/s, but below
+    1.
+    """
+    return float(round(gflops) or gflops)
 
 
 def step_named(name: object) -> Step:

@@ -16,7 +16,7 @@ from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import verify_text, what_helps
 from cypresskit.editing.step_files import saved_edit
-from cypresskit.editing.steps import STEPS, Step
+from cypresskit.editing.steps import STEPS, Step, shown_speed
 from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
@@ -104,7 +104,7 @@ def _judged(
     mine = seen.kernel
     with announce_if_slow(f"C is correct. Its speed at N = {step.n} is still being simulated ..."):
         report = simulate(mine, step.n)
-    gflops = report.gflops
+    gflops = shown_speed(report.gflops)
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
         hint = advise(mine) if advise else step.hint or what_helps(report.limit, mine)
