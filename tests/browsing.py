@@ -68,18 +68,23 @@ def context(browser):
     return browser.new_context(viewport=SIZE)
 
 
+def script_errors(page, then=lambda: None):
+    """A list of the errors of a page's scripts, which grows; ``then`` is called at each."""
+    errors = []
+
+    def note(error):
+        errors.append(f"{error.name}: {error.message}")
+        then()
+
+    page.on("pageerror", note)
+    return errors
+
+
 def close_at_script_errors(page):
     """Close a page when a script of it fails, so that no test waits for what can't come any more.
     Returns the list of errors, which grows.
     """
-    errors = []
-
-    def close(error):
-        errors.append(f"{error.name}: {error.message}")
-        page.close()
-
-    page.on("pageerror", close)
-    return errors
+    return script_errors(page, page.close)
 
 
 @pytest.fixture

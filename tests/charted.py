@@ -15,7 +15,6 @@ LETTER = 6.7  # pixels: the width of most letters at 12 px
 KIND = re.compile("|".join(KINDS))
 SVG = "{http://www.w3.org/2000/svg}"
 WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
-Box = tuple[float, float, float, float]
 
 
 class Label(NamedTuple):
@@ -37,7 +36,7 @@ class Label(NamedTuple):
         return a[0] < b[2] - 0.2 and b[0] < a[2] - 0.2 and a[1] < b[3] - 0.2 and b[1] < a[3] - 0.2
 
 
-class Mark(NamedTuple):
+class Point(NamedTuple):
     """A point: its pixels, and what pointing at it tells."""
 
     x: float
@@ -67,7 +66,7 @@ class Charted:
         root = ElementTree.fromstring(chart if isinstance(chart, str) else chart.to_svg(width))
         self.width, self.height = map(float, root.attrib["viewBox"].split()[2:])
         self.labels: list[Label] = []
-        self.marks: dict[str, list[Mark]] = {}
+        self.marks: dict[str, list[Point]] = {}
         self.lines: dict[str, np.ndarray] = {}
         self.kinds: dict[str, str] = {}
         self._ticks: dict[str, list[tuple[float, float]]] = {"x": [], "y": []}
@@ -192,7 +191,7 @@ def _mark(group):
     shapes = (part.attrib for part in group if part.tag in (f"{SVG}circle", f"{SVG}rect"))
     shape = next(shapes, {})
     place = [float(shape.get(f"c{axis}", shape.get(axis, "nan"))) for axis in "xy"]
-    return Mark(*place, group.attrib["data-words"])
+    return Point(*place, group.attrib["data-words"])
 
 
 def assert_kinds_told(drawn, sentences):

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 
 def printed_by(code, **environment):
     """Return what a new Python prints that runs some code to its end."""
@@ -11,3 +13,8 @@ def printed_by(code, **environment):
     done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def refused(*_, **__):
+    """Stands for what must not run, as its results are there."""
+    pytest.fail("simulated again")

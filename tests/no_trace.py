@@ -1,4 +1,6 @@
-"""No test changes what all tests of its process share, or draws other numbers in another run."""
+"""What holds of every test: it changes nothing that all tests of its process share, finds
+`__main__` as it was, and draws the same numbers in every run.
+"""
 
 import gc
 import os

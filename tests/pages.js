@@ -20,16 +20,6 @@ const at = async ([k, name]) => {
             labels: [...player.querySelectorAll(".figure")].map(figure => figure.ariaLabel).join(" ")}
 }
 
-// Puts the slider to one step after another, each until it is painted.
-const steps = async steps => {
-    const slider = document.querySelector("[data-ready]").shadowRoot.querySelector("[data-part=slider]")
-    for (const step of steps) {
-        slider.value = step
-        slider.dispatchEvent(new Event("input"))
-        await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))
-    }
-}
-
 // When nothing has moved for three frames of the screen.
 const settled = async () => {
     const figures = Bokeh.documents.flatMap(doc => [...doc.all_models].filter(m => m.type === "Plot"))
@@ -161,9 +151,6 @@ const painted = () => {
 // What is lit: in which source, and its key.
 const selected = () => [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "ColumnDataSource" && m.data.lit)
     .flatMap(m => Array.from(m.data.lit, (lit, i) => lit > 0 ? [m.name, m.data.key[i]] : null).filter(x => x))
-
-// Ends the kernel of the notebook shown.
-const end = () => window.jupyterapp.shell.currentWidget.sessionContext.session.shutdown()
 
 // Whether JupyterLab shows that notebook, and its kernel is idle.
 const idle = name => {

@@ -1,11 +1,12 @@
 """Pictures that tests look at, each drawn once, and what of them is compared."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 import cypresskit as ck
 from cypresskit import draw
+from cypresskit.draw import published_charts
 from cypresskit.host import Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
@@ -52,6 +53,12 @@ VIEWS = {
     "timeline_default": gallery.VIEWS["timeline"][1],
     "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
 }
+#: What stands still.
+CHARTS = {
+    "climb": draw.climb,
+    "compilers": partial(draw.compilers, "sgemm_tn", 64),
+    "roofline": ck.teach.why_blocks.roofline,
+} | {f"published, {name}": partial(draw.published, name) for name in published_charts.CHARTS}
 #: As a lesson draws them, where that differs.
 IN_LESSONS = {
     "bundles": lambda: draw.bundles("sgemm_64x64_lds"),

@@ -101,8 +101,8 @@ def pytest_configure(config):
 
 def is_random(item):
     """Whether a test draws its examples: by Hypothesis, or by a seed."""
-    seeded = "seed" in getattr(getattr(item, "callspec", None), "params", ())
-    return seeded or getattr(item.obj, "is_hypothesis_test", False)
+    has_seed = "seed" in getattr(getattr(item, "callspec", None), "params", ())
+    return has_seed or getattr(item.obj, "is_hypothesis_test", False)
 
 
 def pytest_collection_modifyitems(items, config):

@@ -15,7 +15,6 @@ import linecache
 import math
 import re
 import tomllib
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -24,8 +23,6 @@ from pathlib import Path
 import numpy as np
 
 import cypresskit as ck
-from cypresskit.editing.dynamic_answers import verify_text
-from cypresskit.editing.steps import STEPS
 from cypresskit.teach.answer_source import AnswerSource
 from tools.book import read, solved, student
 
@@ -67,29 +64,6 @@ def planted():
             wrong = [(made(row["answer"]), row["says"]) for row in table["wrong"]]
             answers[names[check]] = right, wrong + ALWAYS_WRONG[table["kind"]]
     return answers
-
-
-def kernel_answers():
-    """Right and wrong answers to the exercises whose answer is a kernel: check, right, wrong."""
-    found = []
-    for check, (right, wrong) in planted().items():
-        texts = [text for text in (right[0], *(w for w, _ in wrong)) if isinstance(text, str)]
-        if texts and texts[0].lstrip().startswith(("il_", ";")):
-            found += [(check.__name__, texts[0], text) for text in texts[1:]]
-    return found
-
-
-def right_kernel(text):
-    """A right answer's kernel: launched as it states, or like that of a step; None if it multiplies
-    no matrices.
-    """
-    likes = dict.fromkeys([None, *(step.like for step in STEPS.values())])
-    for like in likes:
-        with suppress(ValueError):
-            seen = verify_text(text, "right.il", like)
-            if seen.right:
-                return seen.kernel
-    return None
 
 
 def _made(form, answer, place, names):

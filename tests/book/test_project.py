@@ -1,6 +1,4 @@
-"""The project as a whole: its files agree, it starts as the README says, imports fast, and is
-clean.
-"""
+"""The project as a whole: its files agree, it starts as the README says, and imports little."""
 
 import ast
 import contextlib
@@ -161,7 +159,7 @@ def test_version_is_the_same_everywhere():
     assert f"## {cypresskit.__version__} " in (ROOT / "CHANGELOG.md").read_text()
 
 
-# -- Binder
+# -- scripts and addresses
 # --------------------------------------------------------------------------------------------------
 
 
@@ -405,7 +403,7 @@ def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
     assert all(link.startswith("https://") for link in links), "the package index has no files"
 
 
-# -- the text
+# -- names, for mypy, workflows and readers
 # --------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,4 @@
-"""Checks find the bug and say what to do: the bug zoo, answers that are wrong, and how fast they
-are.
+"""Checks find the bug and say what to do: the bug zoo, near misses, and incorrect kernels.
 
 A file of tests/zoo holds a title, a launch, a kernel with a bug, the findings expected, and a near
 miss that must stay silent.

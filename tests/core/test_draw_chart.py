@@ -4,9 +4,10 @@ import random
 import re
 
 import numpy as np
+import players
 import pytest
 from charted import WIDTHS, Charted, assert_kinds_told
-from sampling import ROWS, from_rows, seeded
+from sampling import from_rows, seeded
 
 import cypresskit as ck
 from cypresskit import draw, published
@@ -162,11 +163,19 @@ def test_a_noted_number_is_beside_its_point(seed, width):
 # -- kinds of numbers
 
 
+def roofline_of_reports():
+    reports = [ck.simulate("sgemm_tn_stream", 128), ck.simulate("sgemm_tn", 256)]
+    return ck.teach.why_blocks.roofline(reports, "yours")
+
+
+EXAMPLES = players.CHARTS | {"roofline of reports": roofline_of_reports}
+
+
 @WIDTHS
-@pytest.mark.parametrize("made", ROWS["charts"] + [f"draw.published({name!r})" for name in CHARTS])
-def test_each_mark_says_of_which_kind_its_number_is_and_no_line_goes_through_a_text(made, width):
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_mark_says_of_which_kind_its_number_is_and_no_line_goes_through_a_text(name, width):
     """A label on another line would seem to be that line's."""
-    chart = eval(made)
+    chart = EXAMPLES[name]()
     drawn = Charted(chart, width)
     assert_kinds_told(drawn, f"{chart.title} {chart.about}")
     assert not drawn.texts_on_lines() and not drawn.overlaps()

@@ -6,7 +6,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 from products import FLAGS, check_product, products
-from sampling import SIX, drawn_by_day, seeded
+from sampling import SIX, drawn_by_day, each_of_six, seeded
 
 import cypresskit as ck
 from cypresskit.blas import to_fractions, to_pairs
@@ -20,7 +20,6 @@ ALL = [
     for n, kernel in enumerate(KERNELS)
     for flags in (FLAGS if kernel.name in SIX else [FLAGS[n % 4]])
 ]
-six = pytest.mark.parametrize("kernel", [ck.kernels[name] for name in SIX], ids=SIX)
 
 
 def random_matrix(rng, precision, rows, columns, spread=0):
@@ -65,8 +64,9 @@ def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags, seed):
             check_product(got, ab, c, alpha, beta)
 
 
-@six
-def test_zero_scalars_never_read_their_matrices(kernel):
+@each_of_six
+def test_zero_scalars_never_read_their_matrices(name):
+    kernel = ck.kernels[name]
     m, n, k = size_of(kernel, 9, 10, 6)
     rng = np.random.default_rng(2)
     a, b = random_matrix(rng, kernel.precision, m, k), random_matrix(rng, kernel.precision, k, n)

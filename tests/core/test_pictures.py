@@ -16,7 +16,7 @@ import pytest
 from bokeh.models import HoverTool
 from case_files import agree, cases
 from charted import Charted
-from players import finish, pipeline, recorded, view
+from players import CHARTS, finish, pipeline, recorded, view
 from products import whole_numbers
 from repository import ROOT
 
@@ -25,7 +25,6 @@ from cypresskit import draw, host
 from cypresskit.draw.chart import NARROW, WIDE, Chart
 from cypresskit.draw.explore import Journey
 from cypresskit.draw.player import Player
-from cypresskit.draw.published_charts import CHARTS
 from cypresskit.timing import simulate
 
 FILE = ROOT / "tests/cases/looked_at.toml"
@@ -52,7 +51,6 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     "wavefronts": lambda: draw.wavefronts(n=256),
     "bundles": lambda: draw.bundles("ddgemm_tn_nofma"),
     "bundles with the LDS": lambda: draw.bundles(LDS),
-    "compilers": lambda: draw.compilers("sgemm_tn", 64),
     "register_block": lambda: draw.register_block(
         *recorded("sgemm_tn", *whole_numbers(4, (8, 16), (8, 24)), (2, 1), (0, 0))
     ),
@@ -74,8 +72,6 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
         **{f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)}
     ),
     "timeline by hand": lambda: timeline(hand=ck.teach.pipelines.by_hand([2, 3, 1], units=4)),
-    "roofline": ck.teach.why_blocks.roofline,
-    "climb": draw.climb,
     "line_chart": lambda: draw.line_chart(
         {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
         *"xy",
@@ -90,7 +86,7 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
             "memory": {"sgemm_tn": 2000, "sgemm_tn_37": 1600},
         }
     ),
-} | {f"published, {name}": lambda name=name: draw.published(name) for name in CHARTS}
+} | CHARTS
 
 
 def rounded(column):

@@ -116,8 +116,8 @@ def test_wires_lead_from_what_is_read_to_the_slot_that_reads(kernel):
             swizzles = SCALAR_SWIZZLES if o.slot == 4 else VECTOR_SWIZZLES
             for cycle, source in zip(swizzles.get(o.swizzle, (2, 1, 0)), o.reads):
                 bank = "xyzw"[source.channel]
-                ports = {"gpr": f"cycle {cycle}, bank {bank}", "pv": bank, "ps": "t"}
-                read[source.kind].add((ports.get(source.kind), "xyzwt"[o.slot]))
+                places = {"gpr": f"cycle {cycle}, bank {bank}", "pv": bank, "ps": "t"}
+                read[source.kind].add((places.get(source.kind), "xyzwt"[o.slot]))
         assert (wires, passed) == (read["gpr"], read["pv"] | read["ps"])
         shades = {slot(mark.x): mark.data["shade"] for mark in seen["colors current"]}
         table = Seen(player, n)

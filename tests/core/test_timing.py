@@ -1,4 +1,4 @@
-"""The timing model as a whole: published figures, sampling, what-if boards, reports, the score."""
+"""The timing model as a whole: what bounds a kernel, sampling, what-if boards, reports."""
 
 import re
 from dataclasses import replace

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import fields, replace
 
 import pytest
-from new_python import printed_by
+from new_python import printed_by, refused
 from sampling import seeded
 
 import cypresskit as ck
@@ -47,10 +47,6 @@ def all_of(report):
     numbers = (str(report), report.error, report.lines)
     said = repr((numbers, costs.lines, costs.iterations, costs.wavefronts))
     return said.replace("np.float64", ""), [array.tobytes() for array in arrays]
-
-
-def refused(*_, **__):
-    pytest.fail("simulated again")
 
 
 @pytest.mark.parametrize("name, size", LAUNCHES)

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 import nbformat
 import psutil
 import pytest
-from new_python import printed_by
+from new_python import printed_by, refused
 from sampling import from_rows
 from waiting import is_alive, wait_for
 
@@ -33,10 +33,6 @@ def lesson(tmp_path, *cells):
     path = tmp_path / "00_short.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[*map(nbformat.v4.new_code_cell, cells)]), path)
     return path
-
-
-def refused(*_, **__):
-    pytest.fail("simulated again")
 
 
 def test_a_lesson_is_run_once_and_its_times_are_cached(tmp_path, folder, monkeypatch):

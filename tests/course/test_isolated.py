@@ -138,14 +138,14 @@ def test_a_shape_that_does_not_fit_is_refused():
             plain.decode({"array": content})
 
 
-def Answer(function, **options):
+def answer_of(function, **options):
     """A function of this file as an answer, made of its source."""
     source = find_function(function, "answer")
     return answers.Answer(source.needed_cells(), source.name, **options)
 
 
 def test_lessons_are_never_taken_along():
-    with Answer(lambda: ck.teach.bus.product_seconds(1, 1, 1)) as answer:
+    with answer_of(lambda: ck.teach.bus.product_seconds(1, 1, 1)) as answer:
         with pytest.raises(Raised, match="isn't available while an answer is judged"):
             answer()
 
@@ -160,7 +160,7 @@ def test_there_is_no_check_in_the_process():
         own = [f for f in checks if "cypresskit" in str(getattr(f, "__module__", ""))]
         return lessons, [str(f) for f in own if "teach" in str(f.__module__)]
 
-    with Answer(found) as answer:
+    with answer_of(found) as answer:
         assert answer() == ([], [])
 
 
@@ -228,7 +228,7 @@ def test_a_file_of_an_answer_has_a_limit(tmp_path):
             for _ in range(100):
                 file.write(bytes(10**6))
 
-    with Answer(fills) as answer, pytest.raises(Raised, match="File too large"):
+    with answer_of(fills) as answer, pytest.raises(Raised, match="File too large"):
         answer(str(tmp_path / "large"))
     assert (tmp_path / "large").stat().st_size <= runner.MAX_FILE
 
@@ -240,7 +240,7 @@ def test_what_an_answer_writes_appears_nowhere(capfd):
         return len(os.read(0, 1))
 
     server = ForkServer()
-    with Answer(writes, server=server) as answer:
+    with answer_of(writes, server=server) as answer:
         assert answer() == 0
     server.end()
     assert capfd.readouterr() == ("", "")

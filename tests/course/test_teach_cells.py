@@ -4,10 +4,10 @@ verdict names the magic that isn't run.
 
 import random
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sampling import ROWS, seeded
+from waiting import without_a_loop
 
 from cypresskit.isolated.serving import Refused, Server
 from cypresskit.teach import bindings, check
@@ -59,16 +59,13 @@ def run_there():
     config = pytest.importorskip("traitlets.config").Config({"HistoryManager": {"enabled": False}})
     shell = shell_type.instance(config=config)
 
+    @without_a_loop
     def run(cells):
         shell.reset()
         ran = [shell.run_cell(text).success for text in cells]
         return dict(shell.user_ns) if all(ran) else None
 
-    def run_apart(cells):
-        with ThreadPoolExecutor(1) as thread:  # the main one may have Chromium's event loop
-            return thread.submit(run, cells).result()
-
-    yield run_apart
+    yield run
     shell_type.clear_instance()
 
 
@@ -78,9 +75,8 @@ def made_here(cells, name):
     if not any(each.sets for each in needed):
         return f"There is no {name}: {bindings.find_refused_magic(cells, name)}"
     try:
-        with ThreadPoolExecutor(1) as thread:
-            run = thread.submit(Server(print).run_cells, [each._asdict() for each in needed], name)
-            return run.result()
+        run = without_a_loop(Server(print).run_cells)
+        return run([each._asdict() for each in needed], name)
     except Refused as error:
         return f"{error}"
 

@@ -1,13 +1,13 @@
 """Verdicts in a notebook: what is shown of them, and what load() changes in IPython."""
 
 import linecache
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from new_python import printed_by
 from repository import ROOT
 from sampling import from_rows
 from traitlets.config import Config
+from waiting import without_a_loop
 
 import cypresskit as ck
 from cypresskit.teach import formula
@@ -35,11 +35,11 @@ def ipython():
     kind.clear_instance()
 
 
+@without_a_loop
 def run(shell, *cells, kept=True):
-    """Run cells in a thread of their own: the main one may have Chromium's event loop."""
-    with ThreadPoolExecutor(1) as thread:
-        for cell in cells:
-            thread.submit(shell.run_cell, cell, store_history=kept).result()
+    """Run cells."""
+    for cell in cells:
+        shell.run_cell(cell, store_history=kept)
 
 
 HALF = "ck.teach.start_here.check_half(half)"

@@ -1,17 +1,11 @@
 """Charts in Chromium: no text on another or outside, keys, light and dark, guesses."""
 
+from players import CHARTS
 from readable import PHONE, unreadable
 from sampling import drawn_by_day
 
-import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.published_charts import CHARTS
 
-CHARTS_SHOWN = {name: lambda name=name: draw.published(name) for name in CHARTS} | {
-    "climb": draw.climb,
-    "compilers": lambda: draw.compilers("sgemm_tn", 64),
-    "roofline": ck.teach.why_blocks.roofline,
-}
 #: Of the drawing that is seen: texts over texts or outside, and small letters, as painted.
 FAULTS = """() => {
     const drawn = [...document.querySelectorAll("svg.ck-chart")]
@@ -34,10 +28,10 @@ FAULTS = """() => {
 }"""
 
 
-@drawn_by_day("name", CHARTS_SHOWN, 4)
+@drawn_by_day("name", CHARTS, 4)
 def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, page):
     """The image becomes part of the page; arrow keys go along a curve."""
-    html = CHARTS_SHOWN[name]().page("")
+    html = CHARTS[name]().page("")
 
     def show():
         page.set_content(html)

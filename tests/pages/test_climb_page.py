@@ -4,19 +4,19 @@ import json
 import random
 import re
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise, product
 from operator import itemgetter
 
 import numpy as np
 import pytest
-from browsing import JS
+from browsing import JS, script_errors
 from bs4 import BeautifulSoup
 from markupsafe import Markup
 from playwright.sync_api import expect
 from readable import painted, play_all
 from repository import ROOT, marked_cells
 from sampling import drawn_by_day, seeded
+from waiting import without_a_loop
 
 from cypresskit import published, today
 from cypresskit.compiler import compile
@@ -40,8 +40,7 @@ def site(tmp_path_factory, once, timed_once):
 
     def build():
         folder = tmp_path_factory.mktemp("page")
-        with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop may run
-            alone.submit(climb_page.write, folder, "https://ada.github.io/kit/").result()
+        without_a_loop(climb_page.write)(folder, "https://ada.github.io/kit/")
         return folder
 
     return once("climb-page", build)
@@ -331,10 +330,9 @@ def test_a_still_is_as_high_as_its_picture(site, chromium):
 
 def test_it_plays_from_a_folder_and_is_light(site, page):
     """With all its pictures, in fewer bytes than a photograph has."""
-    loaded, problems = set(), []
+    loaded, problems = set(), script_errors(page)
     page.emulate_media(reduced_motion="no-preference")
     page.on("request", lambda request: loaded.add(request.url.partition("?")[0]))
-    page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto((site / "index.html").as_uri())
     play_all(page)
     files = {site / url.removeprefix(f"{site.as_uri()}/") for url in loaded if url[:5] == "file:"}

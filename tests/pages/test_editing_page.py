@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browsing import close_at_script_errors
+from browsing import close_at_script_errors, script_errors
 from readable import axe_finds
 from sampling import drawn_by_day
 
@@ -16,7 +16,7 @@ from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS
 
-FAKE = (Path(__file__).parents[1] / "workbench_page.js").read_text()
+FAKE = (Path(__file__).with_name("workbench_page.js")).read_text()
 PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
 <style>%s</style><main><div id="bench"></div></main>
 <script type="module">%s
@@ -847,8 +847,7 @@ def test_it_works_in_a_frame_without_jupyter_or_network(page, shadow, body):
     """As hosts of widgets do it: the module from a blob, in a frame whose policy allows no request,
     perhaps in a shadow tree.
     """
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    faults = script_errors(page)
     page.on("console", lambda said: said.type == "error" and faults.append(said.text))
     texts = [
         json.dumps(text).replace("</", "<\\/")

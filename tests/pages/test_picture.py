@@ -4,16 +4,17 @@ stays when it can't play, which keys it takes, and that text is never an element
 
 import io
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import hostile
 import ipywidgets
 import nbformat
 import numpy as np
 import pytest
+from browsing import script_errors
 from PIL import Image
 from players import view
 from sampling import drawn_by_day
+from waiting import without_a_loop
 
 import cypresskit as ck
 from cypresskit.draw import display, theme
@@ -33,8 +34,7 @@ def stage(page):
     """A page with the scripts and nothing else, and a function that puts HTML on it, whose own
     scripts run, as in JupyterLab and VS Code.
     """
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.errors = script_errors(page)
     page.goto("about:blank")
     page.set_content("<body></body>")
     page.add_script_tag(content=display.scripts())
@@ -44,7 +44,6 @@ def stage(page):
         page.evaluate(PUT, html)
 
     page.put = put
-    page.errors = errors
     return page
 
 
@@ -72,8 +71,7 @@ def test_a_picture_of_another_format_says_so_and_keeps_its_text(stage):
 def test_each_image_is_of_its_picture_alone(chromium):
     """Whatever was taken before it."""
     html = view("digits").to_html()
-    with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop runs
-        images = alone.submit(lambda: stills.take([html, html])).result()
+    images = without_a_loop(stills.take)([html, html])
     assert images[0] == images[1]
 
 
@@ -94,8 +92,7 @@ def test_an_image_in_a_lesson_has_the_page_s_look_and_stays_legible_on_a_phone(c
     html = view("digits").to_html()
     output = nbformat.v4.new_output("display_data", data={"text/html": html})
     lesson = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=[output])])
-    with ThreadPoolExecutor(1) as alone:
-        alone.submit(stills.put_in, lesson).result()
+    without_a_loop(stills.put_in)(lesson)
     page.set_viewport_size({"width": 390, "height": 800})
     image = page.locator("img")
     for look, brightest in (("light", 255), ("dark", 60)):
@@ -237,13 +234,12 @@ def test_every_view_is_fed_hostile_texts_or_takes_none():
 
 
 def test_hostile_names_and_values_become_no_element_in_controls(page):
-    with ThreadPoolExecutor(1) as alone:  # in this thread a browser's event loop runs
-        written = alone.submit(hostile_controls).result()
-    for html in written:
+    for html in hostile_controls():
         page.set_content(html)
         assert page.locator(".hostile").count() == 0, html
 
 
+@without_a_loop
 def hostile_controls():
     """All HTML that controls write."""
     seen = []

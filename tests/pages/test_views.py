@@ -1,4 +1,4 @@
-"""The views: that their numbers are those of runs, code and reports, and each page in Chromium."""
+"""The views in Chromium: they play, can be read, and follow the mouse and keys."""
 
 import nbformat
 import numpy as np
@@ -13,7 +13,7 @@ from cypresskit import draw
 from cypresskit.timing import simulate
 from tools import gallery
 
-# -- controls
+# -- on the site
 
 
 def test_every_view_is_on_the_site():

@@ -1,6 +1,6 @@
 """Widgets hear Python, and are heard, on a busy page and while a cell runs."""
 
-from browsing import hold_clock
+from browsing import hold_clock, script_errors
 from playwright.sync_api import expect
 
 from cypresskit.editing import page_files
@@ -83,8 +83,7 @@ SLIDER = "ck.draw.interactive(lambda n: f'now {n * 111}', n=[1, 2])"
 
 
 def test_an_anywidget_works_on_a_page_that_was_busy_for_too_long(lab, page):
-    failed = []
-    page.on("pageerror", lambda error: failed.append(error.message))
+    failed = script_errors(page)
     lab.write(page, "busy_page.ipynb", BUSY_PAGE, BEGIN, BENCH, CURVE, "guess.value")
     lab.run_all(page)
     page.wait_for_selector(".ckw-verdict[data-kind=right]")

@@ -3,6 +3,7 @@
 import random
 from importlib.util import find_spec
 
+from browsing import script_errors
 from needs import demanded
 from sampling import DAY
 
@@ -36,12 +37,7 @@ def unreadable(page, show=lambda: None, narrow=SMALL_PHONE):
     it scrolls sideways, a script fails, or what a checker of accessibility finds. Which of them is
     dark, the day decides. No picture plays by itself.
     """
-    found = []
-
-    def note(error):
-        found.append(str(error))
-
-    page.on("pageerror", note)
+    found = script_errors(page)
     looks = random.Random(DAY).sample(["light", "dark"], 2)
     for (width, height), look in zip((WIDE, narrow), looks):
         page.set_viewport_size({"width": width, "height": height})
@@ -49,7 +45,6 @@ def unreadable(page, show=lambda: None, narrow=SMALL_PHONE):
         show()
         wide = page.evaluate("document.documentElement.scrollWidth")
         found += [f"{wide} of {width} pixels"] * (wide > width) + axe_finds(page)
-    page.remove_listener("pageerror", note)
     return found
 
 
