@@ -1,9 +1,9 @@
 """Verify that a kernel multiplies correctly, and find the first incorrect element if it doesn't.
 
 The kernel runs at small sizes under all checks (``ck.check``), on random integers whose sums are
-exact. At larger sizes, of which the last has another number of iterations, it runs without checks,
-unless the last has another beta than the others; then perhaps at the size at which it is timed
-(``at_size``). A limit on instructions ends infinite loops.
+exact; of double-doubles, also with low parts. At larger sizes, of which the last has another number
+of iterations, it runs without checks, unless the last has another beta than the others; then
+perhaps at the size at which it is timed (``at_size``). A limit on instructions ends infinite loops.
 """
 
 from collections.abc import Callable
@@ -32,6 +32,7 @@ from cypresskit.kernels.products import (
     Product,
     Size,
     blocks,
+    has_correct_low_parts,
     make_product,
 )
 from cypresskit.kernels.statement import EXAMPLE, find_statement, state
@@ -47,6 +48,10 @@ ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 NO_FINDINGS = Findings()
 HARMLESS_KINDS = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
+LOW_PARTS = (
+    "C's high parts are correct, and its low parts aren't. They have what the high parts round off,"
+    " A's high parts times B's low ones, and A's low times B's high."
+)
 Side = int | Size
 
 
@@ -283,6 +288,9 @@ equal numpy's, to the last bit.
         beta=beta,
         asked=asked,
     )
+    if known.precision == "double-double":
+        if not has_correct_low_parts(known, passed[0], alpha, beta):
+            return replace(found, right=False, error=LOW_PARTS)
     if takes_fewer or whole is None:
         return found
     return verify_at(found, whole, unless)

@@ -116,16 +116,14 @@ def verdict_answer(verification: Verification, wrong: WrongElement | None) -> An
 
 
 def _tested_sizes(verification: Verification) -> str:
-    """Return at which sizes a kernel is correct, in a sentence, and what of it wasn't tested."""
+    """Return at which sizes a kernel is correct, in a sentence."""
     sizes = verification.sizes_text
     if verification.at_size:
         m, n, k = verification.at_size.size
         compared, whole = verification.at_size.elements.elements, m * n
         part = "all" if compared == whole else f"a sample of {compared:,} of"
         sizes += f"; {part} {whole:,} elements at {m} x {n}, k = {k}"
-    is_pair = verification.kernel.precision == "double-double"
-    untested = " The low parts of double-doubles aren't tested." if is_pair else ""
-    return f"Tested sizes: {sizes}.{untested}"
+    return f"Tested sizes: {sizes}."
 
 
 def _sentence(verification: Verification, wrong: WrongElement | None, *found: AnswerPart) -> str:

@@ -15,6 +15,7 @@ from cypresskit.machine.engines import launch
 
 Size = tuple[int, int, int]
 MAX_ERROR = 0.1  # of an element of a long sum, in which whole numbers are off by at least 1
+LOW = 2.0**-60  # the unit of low parts: they are whole numbers of it, and their products too small
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,22 @@ def make_product(
     )
     left, right = kernel.convention.operands(a, b)
     return Product(kernel, size, a, b, c, alpha, beta, alpha * (left @ right) + beta * c)
+
+
+def has_correct_low_parts(kernel: Kernel, size: Size, alpha: float, beta: float) -> bool:
+    """Return whether a kernel of double-doubles multiplies those whose low parts aren't 0: of each
+    product a's high part times b's low one, and a's low part times b's high one.
+    """
+    high, low = (make_product(kernel, size, alpha, beta, seed) for seed in (12, 13))
+    whole = zip((high.a, high.b, high.c), (low.a, low.b, low.c))
+    left, right, old = (np.stack([number, LOW * unit], axis=-1) for number, unit in whole)
+    arguments = kernel.arguments(left, right, old, alpha, beta)
+    launch(kernel.program, **arguments, engine="interpreter")
+    c = kernel.result(arguments, *size[:2])
+    (a, b), (a_low, b_low) = (kernel.convention.operands(x.a, x.b) for x in (high, low))
+    expected = alpha * (a @ b_low + a_low @ b) + beta * low.c
+    found = (c[..., 0] - high.expected + c[..., 1]) / LOW
+    return bool((np.abs(found - expected) <= MAX_ERROR).all())
 
 
 def blocks(kernel: Kernel, down: int, across: int, iterations: int) -> Size:

@@ -131,7 +131,7 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
         more = notes[0].text if fault or (notes and notes[0].line) else ""
         return replace(found, hint=f"{found.hint} {more}".rstrip())
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
-    return Verdict(False, f"{seen.wrong or seen.error}.", hint)
+    return Verdict(False, f"{seen.wrong}." if seen.wrong else seen.error, hint)
 
 
 def trace_wrong(verification: Verification) -> tuple[Note, ...]:

@@ -336,6 +336,19 @@ def test_no_speed_is_above_the_peak_whatever_is_stated(name):
         assert max(speeds) <= peak
 
 
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ("dmad r112.xy, in0.zw, in2.xy, r112.xy", "dmad r112.xy, in0.xy, in2.zw, r112.xy"),
+        ("mov out0.zw, r114.xyxy", "mov out0.zw, r114.zwzw"),
+    ],
+)
+def test_low_parts_are_verified(old, new):
+    """Of double-doubles whose high parts are correct: a product twice for another, and a half."""
+    checked = ck.verify(altered("ddgemm_tn_fma", old, new))
+    assert not checked and checked.wrong is None and "low parts" in checked.error
+
+
 def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():
     text = ck.kernels["sgemm_64x64_lds"].text.replace("fence_threads_lds", "")
     found = ck.verify(text)
