@@ -277,6 +277,7 @@ def test_a_text_is_answered_without_threads_and_child_processes(tmp_path, monkey
     def refuse(*_, **__):
         raise RuntimeError("can't start new thread")
 
+    ck.simulate("sgemm_naive", 8)  # loads numba's code, in a thread of its own
     monkeypatch.setattr(threading.Thread, "start", refuse)
     monkeypatch.setattr("subprocess.Popen.__init__", refuse)
     monkeypatch.setattr("cypresskit.threads.processors", lambda: 1)
