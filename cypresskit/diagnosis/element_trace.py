@@ -5,7 +5,7 @@ of the sum is listed with the lines that read its factors and multiplied them. M
 other terms are marked (``terms``); if another element should have been read, the trace names it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cypresskit.devices import Range
@@ -184,7 +184,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     )
 
 
-def _explain_unstored(traced: TracedElement, lost: Sequence[int]) -> Note:
+def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) -> Note:
     """Return the note on an element that no work-item stores: see ``StoreRecorder.lost``."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
     (element,) = traced.old
@@ -193,9 +193,12 @@ def _explain_unstored(traced: TracedElement, lost: Sequence[int]) -> Note:
         return note("no store")
     if stored and stored != rows * columns:
         return note("block", element=element, stored=stored, rows=rows, columns=columns)
-    line = next((i.written_line for i in body if i.dest and i.dest.register.kind == "g"), 0)
-    bits = named_bits(lost) if lost else ""
-    return Note("nowhere", line, values={"element": element, "store": line or "", "bits": bits})
+    stores = [at for at, i in enumerate(body) if i.dest and i.dest.register.kind == "g"]
+    if not stores:
+        return Note("nowhere", values={"element": element})
+    line, bits = body[stores[0]].written_line, lost.get(stores[0], ())
+    values = {"element": element, "store": line, "bits": named_bits(bits) if bits else ""}
+    return Note("nowhere", line, values=values)
 
 
 def _check_place(row: object, column: object) -> None:

@@ -24,7 +24,7 @@ class StoreRecorder(Observer):
     writer
         (instruction, work-item) of the store; None if there is none.
     lost
-        The bits of a work-item's number on which the addresses of a store don't depend.
+        By store, the bits of a work-item's number on which its addresses don't depend.
     launch
         The launch.
     """
@@ -32,7 +32,7 @@ class StoreRecorder(Observer):
     def __init__(self, place: StoredAt) -> None:
         self.place = place
         self.writer: tuple[int, int] | None = None
-        self.lost: tuple[int, ...] = ()
+        self.lost: dict[int, tuple[int, ...]] = {}
 
     def start(self, launch: Launch) -> None:
         self.launch = launch
@@ -43,8 +43,8 @@ class StoreRecorder(Observer):
             self.writer = event.at, int(items[-1])
 
     def memory(self, event: MemoryEvent) -> None:
-        if event.store and event.space == "global":
-            self.lost = self.lost or lost_bits(event, self.launch.shape.group_items)
+        if event.store and event.space == "global" and event.at not in self.lost:
+            self.lost[event.at] = lost_bits(event, self.launch.shape.group_items)
 
 
 class RecordedStep(NamedTuple):

@@ -96,7 +96,7 @@ class Verification:
         That an iteration takes fewer values of k than the kernel is launched for, if C is correct.
     error, error_line
         Why there is no comparison at one of the sizes, or why C is incorrect at the given size, or
-        ""; and the line that says so, or 0.
+        in its low parts, or ""; and the line that says so, or 0.
     comparison
         The elements at all ``sizes``, or else those at ``size``, compared with numpy's.
     at_size
@@ -230,8 +230,9 @@ def verify(
         It is true if the kernel is correct for 1 x 2 blocks of C with two iterations of its loop,
         for 2 x 1 blocks with three, and for more blocks, the last with five iterations (of blocks
         of one element twelve), so that a loop with a constant trip count fails; also at the given
-        ``size``; and if an iteration takes as many values of k as line 1 states. Otherwise it says
-        why not, such as by the first incorrect element and the findings.
+        ``size``; of double-doubles also in their low parts; and if an iteration takes as many
+        values of k as line 1 states. Otherwise it says why not, such as by the first incorrect
+        element and the findings.
 
     Raises
     ------

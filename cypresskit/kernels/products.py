@@ -82,11 +82,11 @@ class Product:
         return *self.kernel.convention.operands(self.a, self.b), self.c, self.alpha, self.beta
 
 
-def in_precision(kernel: Kernel, matrix: np.ndarray) -> np.ndarray:
-    """Return a matrix in a kernel's dtype; double-doubles get low parts of 0."""
+def in_precision(kernel: Kernel, matrix: np.ndarray, low: np.ndarray | None = None) -> np.ndarray:
+    """Return a matrix in a kernel's dtype; double-doubles get ``low`` parts, by default 0."""
     if kernel.precision != "double-double":
         return matrix.astype(kernel.dtype, copy=False)
-    return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
+    return np.stack([matrix, np.zeros_like(matrix) if low is None else low], axis=-1)
 
 
 def make_product(
@@ -129,7 +129,7 @@ def has_correct_low_parts(kernel: Kernel, size: Size, alpha: float, beta: float)
     """
     high, low = (make_product(kernel, size, alpha, beta, seed) for seed in (12, 13))
     whole = zip((high.a, high.b, high.c), (low.a, low.b, low.c))
-    left, right, old = (np.stack([number, LOW * unit], axis=-1) for number, unit in whole)
+    left, right, old = (in_precision(kernel, number, LOW * unit) for number, unit in whole)
     arguments = kernel.arguments(left, right, old, alpha, beta)
     launch(kernel.program, **arguments, engine="interpreter")
     c = kernel.result(arguments, *size[:2])
