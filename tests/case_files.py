@@ -1,5 +1,6 @@
 """Cases as data: each is a table of a TOML file, with what is said of it; see ``--accept``."""
 
+import ast
 import json
 import re
 import tomllib
@@ -45,3 +46,9 @@ def agree(request, path, name, says):
         path.write_text(before + mark + own + gap + others)
     else:
         assert says == cases(text)[name]["says"]
+
+
+def names_in(expressions):
+    """The names in expressions of a case file."""
+    nodes = [node for text in expressions for node in ast.walk(ast.parse(text.strip()))]
+    return {node.id for node in nodes if isinstance(node, ast.Name)}

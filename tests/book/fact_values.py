@@ -318,7 +318,7 @@ def gpu_registers(case):
     return next(row["registers"] for row in record()["rows"] if row["case"] == case)
 
 
-def load_clocks(words):
+def _load_clocks(words):
     """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
     busiest bank, and at most four lines of 32 words per clock.
     """
@@ -330,9 +330,9 @@ def iteration_needs():
     the arithmetic, and of L1 for its loads with A transposed (TN) or not (NN).
     """
     row = record()["n"]
-    of_b = load_clocks([8 * (lane % 8) for lane in range(32)])
+    of_b = _load_clocks([8 * (lane % 8) for lane in range(32)])
     of_a = {
-        kind: load_clocks([apart * (lane // 8) for lane in range(32)])
+        kind: _load_clocks([apart * (lane // 8) for lane in range(32)])
         for kind, apart in (("TN", 8), ("NN", 8 * row))
     }
     needs = {"multiply-adds": 8 * 8 * 32 // 128}
@@ -343,8 +343,8 @@ def near(figure, said, off=0.05):
     return abs(figure / said - 1) < off
 
 
-#: Sizes with many rounds of a kernel in single precision and in double; boards; a reader's clock;
-#: and all functions above.
+#: All that facts.toml may name: sizes with many rounds of a kernel in single precision and in
+#: double; boards; a reader's clock; what others have; and the functions above.
 KNOWN = {
     "ROUNDS": {"m": 3840, "n": 1024, "k": 128},
     "FULL": {"n": 1280, "k": 256},
@@ -352,7 +352,6 @@ KNOWN = {
     "FULL_ROUNDS": {"m": 2560, "n": 3520, "k": 2048},  # ten of 220 wavefronts, eleven of 200
     "NEAR": {"l1_clocks": 4, "l2_clocks": 4, "dram_clocks": 4},  # next to no latency
     "ELEVEN": {"register_pool": 26 * 11},  # room for eleven wavefronts with two values of k
-    "EIGHT_BANKS": replace(ck.HD5870, texture_banks=8),
     "FITTED": FITTED,
     "modeled": modeled,
     "own_clock": Clock(clock.right_steps, clock.right_rows),
@@ -366,5 +365,14 @@ KNOWN = {
     "texture_cache": texture_cache,
     "double_double": double_double,
     "clock": clock,
+    "figures": figures,
+    "loop_tested_last": loop_tested_last,
     "np": np,
-} | {name: value for name, value in globals().items() if callable(value)}
+    "reference_kernel": reference_kernel,
+    "replace": replace,
+    "simulate_block": simulate_block,
+} | {
+    name: value
+    for name, value in globals().items()
+    if getattr(value, "__module__", "") == __name__ and not name.startswith("_")
+}

@@ -22,6 +22,7 @@ from functools import cache
 import nbformat
 import numpy as np
 import pytest
+from case_files import names_in
 from fact_values import KNOWN
 from repository import ROOT
 from sampling import drawn_by_day
@@ -145,6 +146,11 @@ def test_what_a_lesson_says_is_so(lesson, entry):
         assert left <= REMAINS, f"{left:.0%} of the effect are left: {effect}, {without}, {base}"
     else:
         assert len(entry[kind]) > 3, "who says so, or why it is a guess"
+
+
+def test_every_known_name_is_used():
+    fields = [field for _, entry in ENTRIES for field in entry.items()]
+    assert KNOWN.keys() <= names_in(text for name, text in fields if is_code(name))
 
 
 def is_code(name):

@@ -14,14 +14,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import players
 import pytest
-from kernel_texts import TEXTURE, altered, pixel  # noqa: F401  # by refused.toml
+from case_files import names_in
+from kernel_texts import TEXTURE, altered, pixel
+from players import record
 from repository import ROOT
 from sampling import seeded
 
 import cypresskit as ck
-from cypresskit import compiler, devices, host
+from cypresskit import compiler, host
 from cypresskit.blas import to_pairs
 from cypresskit.compiler.code import Code
 from cypresskit.devices import HD5970, XEON
@@ -38,7 +39,6 @@ from cypresskit.host import (
 )
 from cypresskit.host.blocked import card_bytes, choose_block
 from cypresskit.host.pipeline import balanced_cpu_share
-from cypresskit.kernels.generated import block_kernel  # noqa: F401  # by refused.toml
 from cypresskit.timing.report import Report
 
 MACHINE, BUS = Machine(), {"bus": 6.0}
@@ -132,19 +132,8 @@ def test_good_values_count_whatever_integer_holds_them(function, kind, monkeypat
         assert repr(function(**held)) == repr(function(**good))
 
 
-GOOD = np.ones((4, 4), np.float32)
-WIDE, ROW, THREE = GOOD.astype(float), GOOD[0], GOOD[:3]
-DOUBLED, TN, NN = to_pairs(GOOD), ck.kernels["sgemm_tn"], ck.kernels["sgemm_nn"]
-WHOLE_NUMBERS = GOOD.astype(np.int32)
-DOUBLING = pixel(TEXTURE.format(0), "sample_resource(0) r0, vWinCoord0", "add o0, r0, r0")
-STORE = ck.assemble(
-    "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 0, 0, 0, 0\nmov o0, l0\nend\n"
-)
-
-
-five, blocks, ABC = host.five_stage, host.gemm_out_of_core, Matrices(A, B, C)
-SHAPE = TN.shape(64, 64, 64, 1.0, 0.0, 1)
-SQUARE, SWAPPED = np.zeros((2, 2), np.float32), np.dtype(np.float32).newbyteorder()
+GOOD, SQUARE = np.ones((4, 4), np.float32), np.zeros((2, 2), np.float32)
+WIDE, TN = GOOD.astype(float), ck.kernels["sgemm_tn"]
 
 
 def launched(**change):
@@ -166,9 +155,42 @@ def launched(**change):
     return ck.launch(program, **(arguments | change))
 
 
-NOWHERE = Path("nowhere.il")
+#: All that rows of refused.toml may name.
+NAMES = {
+    "ck": ck,
+    "compiler": compiler,
+    "host": host,
+    "np": np,
+    "Path": Path,
+    "replace": replace,
+    "altered": altered,
+    "launched": launched,
+    "pixel": pixel,
+    "record": record,
+    "A": A,
+    "B": B,
+    "C": C,
+    "MACHINE": MACHINE,
+    "GOOD": GOOD,
+    "WHOLE_NUMBERS": GOOD.astype(np.int32),
+    "ROW": GOOD[0],
+    "THREE": GOOD[:3],
+    "WIDE": WIDE,
+    "DOUBLED": to_pairs(GOOD),
+    "SQUARE": SQUARE,
+    "SWAPPED": np.dtype(np.float32).newbyteorder(),
+    "TN": TN,
+    "NN": ck.kernels["sgemm_nn"],
+    "SHAPE": TN.shape(64, 64, 64, 1.0, 0.0, 1),
+    "DOUBLING": pixel(TEXTURE.format(0), "sample_resource(0) r0, vWinCoord0", "add o0, r0, r0"),
+    "STORE": pixel("dcl_output_generic o0", "dcl_literal l0, 0, 0, 0, 0", "mov o0, l0"),
+}
 SCREEN = 1600  # characters of an error: twenty lines of eighty
 REFUSED = tomllib.loads((ROOT / "tests/cases/refused.toml").read_text())["refused"]
+
+
+def test_every_name_is_used():
+    assert NAMES.keys() <= names_in(REFUSED)
 
 
 @pytest.mark.parametrize("written", REFUSED)
@@ -178,7 +200,7 @@ def test_what_makes_no_sense_is_rejected_in_words(written, tmp_path, monkeypatch
     (tmp_path / "mine.il").write_text(ck.kernels["sgemm_naive"].text)
     error, said = REFUSED[written]
     with pytest.raises(getattr(builtins, error), match=said) as caught:
-        eval(written, vars(players) | vars(devices) | vars(host) | globals() | {"replace": replace})
+        eval(written, dict(NAMES))
     assert len(str(caught.value)) < SCREEN
 
 
@@ -242,13 +264,12 @@ def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant(seed):
 
 def public_names():
     """Everything that can be called of the package and its public modules, by its name."""
-    for name in ("ck", "ck.host", "ck.draw", "ck.blas", "ck.teach", "ck.machine", "ck.il"):
-        module = eval(name)
+    for module in (ck, host, ck.draw, ck.blas, ck.teach, ck.machine, ck.il):
         own = [n for n in vars(module) if not n.startswith("_")]
         for each in getattr(module, "__all__", own):
             value = getattr(module, each)
             if inspect.isfunction(value) and value.__module__.startswith("cypresskit"):
-                yield pytest.param(value, id=f"{name}.{each}")
+                yield pytest.param(value, id=f"{module.__name__}.{each}")
 
 
 @pytest.mark.parametrize("function", [*public_names()])

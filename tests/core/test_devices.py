@@ -17,7 +17,7 @@ from cypresskit.timing import simulate
 
 @from_rows
 def test_a_figure_is_that_of_its_source(figure, value):
-    assert eval(figure) == pytest.approx(value, rel=1e-3)
+    assert eval(figure, dict(DEVICES)) == pytest.approx(value, rel=1e-3)
 
 
 def test_a_board_takes_the_numbers_of_numpy_and_keeps_pythons():
