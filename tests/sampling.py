@@ -60,10 +60,10 @@ ROWS = tomllib.loads((ROOT / "tests/cases/rows.toml").read_text())
 
 
 def from_rows(test):
-    """Run a test on its rows of ``cases/rows.toml``. The first names the arguments; what is left
-    out at a row's end is None.
+    """Run a test on its rows in the table of its file in ``cases/rows.toml``. The first names the
+    arguments; what is left out at a row's end is None.
     """
-    names, *rows = ROWS[test.__name__]
+    names, *rows = ROWS[test.__module__][test.__name__]
     filled = [row + [None] * (len(names) - len(row)) for row in rows]
     return pytest.mark.parametrize(names, filled)(test)
 

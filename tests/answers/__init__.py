@@ -27,6 +27,7 @@ from cypresskit.teach.answer_source import AnswerSource
 from tools.book import read, solved, student
 
 HERE = Path(__file__).parent
+LESSONS = [path.stem for path in sorted(HERE.glob("l*.toml"))]
 IMPORTS = "import math\nimport re\nfrom dataclasses import replace\nimport numpy as np\n"
 ROOT = HERE.parents[1]
 
@@ -44,14 +45,15 @@ def given(lesson, name, solution=False):
 def planted():
     """{check: ([right, ...], [(wrong, [words, ...]), ...])}, of every lesson."""
     answers = {}
-    for path in sorted(HERE.glob("l*.toml")):
+    for stem in LESSONS:
+        path = HERE / f"{stem}.toml"
         names = {"ck": ck, "math": math, "np": np, "re": re, "replace": replace}
-        (lesson,) = (ROOT / "cypresskit/teach").glob(f"{path.stem}_*/")
+        (lesson,) = (ROOT / "cypresskit/teach").glob(f"{stem}_*/")
         names |= vars(import_module(f"cypresskit.teach.{lesson.name}.checks"))
         names["source"] = IMPORTS
         if path.with_suffix(".py").exists():
             names["source"] += path.with_suffix(".py").read_text(encoding="utf-8")
-            names |= vars(import_module(f"answers.{path.stem}"))
+            names |= vars(import_module(f"answers.{stem}"))
         names["__name__"] = "answers"
 
         for check, table in tomllib.loads(path.read_text(encoding="utf-8")).items():

@@ -73,7 +73,9 @@ def test_five_stages_in_step(fixed_rate):
         span.task.name: (round(span.start * 1e3, 2), round(span.end * 1e3, 2), *span.task.writes)
         for span in timeline.spans
     }
-    assert all(spans[task] == tuple(times) for task, *times in ROWS["five_stages"])
+    assert all(
+        spans[task] == tuple(times) for task, *times in ROWS["test_host_pipeline"]["five_stages"]
+    )
     assert timeline.stages().keys() == {"load1", "load2", "mult1", "store1", "store2"}
     strip, piece = 2048 * 1024 * 8, 512 * 2048 * 8
     busy = {  # seconds

@@ -111,7 +111,7 @@ def test_every_nan_that_arithmetic_makes_is_the_same(name, count):
     )
 
 
-@pytest.mark.parametrize(("op", "value", "whole"), ROWS["truncated"])
+@pytest.mark.parametrize(("op", "value", "whole"), ROWS["test_il_meaning"]["truncated"])
 def test_conversions_to_integers_truncate_and_clamp(op, value, whole):
     assert MEANING[op](bits(value))[0] == np.uint32(whole & 0xFFFFFFFF)
 
@@ -254,7 +254,7 @@ def test_dot_products_sum_from_the_left_each_step_rounded(values):
 def test_no_instruction_is_without_a_reference():
     """What the tests of this file hold against exact numbers."""
     tables = EXACT, SINGLE, CONVERTED, COMPARED, CHOSEN, DOUBLE, ROUNDED
-    truncated = [op for op, *_ in ROWS["truncated"]]
+    truncated = [op for op, *_ in ROWS["test_il_meaning"]["truncated"]]
     named = {*itertools.chain(*tables, truncated), *"frc dmad dp4 rcp_vec".split()}
     assert named >= {name for name, op in OPCODES.items() if op.kind == "alu"}
     assert MEANING["rcp_vec"] is MEANING["rcp"]

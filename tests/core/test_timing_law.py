@@ -27,7 +27,7 @@ def faults(kernel, size, board=HD5870, beta=0.0):
     return law.check(code, kernel.shape(m, n, k, 1.0, beta), report, whole)
 
 
-@drawn_by_day("kernel, size, change", map(tuple, ROWS["timed_launches"]), 6)
+@drawn_by_day("kernel, size, change", map(tuple, ROWS["test_timing_law"]["timed_launches"]), 6)
 def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change):
     assert faults(kernel, size, replace(HD5870, **change), beta=1.0) == []
 

@@ -82,7 +82,7 @@ LITERAL = "dcl_literal l8, 64.0, 512.0, 32.0, 0.0"
 WITH_LITERAL = replaced(TEXT, "dcl_cb ", f"{LITERAL}\ndcl_cb ")
 LAZY = ("ge r1.x, r0.z, cb0[0].z", "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
 CHEATS = [
-    *map(tuple, ROWS["contest_cheats"]),
+    *map(tuple, ROWS["test_contest"]["contest_cheats"]),
     ("a workgroup", 1024, ck.kernels["sgemm_64x64_lds"].text, "workgroup"),
     ("no text", 1024, None, "not text"),
 ]
@@ -197,7 +197,7 @@ def test_whatever_is_among_the_entries_the_others_are_ranked(tmp_path, capsys):
     assert cli.main(["contest", str(folder), "--n", "256"]) == 0
     told = capsys.readouterr().out.splitlines()
     assert all(line.isprintable() for line in told) and told[-1] == f"{files} files"
-    for name, said in ROWS["contest_files"]:
+    for name, said in ROWS["test_contest"]["contest_files"]:
         (found,) = (row for row in told if row.startswith(f"{name} "))
         assert said in found
     assert "Nakasato 2010, as published, N = 4352" in told[1]

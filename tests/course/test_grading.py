@@ -123,7 +123,7 @@ def test_an_answer_that_takes_more_than_its_share_earns_nothing(lines, walled):
     assert judged(walled, RIGHT).right, "the next one is judged"
 
 
-ATTACKS = dict(ROWS["attacks"])
+ATTACKS = dict(ROWS["test_grading"]["attacks"])
 JUDGE = """
 import sys
 from cypresskit.grading import judging
@@ -210,7 +210,7 @@ def test_an_answer_gets_no_more_memory_or_time(user, where, open_folder, request
 def test_no_value_is_a_fault_of_the_check(asked, server):
     """Values of unexpected types, as an answer or returned by one."""
     name = asked.partition("(")[2].rstrip(")")
-    for number, value in enumerate(ROWS["odd_values"]):
+    for number, value in enumerate(ROWS["test_grading"]["odd_values"]):
         answer = f"{name} = {value}"
         if number % 2 or "seconds" in name:
             answer = f"def {name}(*_):\n    return {value}"

@@ -8,7 +8,7 @@ from itertools import product
 import nbformat
 import pytest
 from repository import ROOT
-from sampling import by_day, drawn_by_day
+from sampling import drawn_by_day
 
 from cypresskit import draw
 from cypresskit.teach.bindings import find_needed_cells
@@ -46,28 +46,24 @@ def shown(tmp_path, monkeypatch):
     return run
 
 
-def is_lessons(cell):
-    """Whether a cell's result is that of a function of its lesson: a table, or a chart."""
-    results = [each for each in cell.outputs if each.output_type == "execute_result"]
-    return bool(results) and cell.source.splitlines()[-1].startswith("lesson.")
+def is_control(cell):
+    return "draw.interactive(" in cell.source
 
 
-def is_slow(cell):
-    """Whether it times many kernels, or LLVM's code."""
-    return bool(re.search("measured|comparison|llvm", cell.source))
+def has_value(cell):
+    """Whether a notebook shows what the cell returns, and that isn't a control."""
+    return not is_control(cell) and any(
+        each.output_type == "execute_result" for each in cell.outputs
+    )
 
 
-QUICK = places(lambda cell: is_lessons(cell) and not is_slow(cell))
-SLOW = places(lambda cell: is_lessons(cell) and is_slow(cell))
-
-
-@pytest.mark.parametrize(("stem", "place"), [*by_day(SLOW, 1), *QUICK])
+@drawn_by_day(("stem", "place"), places(has_value), 8)
 def test_what_a_lesson_shows_is_in_its_notebook(stem, place, shown):
     saved = CELLS[stem][place].outputs[-1]["data"]["text/plain"]
     assert repr(shown(stem, place)[-1]) == saved
 
 
-@drawn_by_day(("stem", "place"), places(lambda cell: "draw.interactive(" in cell.source), 1)
+@drawn_by_day(("stem", "place"), places(is_control), 1)
 def test_a_control_shows_numbers_for_each_of_its_settings(stem, place, shown, monkeypatch):
     offered = []
     monkeypatch.setattr(

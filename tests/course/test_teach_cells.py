@@ -18,7 +18,7 @@ NAMES = "half", "double", "text"
 
 def statement(chance):
     """Something that sets a name, perhaps by a magic."""
-    name, value = chance.choice(NAMES), chance.choice(ROWS["cell_values"])
+    name, value = chance.choice(NAMES), chance.choice(ROWS["test_teach_cells"]["cell_values"])
     one_line = "\n" not in value and "#" not in value
     forms = [f"{name} = {value}", f"if True:\n    %pwd\n    {name} = 5", f"{name} = {name} = 6"]
     forms += [f"def {name}():\n    !true\n    %time 1\n    return 4"]
@@ -31,17 +31,21 @@ def statement(chance):
         ]
         forms += [f"{name}, other = %time ({value}, 1)"]
     if chance.random() < 0.1:
-        forms = [f"{name} = {chance.choice(ROWS['refused_values'])}"]
+        forms = [f"{name} = {chance.choice(ROWS['test_teach_cells']['refused_values'])}"]
     return chance.choice(forms)
 
 
 def cell(chance):
     """A cell as a student may write it."""
     parts = [
-        chance.choice([statement(chance), chance.choice(ROWS["cell_lines"])]) for _ in range(4)
+        chance.choice([statement(chance), chance.choice(ROWS["test_teach_cells"]["cell_lines"])])
+        for _ in range(4)
     ]
     text = "\n".join(parts[: chance.randrange(1, 5)])
-    heads = chance.choices([(), ROWS["cell_heads"], ROWS["lost_heads"]], [6, 3, 1])[0]
+    heads = chance.choices(
+        [(), ROWS["test_teach_cells"]["cell_heads"], ROWS["test_teach_cells"]["lost_heads"]],
+        [6, 3, 1],
+    )[0]
     if heads:
         text = f"{chance.choice(heads)}\n{text}"
     if text[0] == "%" and chance.random() < 0.2:
