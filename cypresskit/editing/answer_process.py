@@ -13,7 +13,8 @@ from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
-from cypresskit.editing.answering import LocalAnswerer, Message
+from cypresskit.editing.answering import LocalAnswerer
+from cypresskit.editing.protocol import Message
 from cypresskit.subprocesses import (
     kill_process,
     python_command,

@@ -15,6 +15,7 @@ from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.editing.protocol import Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
 from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.editing.steps import STEPS
@@ -23,7 +24,6 @@ from cypresskit.kernels.catalogue import assembled
 from cypresskit.threads import Interrupted
 from cypresskit.timing.costs import line_costs
 
-Message = dict[str, Any]
 PAUSE_SECONDS = 1.0  # without another job before costs are computed
 
 
@@ -63,7 +63,7 @@ class Evaluation:
         small = verify(None)
         if not small:
             return small
-        self.tell(f"Correct at small sizes. Comparing C at {job['n']:,} x {job['n']:,} …")
+        self.tell(f"Correct at small sizes; now at N = {job['n']:,} …")
         return verify(job["n"])
 
     @cached_property

@@ -15,16 +15,16 @@ from itertools import count
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import LocalAnswerer, Message, bug_message
+from cypresskit.editing.answering import LocalAnswerer, bug_message
 from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.kernel_file import KernelFile, replace_surrogates
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import draw_own_climb
-from cypresskit.editing.protocol import ALL_PARTS, PARTS
+from cypresskit.editing.protocol import ALL_PARTS, PARTS, Message
 from cypresskit.editing.static_answers import TOKEN, text_answer
 from cypresskit.editing.step_files import read_histories, saved_edit
 from cypresskit.editing.steps import STEPS, find_gaps
-from cypresskit.editing.stuck import LineHelp, seconds_until_help
+from cypresskit.editing.stuck import ShownLines, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.il.host_llvm import HAS_LLVM
 
@@ -33,7 +33,17 @@ UNSENT_NOTE = "typed on a page that was left before it was sent"
 #: To the pages, if a text replaces one that its reader hasn't seen.
 AT_ONCE = "This text was changed in two places at once. The earlier version is in the history."
 #: What a page gets of its step, with the targets; of the solution, a press shows a line.
-STEP_FIELDS = ("name", "is_numbered", "title", "idea", "hint", "opens", "guess", "record")
+STEP_FIELDS = (
+    "name",
+    "is_numbered",
+    "title",
+    "idea",
+    "hint",
+    "opens",
+    "guess",
+    "record",
+    "starter",
+)
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
 
 Send = Callable[[Message], None]
@@ -75,7 +85,7 @@ class Conversation:
         self.edits.listeners.append(self._say_history)
         self.name = file.path.name
         self.step = STEPS.get(settings.get("step") or "")
-        self.help = LineHelp(self.edits, self.step) if self.step else None
+        self.shown_lines = ShownLines(self.edits, self.step) if self.step else None
         self.lock = threading.RLock()
         self.supervisor = Supervisor(self._take_answer, self.lock, start, clock)
         self.pages: list[Send] = []
@@ -211,9 +221,9 @@ class Conversation:
 
     def _hear_line(self, _: Message, page: Send | None) -> None:
         """Show a reader who is stuck one more line of the solution. The history says so."""
-        if self.help is not None and seconds_until_help(self.edits, self.step) == 0.0:
+        if self.shown_lines and seconds_until_help(self.edits, self.step) == 0.0:
             self.edits.read_changes()
-            self.say({"type": "line"} | self.help.press(self.text), page)
+            self.say({"type": "line"} | self.shown_lines.press(self.text), page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         for edit in self.edits.rows:

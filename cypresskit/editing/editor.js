@@ -5,6 +5,7 @@
 // painted lines are colored by the CSS Custom Highlight API (without it they are plain). Lines are
 // not wrapped.
 import {keepKeys, make} from "../draw/shell.js"
+import {codeOf} from "./il_text.js"
 import {PaintedLines} from "./painted_lines.js"
 import {Undo} from "./undo.js"
 
@@ -103,7 +104,7 @@ export class Editor {
     this.area.setSelectionRange(at, at)
   }
 
-  /** Underline faults: [{line, column, length, message}], columns from 1. */
+  /** Underline faults, at their `line` and `column`, from 1; without a column, the whole line. */
   paintFaults(faults) {
     const byLine = new Map()
     for (const {line} of faults) byLine.set(line, [])
@@ -185,9 +186,9 @@ export class Editor {
   /** Insert below the caret's line the last instruction from there up: a line to change. */
   repeat() {
     const lines = this.text.split("\n").slice(0, this.caret.line)
-    const above = lines.findLast((line) => /^\s*[^\s;/]/.test(line)) ?? ""
+    const above = lines.map(codeOf).findLast((code) => code.trim()) ?? ""
     this.placeCaret(lines.length, Number.POSITIVE_INFINITY)
-    this.insert(`\n${above.split(";")[0].trimEnd()}`)
+    this.insert(`\n${above.trimEnd()}`)
   }
 
   /** Insert a line break and the line's indent. */

@@ -8,8 +8,8 @@ const WORKING = {
   costs: "finding what each line costs …",
 }
 const NO_SPEED = "Speed and costs are shown once C is correct."
-const WHY_COSTLIEST =
-  "How much sooner the kernel would finish if the line took no time. Go to the line."
+const COST =
+  " A cost is the time saved if that line alone took none: the others still keep the units busy."
 
 export class Figures {
   /**
@@ -97,10 +97,12 @@ export class Figures {
   /** Show the most expensive line, with a button to it. */
   costs({message = "", costliest = []}) {
     this.costliest.hidden = !message
-    this.costliest.textContent = costliest.length ? "" : message
-    if (!costliest.length) return
+    this.costliest.replaceChildren()
     const onclick = () => this.owner.goTo(costliest[0])
-    make(this.costliest, "button", {title: WHY_COSTLIEST, onclick}, message)
+    if (costliest.length)
+      make(this.costliest, "button", {title: "Go to the line", onclick}, message)
+    else this.costliest.append(message)
+    make(this.costliest, "span", {class: "ckw-soft"}, COST)
   }
 }
 

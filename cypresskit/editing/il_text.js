@@ -21,14 +21,15 @@ export function makeTerms(parent, rows) {
   }
 }
 
+/** A line without its comment. */
+export const codeOf = (line) => line.split(/;|\/\//)[0]
+
 /** The word around a column (from 0) of a line, outside of its comment; "" if there is none.
  * @param {string} line
  * @param {number} column
  * @param {RegExp} token finds all words */
 export function wordAt(line, column, token) {
-  const comment = line.search(/;|\/\//)
-  if (comment >= 0 && column > comment) return ""
-  for (const found of line.matchAll(token))
+  for (const found of codeOf(line).matchAll(token))
     if (found.index <= column && column <= found.index + found[0].length) return found[0]
   return ""
 }

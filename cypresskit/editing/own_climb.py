@@ -36,8 +36,7 @@ def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
 
 def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
     """Yield the steps of the climb that are faster than all before, or as fast if they only reorder
-    lines. It begins with the first step, also if that is unchanged, and counts kernels of the
-    contest that don't win.
+    lines. It begins with the first step, also if that is unchanged.
     """
     fastest = 0.0
     for step in STEPS.values():
@@ -46,7 +45,7 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         if step.name == FIRST_STEP:
             edit = edits.find_fastest(step.n)
         else:
-            edit = fastest_edit(edits, step) if step.whole_launch else saved_edit(edits, step)
+            edit = fastest_edit(edits, step) if step.counts_all else saved_edit(edits, step)
         needed = fastest / CLOSE_RATIO if step.reorders else fastest * CLOSE_RATIO
         if step.climbs and edit is not None and edit.gflops > needed:
             yield step, edit

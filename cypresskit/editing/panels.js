@@ -2,34 +2,58 @@
 import {make} from "../draw/shell.js"
 import {KeyList} from "./key_list.js"
 
+// Name, label, and what is shown: those of each kernel, all of which are open without a step; the
+// step's; and what words mean.
+const OF_KERNEL = [
+  ["costs", "Costs", "What each line costs"],
+  ["limits", "Limits", "What limits the kernel, and what could help"],
+  ["bundles", "Bundles", "What the compiler made of each line"],
+  ["registers", "Registers", "Registers, wavefronts, and the launch"],
+  ["history", "History", "Your edits, and how fast they are"],
+]
+const OF_STEP = [["climb", "Climb", "Your saved steps in one picture"]]
+const OF_WORDS = [
+  ["il", "IL in a minute", "What the text of a kernel consists of"],
+  ["legend", "Legend", "The marks, and the keys"],
+]
+
 export class Panels {
   /**
    * @param {HTMLElement} row where the buttons are
-   * @param {HTMLElement} below where the panels are */
-  constructor(row, below) {
+   * @param {HTMLElement} below where the panels are
+   * @param {{opens: string[]} | null} step the panels that it is about are open */
+  constructor(row, below, step) {
     this.below = below
-    this.all = new Map()
+    this.boxes = {}
+    this.buttons = {}
     this.list = new KeyList(row, {class: "ckw-buttons", role: "toolbar", "aria-label": "Show"})
     this.list.rows = [[]]
+    for (const panel of [...OF_KERNEL, ...(step ? OF_STEP : []), ...OF_WORDS]) this.add(...panel)
+    for (const name of step?.opens ?? OF_KERNEL.map(([name]) => name)) this.open(name)
+    this.list.stopAt(this.list.rows[0][0])
   }
 
-  /** Add a closed panel and its button. Returns the panel. */
+  /** Add a closed panel and its button. */
   add(name, label, title) {
     const attributes = {class: `ckw-panel ckw-panel-${name}`, "aria-label": label, hidden: ""}
     const box = make(this.below, "section", attributes)
     const onclick = () => this.open(name, box.hidden, true)
     const button = make(this.list.box, "button", {title, onclick, tabindex: "-1"}, label)
-    this.all.set(name, {box, button})
+    this.boxes[name] = box
+    this.buttons[name] = button
     this.open(name, false)
     this.list.rows[0].push(button)
-    this.list.stopAt(this.list.rows[0][0])
-    return box
   }
 
   open(name, on = true, scrolls = false) {
-    const {box, button} = this.all.get(name)
-    box.hidden = !on
-    button.setAttribute("aria-expanded", String(on))
-    if (scrolls) box.scrollIntoView({block: "nearest"})
+    this.boxes[name].hidden = !on
+    this.buttons[name].setAttribute("aria-expanded", String(on))
+    if (scrolls) this.boxes[name].scrollIntoView({block: "nearest"})
+  }
+
+  /** Append a button that leads to what IL is, wherever the panel is. */
+  offerIL(parent, attributes = {}) {
+    const onclick = () => this.open("il", true, true)
+    make(parent, "button", {...attributes, onclick}, "IL in a minute")
   }
 }

@@ -30,29 +30,33 @@ Messages of the page
     The page needs another part: "replay", with the ``element`` [row, column] of C; "llvm"; or
     "climb".
 ``restart``
-    Load the given text of the step; the reply is ``text``.
+    Load the given text of the step; the reply is ``text``, unless that is the text.
 ``line``
     Show one more line of the step's solution, to a reader who is stuck: at first without its
-    sources. The reply is ``line``.
+    sources. The reply is ``line``; before its time, there is none.
 ``recall``: entry
     Load the text of an entry of the history; the reply is ``text``.
 
 Messages of Python
 ------------------
+Those about a part of the answer have ``job``, the number of the job that made it, by which the
+supervisor drops those of older jobs; a page needs none.
+
 ``state``: name, file, text, edit, gap, token, tables, history, problem, step, llvm
     All that a page needs to begin: the file's name and path; its text, and the first line that asks
     for the reader's, or 0; the pattern of a token (``static_answers.TOKEN``); ``legend.TABLES``;
     the ``history``, as in that message; the problem, as in ``heard``; the step, or None; and
-    whether LLVM is there for other kernels than the catalog's. Only the page that sent ``hello``
-    gets it. The site's page adds ``newcomer``: whether IL is explained first.
+    whether LLVM is there for other kernels than the catalog's. Of a step's ``starter``, nothing is
+    shown as an error. Only the page that sent ``hello`` gets this message. The site's page adds
+    ``newcomer``: whether IL is explained first.
 ``heard``: edit, problem
     The text is in the file, or in the history, if it was ``unsent``; or ``problem`` says why it
     isn't, and where it is kept.
 ``working``: edit, part, words
     This part is being made. The ``words``, if there are any, are what is known until it is there.
 ``answer``: edit, part, ...
-    A part of the answer: "text", then those of ``PARTS`` in their order; "climb" comes when it is
-    asked for.
+    A part of the answer: "text" comes as soon as a text is typed, those of ``PARTS`` in their
+    order, and "climb" when it is asked for.
 
     - "text" (``static_answers.text_answer``): faults, the registers that are live and that are set,
       and the meanings of words.
@@ -85,7 +89,11 @@ Messages of Python
     A message for the reader, shown once.
 """
 
+from typing import Any
+
+Message = dict[str, Any]
+
 #: The parts of the answer to a text without faults, in their order.
-PARTS = ("code", "verdict", "clocks", "replay", "costs")
-#: The same, with the one that is made only if the page asks for it.
 ALL_PARTS = ("code", "verdict", "clocks", "llvm", "replay", "costs")
+#: Those that are made even if the page doesn't ask for them.
+PARTS = tuple(part for part in ALL_PARTS if part != "llvm")

@@ -26,11 +26,14 @@ export class SmallProduct {
     }
     this.list = new KeyList(this.box, attributes)
     this.sum = make(this.box, "p", {class: "ckw-sum"})
+    /** @type {string[][] | undefined} */
+    this.sums = undefined // of each element
   }
 
   /** Show a product, or none. */
   show(product) {
-    this.box.hidden = !product
+    this.box.hidden = !product && !this.sums // no text had one
+    this.box.inert = !product
     if (!product) return
     const grid = new DocumentFragment()
     const {a, b, c, right, sums, is_stored_transposed} = product

@@ -29,7 +29,7 @@ class StepText(NamedTuple):
     """The text that a notebook submits for a step."""
 
     text: str
-    is_saved: bool  #: whether it passed the step; in the output, ``kept``
+    is_saved: bool  #: whether it passed the step
     lines_shown: int = 0  #: of the solution, to a reader who was stuck
 
 
@@ -39,7 +39,7 @@ def submitted_output(edits: Edits, step: Step) -> dict[str, Any]:
     if edit is None:
         return {HTML: "", PLAIN: ""}
     is_saved = edit == saved_edit(edits, step)
-    content = {"step": step.name, "text": edit.text, "kept": is_saved}
+    content = {"step": step.name, "text": edit.text, "is_saved": is_saved}
     if lines := find_shown_lines(edits, step):
         content["lines_shown"] = len(lines)
     return {MIME: content, HTML: "", PLAIN: "Saved." * is_saved}
@@ -57,7 +57,7 @@ def find_step_texts(outputs: object) -> dict[str, StepText]:
             if step in STEPS and isinstance(text, str):
                 lines = content.get("lines_shown")
                 lines = lines if type(lines) is int else 0
-                texts[step] = StepText(text, content.get("kept") is not False, lines)
+                texts[step] = StepText(text, content.get("is_saved") is not False, lines)
     return texts
 
 

@@ -61,6 +61,7 @@ class Step:
     whole_launch: bool = False  # whether the whole launch is simulated, if its blocks are large
     gaps: Sequence[list[str]] = ()  # our lines for each comment that asks for some
     reorders: bool = False  # our solution: a source in ``starts``, the step before's in other order
+    counts_all: bool = False  # whether the climb counts kernels that don't reach the minimum
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
     is_numbered: bool = True  # whether its name is a number, by which readers know it
 
@@ -133,9 +134,7 @@ def reference_kernel(name: str) -> Kernel:
 
 
 def starter_text(name: str) -> str:
-    """Return the source in ``starts`` of this name, or of the kernel; a source stays as it is."""
-    if "\n" in name:
-        return name
+    """Return the source in ``starts`` of this name, or of the kernel."""
     file = files("cypresskit").joinpath(f"editing/starts/{name}.il")
     return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
 

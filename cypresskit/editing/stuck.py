@@ -52,7 +52,7 @@ def find_shown_lines(edits: Edits, step: Step) -> list[str]:
     return lines
 
 
-class LineHelp:
+class ShownLines:
     """What a reader is shown at each press: the next line without its sources, then that line."""
 
     def __init__(self, edits: Edits, step: Step) -> None:

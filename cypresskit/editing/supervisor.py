@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, suppress
 from itertools import count
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import LocalAnswerer, Message
+from cypresskit.editing.answering import LocalAnswerer
+from cypresskit.editing.protocol import Message
 
 HANDOVER_SECONDS = 5.0  # until a process that is busy with an older text is replaced
 MAX_SILENCE_SECONDS = 240.0  # before a message: the first part may have to compile the engine

@@ -4,37 +4,24 @@ import {followTheme, isSingle, keepKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
 import {CostGuess} from "./cost_guess.js"
 import {Editor} from "./editor.js"
-import {Figures, inWhole} from "./figures.js"
+import {Figures} from "./figures.js"
 import {Headline} from "./headline.js"
 import {History} from "./history.js"
 import {makeTerms} from "./il_text.js"
 import {LineHelp} from "./line_help.js"
 import {Panels} from "./panels.js"
+import {Silence} from "./silence.js"
 import {SmallProduct} from "./small_product.js"
+import {Speed} from "./speed.js"
 import {StepHead} from "./step_head.js"
 import {Texts} from "./texts.js"
 
 const DEBOUNCE_MS = 60 // without a key, before a text is sent
 const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
-const PATIENCE_MS = 3000 // before a page without an answer says why
 const RESTARTED =
   "Python was restarted: run the first cell and this cell again. Until then this page keeps your text."
 // The statements about a text: each becomes fresh with the part of its answer that has its name.
 const STATEMENTS = ["headline", "findings", "text", "code", "verdict", "clocks", "costs"]
-// The panels that buttons open: name, label, and what they show. A step opens some of the first.
-const PANELS = [
-  ["costs", "Costs", "What each line costs"],
-  ["limits", "Limits", "What limits the kernel, and what could help"],
-  ["bundles", "Bundles", "What the compiler made of each line"],
-  ["registers", "Registers", "Registers, wavefronts, and the launch"],
-  ["history", "History", "Your edits, and how fast they are"],
-]
-const STEP_PANELS = [["climb", "Climb", "Your saved steps in one picture"]]
-const MEANINGS = [
-  ["il", "IL in a minute", "What the text of a kernel consists of"],
-  ["legend", "Legend", "The marks, and the keys"],
-]
-
 export class Workbench {
   /**
    * @param {HTMLElement} host
@@ -47,11 +34,10 @@ export class Workbench {
     /** @type {Bench | undefined} */
     this.bench = undefined
     const waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
-    this.silence = setInterval(() => {
-      waiting.textContent = explainSilence()
-    }, PATIENCE_MS)
+    this.silence = new Silence(waiting)
+    this.silence.begin()
     const begin = (message) => {
-      clearInterval(this.silence)
+      this.silence.end()
       if (message.type === "gone") waiting.textContent = RESTARTED
       if (message.type !== "state") return
       waiting.remove()
@@ -65,7 +51,7 @@ export class Workbench {
   }
 
   end() {
-    clearInterval(this.silence)
+    this.silence.end()
     for (const end of this.ends) end()
     this.bench?.end()
   }
@@ -82,16 +68,13 @@ class Bench {
     this.channel = channel
     this.texts = new Texts(state)
     this.timers = {}
-    this.unheard = "" // why there was no answer, as it was noted last
-    this.isClicked = false // the element of C whose terms come next
-    this.isPlaced = false // the caret, in the main loop
+    this.given = state.step?.starter
     this.gap = state.gap // the line that asks for the reader's, or 0
-    /** @type {number | undefined} */
-    this.gflops = undefined // of the last correct kernel
-    /** @type {number | undefined} */
-    this.before = undefined // of the one before this text
+    this.isPlaced = false // the caret, in the main loop
+    this.isClicked = false // the element of C whose terms come next
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
+    this.goTo = (line, column) => this.editor.goTo(line, column)
 
     const above = make(host, "div")
     const page = make(host, "div", {class: "ckw-page"})
@@ -100,23 +83,38 @@ class Bench {
     const main = make(page, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
     const right = make(main, "div", {class: "ckw-right"})
-    this.small = new SmallProduct(right, (row, column) => {
-      this.isClicked = true
-      this.ask({part: "replay", element: [row, column]})
-    })
-    const help = make(page, "div", {class: "ckw-step"})
+    const hints = make(page, "div", {class: "ckw-step"})
     const row = make(page, "div", {class: "ckw-open"})
     const question = make(page, "div")
     const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
     const panels = make(page, "div", {class: "ckw-panels"})
 
-    const goTo = (line, column) => this.editor.goTo(line, column)
+    this.panels = new Panels(row, panels, state.step)
+    this.makeHead(head, below)
+    this.makeEditor(left, question, state)
+    this.makeFigures(right, below, row, state)
+    this.makeStep(above, hints, state.step)
+    makeTerms(this.panels.boxes.il, state.tables.il_minute)
+    makeTerms(this.panels.boxes.legend, state.tables.legend)
+    if (state.step?.opens.includes("bundles")) right.prepend(this.panels.boxes.bundles)
+    if (state.newcomer) {
+      panels.prepend(this.panels.boxes.il) // the site's page says so
+      this.panels.open("il")
+      this.panels.offerIL(above, {class: "ckw-guide"})
+    }
+  }
+
+  /** Make what says whether C is correct, and how fast the kernel is. */
+  makeHead(head, below) {
     const markFresh = (name) => this.markFresh(name)
-    this.headline = new Headline({head, below, host}, {goTo, markFresh})
-    this.passed = make(head, "p", {class: "ckw-passed ckw-of-clocks", role: "status"})
-    this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
-    this.editor = new Editor(left, state.text, {
-      label: `IL of ${state.name}`,
+    this.headline = new Headline({head, below, host: this.host}, {goTo: this.goTo, markFresh})
+    this.speed = new Speed(head)
+  }
+
+  /** Make the editor, what it says of the caret's line, and a step's question about its lines. */
+  makeEditor(left, question, {step, name, text, token}) {
+    this.editor = new Editor(left, text, {
+      label: `IL of ${name}`,
       changed: () => this.changed(),
       moved: (line) => this.moved(line),
       picked: (line) => this.guess.guess(line),
@@ -124,25 +122,24 @@ class Bench {
       explain: () => this.headline.say(this.help.box.textContent),
     })
     this.editor.area.ariaDescribedByElements = [this.editor.keys, this.headline.sentence]
-    this.panels = new Panels(row, panels)
-    const showsCosts = () => !this.panels.all.get("costs").box.hidden
-    this.help = new LineHelp(left, this.editor, new RegExp(state.token, "g"), showsCosts)
+    const showsCosts = () => !this.panels.boxes.costs.hidden
+    this.help = new LineHelp(left, this.editor, new RegExp(token, "g"), showsCosts)
+    this.silence = new Silence(this.help.notes)
     this.guess = new CostGuess(question, this.editor, {
-      isAsked: Boolean(state.step?.guess),
+      isAsked: Boolean(step?.guess),
       note: (words) => this.help.note(words),
       done: () => this.panels.open("costs"),
     })
+  }
 
-    const all = [...PANELS, ...(state.step ? STEP_PANELS : []), ...MEANINGS]
-    const boxes = Object.fromEntries(
-      all.map(([name, label, title]) => [name, this.panels.add(name, label, title)]),
-    )
-    const {statistics} = state.tables
-    const places = {terms: below, limits: boxes.limits, costs: boxes.costs, working: row}
+  /** Make what shows the figures of the kernel, its bundles, the small product, and the history. */
+  makeFigures(right, below, working, {llvm, tables}) {
+    const {limits, costs, registers, bundles, history} = this.panels.boxes
+    const {goTo} = this
     const light = (lines) => this.light(lines)
-    this.figures = new Figures({statistics, goTo, light}, {...places, card: boxes.registers})
-    const bundles = make(boxes.bundles, "div", {class: "ckw-middle ckw-of-code"})
-    this.bundles = new BundleTable(bundles, state.llvm, {
+    const places = {terms: below, limits, costs, working, card: registers}
+    this.figures = new Figures({statistics: tables.statistics, goTo, light}, places)
+    this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), llvm, {
       goTo,
       picked: (line) => {
         this.editor.lines.show(line)
@@ -150,30 +147,29 @@ class Bench {
       },
       compiled: () => this.showBundles(),
     })
-    this.history = new History(make(boxes.history, "div", {class: "ckw-history"}), (entry) =>
+    this.small = new SmallProduct(right, (row, column) => {
+      this.isClicked = true
+      this.ask({part: "replay", element: [row, column]})
+    })
+    this.history = new History(make(history, "div", {class: "ckw-history"}), (entry) =>
       this.post({type: "recall", entry}),
     )
+  }
+
+  /** Make what shows the step, if this is one. */
+  makeStep(above, hints, step) {
     this.step =
-      state.step &&
-      new StepHead(above, help, boxes.climb, state.step, {
+      step &&
+      new StepHead(above, hints, this.panels.boxes.climb, step, {
         share: () => this.ask({part: "climb"}),
         more: () => this.post({type: "line"}),
         restart: () => this.post({type: "restart"}),
       })
-    makeTerms(boxes.il, state.tables.il_minute)
-    makeTerms(boxes.legend, state.tables.legend)
-    for (const name of state.step?.opens ?? PANELS.map(([name]) => name)) this.panels.open(name)
-    if (state.step?.opens.includes("bundles")) right.prepend(boxes.bundles) // it is about these
-    if (state.newcomer) {
-      panels.prepend(boxes.il) // the site's page says so
-      this.panels.open("il")
-      const onclick = () => this.panels.open("il", true, true)
-      make(above, "button", {class: "ckw-guide", onclick}, "IL in a minute")
-    }
   }
 
   end() {
     for (const timer of Object.values(this.timers)) clearTimeout(timer)
+    this.silence.end()
     this.headline.hush()
     this.editor.lines.end()
   }
@@ -241,10 +237,12 @@ class Bench {
   }
 
   /** The text has changed: all statements are about the previous one. The statement's elements have
-   * the class `ckw-of-NAME`; the host's attribute `data-stale` lists the stale ones. */
+   * the class `ckw-of-NAME`; the host's attribute `data-stale` lists the stale ones. What the given
+   * text lacks is a task, and no error: `data-given`. */
   markStale() {
     this.host.dataset.stale = STATEMENTS.join(" ")
-    this.before = this.gflops
+    this.host.toggleAttribute("data-given", this.texts.draft === this.given)
+    this.speed.forget()
     this.figures.works("")
     this.step?.forget()
     this.guess.forget()
@@ -265,10 +263,7 @@ class Bench {
   post(message) {
     if (message.type === "text") {
       clearTimeout(this.timers.sending)
-      this.after("silence", PATIENCE_MS, () => {
-        this.unheard = explainSilence()
-        this.help.note(this.unheard)
-      })
+      this.silence.begin()
       this.host.setAttribute("aria-busy", "true")
     }
     try {
@@ -281,19 +276,14 @@ class Bench {
   /** Python has ended. */
   lose() {
     this.rest()
-    this.endSilence()
+    this.silence.end()
     this.showUnsaved(RESTARTED)
   }
 
   heard(message) {
     if (!this.texts.heard(message)) return
-    this.endSilence()
+    this.silence.end()
     this.showUnsaved(message.problem)
-  }
-
-  endSilence() {
-    clearTimeout(this.timers.silence)
-    if (this.help.notes.textContent === this.unheard) this.help.note("")
   }
 
   /** Show why the text isn't in the file; "" if it is. */
@@ -331,8 +321,7 @@ class Bench {
       const [{line, column, message}] = faults
       const spoken = `Line ${line}, column ${column}: ${message}`
       this.headline.show("fault", `Line ${line}:`, message, faults, spoken)
-      const onclick = () => this.panels.open("il", true, true)
-      make(make(this.headline.faults, "p"), "button", {onclick}, "IL in a minute")
+      this.panels.offerIL(make(this.headline.faults, "p"))
     } else {
       const title = (count, names) => `${count} register${count === 1 ? "" : "s"} in use: ${names}`
       const rows = live.map(([line, count, names]) => [line, count, count, title(count, names)])
@@ -373,7 +362,8 @@ class Bench {
     this.isPlaced = true
     const [first] = this.bundles.colors.keys()
     const {line, column} = this.editor.caret
-    if (!rows.some(({loop}) => loop) || line + column > 1) return
+    const isMoved = line > 1 || column > 0
+    if (!rows.some(({loop}) => loop) || isMoved) return
     const here = this.gap || first
     this.editor.placeCaret(here, this.gap ? Number.POSITIVE_INFINITY : 1)
     this.editor.move()
@@ -392,31 +382,19 @@ class Bench {
   show_clocks(answer) {
     const {right} = this.texts.answers.verdict ?? {}
     const {gflops, size, bound, problem, notes = []} = answer
-    this.speed.replaceChildren()
-    this.figures.clocks(answer, right)
     const isTimed = right && !problem
-    const {passed = "", toPass = ""} = (isTimed && this.step?.clocks(gflops, notes[0])) || {}
-    this.passed.textContent = passed || toPass
-    this.passed.classList.toggle("ckw-soft", !passed)
+    const {passed, toPass} = (isTimed && this.step?.clocks(gflops, notes[0])) || {}
+    this.figures.clocks(answer, right)
+    this.speed.showTarget(passed, toPass)
     if (passed) {
       this.panels.open("climb")
       this.ask({part: "climb"})
     }
     if (problem && right) this.headline.show("wrong", problem, "", [])
-    if (problem || !right) return
-    const shown = inDigits(gflops)
-    const isSquare = size.every((side) => side === size[0])
-    const where = isSquare ? `N = ${inWhole(size[0])}` : size.map(inWhole).join(" x ")
-    make(this.speed, "b", {}, shown)
-    make(this.speed, "span", {}, ` Gflop/s at ${where}`)
-    const change = gflops - (this.before ?? gflops)
-    const [kind, sign] = change > 0 ? ["ckw-more", "+"] : ["ckw-less", "−"]
-    if (inDigits(gflops - change) !== shown)
-      make(this.speed, "span", {class: kind}, ` ${sign}${inDigits(Math.abs(change))}`)
-    this.gflops = gflops
-    this.guess.ask()
+    if (!isTimed) return
     const {text} = this.headline
-    this.headline.speak(`${text} ${shown} gigaflops at ${where}, limited by ${bound}.`)
+    this.headline.speak(`${text} ${this.speed.show(gflops, size)}, limited by ${bound}.`)
+    this.guess.ask()
   }
 
   show_costs(answer) {
@@ -465,21 +443,6 @@ class Bench {
   explain() {
     this.help.show(this.texts.answers.text)
   }
-}
-
-/** Return why there is no answer yet, as far as a page can tell, and what to do. */
-function explainSilence() {
-  const prompts = [...document.querySelectorAll(".jp-InputPrompt")]
-  if (prompts.some(({textContent}) => textContent.includes("*")))
-    return "No answer yet. Python is running a cell. Your text is kept."
-  const advice = " If this message stays, run the first cell and this cell again."
-  return `No answer yet: the computer that runs Python is busy. Your text is kept.${prompts.length ? advice : ""}`
-}
-
-/** Return a speed in at least three digits. */
-function inDigits(gflops) {
-  const short = gflops.toLocaleString("en", {maximumSignificantDigits: 3})
-  return gflops < 1000 ? short : inWhole(gflops)
 }
 
 /** The cells of a gutter's column, of [line, number, text, title]; the highest number fills the bar.

@@ -10,15 +10,15 @@ from typing import Any
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.widget_channel import make_channel
 from cypresskit.editing import page_files
-from cypresskit.editing.answering import Message
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.dynamic_answers import load_text
 from cypresskit.editing.edit_history import BROUGHT_NOTE, Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import draw_own_climb
+from cypresskit.editing.protocol import Message
 from cypresskit.editing.step_files import CLIMB_FOLDER, begin_step, read_histories, saved_edit
 from cypresskit.editing.step_outputs import HTML, PLAIN, restore_texts, submitted_output
-from cypresskit.editing.steps import reference_kernel, starter_text, step_named
+from cypresskit.editing.steps import reference_kernel, step_named
 from cypresskit.files.atomic import save_file
 from cypresskit.gains import REFERENCE
 from cypresskit.il.errors import shorten
@@ -55,8 +55,7 @@ def workbench(
         saves your fastest correct kernel that reaches the first target. A new step starts from your
         fastest correct kernel of the steps before it; some start from a kernel of their own.
     text
-        A source to put into the file; for a step also the name of a kernel, such as "block_4x4".
-        The old text stays in the history.
+        A source to put into the file. The old text stays in the history.
     like
         The name of the kernel whose launch convention the text follows, unless it stores C in
         another way: of the catalog, or of a block, such as ``"block_4x4"``. A step sets this
@@ -102,7 +101,6 @@ def workbench(
             raise TypeError(f"{argument} is a kernel's {kind}, not {shorten(given)}")
     if chosen is not None:
         settings = {"like": chosen.like, "n": n or chosen.n, "step": step}
-        text = text and starter_text(text)
         if file is None:
             path.parent.mkdir(exist_ok=True)
         restore_texts(path, chosen)

@@ -436,7 +436,7 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
     whole: list[dict] = []
     LocalAnswerer(whole.append).ask(job)
     expected = [each for each in whole if each["type"] != "working"]
-    assert "Correct at small sizes. Comparing C at 64 x 64 …" in [m.get("words") for m in whole]
+    assert "Correct at small sizes; now at N = 64 …" in [m.get("words") for m in whole]
     stopped: set[tuple] = set()
     for patience in range(1, 9):
         heard: list[dict] = []

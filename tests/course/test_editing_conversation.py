@@ -446,7 +446,8 @@ class Losses:
 
     def move(self, text):
         """A notebook that was moved here is opened."""
-        content = {"step": "00", "text": text, "kept": self.rng.random() < 0.5, "lines_shown": 1}
+        content = {"step": "00", "text": text, "is_saved": self.rng.random() < 0.5}
+        content["lines_shown"] = 1
         save_notebook(self.notebook, [[{"data": {MIME: content}}]])
         restore_texts(self.talk.path, STEPS["00"])
         self.notebook.unlink()

@@ -280,13 +280,19 @@ def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, pag
     assert help_line["y"] + help_line["height"] - bench["y"] <= 535
 
 
-def test_from_a_fault_of_the_text_a_button_leads_to_what_il_is(begin, page):
+def test_a_fault_is_no_error_in_a_given_text_and_its_button_leads_to_what_il_is(begin, page):
     begin()
+    page.evaluate("() => channel.bring('fault')")
+    page.evaluate(OPENED, {"starter": "fault"})
     panel = page.locator(".ckw-panel-il")
     assert panel.get_attribute("hidden") is not None
-    page.evaluate("() => channel.bring('fault')")
     page.locator(".ckw-findings button", has_text="IL in a minute").click()
     assert panel.get_attribute("hidden") is None
+    color = "() => getComputedStyle(host.querySelector('.ckw-verdict')).color"
+    given = page.evaluate(color)
+    page.evaluate("() => channel.bring('fault, too')")
+    page.wait_for_selector(".ckw-verdict[data-kind=fault]")
+    assert page.evaluate(color) != given
 
 
 CARET = "() => host.querySelector('.ckw-area').selectionStart"
@@ -421,12 +427,13 @@ def guess_late(page, line, by):
         page.keyboard.press("Enter")
 
 
-#: From now on, each place that the editor has had in its workbench.
-TOPS = """() => {
-    window.tops = new Set()
+#: From now on, each place that the editor has had in its workbench, and its width.
+PLACES = """() => {
+    window.places = new Set()
     const note = () => {
-        const [editor, top] = [".ckw-frame", ".ckw"].map((one) => document.querySelector(one))
-        tops.add(editor.getBoundingClientRect().y - top.getBoundingClientRect().y)
+        const [editor, bench] = [".ckw-frame", ".ckw"].map((one) => document.querySelector(one))
+        const {y, width} = editor.getBoundingClientRect()
+        places.add(`${y - bench.getBoundingClientRect().y}, ${width}`)
         requestAnimationFrame(note)
     }
     note()
@@ -436,7 +443,7 @@ TOPS = """() => {
 @pytest.mark.parametrize("width", [360, 1366])
 def test_passing_a_target_is_told_once_and_shows_the_climb(width, begin, page):
     """The speed is the text's stamp, between 20,000 and 30,000. Neither a key nor what comes of it
-    moves the editor.
+    moves the editor, also if a text has no small product.
     """
     page.set_viewport_size({"width": width, "height": 700})
     begin()
@@ -457,12 +464,12 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(width, begin, page):
     assert slower is None
     page.wait_for_selector("#bench[data-stale='']")
     told = []
-    page.evaluate(TOPS)
+    page.evaluate(PLACES)
     page.focus(AREA)
     fastest = own
-    for letter in "abcdefgh":
+    for letter in (*"abcdefg", "endless"):
         page.keyboard.press("Control+End")
-        page.keyboard.type(letter)
+        page.keyboard.insert_text(letter)
         page.wait_for_selector("#bench[data-stale='']")
         speed = page.evaluate("() => stampOf(host.querySelector('.ckw-area').value)")
         passes = fastest < targets["published"] <= speed
@@ -477,7 +484,7 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(width, begin, page):
         saved = {"type": "history", "entries": [], "saved": fastest, "wait": 0}
         page.evaluate("saved => channel.say(saved)", saved)
     assert sum(told) == 1
-    assert page.evaluate("[...tops].length") == 1
+    assert len(page.evaluate("[...places]")) == 1
     assert page.get_attribute("[data-cypresskit-check]", "data-cypresskit-check") == "old"
 
 
