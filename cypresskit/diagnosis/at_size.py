@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.diagnosis.elements import MatrixElement
-from cypresskit.diagnosis.notes import note
+from cypresskit.diagnosis.notes import NO_NOTE, Note, note
 from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare
@@ -32,16 +32,16 @@ PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that ro
 class SizedComparison:
     """C at a ``size`` (m, n, k).
 
-    ``elements`` of it were compared. ``fault`` says what is incorrect, "" if nothing is.
+    ``elements`` of it were compared; ``fault`` is what is incorrect.
     """
 
     size: Size
     elements: ProductComparison = NO_COMPARISON
-    fault: str = ""
+    fault: Note = NO_NOTE
 
     def __str__(self) -> str:
         m, n, k = self.size
-        return f"At {m} x {n}, k = {k}: {self.fault or self.elements}"
+        return f"At {m} x {n}, k = {k}: {self.elements}"
 
 
 def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedComparison:
@@ -53,6 +53,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     convention = kernel.convention
     is_whole = prod(size) <= MAX_WHOLE_PRODUCTS
     m, n, k = size = convention.padded(*size)
+    at_size = f"{m} x {n}, k = {k}"
     rng = np.random.default_rng(n)
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)
     shapes = *convention.stored(m, n, k), (m, n)
@@ -67,7 +68,9 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     try:
         run_batches(launch, batches)
     except KernelError as error:
-        return SizedComparison(size, fault=last_line(error))
+        return SizedComparison(
+            size, fault=note("fails at size", at_size=at_size, error=last_line(error))
+        )
     launch.write_back(arguments.get("outputs"), arguments.get("global_memory"))
     result = _read_result(kernel, arguments, m, n)
     stored = result != before
@@ -79,14 +82,17 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     if not found:
         place = rows[found.at[0]], columns[found.at[1]]
         element = MatrixElement("C", *place)
-        off = note("off at size", element=element, got=result[place], comparison=found)
-        return SizedComparison(size, found, f"{off}")
+        got = result[place]
+        off = note("off at size", at_size=at_size, element=element, got=got, comparison=found)
+        return SizedComparison(size, found, off)
     wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // convention.parts
     if found.elements < wanted:  # a few may be what they were before
         kept = compare(result[part], *factors, alpha=alpha, beta=beta, where=~stored[part])
         found += replace(NO_COMPARISON, elements=kept.elements - kept.beyond, equal=kept.equal)
-    few = note("stores few", parts=len(batches), stored=found.elements, wanted=wanted)
-    return SizedComparison(size, found, f"{few}" if found.elements < wanted else "")
+    if found.elements >= wanted:
+        return SizedComparison(size, found)
+    counts = {"parts": len(batches), "stored": found.elements, "wanted": wanted}
+    return SizedComparison(size, found, note("stores few", at_size=at_size, **counts))
 
 
 def _read_result(kernel: Kernel, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:

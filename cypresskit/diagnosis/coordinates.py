@@ -142,7 +142,7 @@ class Fetches:
             registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
             since = iterations[-1][-1] if iterations else -1
             found = self._find_setter(registers, branches[-1], correct, since)
-            if found.kind:
+            if found:
                 return found
         branch = run.instruction(branches[-1])
         tested = keys(uses(run.program, branch))

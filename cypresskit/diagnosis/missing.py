@@ -70,7 +70,7 @@ def _explain_old(run: TracedRun) -> Note:
     if not readers:
         if run.readers("C"):
             return _explain_unread(run, element)
-        if (skipped := Fetches(run, "C").explain_end([], set())).kind:
+        if skipped := Fetches(run, "C").explain_end([], set()):
             return skipped
     for step in readers:
         for key in defines(run.instruction(step)):
@@ -110,7 +110,7 @@ def _explain_unread(run: TracedRun, element: MatrixElement) -> Note:
     zeros (no element is 0 here), or others of it.
     """
     why = Fetches(run, element.matrix).explain(element)
-    if why.kind:
+    if why:
         return note("not fetched", *why.lines, element=element, why=why)
     readers = run.readers(element.matrix)
     outside = [step for step in readers if not any(run.read_words(step))]

@@ -11,10 +11,12 @@ from typing import Any
 
 from cypresskit.tables import named_lines, quantity
 
+AT_SIZE = "C is correct at small sizes, but at {at_size}:"
 #: What is said of each kind of note.
 SENTENCES = {
     # A line has an element in place of another.
-    "reads": "line {0} reads {element}[, which {stored:store},] in place of {wanted}[: {why}]",
+    "reads": "line {0} reads {element}[, which {stored:store},] in place of {wanted}"
+    "[: {why.clause}]",
     "multiplies": "line {0} multiplies {element} in place of {wanted}[, which {reader:read}]",
     "multiplies unread": "line {0} multiplies {element} in place of {wanted}, which no line reads",
     "takes": "line {0} takes {element} in place of {wanted}[, which {reader:read}]",
@@ -24,7 +26,7 @@ SENTENCES = {
     "reads outside": "this work-item doesn't read {element}; {lines:read} outside of {matrix}",
     "loads outside": "{lines:read} outside of C",
     "not stored": "{lines:load} 0 from the LDS, where no store has put an element",
-    "not fetched": "this work-item doesn't read {element}: {why}",
+    "not fetched": "this work-item doesn't read {element}: {why.clause}",
     "skipped": "[in iteration {iteration} ]line {0} skips {skipped}[, and tests what line {1}"
     " sets]",
     "no loop": "line {0} is in no loop",
@@ -37,7 +39,7 @@ SENTENCES = {
     "nowhere": "no work-item stores {element}[: check the address of line {store}][, which doesn't"
     " depend on {bits} of a work-item's number]",
     # A term is there, but not as it should be.
-    "repeated": "{name} is added {times} times, in {places}[: {why}]",
+    "repeated": "{name} is added {times} times, in {places}[: {why.clause}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
     "old C": "[{lines:read} it; ]add it, times beta = {beta:g}",
@@ -61,13 +63,20 @@ SENTENCES = {
     " `dmad`",
     "values": "with other elements than these the sum is correct: it depends on their values",
     # The kernel reads outside of an array, or isn't launched as it computes.
-    "reads 0": "{lines:read} outside of an array, which gives 0 and leaves C correct[; {why}]",
+    "reads 0": "{lines:read} outside of an array, which gives 0 and leaves C correct"
+    "[; {why.clause}]",
     "overlong": "line {0} fetches outside in more than a third of its runs",
     "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"
     " {columns}: perhaps [change that in line {0}][state its block in line 1, as in `{example}`]",
-    # C at the size at which the kernel is timed.
-    "off at size": "{element} is {got:.9g}; {comparison}",
-    "stores few": "{parts} parts of the launch store {stored:,} of their {wanted:,} elements",
+    # The kernel can't be compared, or its C is incorrect only in part.
+    "not given": "line {0} {does}, which its launch doesn't give",
+    "not launched": "{error}",
+    "low parts": "C's high parts are correct, and its low parts aren't. They have what the high"
+    " parts round off, A's high parts times B's low ones, and A's low times B's high",
+    "fails at size": f"{AT_SIZE} {{error}}",
+    "off at size": f"{AT_SIZE} {{element}} is {{got:.9g}}; {{comparison}}",
+    "stores few": f"{AT_SIZE} {{parts}} parts of the launch store {{stored:,}} of their"
+    " {wanted:,} elements",
     # A change of the text that makes the kernel correct.
     "without": "without line {0} the kernel is correct",
     "undone": "without the change in line {0} the kernel is correct",
@@ -123,9 +132,9 @@ class Note:
     @property
     def sentence(self) -> str:
         """What was found, as a sentence, or ""."""
-        if not self.kind:
+        if not self:
             return ""
-        said = _fill(WHOLE, term=self.term, clause=str(self))
+        said = _fill(WHOLE, term=self.term, clause=self.clause)
         return said[0].upper() + said[1:]
 
     @property
@@ -139,9 +148,16 @@ class Note:
         """All that is said of it."""
         return f"{self.sentence} {self.aside}".strip()
 
+    def __bool__(self) -> bool:
+        return bool(self.kind)
+
     def __str__(self) -> str:
-        """Return it as a clause, to be part of a sentence."""
-        sentence = SENTENCES[self.kind] if self.kind else ""
+        return self.text
+
+    @property
+    def clause(self) -> str:
+        """What was found, to be part of a sentence."""
+        sentence = SENTENCES[self.kind] if self else ""
         return _fill(sentence, *self.lines, lines=Lines(self.lines), **self.values)
 
 

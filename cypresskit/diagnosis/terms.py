@@ -100,7 +100,7 @@ def _group_faults(terms: list[Term]) -> list[Note]:
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
-        if term.note.kind:
+        if term.note:
             why = term.note.values.get("why", NO_NOTE)
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
@@ -240,7 +240,7 @@ class _Judge:
         """Return a term that was added before."""
         lines = Lines(sorted({self._line(first), self._line(again)}))
         whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
-        why = next((each for each in whys if each.kind), NO_NOTE)
+        why = next((each for each in whys if each), NO_NOTE)
         found = note(
             "repeated",
             *lines,
@@ -320,7 +320,7 @@ class _Judge:
         line, run = self._line(addend), self.run
         names: Values = {"element": read.element, "wanted": wanted}
         why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
-        if not why.kind and self._is_correct(read, addend, wanted):
+        if not why and self._is_correct(read, addend, wanted):
             read_kind = run.instruction(read.step).op.kind
             steps = run.reads.get(wanted, ())
             readers = [step for step in steps if run.instruction(step).op.kind == read_kind]

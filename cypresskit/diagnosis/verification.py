@@ -38,7 +38,7 @@ from cypresskit.kernels.products import (
 from cypresskit.kernels.statement import EXAMPLE, find_statement, state
 from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
-from cypresskit.machine.checks import Findings, check
+from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.tables import quantity
 from cypresskit.threads import Interrupted, never
 
@@ -48,10 +48,6 @@ ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 NO_FINDINGS = Findings()
 HARMLESS_KINDS = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
-LOW_PARTS = (
-    "C's high parts are correct, and its low parts aren't. They have what the high parts round off,"
-    " A's high parts times B's low ones, and A's low times B's high."
-)
 Side = int | Size
 
 
@@ -69,7 +65,10 @@ class WrongElement(NamedTuple):
     def __str__(self) -> str:
         place = f"C[{self.row}, {self.column}]"
         place += f" of product {self.product + 1}" * bool(self.product)
-        return f"{place} is {self.got:.9g} in place of {self.expected:.9g}"
+        return f"{place} is {self.got:.9g} in place of {self.expected:.9g}."
+
+
+Fault = Note | Finding | WrongElement
 
 
 @dataclass(frozen=True)
@@ -83,20 +82,19 @@ class Verification:
     sizes
         The sizes (m, n, k) at which it was correct.
     size
-        The size at which it wasn't; None if it was at all sizes, but perhaps at the given one.
-    wrong, wrong_count
-        The first incorrect element there, and the number of incorrect elements.
+        The one of them, or the next, at which it wasn't; None if it was at all of them.
+    wrong
+        The first incorrect element there.
+    fault
+        Why there is no comparison, or that a work-item stores more than the block it is launched
+        for; or that C is incorrect in its low parts, or at the given size.
     findings
         The findings of ``ck.check``; none of a correct kernel.
     remarks
-        What a correct kernel reads outside of an array.
+        What a correct kernel reads outside of an array, or that an iteration takes fewer values of
+        k than the kernel is launched for.
     overlong
-        Which line does so in more than a third of its runs.
-    misstated
-        That an iteration takes fewer values of k than the kernel is launched for, if C is correct.
-    error, error_line
-        Why there is no comparison at one of the sizes, or why C is incorrect at the given size, or
-        in its low parts, or ""; and the line that says so, or 0.
+        Which line reads outside in more than a third of its runs.
     comparison
         The elements at all ``sizes``, or else those at ``size``, compared with numpy's.
     at_size
@@ -112,13 +110,10 @@ class Verification:
     sizes: tuple[Size, ...]
     size: Size | None = None
     wrong: WrongElement | None = None
-    wrong_count: int = 0
+    fault: Note = NO_NOTE
     findings: Findings = NO_FINDINGS
     remarks: Note = NO_NOTE
     overlong: Note = NO_NOTE
-    misstated: Note = NO_NOTE
-    error: str = ""
-    error_line: int = 0
     comparison: ProductComparison = NO_COMPARISON
     at_size: SizedComparison | None = None
     alpha: float = 1.0
@@ -144,23 +139,14 @@ class Verification:
         return f"{shapes}, {k_text}"
 
     @property
-    def launch_hint(self) -> Note:
-        """What to change if a work-item stores more than the block it is launched for, or if C is
-        correct but an iteration takes fewer values of k.
+    def faults(self) -> list[Fault]:
+        """All that is wrong, in the order in which it is to be said: what makes each number of C
+        unsure; what causes an incorrect element, before it; and wrong addresses, which another line
+        has computed. None of a correct kernel.
         """
-        rows, columns = self.kernel.block
-        stored = 0 if self.right or self.error else stored_elements(self.kernel)
-        if self.misstated.kind or stored <= rows * columns:
-            return self.misstated
-        line, _ = find_statement(self.kernel.text)
-        return note(
-            "stores more",
-            *filter(None, [line]),
-            stored=stored,
-            rows=rows,
-            columns=columns,
-            example="" if line else EXAMPLE,
-        )
+        causes = [each for each in self.findings if not is_wrong_address(each)]
+        others = [each for each in self.findings if is_wrong_address(each)]
+        return [*filter(None, [self.fault]), *causes, *filter(None, [self.wrong]), *others]
 
     @property
     def unread(self) -> str:
@@ -178,21 +164,15 @@ class Verification:
         if self.right:
             first = f"{self.kernel.name} is correct at {self.sizes_text}: {self.comparison}."
             return "\n".join([first, *[f"{self.at_size}."] * bool(self.at_size), *self.asides])
-        if self.size is None:
-            return f"{self.kernel.name} is incorrect. {self.error or self.launch_hint.text}"
-        m, n, k = self.size
-        lines = [f"{self.kernel.name} is incorrect at {m} x {n}, k = {k}."]
-        if self.comparison.elements and self.wrong is None:
-            lines = [
-                f"{self.kernel.name} may be incorrect: at {m} x {n}, k = {k} every element of C"
-                " equals numpy's, but:"
-            ]
-        if self.wrong is not None:
-            where = f"{self.wrong_count:,} of {m * n:,} elements are incorrect"
-            scalars = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
-            lines.append(f"{self.wrong}, with {scalars}; {where}.")
-        lines += self.launch_hint.text, self.error, str(self.findings) * bool(self.findings)
-        return "\n".join(filter(None, lines))
+        m, n, k = self.given.size
+        first = f"{self.kernel.name} is incorrect"
+        if self.size:
+            first += f" at {m} x {n}, k = {k}, with alpha = {self.alpha:g}, beta = {self.beta:g}"
+            if self.wrong:
+                first += f", in {self.comparison.beyond:,} of {m * n:,} elements"
+            elif self.comparison.elements:
+                first += ", although every element of C equals numpy's"
+        return "\n".join([f"{first}:", *map(str, self.faults)])
 
     __repr__ = __str__
 
@@ -230,9 +210,8 @@ def verify(
         It is true if the kernel is correct for 1 x 2 blocks of C with two iterations of its loop,
         for 2 x 1 blocks with three, and for more blocks, the last with five iterations (of blocks
         of one element twelve), so that a loop with a constant trip count fails; also at the given
-        ``size``; of double-doubles also in their low parts; and if an iteration takes as many
-        values of k as line 1 states. Otherwise it says why not, such as by the first incorrect
-        element and the findings.
+        ``size``; and of double-doubles also in their low parts. Otherwise its ``faults`` say why
+        not, such as by the first incorrect element and the findings.
 
     Raises
     ------
@@ -273,17 +252,17 @@ equal numpy's, to the last bit.
             outside = outside or outcome.findings
         compared += comparison
         passed.append(small)
-    is_told = outside or find_statement(known.text)[0]
-    restated = _restate(known, alpha, beta, unless) if is_told else NO_NOTE
-    takes_fewer = restated.kind == "states k" and restated.values["k"] < known.k_step
-    lines = sorted({line for found in outside for line in (found.line, *found.also)})
+    states_more = find_statement(known.text)[0] and values_taken(known) < known.k_step
+    remarks = _restate(known, alpha, beta, unless) if outside or states_more else NO_NOTE
+    if outside:
+        lines = sorted({line for found in outside for line in (found.line, *found.also)})
+        remarks = note("reads 0", *lines, why=remarks)
     found = Verification(
         known,
-        not takes_fewer,
+        True,
         tuple(passed),
-        remarks=note("reads 0", *lines, why=restated) if outside else NO_NOTE,
+        remarks=remarks,
         overlong=find_overlong(make_product(known, last, alpha, beta)) if outside else NO_NOTE,
-        misstated=restated if takes_fewer else NO_NOTE,
         comparison=compared,
         alpha=alpha,
         beta=beta,
@@ -291,10 +270,8 @@ equal numpy's, to the last bit.
     )
     if known.precision == "double-double":
         if not has_correct_low_parts(known, passed[0], alpha, beta):
-            return replace(found, right=False, error=LOW_PARTS)
-    if takes_fewer or whole is None:
-        return found
-    return verify_at(found, whole, unless)
+            return replace(found, right=False, fault=note("low parts"))
+    return found if whole is None else verify_at(found, whole, unless)
 
 
 def verify_at(found: Verification, size: Side, unless: Callable[[], bool] = never) -> Verification:
@@ -305,10 +282,7 @@ def verify_at(found: Verification, size: Side, unless: Callable[[], bool] = neve
     if unless():
         raise Interrupted
     at_size = compare_at(found.kernel, whole, found.alpha or 1.0, found.beta)
-    found = replace(found, at_size=at_size)
-    if not at_size.fault:
-        return found
-    return replace(found, right=False, error=f"{at_size}. At small sizes C is correct.")
+    return replace(found, right=not at_size.fault, fault=at_size.fault, at_size=at_size)
 
 
 def _restate(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bool]) -> Note:
@@ -322,7 +296,7 @@ def _restate(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], boo
     convention = replace(kernel.convention, k_step=taken)
     restated = replace(kernel, convention=convention)
     checked = verify(restated, alpha=alpha, beta=beta, unless=unless)
-    if not checked or (checked.remarks.kind and taken > kernel.k_step):
+    if not checked or (checked.remarks and taken > kernel.k_step):
         return NO_NOTE
     line, _ = find_statement(kernel.text)
     return note(
@@ -366,9 +340,7 @@ def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
     """Run a product under all checks. Of a correct C, the findings are reads outside."""
     kernel, convention = given.kernel, given.kernel.convention
     names = MATRICES | {OLD_C: "C"} if convention.streams else NAMES
-    verification = Verification(
-        kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
-    )
+    found = Verification(kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta)
     try:
         arguments = given.arguments()
         findings = check(
@@ -378,21 +350,38 @@ def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
             in_place=True,
         )
     except LackedError as error:  # who writes a kernel calls no `launch`
-        text = f"Line {error.line} {error.does}, which its launch doesn't give."
-        return replace(verification, error=text, error_line=error.line)
+        return replace(found, fault=note("not given", error.line, does=error.does))
     except (ValueError, TypeError) as error:  # it can't be launched
-        return replace(verification, error=str(error))
-    verification = replace(verification, findings=findings)
+        return replace(found, fault=note("not launched", error=f"{error}".rstrip(".")))
+    found = replace(found, findings=findings, fault=_explain_block(kernel))
     if findings.ended_early:
-        return verification
+        return found
     result = given.result(arguments)
+    found = replace(found, comparison=given.compare(result))
     incorrect = given.wrong(result)
-    verification = replace(verification, comparison=given.compare(result))
     if not incorrect.any():
-        is_harmless = all(finding.kind in HARMLESS_KINDS for finding in findings)
-        return replace(verification, right=is_harmless)
+        if all(finding.kind in HARMLESS_KINDS for finding in findings):
+            return replace(found, right=True, fault=NO_NOTE)
+        return found
     place = tuple(int(n) for n in np.argwhere(incorrect)[0])
     *products, row, column = place
     got, expected = (float(c[place]) for c in (result, given.expected))
     wrong = WrongElement(row, column, got, expected, sum(products))
-    return replace(verification, wrong=wrong, wrong_count=int(incorrect.sum()))
+    return replace(found, wrong=wrong)
+
+
+def _explain_block(kernel: Kernel) -> Note:
+    """Return the note on a block smaller than what a work-item stores; empty if it isn't."""
+    rows, columns = kernel.block
+    stored = stored_elements(kernel)
+    if stored <= rows * columns:
+        return NO_NOTE
+    line, _ = find_statement(kernel.text)
+    lines, example = ([line], "") if line else ([], EXAMPLE)
+    return note("stores more", *lines, stored=stored, rows=rows, columns=columns, example=example)
+
+
+def is_wrong_address(finding: Finding) -> bool:
+    """Return whether a finding is on an address, which another line has computed."""
+    is_race = finding.kind == "race" and not finding.element.startswith("lds")
+    return is_race or finding.kind.endswith("outside")

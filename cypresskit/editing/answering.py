@@ -90,12 +90,14 @@ class Evaluation:
 
     def verdict(self) -> AnswerPart:
         try:
-            answer = dynamic_answers.verdict_answer(self.verification, self.incorrect)
+            answer = dynamic_answers.verdict_answer(
+                replace(self.verification, wrong=self.incorrect)
+            )
         except (ValueError, TypeError) as error:
             self.parts.clear()
             return unknown_launch(error)
         if self.verification.findings and self.fault:
-            row = {"kind": "answer"} | dynamic_answers.fault_row(self.fault)
+            row = dynamic_answers.fault_row(self.fault)
             answer["message"] = row["message"]
             answer["findings"].insert(0, row)
         return answer | {"small": self.small and self.small.answer()}

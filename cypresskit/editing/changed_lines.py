@@ -2,10 +2,9 @@
 
 The last correct text is known, or the given one that a step starts from. Changes are undone, one
 at a time: a line gets the text that it had, one that was added is deleted, one that was deleted or
-moved is put back. How the kernel is launched isn't undone. A change counts only if ``verify`` then
-finds nothing: all of C is correct, and an iteration takes the values of k for which the kernel is
-launched. So no line is blamed here without a run that shows it. Where no change counts, the notes
-on an incorrect element remain: what its trace shows.
+moved is put back. How the kernel is launched isn't undone. A change counts only if all of C is
+correct then. So no line is blamed here without a run that shows it. Where no change counts, the
+notes on an incorrect element remain: what its trace shows.
 """
 
 from collections.abc import Callable, Iterator, Sequence

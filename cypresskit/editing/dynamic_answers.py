@@ -13,7 +13,13 @@ from cypresskit.compiler import CompileError, Control, compile
 from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, ElementTrace, trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
-from cypresskit.diagnosis.verification import Verification, WrongElement, verify, verify_at
+from cypresskit.diagnosis.verification import (
+    Fault,
+    Verification,
+    WrongElement,
+    verify,
+    verify_at,
+)
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
@@ -22,7 +28,6 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
-from cypresskit.machine.checks import Finding
 from cypresskit.tables import named_lines, quantity
 from cypresskit.threads import Unless, never
 from cypresskit.timing import DataDependentError
@@ -31,7 +36,7 @@ from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import report_on, simulate
 
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
-MAX_SHOWN_FINDINGS = 8
+MAX_SHOWN_FAULTS = 8
 MAX_SHOWN_LINES = 8
 LARGE_BLOCK_ELEMENTS = 64  # of C, per work-item: up to N = 2048 a launch takes two seconds
 MIN_COST_SHARE = 0.002  # share of the time: no line that costs less is said to cost the most
@@ -91,25 +96,24 @@ def _verify_text(
     return verification
 
 
-def verdict_answer(verification: Verification, wrong: WrongElement | None) -> AnswerPart:
-    """Return the part "verdict". ``wrong`` is an incorrect element of C, if all of C was computed.
+def verdict_answer(verification: Verification) -> AnswerPart:
+    """Return the part "verdict".
 
     It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
     ``findings``, each with a message, and perhaps kind, line, column and advice. The first is what
     the message says. Those of the kind "answer" are replaced by the fault that a trace finds.
     """
-    findings = [_finding_row(finding) for finding in verification.findings[:MAX_SHOWN_FINDINGS]]
-    if error := verification.error:
-        kind = "answer" if verification.at_size else "launch"
-        findings.insert(0, {"kind": kind, "line": verification.error_line, "message": error})
-    if wrong is not None:
-        findings.insert(0, {"kind": "answer", "message": f"{wrong}."})
-    if (hint := verification.launch_hint).kind:
-        findings.insert(0, {"kind": "launch"} | fault_row(hint))
+    findings = [fault_row(fault) for fault in verification.faults[:MAX_SHOWN_FAULTS]]
     asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
+    result = "y" if verification.kernel.is_vector else "C"
+    message = f"{result} is correct."
+    for first in findings[:1]:
+        is_said = first["kind"] == "answer"
+        message = "{message}" if is_said else "Line {line}, {kind}: {message}."
+        message = message.format(**first)
     return {
         "right": verification.right,
-        "message": _sentence(verification, wrong, *findings[:1]),
+        "message": message,
         "findings": findings,
         "aside": " ".join(asides),
     }
@@ -126,34 +130,20 @@ def _tested_sizes(verification: Verification) -> str:
     return f"Tested sizes: {sizes}."
 
 
-def _sentence(verification: Verification, wrong: WrongElement | None, *found: AnswerPart) -> str:
-    """Return the verdict in one sentence: what the first row ``found`` says, if there is one."""
-    result = "y" if verification.kernel.is_vector else "C"
-    if verification.right:
-        return f"{result} is correct."
-    if hint := verification.launch_hint.text:
-        return hint
-    if wrong is not None:
-        return f"{result} is incorrect: {wrong}."
-    if verification.findings:
-        return "Line {line}, {kind}: {message}.".format(**found[0])
-    return verification.error or f"{result} is incorrect."
-
-
-def _finding_row(finding: Finding) -> AnswerPart:
-    """Return a finding as a row of the list."""
-    fields = "kind", "line", "column", "message", "advice"
-    row = {field: getattr(finding, field) for field in fields}
-    if finding.kind == "endless loop":  # its advice says why
-        row |= {"message": finding.advice.rstrip("."), "advice": finding.message}
-    if finding.also:
-        row["advice"] += f" Likewise in {named_lines(finding.also)}."
-    return row
-
-
-def fault_row(fault: Note) -> AnswerPart:
+def fault_row(fault: Fault) -> AnswerPart:
     """Return a fault as a row of the list."""
-    return {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
+    row: AnswerPart = {"kind": "answer"}
+    if isinstance(fault, WrongElement):
+        return row | {"message": f"C is incorrect: {fault}"}
+    if isinstance(fault, Note):
+        return row | {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
+    fields = "kind", "line", "column", "message", "advice"
+    row = {field: getattr(fault, field) for field in fields}
+    if fault.kind == "endless loop":  # its advice says why
+        row |= {"message": fault.advice.rstrip("."), "advice": fault.message}
+    if fault.also:
+        row["advice"] += f" Likewise in {named_lines(fault.also)}."
+    return row
 
 
 def replay_answer(
@@ -167,9 +157,10 @@ def replay_answer(
     It is an element of the ``small`` product, unless that doesn't show the fault.
 
     The answer holds a ``message`` with the element's place and value; of the trace that ``explain``
-    returns, the first note as the ``fault``, a row like a finding's, or None, and the text of the
-    other ``notes``; ``terms``, each with ``text``, whether it is ``right``, a ``note``, its
-    ``line``, and the ``lines`` that changed it; or a ``problem``, why there are no terms.
+    returns, the first note as the ``fault``, a row like a finding's, unless the verdict names a
+    cause, and the text of the other ``notes``; ``terms``, each with ``text``, whether it is
+    ``right``, a ``note``, its ``line``, and the ``lines`` that changed it; or a ``problem``, why
+    there are no terms.
     """
     if small is not None and not (verification.right or verification.at_size or small.incorrect):
         small = None
@@ -186,11 +177,13 @@ def replay_answer(
         message = small.describe(row, column)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
-    first, *notes = trace.faults or [Note()]
+    first, others = trace.faults[:1], trace.faults[1:]
+    if verification.faults[:1] != [verification.wrong]:  # what comes before it is said already
+        first, others = (), trace.faults
     return {
         "message": message,
-        "fault": fault_row(first) if first.kind else None,
-        "notes": [note.text for note in notes],
+        "fault": fault_row(*first) if first else None,
+        "notes": [note.text for note in others],
         "terms": [_term_row(term) for term in trace.terms[:MAX_SHOWN_TERMS]],
         "more": max(0, len(trace.terms) - MAX_SHOWN_TERMS),
     }
@@ -216,8 +209,8 @@ def clocks_answer(verification: Verification, n: int, whole_launch: bool = False
     """
     if not verification.right:
         return {}
-    if verification.overlong.kind:
-        return {"problem": f"It isn't timed: {verification.overlong}."}
+    if verification.overlong:
+        return {"problem": f"It isn't timed: {verification.overlong.clause}."}
     try:
         report = report_at(verification.kernel, n, whole_launch)
     except UNTIMED as error:

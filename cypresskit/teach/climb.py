@@ -12,7 +12,7 @@ from typing import Any
 
 from cypresskit.diagnosis.element_trace import trace_product
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.verification import Verification
+from cypresskit.diagnosis.verification import Verification, is_wrong_address
 from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import verify_text, what_helps
 from cypresskit.editing.step_files import saved_edit
@@ -113,25 +113,26 @@ def _judged(
 
 
 def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
-    """Return the verdict on a wrong product: what the checks found; or the wrong element, with the
-    fault among the lines that differ from the ``known`` text, or its wrong term, as the hint.
+    """Return the verdict on a wrong product: its first fault. The hint on a wrong element, or on a
+    wrong address, is the fault among the lines that differ from the ``known`` text, or its wrong
+    term.
     """
-    if hint := seen.launch_hint.text:
-        return Verdict(False, hint, "say in line 1 what a work-item computes.")
-    found = judge_findings(seen.findings)
-    if found and not _is_wrong_address(seen.findings[0]):
+    first, *_ = seen.faults
+    if isinstance(first, Note):
+        hint = "say in line 1 what a work-item computes."
+        if seen.at_size:
+            hint = "what depends on the size, on k, or on the row or column of C?"
+        return Verdict(False, first.text, hint)
+    found = judge_findings([each for each in seen.faults if isinstance(each, Finding)])
+    if found and isinstance(first, Finding) and not is_wrong_address(first):
         return found
-    if seen.at_size:
-        return Verdict(
-            False, seen.error, "what depends on the size, on k, or on the row or column of C?"
-        )
     fault = find_changed_fault(seen, known)
     notes = lead_to_fault(fault, trace_wrong(seen))
     if found:
         more = notes[0].text if fault or (notes and notes[0].line) else ""
         return replace(found, hint=f"{found.hint} {more}".rstrip())
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
-    return Verdict(False, f"{seen.wrong}." if seen.wrong else seen.error, hint)
+    return Verdict(False, f"{first}", hint)
 
 
 def trace_wrong(verification: Verification) -> tuple[Note, ...]:
@@ -143,12 +144,6 @@ def trace_wrong(verification: Verification) -> tuple[Note, ...]:
     with suppress(KernelError, ValueError):
         return trace_product(verification.given, *verification.wrong[:2]).faults
     return ()
-
-
-def _is_wrong_address(finding: Finding) -> bool:
-    """Return whether a finding is on an address, which another line has computed."""
-    is_race = finding.kind == "race" and not finding.element.startswith("lds")
-    return is_race or finding.kind.endswith("outside")
 
 
 def describe_iteration(mine: Kernel) -> str:

@@ -4,7 +4,7 @@
 runs the program and judges it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 
 from cypresskit.compiler import CompileError
@@ -15,7 +15,7 @@ from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import find_given_text
 from cypresskit.kernels.statement import LaunchConventionError
 from cypresskit.machine import KernelError
-from cypresskit.machine.checks import Findings
+from cypresskit.machine.checks import Finding
 from cypresskit.teach.check import (
     LOOP_HINT,
     Verdict,
@@ -89,7 +89,7 @@ def kernel_exercise(
     return made
 
 
-def judge_findings(findings: Findings) -> Verdict | None:
+def judge_findings(findings: Sequence[Finding]) -> Verdict | None:
     """Return the verdict on the first finding, or None if there is none."""
     if not findings:
         return None

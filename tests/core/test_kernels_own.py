@@ -131,9 +131,9 @@ def test_a_kernel_that_is_timed_isnt_run(name, monkeypatch):
 def test_a_block_larger_than_stated_is_named(stated):
     text = TEXT.replace("8 x 8", stated, 1)
     found = ck.verify(text)
-    assert found.launch_hint.text in str(found)
-    assert (found.launch_hint.kind, found.launch_hint.lines) == ("stores more", (1,))
-    assert not ck.verify("sgemm_tn").launch_hint.kind
+    assert found.fault.text in str(found)
+    assert (found.fault.kind, found.fault.lines) == ("stores more", (1,))
+    assert not ck.verify("sgemm_tn").fault
 
 
 @pytest.mark.parametrize("name", ["01a", "own", "free"])
@@ -142,7 +142,7 @@ def test_a_row_that_is_stored_twice_counts_once(name):
     wrong = re.sub(r"^mov (o\d\S*, )r\d+", r"\g<0>\nmov \1r0", kernel.text, flags=re.MULTILINE)
     seen = ck.verify(replace(kernel, text=wrong))
     assert not seen.right
-    assert not seen.launch_hint.kind
+    assert not seen.fault
 
 
 @pytest.mark.parametrize("rows", [0, 2, 3, 4, 8, 36])

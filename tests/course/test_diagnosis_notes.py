@@ -15,6 +15,7 @@ def test_an_optional_part_is_said_if_all_that_it_names_is_there(kind):
     numbers = {name for name in names if re.search(rf"{{{name}:\w*g}}", sentence)}
     values: dict[str, object] = {name: Lines([7]) for name in names - {"lines"}}
     values = {n: 7 if n in numbers else v for n, v in values.items() if not n.isdigit()}
+    values["why"] = note("no store")
     lines = range(31, 34)
     whole = note(kind, *lines, **values).text
     assert (
