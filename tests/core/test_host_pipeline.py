@@ -3,6 +3,7 @@ hand-computed ones.
 """
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -118,11 +119,10 @@ def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
 
 def test_the_share_that_measured_rates_ask_for():
     # the CPU did a fifth in 1 s, the chips four fifths in 8 s: 0.2 against 0.1 a second
-    spans = [
-        Span(Task("cpu", "cpu", "CPU", {}), 0, 1),
-        Span(Task("mult", "mult", "chip 0", {}), 0, 8),
-    ]
-    assert pipeline.balanced_cpu_share(Timeline(tuple(spans), {}), 0.2) == approx(2 / 3)
+    ends = {"CPU": (0.5, 1), "chip 0": (3, 8)}
+    spans = [Span(Task("mult", "mult", queue, {}), 0, end) for queue in ends for end in ends[queue]]
+    for order in permutations(spans):
+        assert pipeline.balanced_cpu_share(Timeline(order, {}), 0.2) == approx(2 / 3)
 
 
 def test_the_adaptive_share_makes_both_end_together(fixed_rate):

@@ -101,6 +101,11 @@ def test_a_line_that_never_runs_costs_nothing():
     assert max(line.cost for line in costs.lines) > 0
 
 
+def test_a_cost_says_its_range_if_that_is_wide(nn):
+    for least, most, text in ((0.3, 0.3, "30.0 %"), (0.1, 0.5, "30.0 % (10.0 to 50.0)")):
+        assert str(replace(nn.lines[0], cost=0.3, low=least, high=most)) == text
+
+
 @seeded(4)
 def test_a_line_costs_at_most_the_launch_and_nothing_if_it_never_runs(seed):
     for line in random_line_costs(seed).lines:

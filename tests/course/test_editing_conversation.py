@@ -738,6 +738,8 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
         texts[-1],
         *others,
     ]
+    timed = [edit.bound for edit in talk.conversation.edits if edit.gflops]
+    assert {*timed} == {FIGURES["clocks"]["bound"]}
 
 
 @drawn_by_day("name", ["00", "own"], 1)

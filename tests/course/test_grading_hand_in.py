@@ -303,6 +303,7 @@ def test_decisions_overrule_and_reach_the_page(tmp_path):
     pages = pages_of(records)
     assert "not &lt;b&gt;" in pages[0] and "a message" in pages[0] and "late" in pages[1]
     assert [page.count("Your teacher:") for page in pages] == [1, 0, 0], "with a remark alone"
+    assert [page.count("Your teacher gives") for page in pages] == [1, 0, 0]
     good = escape(BUS.exercises[0].good)
     assert not any(good in page for page in pages)
     table(tmp_path, "=1+1,09.1 why,0,\n1,09.1 why,0,\n", "decisions (1).csv")

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -68,6 +69,17 @@ def test_arrays_come_back_as_they_were(dtype):
     array = np.arange(6).reshape(2, 3).astype(dtype)[:, ::-1]
     again = plain.decode(json.loads(json.dumps(plain.encode(array))))
     assert again.dtype == array.dtype and np.array_equal(again, array) and again.flags.writeable
+
+
+@pytest.mark.parametrize("value", [1, 0.5, "1", None, True])
+def test_a_board_comes_back_if_its_numbers_are_numbers(value):
+    message = plain.encode(ck.HD5870)
+    message["device"][list(vars(ck.HD5870)).index("clock_ghz")] = value
+    again = plain.decode(message)
+    if type(value) in (int, float):
+        assert again == replace(ck.HD5870, clock_ghz=value)
+    else:
+        assert isinstance(again, plain.Other)
 
 
 odd = st.recursive(
