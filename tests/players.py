@@ -1,16 +1,24 @@
 """Pictures that tests look at, each drawn once, and what of them is compared."""
 
+from collections.abc import Callable
 from functools import cache, partial
 
 import numpy as np
+from products import whole_numbers
 
 import cypresskit as ck
-from cypresskit import draw
+from cypresskit import draw, host
 from cypresskit.draw import published_charts
+from cypresskit.draw.chart import Chart
+from cypresskit.draw.explore import Journey
+from cypresskit.draw.player import Player
 from cypresskit.host import Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
 from tools import gallery
+
+#: A of 16 x 8, transposed, and B of 8 x 24: two by three blocks of C.
+A_AND_B = whole_numbers(4, (8, 16), (8, 24))
 
 
 @cache
@@ -59,13 +67,61 @@ CHARTS = {
     "compilers": partial(draw.compilers, "sgemm_tn", 64),
     "roofline": ck.teach.why_blocks.roofline,
 } | {f"published, {name}": partial(draw.published, name) for name in published_charts.CHARTS}
-#: As a lesson draws them, where that differs.
-IN_LESSONS = {
-    "bundles": lambda: draw.bundles("sgemm_64x64_lds"),
-    "block_race": register_block.block_race,
-    "wavefronts": lambda: draw.wavefronts(n=256),
+
+
+def timeline(**runs):
+    return draw.timeline(*runs.values(), names=tuple(runs))
+
+
+def stages(make, **more):
+    return make(4096, 4096, 1024, host.Machine(), **more)
+
+
+#: Every picture as it was looked at: see test_pictures.
+PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
+    "explore": lambda: draw.explore("sgemm_tn", 64),
+    "explore a short launch": lambda: draw.explore("sgemm_tn", 8),
+    "chip": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
+    "wavefronts": partial(draw.wavefronts, n=256),
+    "bundles": lambda: draw.bundles("ddgemm_tn_nofma"),
+    "bundles with the LDS": lambda: draw.bundles("sgemm_64x64_lds"),
+    "register_block": lambda: draw.register_block(*recorded("sgemm_tn", *A_AND_B, (2, 1), (0, 0))),
+    "register_block of a workgroup's": lambda: draw.register_block(
+        *recorded("sgemm_64x64", *whole_numbers(4, (64, 8), (8, 64)), 9)
+    ),
+    "texture_fetch": lambda: draw.texture_fetch("dgemm_nn"),
+    "texture_fetch of rows of four": lambda: draw.texture_fetch("sgemm_tn_compute"),
     "lds_transpose": ck.teach.lds.lds_transpose,
-}
+    "lds_transpose, rows": VIEWS["lds_transpose"],
+    "block_race": ck.teach.register_block.block_race,
+    "digits": VIEWS["digits"],
+    "timeline": VIEWS["timeline"],
+    "timeline of stages": lambda: timeline(
+        four=stages(host.four_stage), five=stages(host.five_stage)
+    ),
+    "timeline with a CPU": lambda: timeline(hybrid=stages(host.five_stage, cpu_share=0.1)),
+    "timeline of round trips": lambda: timeline(
+        **{f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)}
+    ),
+    "timeline by hand": lambda: timeline(hand=ck.teach.pipelines.by_hand([2, 3, 1], units=4)),
+    "line_chart": lambda: draw.line_chart(
+        {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
+        *"xy",
+        kind="counted",
+        about="Two lines.",
+        notes={("a", 1): "beside a"},
+    ),
+    "growing": lambda: ck.teach.build_the_clock.growing(
+        {
+            "units": {"sgemm_tn": 2300, "sgemm_tn_37": 1950},
+            "pauses": {"sgemm_tn": 2100, "sgemm_tn_37": 1700},
+            "memory": {"sgemm_tn": 2000, "sgemm_tn_37": 1600},
+        }
+    ),
+} | CHARTS
+#: As a lesson draws them, where that differs.
+IN_LESSONS = {name: PICTURES[name] for name in ("block_race", "wavefronts", "lds_transpose")}
+IN_LESSONS["bundles"] = PICTURES["bundles with the LDS"]
 
 
 @cache

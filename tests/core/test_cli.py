@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kernel_texts import TEXTURE
 from repository import ROOT
 from sampling import from_rows
 
@@ -17,9 +18,9 @@ from cypresskit import cli
 from cypresskit.cli import cmd_lab
 from cypresskit.kernels.own import read_text
 
-SCALE = """il_ps_2_0
+SCALE = f"""il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+{TEXTURE.format(0)}
 dcl_cb cb0[1]
 dcl_output_generic o0
 sample_resource(0)_sampler(0) r0, vWinCoord0.xy00

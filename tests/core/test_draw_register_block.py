@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from players import drawn, record, recorded
-from products import whole_numbers
+from players import A_AND_B, drawn, record, recorded
 
 from cypresskit import draw
 
@@ -20,7 +19,7 @@ def test_a_work_item_outside_the_domain_is_refused(item):
 
 
 def test_the_map_of_c_chooses_the_work_item_that_is_shown(run):
-    a, b = whole_numbers(4, (8, 16), (8, 24))
+    a, b = A_AND_B
     places = [(x, y) for y in range(2) for x in range(3)]
     player = draw.register_block(*recorded("sgemm_tn", a, b, *places))
     assert [name for name, _ in player.scenes] == [str(place) for place in places]

@@ -9,23 +9,18 @@ what test_places is for.
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from bokeh.models import HoverTool
 from case_files import agree, cases
 from charted import Charted
-from players import CHARTS, finish, pipeline, recorded, view
-from products import whole_numbers
+from players import PICTURES, finish, view
 from repository import ROOT
 
-import cypresskit as ck
-from cypresskit import draw, host
-from cypresskit.draw.chart import NARROW, WIDE, Chart
+from cypresskit.draw.chart import NARROW, WIDE
 from cypresskit.draw.explore import Journey
 from cypresskit.draw.player import Player
-from cypresskit.timing import simulate
 
 FILE = ROOT / "tests/cases/looked_at.toml"
 STEP = 0.02  # of a figure's units: less than is seen
@@ -33,60 +28,6 @@ STEP = 0.02  # of a figure's units: less than is seen
 IDLE = re.compile("No fetch has|LDS is empty|at most 0 words| 0 wavefronts are")
 UNSEEN = re.compile('<style>.*?</style>| onkeydown=".*?"')  # of a chart's SVG
 KEY = re.compile('class="key (.*?)" style="color:(.*?)"></span>(.*?)<')  # of a legend
-
-
-def timeline(**runs):
-    return draw.timeline(*runs.values(), names=tuple(runs))
-
-
-def stages(make, **more):
-    return make(4096, 4096, 1024, host.Machine(), **more)
-
-
-LDS = "sgemm_64x64_lds"
-PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
-    "explore": lambda: draw.explore("sgemm_tn", 64),
-    "explore a short launch": lambda: draw.explore("sgemm_tn", 8),
-    "chip": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
-    "wavefronts": lambda: draw.wavefronts(n=256),
-    "bundles": lambda: draw.bundles("ddgemm_tn_nofma"),
-    "bundles with the LDS": lambda: draw.bundles(LDS),
-    "register_block": lambda: draw.register_block(
-        *recorded("sgemm_tn", *whole_numbers(4, (8, 16), (8, 24)), (2, 1), (0, 0))
-    ),
-    "register_block of a workgroup's": lambda: draw.register_block(
-        *recorded("sgemm_64x64", *whole_numbers(4, (64, 8), (8, 64)), 9)
-    ),
-    "texture_fetch": lambda: draw.texture_fetch("dgemm_nn"),
-    "texture_fetch of rows of four": lambda: draw.texture_fetch("sgemm_tn_compute"),
-    "lds_transpose": ck.teach.lds.lds_transpose,
-    "lds_transpose, rows": lambda: ck.teach.lds.lds_transpose(LDS, f"{LDS}_rows"),
-    "block_race": ck.teach.register_block.block_race,
-    "digits": lambda: view("digits"),
-    "timeline": lambda: timeline(one=pipeline(), two=pipeline()),
-    "timeline of stages": lambda: timeline(
-        four=stages(host.four_stage), five=stages(host.five_stage)
-    ),
-    "timeline with a CPU": lambda: timeline(hybrid=stages(host.five_stage, cpu_share=0.1)),
-    "timeline of round trips": lambda: timeline(
-        **{f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)}
-    ),
-    "timeline by hand": lambda: timeline(hand=ck.teach.pipelines.by_hand([2, 3, 1], units=4)),
-    "line_chart": lambda: draw.line_chart(
-        {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
-        *"xy",
-        kind="counted",
-        about="Two lines.",
-        notes={("a", 1): "beside a"},
-    ),
-    "growing": lambda: ck.teach.build_the_clock.growing(
-        {
-            "units": {"sgemm_tn": 2300, "sgemm_tn_37": 1950},
-            "pauses": {"sgemm_tn": 2100, "sgemm_tn_37": 1700},
-            "memory": {"sgemm_tn": 2000, "sgemm_tn_37": 1600},
-        }
-    ),
-} | CHARTS
 
 
 def rounded(column):

@@ -6,6 +6,7 @@ from statistics import mean
 
 import numpy as np
 import pytest
+from kernel_texts import TEXTURE
 from sampling import ROWS, drawn_by_day, seeded
 
 import cypresskit as ck
@@ -16,10 +17,10 @@ from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing.ablation import ALL, Ablation, ablate, ablation_targets
 from tools.fuzz import law
 
-NEVER = """il_ps_2_0
+NEVER = f"""il_ps_2_0
 dcl_cb cb0[1]
 dcl_output_generic o0
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+{TEXTURE.format(0)}
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
 dcl_literal l0, 0, 1.0, 2.0, 0
 mov r0, l0.x

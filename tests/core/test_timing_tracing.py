@@ -8,6 +8,7 @@ from itertools import combinations, groupby, product
 
 import numpy as np
 import pytest
+from kernel_texts import TEXTURE
 from sampling import drawn_by_day, from_rows, seeded
 
 from cypresskit.chip.work import ALU, BARRIER, KINDS
@@ -25,9 +26,9 @@ from cypresskit.trace.memory_layout import MemoryLayout
 from cypresskit.trace.vliw import Processor
 from tools.fuzz import law
 
-HEAD = """
+HEAD = f"""
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+{TEXTURE.format(0)}
 dcl_cb cb0[1]
 dcl_literal l0, 1.0, 2.0, 4.0, 0.0
 dcl_literal l1, 1, 2, 3, 0

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from browsing import script_errors
 from PIL import Image
-from players import view
+from players import PICTURES, view
 from sampling import drawn_by_day
 from waiting import without_a_loop
 
@@ -203,13 +203,9 @@ def test_a_level_opens_where_it_was_clicked_unless_motion_is_reduced(stage, moti
     assert stage.evaluate(ENTER) == [False, True, [400] if motion == "no-preference" else []]
 
 
-KINDS = {name: lambda name=name: view(name) for name in ("register_block", "timeline")} | {
-    "climb": ck.draw.climb,
+KINDS = {name: PICTURES[name] for name in ("climb", "explore", "line_chart", "timeline")} | {
     "a reader's climb": lambda: Climb("none", ()),
-    "explore": lambda: ck.draw.explore("sgemm_tn", 64),
-    "line_chart": lambda: ck.draw.line_chart(
-        {"a": {1: 2, 2: 3}}, "x", "y", kind="counted", about="two"
-    ),
+    "register_block": lambda: view("register_block"),
 }
 
 
