@@ -32,6 +32,18 @@ const settled = async () => {
     }
 }
 
+// What a player's parts say, and the lines of its listing: number, code, and whether it is a current one.
+const said = () => {
+    const {dataset, shadowRoot} = document.querySelector("[data-ready]")
+    const part = name => shadowRoot.querySelector(`[data-part=${name}]`), slider = part("slider")
+    const words = name => part(name).innerText.split(/\s+/).filter(Boolean).join(" ")
+    const lines = [...shadowRoot.querySelectorAll(".code > div")].map(({className, childNodes: [number, code]}) =>
+        [Number(number.textContent.match(/\d+/)), code?.data ?? "", className === "now"])
+    return {pick: dataset.pick, caption: words("caption"), chosen: words("chosen"), lines,
+            value: slider.ariaValueText, most: +slider.max,
+            scene: shadowRoot.querySelector("[data-part=scene] [aria-pressed=true]").textContent}
+}
+
 // Begins to play from the frame shown, so many frames a second.
 const begin = speed => {
     const player = document.querySelector("[data-ready]")
@@ -125,14 +137,14 @@ const bottoms = () => {
     return [...player.querySelectorAll("[data-part]:is(button, select, input)")].map(m => m.getBoundingClientRect().bottom)
 }
 
-// Takes a step; from then on `drawn()` tells how often what travels was drawn on its way.
+// Takes a step; from then on `drawn()` tells each column that travels, as `[source, column, values at each drawing]`.
 const travel = () => {
     const tag = [...Bokeh.documents.at(-1).all_models].find(m => m.tags?.[0]?.scenes).tags[0]
-    const drawn = new Map(tag.tracks.filter(t => t.moves).map(t => [t.source, 0]))
-    for (const source of drawn.keys())
-        source.properties.data.change.connect(() => drawn.set(source, drawn.get(source) + 1))
+    const paths = tag.tracks.filter(t => t.moves).map(({source, column}) => [source, column, []])
+    for (const [source, column, path] of paths)
+        source.properties.data.change.connect(() => path.push(Array.from(source.data[column])))
     document.querySelector("[data-ready]").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}))
-    window.drawn = () => Math.max(...drawn.values())
+    window.drawn = () => paths.map(([{name}, ...rest]) => [name, ...rest]).filter(([, , path]) => path.length)
 }
 
 // By how much of 255 the figures differ from what they were when this was last asked. Then all of them is painted anew.
@@ -147,10 +159,6 @@ const painted = () => {
     }
     return most
 }
-
-// What is lit: in which source, and its key.
-const selected = () => [...Bokeh.documents.at(-1).all_models].filter(m => m.type === "ColumnDataSource" && m.data.lit)
-    .flatMap(m => Array.from(m.data.lit, (lit, i) => lit > 0 ? [m.name, m.data.key[i]] : null).filter(x => x))
 
 // Whether JupyterLab shows that notebook, and its kernel is idle.
 const idle = name => {

@@ -48,8 +48,14 @@ def recorded(kernel, a, b, *items):
     return [recorder.recording for recorder in recorders]
 
 
+def two_items():
+    """Their register blocks: scenes, a listing, and sums that are told of each element."""
+    a, b = (np.arange(8 * n, dtype=np.float32).reshape(8, n) % 7 for n in (16, 24))
+    return draw.register_block(*recorded("sgemm_tn", a, b, (2, 1), (0, 0)))
+
+
 VIEWS = {
-    "register_block": lambda: draw.register_block("sgemm_tn"),
+    "register_block": two_items,
     "texture_fetch": draw.texture_fetch,
     "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),

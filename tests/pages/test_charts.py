@@ -1,5 +1,9 @@
 """Charts in Chromium: no text on another or outside, keys, light and dark, guesses."""
 
+import io
+
+import numpy as np
+from PIL import Image
 from players import CHARTS
 from readable import PHONE, unreadable
 from sampling import drawn_by_day
@@ -56,19 +60,27 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
         assert said.text_content() == mark.get_attribute("data-words")
 
 
-def test_a_guess_is_answered_by_its_button(page):
-    """Nothing is given away before, by what is seen or by what is heard."""
+#: Keys at a curve, and what is said then.
+KEYS = [("ArrowRight", "7 at 1"), ("ArrowRight", "8 at 2"), ("ArrowDown", "8 at 2")]
+KEYS += [("ArrowUp", "7 at 1"), ("ArrowDown", "8 at 2"), ("ArrowLeft", "7 at 1")]
+#: All that moves stands as at a time.
+SET_TIME = """(time) => document.getAnimations().forEach((one) => {
+    one.pause()
+    one.currentTime = time
+})"""
+
+
+def guessed():
+    """A chart with a guess."""
     guess = draw.Prediction("?", (), (1, 2), 10, "")
     guess.enter([3.0, 4.0])
-    chart = draw.line_chart(
-        {"speed": {1: 7, 2: 8}},
-        *"by",
-        kind="modeled",
-        about="b x b",
-        guess=guess,
-        title="It is 8",
-    )
-    page.set_content(f"<!doctype html><body>{chart.to_html()}")
+    look = {"kind": "modeled", "about": "b x b", "guess": guess, "title": "It is 8"}
+    return draw.line_chart({"speed": {1: 7, 2: 8}}, *"by", **look)
+
+
+def test_a_guess_is_answered_by_its_button(page):
+    """Nothing is given away before, by what is seen or by what is heard."""
+    page.set_content(f"<!doctype html><body>{guessed().to_html()}")
     page.emulate_media(reduced_motion="reduce")
     hidden = page.get_by_text("It is 8"), page.locator("svg.wide .end.later")
     assert not any(one.is_visible() for one in hidden)
@@ -76,6 +88,20 @@ def test_a_guess_is_answered_by_its_button(page):
     page.get_by_role("button", name="Draw the result").click()
     assert all(one.is_visible() for one in hidden)
     page.locator("g[data-name=speed] >> visible=true").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    assert "8 at 2" in page.locator("body").aria_snapshot()
+    for key, said in KEYS:
+        page.keyboard.press(key)
+        assert said in page.locator("body").aria_snapshot(), key
+
+
+def test_a_result_comes_from_the_left(page):
+    """Its end is seen last, and its finding after it."""
+    page.set_content(f"<!doctype html><body>{guessed().to_html()}")
+    page.get_by_role("button", name="Draw the result").click()
+    shots = {}
+    for seconds in (0, 3, 6):
+        page.evaluate(SET_TIME, 1000 * seconds)
+        shot = page.locator("svg.wide").screenshot()
+        shots[seconds] = np.asarray(Image.open(io.BytesIO(shot)).convert("L"), int)
+    new = [np.flatnonzero((shots[at] != shots[0]).any(axis=0)) for at in (3, 6)]
+    half = shots[0].shape[1] / 2
+    assert new[0].max() < half + 3 < new[1].max() and set(new[0]) == set(new[1][new[1] < half])

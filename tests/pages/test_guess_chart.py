@@ -1,5 +1,6 @@
 """A guessed curve, drawn in Chromium."""
 
+import numpy as np
 import pytest
 from readable import axe_finds
 
@@ -21,9 +22,21 @@ MODEL = """(source) => import("data:text/javascript," + encodeURIComponent(sourc
     made.default.render({model, el})
 })"""
 
+#: The center of each text, and of each point; and the line's corners.
+PLACES = """() => {
+    const of = (kind) => [...document.querySelectorAll(`svg ${kind}`)].map((one) => {
+        const {x, y, width, height} = one.getBBox()
+        return [one.textContent, x + width / 2, y + height / 2]
+    })
+    const corners = document.querySelector("svg polyline").points
+    return [of("text"), of("circle"), Array.from(corners, ({x, y}) => ["", x, y])]
+}"""
+
 
 def test_a_curve_is_drawn_on_its_chart(page):
-    """In Chromium: with the mouse in one stroke, or by the keys of each point."""
+    """In Chromium: with the mouse in one stroke, or by the keys of each point. Each is above its
+    place, at the height of its value.
+    """
     page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
     page.add_style_tag(content=read_packaged("draw/look.css"))
     page.evaluate(MODEL, join_modules("draw/shell.js", "draw/guess_chart.js"))
@@ -47,4 +60,15 @@ def test_a_curve_is_drawn_on_its_chart(page):
     points.nth(0).press("ArrowUp")
     assert page.evaluate("() => saved.at(-1)")[0] == pytest.approx(2720 * 0.11)
     assert points.nth(0).get_attribute("aria-valuenow") == "299"
+    texts, points, corners = page.evaluate(PLACES)
+    assert corners == points
+    places = {text: x for text, x, y in texts if y > 210}
+    assert [x for _, x, _ in points] == pytest.approx([*places.values()], abs=1)
+    logs, across = np.log([*map(float, places)]), [*places.values()]
+    assert np.polyval(np.polyfit(logs[::2], across[::2], 1), logs[1]) == pytest.approx(across[1], abs=1)
+    levels = [(y, float(text.replace(",", ""))) for text, _, y in texts if text not in places]
+    to_value = np.poly1d(np.polyfit(*np.transpose(levels), 1))
+    assert to_value(levels[1][0]) == pytest.approx(levels[1][1], abs=1)
+    drawn = page.evaluate("() => saved.at(-1)")
+    assert [to_value(y) for _, _, y in points] == pytest.approx(drawn, abs=20)
     assert not axe_finds(page)

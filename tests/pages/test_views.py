@@ -1,16 +1,18 @@
 """The views in Chromium: they play, can be read, and follow the mouse and keys."""
 
+from html import unescape
+
 import nbformat
 import numpy as np
 import pytest
 from browsing import JS, READY, at, hold_clock
-from players import IN_LESSONS, VIEWS, view
+from players import IN_LESSONS, VIEWS, frames, view
 from readable import PHONE, unreadable
 from repository import ROOT
-from sampling import drawn_by_day
+from sampling import drawn_by_day, from_rows
 
 from cypresskit import draw
-from cypresskit.timing import simulate
+from cypresskit.draw.theme import unmarked
 from tools import gallery
 
 # -- on the site
@@ -27,21 +29,57 @@ def test_every_view_is_on_the_site():
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_values_travel_unless_motion_is_reduced(motion, clock, page, show):
-    """By a clock that the test holds, so that it doesn't matter how long a frame takes here. What
-    stands still meanwhile is copied, and looks as it would if it were painted.
+    """Ever nearer to where they end, by a clock that the test holds, so that it doesn't matter how
+    long a frame takes here. What stands still meanwhile is copied, and looks as if it were painted.
     """
     page.emulate_media(reduced_motion=motion)
-    show(view("lds_transpose"))
-    at(page, len(view("lds_transpose")) // 3)
+    show(player := view("lds_transpose"))
+    at(page, len(player) // 3)
+    frame = len(player) // 3 + 2
     hold_clock(page)
     for act in (JS.travel, JS.travel, JS.painted):
         page.evaluate(act)
         page.clock.run_for(300)
-    drawn = page.evaluate("() => drawn()")
+    away = [
+        np.nansum(np.abs(np.array(path) - frames(player, *column)[frame]), axis=1)
+        for *column, path in page.evaluate("() => drawn()")
+    ]
+    drawn = max(map(len, away))
     assert drawn > 6 if motion == "no-preference" else drawn <= 1, (
         "thirty a second for 220 ms, or the step alone"
     )
+    assert all(np.all((np.diff(far) < 0) | (far[0] == 0)) and far[-1] == 0 for far in away)
     assert page.evaluate(JS.painted) < 8
+
+
+def assert_shows(page, player, frame, pick=""):
+    """Fail unless every part of a player is of that frame, and lights what is chosen."""
+    seen, said = at(page), page.evaluate(JS.said)
+    spec, data = player.figures[0].tags[0], seen["data"]
+    lines, current = spec["listing"]["lines"], spec["listing"]["current"]
+    scene = max(n for n, (first, _) in enumerate(spec["scenes"]) if first <= frame)
+    first, count = spec["scenes"][scene]
+    words = " ".join(unmarked(player.captions[frame]).split())
+    value = f"{spec['step'].lower()} {frame - first + 1} of {count}: {words}"
+    assert (seen["frame"], seen["step"], said["pick"]) == (frame, frame - first, pick)
+    assert (said["caption"], said["value"]) == (words, value)
+    assert (said["scene"], said["most"]) == (player.scenes[scene][0], max(count - 1, 1))
+    for number, code, is_now in said["lines"]:
+        assert (code, is_now) == (unescape(lines[number - 1]), number in current[frame])
+    for track in player.tracks:
+        column = data[track.source.name]
+        got = np.array(column[track.column], dtype=float)
+        assert np.array_equal(got, track.frames[frame].astype(float), equal_nan=True), column
+        if track.text:
+            assert column[track.text] == list(map(track.text_of, track.frames[frame].tolist()))
+    for source in spec["picks"]:
+        keys = data[source["source"].name]["key"]
+        lit = [key for key, on in zip(keys, data[source["source"].name]["lit"]) if float(on)]
+        assert lit == [key for key in keys if key == pick]
+    if pick:
+        about = player.about[int(pick)]
+        told = about if isinstance(about, str) else [of for at, of in about if at <= frame][-1]
+        assert said["chosen"] == " ".join(unmarked(told).split())
 
 
 def assert_plays(page):
@@ -90,17 +128,8 @@ def test_in_the_browser(name, saved, show):
     assert saved(player).stat().st_size < 3_000_000
     last = player.scenes[0][1] - 1
     for step in {0, last // 3, last // 2, last, len(player) - 1}:
-        seen = at(page, step)
-        assert seen["frame"] == step
-        for track in player.tracks:
-            got = np.array(seen["data"][track.source.name][track.column], dtype=float)
-            assert np.array_equal(got, track.frames[step].astype(float), equal_nan=True), (
-                track.source.name
-            )
-            if track.names:
-                assert seen["data"][track.source.name][track.text] == [
-                    track.names[v] if v >= 0 else "" for v in track.frames[step]
-                ]
+        at(page, step)
+        assert_shows(page, player, step)
     for scene in page.locator("[data-part=scene] button:visible").all()[:1]:
         assert (
             scene.click()
@@ -120,28 +149,30 @@ def test_in_the_browser(name, saved, show):
         assert at(page)["frame"] == 1
 
 
-def test_a_click_lights_the_same_thing_in_every_part(show):
-    page = show(view("lds_transpose"))
-    at(page, 8)
-    page.mouse.click(*page.evaluate(JS.place, ["registers lds", 33]))
-    page.wait_for_function("() => document.querySelector('[data-ready]').dataset.pick === '33'")
-    lit = page.evaluate(JS.selected)
-    assert {key for _, key in lit} == {33}
-    assert {name for name, _ in lit} >= {
-        "registers lds",
-        "registers lds_rows",
-        "lds lds_rows",
-        "arrived lds",
-    }
-    assert page.get_by_text("A[8, k = 1]").first.is_visible()
-    page.keyboard.press("Space")
-    page.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 10")
-    page.keyboard.press("Space")
-    assert {key for _, key in page.evaluate(JS.selected)} == {33}
-    page.keyboard.press("ArrowDown")
-    assert {key for _, key in page.evaluate(JS.selected)} == {34}
-    page.keyboard.press("Escape")
-    assert page.evaluate(JS.selected) == []
+def click_cell(page, place):
+    name, *numbers = place.split(", ")
+    page.wait_for_timeout(400)  # two clicks at once are a double click
+    page.mouse.click(*page.evaluate(JS.place, [name, *map(float, numbers)]))
+
+
+ACTS = {
+    "key": lambda page, name: page.locator("[data-ready]").press(name),
+    "button": lambda page, name: page.get_by_role("button", name=name).click(),
+    "slider": lambda page, step: page.get_by_role("slider").fill(step),
+    "line": lambda page, number: page.locator(f".code [data-line='{number}']").click(),
+    "cell": click_cell,
+}
+
+
+@from_rows
+def test_each_control_does_what_its_name_says(name, acts, page, show):
+    """Each act, and the frame and the chosen key after it."""
+    page.emulate_media(reduced_motion="reduce")
+    show(player := view(name))
+    for act, frame, pick in acts:
+        kind, what = act.split(" ", 1)
+        ACTS[kind](page, what)
+        assert_shows(page, player, frame, pick)
 
 
 def test_the_sign_for_keys_opens_and_closes_by_keys_and_plays_nothing(show):
@@ -154,17 +185,6 @@ def test_the_sign_for_keys_opens_and_closes_by_keys_and_plays_nothing(show):
         page.keyboard.press(key)
         assert not words.is_visible(), key
     assert page.locator("[data-playing=yes]").count() == 0
-
-
-def test_a_click_on_a_line_of_code_goes_to_where_it_runs(show):
-    page = show(view("register_block"))
-    at(page, 40)
-    line = page.locator(".code [data-line]").nth(6)
-    number = int(line.get_attribute("data-line"))
-    current = view("register_block").figures[0].tags[0]["listing"]["current"]
-    line.click()
-    frame = int(page.locator("[data-ready]").get_attribute("data-frame"))
-    assert number in current[frame] or [number] not in current
 
 
 def test_a_picture_that_opens_at_its_end_plays_from_its_first_frame(show):
@@ -250,13 +270,3 @@ def test_a_phone_shows_a_whole_run_beside_the_names_of_its_rows(name, page, show
     page.set_viewport_size({"width": 1366, "height": 768})
     page.evaluate(JS.settled)
     assert page.evaluate(figure) == before
-
-
-def test_keys_select_only_what_the_scene_shows(show):
-    """And what another scene has is selected no longer."""
-    page = show(draw.chip([simulate("sgemm_tn", n) for n in (128, 256)]))
-    at(page, 130)
-    page.keyboard.press("ArrowDown")
-    assert at(page)["frame"] == 130 and "</b> of N = 256" in at(page)["words"]
-    at(page, 5)
-    assert "of N = 256" not in at(page)["words"]
