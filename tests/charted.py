@@ -42,6 +42,7 @@ class Point(NamedTuple):
     x: float
     y: float
     words: str
+    wide: float = 0.0
 
 
 class Charted:
@@ -191,7 +192,7 @@ def _mark(group):
     shapes = (part.attrib for part in group if part.tag in (f"{SVG}circle", f"{SVG}rect"))
     shape = next(shapes, {})
     place = [float(shape.get(f"c{axis}", shape.get(axis, "nan"))) for axis in "xy"]
-    return Point(*place, group.attrib["data-words"])
+    return Point(*place, group.attrib["data-words"], float(shape.get("width", 0)))
 
 
 def assert_kinds_told(drawn, sentences):

@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections import defaultdict
 
 import numpy as np
 import players
@@ -225,6 +226,24 @@ def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another
             left, top, right, bottom = label.box
             assert max(left - mark.x, mark.x - right, 0) < 45, label
             assert max(top - mark.y, mark.y - bottom, 0) < 90, label
+
+
+@WIDTHS
+def test_a_part_of_a_bar_is_as_wide_as_it_says_and_is_beside_its_name(width):
+    drawn, bars = Charted(draw.published("li_stages"), width), defaultdict(list)
+    for mark in drawn.marks["shares"]:
+        bars[mark.words.rsplit(", ", 2)[0]].append(mark)
+    assert len({marks[0].x for marks in bars.values()}) == 1 < len(bars)
+    for name, marks in bars.items():
+        (label,) = (label for label in drawn.labels if label.text == name)
+        assert label == min(drawn.labels, key=lambda label: label.away(marks[0]))
+        assert [mark.x + mark.wide for mark in marks] == pytest.approx(
+            [*(mark.x for mark in marks[1:]), drawn.width], abs=0.2
+        )
+        for mark in marks:
+            percent = float(mark.words.split(": ")[1].removesuffix(" %"))
+            whole = drawn.width - marks[0].x
+            assert 100 * mark.wide / whole == pytest.approx(percent, abs=0.1)
 
 
 @WIDTHS

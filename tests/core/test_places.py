@@ -28,12 +28,17 @@ from cypresskit.machine.shape import lanes
 from cypresskit.timing import simulate
 
 PICTURES = VIEWS | {f"explore {n}": lambda n=n: journey().levels[n].player for n in range(4)}
+SPAN = re.compile(r"([ABC])\[(\d+)(?::(\d+))?, (\d+)(?::(\d+))?\]")
 PLACE = re.compile(r"(\d+), (?:column|texel)s? (\d+)|\[(\d+), (\d+)\]")
 
 
 @cache
 def journey():
     return draw.explore("sgemm_tn", 64)
+
+
+def elements(top, bottom, left, right):
+    return {(y, x) for y in range(top, int(bottom)) for x in range(left, int(right))}
 
 
 def some_frames(name):
@@ -170,11 +175,6 @@ def test_a_register_stands_at_the_row_the_column_and_the_k_of_its_element():
     a, b = whole_numbers(4, (8, 16), (8, 24))
     player = draw.register_block(*recorded("sgemm_tn", a, b, (2, 1)))
     seen = Seen(player, len(player) - 1)
-    for name, matrix, k_side in (("A", a[:, 8:], 0), ("B", b[:, 16:], 1)):
-        heads = {round(float(text[k_side]), 1): int(k) for k, text in seen.labels(r"k=(\d)")}
-        for mark in seen[f"cells {name}"]:
-            k = heads[round(float(mark[k_side]), 1)]
-            assert mark.data["value"] == matrix[k, int(mark[1 - k_side])]
     for mark in seen["cells C"]:
         assert mark.data["value"] == (a.T @ b)[8 + int(mark.y), 16 + int(mark.x)]
         (names,) = (names for names, text in seen.labels(r"(r\d+ r\d+)") if text.y == mark.y)
@@ -182,12 +182,25 @@ def test_a_register_stands_at_the_row_the_column_and_the_k_of_its_element():
     room, stripes = player.figures[1].x_range, Seen(player, 0, 1)["stripes"]
     edge = max(stripe.x + stripe.w / 2 for stripe in stripes)
     assert room.end - edge == approx(-room.start), "C ends as far from the edge as A begins"
-    for frame, caption in [*enumerate(player.captions)][::5]:
-        seen = Seen(player, frame, 1)
-        left = {name: text.x for name, text in seen.labels("([ABC]).*")}
-        marks = {(round(m.x - m.w / 2), round(m.y - m.h / 2)) for m in seen["marks"]}
-        for name, i, j in re.findall(r"(?:by|times|fetches) ([AB])\[(\d+)\S* (\d+)", caption):
-            assert (round(left[name] + int(j)), int(i)) in marks
+    for frame, caption in [*enumerate(player.captions[:-1])][::3]:
+        seen, maps, named, framed = Seen(player, frame), Seen(player, frame, 1), {}, {}
+        for name, *ends in SPAN.findall(caption):
+            named[name] = elements(*(int(end or int(ends[n - 1]) + 1) for n, end in enumerate(ends)))
+        left = {text.x: name for name, text in maps.labels("([ABC]).*")}
+        for m in maps["marks"]:
+            edge = max(x for x in left if x <= m.x)
+            corner = round(m.y - m.h / 2), round(m.x - m.w / 2 - edge)
+            framed[left[edge]] = elements(corner[0], corner[0] + m.h, corner[1], corner[1] + m.w)
+        assert framed == named, "what the caption names is framed in the matrices"
+        used = {"C": {(8 + int(m.y), 16 + int(m.x)) for m in seen["cells C"] if m.data["wrote"]}}
+        for name, matrix, k_side, first in (("A", a, 0, 8), ("B", b, 1, 16)):
+            heads = {round(float(text[k_side]), 1): int(k) for k, text in seen.labels(r"k=(\d)")}
+            for mark in seen[f"cells {name}"]:
+                k = heads.get(round(float(mark[k_side]), 1))
+                place = k, first + int(mark[1 - k_side])
+                assert k is None or mark.data["value"] == matrix[place]
+                used.setdefault(name, set()).update({place} if mark.data["read"] else ())
+        assert used == named or " grows " not in caption, "and in the registers"
 
 
 def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_room():
@@ -210,10 +223,18 @@ def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_r
         done = [tile for tile in seen["map"] if tile.data["shade"] == 2]
         told = re.search(r": (\d+) wave.* on (\d+) of .*, (\d+) are", seen.caption).groups()
         assert tuple(map(int, told)) == (len(running), len(engines), len(done))
+        ((most, _),), (room,), (head,) = c.labels(r"running, .* (\d+)"), c["room running"], c["head"]
+        bar = c.at("run", head.x, room.y + room.h / 2)
+        assert bar.h / room.h == approx(max(len(running) / int(most), 3 / room.h), rel=0.01)
+        assert [b.data["shade"] for b in c["run"]] == [int(b.x <= bar.x) for b in c["run"]]
+    clock = int(re.search(r"Clock ([\d,]+)", seen.caption)[1].replace(",", ""))
+    interval = sum(use.clocks[1:] <= clock)
     for unit, name in {"ALU": "", "texture": "", "L2": "L2", "DRAM": "mem"}.items():
         for bar, room in zip(seen[unit], seen[f"room {unit}"]):
             percent = max(float(bar.data["percent"]), 0.5)  # even an idle part's bar is seen
             assert 100 * bar.w * bar.h == approx(percent * room.w * room.h, rel=0.01)
+            share = use.shares[unit][interval, bar.data[""]]
+            assert bar.data["percent"] == approx(100 * share, abs=0.51)
             foot = bar.x - bar.w / 2, bar.y + bar.h / 2
             assert foot == approx((room.x - room.w / 2, room.y + room.h / 2), abs=0.1)
         for n, text in seen.labels(rf"{name} (\d)"):
@@ -340,7 +361,7 @@ def test_a_cell_of_two_compilers_is_in_its_bundle_and_slot(kernel, width):
         for t in root.iter(f"{SVG}text")
         if t.attrib.get("class") != "words"
     ]
-    letters = [x for x, _, text, _ in texts if text in list("xyzwt")]
+    letters = [[x for x, _, text, _ in texts if text == letter] for letter in "xyzwt"]
     high = min(y for _, y, text, _ in texts if text == "1")
     codes = [ck.compile(kernel, by=by) for by in ("cypresskit", "llvm")]
     boxes = [
@@ -349,7 +370,7 @@ def test_a_cell_of_two_compilers_is_in_its_bundle_and_slot(kernel, width):
         for corner in re.findall(r"M(\S+) (\S+?)h(\S+?)v(\S+?)h", path.attrib["d"])
         if path.attrib.get("class") != "spot"
     ]
-    for code, slots in zip(codes, (letters[:5], letters[5:]), strict=True):
+    for code, slots in zip(codes, zip(*letters), strict=True):
         edge = slots[0] - (slots[1] - slots[0]) / 2
         inside = [text for text in texts if edge < text[0] < edge + 5 * (slots[1] - slots[0])]
         rows = {
@@ -380,6 +401,10 @@ def test_the_climbs_dots_and_starts_are_on_its_scale_and_each_number_is_at_its_d
     seen = Charted(climb, WIDE, log="x")
     starts = dict(re.findall(r'data-name="start ([^"]+)"[^>]* cx="([\d.]+)"', climb.to_svg(WIDE)))
     assert len(starts) > 3
+    for name, line in seen.lines.items():
+        number = f"{float(name.split()[-1]):,g}" if name.startswith("level ") else ""
+        ends = [label.box[::2] for label in seen.labels if number in label.text]
+        assert not number or np.abs(np.subtract(ends, line[0, 0])).min() < 2
     for bar in (*climb.bars, *climb.beside):
         (dot,), start = seen.marks[bar.name], float(starts.get(bar.name, "nan"))
         for x, gflops in ((dot.x, bar.gflops), (start, bar.before)):
