@@ -17,7 +17,7 @@ class Mark(NamedTuple):
     w: float
     h: float
     words: str  #: that are written there, or that pointing tells
-    data: dict  #: its values in the source's columns; "": its number there
+    data: dict  #: its values in the source's columns; "": its number there, "color": of its area
 
     @property
     def numbers(self):
@@ -34,14 +34,22 @@ class Seen(dict[str, list[Mark]]):
         super().__init__({"": []})
         self.caption = player.captions[frame]
         fig = player.figures[figure]
+        colors = {of[:2]: of[2] for of in map(tuple, player.figures[0].tags[0]["colors"])}
         tips = {r: tool.tooltips for tool in fig.select(HoverTool) for r in tool.renderers}
         for drawn in fig.renderers:
             data, is_text = shown(player, drawn.data_source, frame), isinstance(drawn.glyph, Text)
             sides = [getattr(drawn.glyph, side) for side in PLACES[type(drawn.glyph)]]
             sides = [getattr(side, "value", side) for side in sides]  # of pixels
+            fill = getattr(drawn.glyph, "fill_color", None)
+            palette = getattr(getattr(fill, "transform", None), "palette", None)
+            color = colors.get((drawn.glyph, "fill_color"), "")
+            if palette:
+                palette = colors.get((fill.transform, "palette"), palette)
             marks = []
             for n, values in enumerate(zip(*data.values())):
-                row = dict(zip(data, values)) | {"": n}
+                row = dict(zip(data, values)) | {"": n, "color": color}
+                if palette and "shade" in row:
+                    row["color"] = palette[row["shade"]]
                 x, y, *size = (row.get(side, side) for side in sides)
                 tip = str(size.pop()) if is_text else filled(tips.get(drawn, ""), data, n)
                 w, h = size or (0, 0)

@@ -28,6 +28,16 @@ from cypresskit.machine.shape import lanes
 from cypresskit.timing import simulate
 
 PICTURES = VIEWS | {f"explore {n}": lambda n=n: journey().levels[n].player for n in range(4)}
+#: What a mark does, or is told to be, behind its name.
+DOES = r": | in |,? computes| waits| stores| is in | = -?\d+\.\d"
+#: What has a color.
+COLORS = {
+    "alu": "comput|multipl|ALU",
+    "texture": "texture|L2|channel",
+    "c": "^C[ ,]|from the card|stores",
+    "a": "^A[ ,]",
+    "b": "^B[ ,]",
+}
 SPAN = re.compile(r"([ABC])\[(\d+)(?::(\d+))?, (\d+)(?::(\d+))?\]")
 PLACE = re.compile(r"(\d+), (?:column|texel)s? (\d+)|\[(\d+), (\d+)\]")
 
@@ -39,6 +49,10 @@ def journey():
 
 def elements(top, bottom, left, right):
     return {(y, x) for y in range(top, int(bottom)) for x in range(left, int(right))}
+
+
+def number(text):
+    return float(text.replace(",", ""))
 
 
 def some_frames(name):
@@ -85,6 +99,56 @@ def test_bars_grow_from_a_fixed_foot(name, count):
                 feet[source, n].add((round(foot[0]), round(foot[1])))
     assert {len(at) for at in feet.values()} == {1}, feet
     assert len({source for source, _ in feet}) == count
+
+
+@from_rows
+def test_a_click_tells_of_what_is_pointed_at(name, count):
+    """Those of so many sources; the others tell something else."""
+    player, told = PICTURES[name](), defaultdict(set)
+    for seen in some_frames(name):
+        for source, marks in seen.items():
+            for mark in marks:
+                about = str(player.about.get(mark.data.get("key", -1), ""))
+                if about and mark.words and source:
+                    thing = re.split(DOES, mark.words)[0].casefold()
+                    told[source].add(re.search(rf"\b{re.escape(thing)}", about, re.I) is not None)
+    assert [*told.values()].count({True}) == count and {True, False} not in told.values(), told
+
+
+@from_rows
+def test_a_mark_has_the_color_of_what_it_is(name, count):
+    """By its words, or the same in each place by its key; so many things have one."""
+    found = defaultdict(set)
+    for seen in some_frames(name):
+        for source in seen:
+            told = seen.get(f"{source} to come") or seen.get(source.replace("colors ", "slots "))
+            for mark, other in zip(seen[source], told or seen[source]):
+                color, key = mark.data["color"].split(" ")[0], other.data.get("key", -1)
+                if color in COLORS and (kind := re.search("|".join(COLORS.values()), other.words)):
+                    found[kind[0]].add(color)
+                    assert re.search(COLORS[color], kind[0]), mark
+                if color.startswith("#") and key >= 0:
+                    found[key].add(color)
+    assert {len(colors) for colors in found.values()} == {1} and len(found) == count, found
+
+
+@pytest.mark.parametrize("name", ["wavefronts", "explore 1", "timeline_default"])
+def test_bars_are_where_the_head_is_at_their_times(name):
+    """And they are filled as far as the head, which is where it is at the caption's time."""
+    frames = [*some_frames(name)]
+    heads = [next(seen[of][0].x for of in seen if "head " in of) for seen in frames]
+    times = [number(re.search(r"(?:Clock|At) ([\d,.]*\d)", seen.caption)[1]) for seen in frames]
+    ends = times[:: len(times) - 1], heads[:: len(heads) - 1]
+    assert heads == approx(np.interp(times, *ends), abs=0.2)
+    for seen, head in zip(frames, heads):
+        for source in seen:
+            for whole, bar in zip(seen.get(f"{source} to come", ()), seen[source]):
+                if told := re.search(r"([\d,.]+) to ([\d,.]*\d)", whole.words):
+                    left, right = np.interp([*map(number, told.groups())], *ends)
+                    low, high = whole.x - whole.w / 2, whole.x + whole.w / 2
+                    assert left - 1.3 < low < high < right + 1.3, "or a part of it"
+                    filled = bar.x - bar.w / 2, bar.x + bar.w / 2
+                    assert filled == approx((low, np.clip(head, low, high)), abs=1.3)
 
 
 @pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose", "block_race"])
@@ -185,7 +249,9 @@ def test_a_register_stands_at_the_row_the_column_and_the_k_of_its_element():
     for frame, caption in [*enumerate(player.captions[:-1])][::3]:
         seen, maps, named, framed = Seen(player, frame), Seen(player, frame, 1), {}, {}
         for name, *ends in SPAN.findall(caption):
-            named[name] = elements(*(int(end or int(ends[n - 1]) + 1) for n, end in enumerate(ends)))
+            named[name] = elements(
+                *(int(end or int(ends[n - 1]) + 1) for n, end in enumerate(ends))
+            )
         left = {text.x: name for name, text in maps.labels("([ABC]).*")}
         for m in maps["marks"]:
             edge = max(x for x in left if x <= m.x)
@@ -223,7 +289,11 @@ def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_r
         done = [tile for tile in seen["map"] if tile.data["shade"] == 2]
         told = re.search(r": (\d+) wave.* on (\d+) of .*, (\d+) are", seen.caption).groups()
         assert tuple(map(int, told)) == (len(running), len(engines), len(done))
-        ((most, _),), (room,), (head,) = c.labels(r"running, .* (\d+)"), c["room running"], c["head"]
+        ((most, _),), (room,), (head,) = (
+            c.labels(r"running, .* (\d+)"),
+            c["room running"],
+            c["head"],
+        )
         bar = c.at("run", head.x, room.y + room.h / 2)
         assert bar.h / room.h == approx(max(len(running) / int(most), 3 / room.h), rel=0.01)
         assert [b.data["shade"] for b in c["run"]] == [int(b.x <= bar.x) for b in c["run"]]
