@@ -12,6 +12,7 @@ from cypresskit.draw.chart import KINDS, NARROW, WIDE
 from cypresskit.draw.line_chart import GUESS
 
 LETTER = 6.7  # pixels: the width of most letters at 12 px
+BOLD = 7 / 6  # bold text has 14 px
 KIND = re.compile("|".join(KINDS))
 SVG = "{http://www.w3.org/2000/svg}"
 WIDTHS = pytest.mark.parametrize("width", [WIDE, NARROW])
@@ -89,7 +90,7 @@ class Charted:
         place = float(about["x"]), float(about["y"]) - 4
         if turned := re.match(r"translate\((\S+) (\S+)\)", about.get("transform", "")):
             return self._read_turned(text, about, *map(float, turned.groups()))
-        wide = LETTER * len(text)
+        wide = LETTER * len(text) * (BOLD if "bold" in about.get("class", "") else 1)
         left = place[0] - wide * {"middle": 0.5, "end": 1}.get(about.get("text-anchor", ""), 0)
         box = left, place[1] - 7, left + wide, place[1] + 7
         self.labels.append(Label(text, about.get("class", ""), box))

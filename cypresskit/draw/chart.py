@@ -9,9 +9,10 @@ mark, Tab and arrow keys tell its value, in a row above the drawing.
 """
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -29,6 +30,8 @@ LONGEST = 34  # letters of a label
 APART = 3  # pixels from one number of an axis to the next
 SAMPLED = 24  # pixels: from here on, the points of a curve have dots
 FAR = 20  # pixels between a text and its point: from here on, a line joins them
+LARGE = 7 / 6  # of a bold text's letters to others
+BESIDE = 25  # pixels: points that are nearer in x are one above the other
 BESIDE_LINE = 3.5  # pixels to each side of a line whose points are marked
 SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
@@ -144,7 +147,7 @@ class Canvas:
         self, x: float, y: float, text: str, color: str = "ink", anchor: str = "start", **how: Any
     ) -> None:
         """Write text with its middle at the height ``y``."""
-        self._taken.append(_box(x, y, text, anchor))
+        self._taken.append(_box(x, y, text, anchor, **how))
         self._texts.append(text_element(x, y, text, color, anchor, **how))
 
     def write_free(
@@ -155,14 +158,14 @@ class Canvas:
         """
         found = []
         for number, (anchor, right, down) in enumerate(places):
-            box = _box(x + right, y + down, text, anchor)
+            box = _box(x + right, y + down, text, anchor, **how)
             if self._is_free(box):
                 found.append((3 * self._lines_at(x, y, box) + number / 4, number))
                 if number >= found[0][1] + 24:
                     break
         anchor, right, down = places[min(found, default=(0, 0))[1]]
         self.write(x + right, y + down, text, color, anchor, **how)
-        return _box(x + right, y + down, text, anchor)
+        return self._taken[-1]
 
     def write_along(self, line: np.ndarray, text: str, color: str, **how: Any) -> None:
         """Write text behind the end of a line, or above or below it, as near to its end as
@@ -279,8 +282,6 @@ class Axes(Canvas):
         self.foot = HEAD + self.high
         self._ends: list[tuple[float, str, str, str, np.ndarray]] = []
         self._spots: list[tuple[float, float, str, str, str]] = []  # x, y, text, color, class
-        self._curves: list[tuple[np.ndarray, np.ndarray]] = []
-        self._has_dots = True  # the points of all curves, if each curve has room for its own
         self._draw_axes(has_grid)
 
     def _draw_axes(self, has_grid: bool) -> None:
@@ -291,6 +292,7 @@ class Axes(Canvas):
                 self.add("path", "line", d=line, opacity=0.5)
                 self._grid.append(y)
             self.write(self.left - 8, y, number_text(tick), "soft", "end", data_axis="y")
+        self._avoid_along(self.across.numbers(), [self.up.low] * len(self.across.numbers()))
         for tick in self.across.numbers():
             x, text = float(self.x(tick)), number_text(tick)
             left, top, right, foot = _box(x, self.foot + 16, text, "middle")
@@ -355,48 +357,55 @@ class Axes(Canvas):
         kind: str,
         *,
         end: str = "",
+        quoted: Mapping[float, str] = MappingProxyType({}),
         is_named_at_start: bool = False,
         is_result: bool = False,
     ) -> None:
         """Draw a curve with a label, which may be another one, at its end or start; of a single
-        point, a dot. Few points have dots. A result is drawn when the reader asks for it.
+        point, a dot. Few points have dots; those at ``quoted`` places larger ones, and beside
+        these their number and the words for the place. Context is thin. A guess, which is of no
+        kind, is dashed. A result is drawn when the reader asks for it.
         """
-        named = f"{label}, {kind}" if kind else label
-        words = [f"{named}: {number_text(up)} at {number_text(at)}" for at, up in zip(x, y)]
+        later = " later" * is_result
         if is_named_at_start:
-            self.note(x[0], y[0], end or label, color, "later" * is_result)
+            self.note(x[0], y[0], end or label, color, later)
         else:
             self.end(y[-1], end or label, color, (x, y), is_result=is_result)
-        if len(x) == 1:
-            self.dot(name, x[0], y[0], color, kind, *words)
-            return
-        look: dict[str, Any] = {"class_": "later"} if is_result else {}
-        across, down = self.x(x), self.y(y)
-        self._has_dots &= len(x) * SAMPLED < across[-1] - across[0]
-        is_over = any(np.abs(np.interp(across, *one) - down).max() < 3 for one in self._curves)
-        if is_over:
-            look["stroke_dasharray"] = "9 12"
-        self._curves.append((across, down))
-        self.line(name, x, y, color, kind, stroke_width=2.5, **look)
-        spots = [
-            (said, element("circle", color, color, cx=at, cy=up, r=7, class_="spot"))
-            for said, at, up in zip(words, across, down)
-        ]
-        self.group(name, spots, kind, "later" * is_result)
+        is_context = color == "soft"
+        look = {"stroke_width": 1.5 if is_context else 2.5, "class_": later.strip()}
+        self.line(name, x, y, color, kind, stroke_dasharray="" if kind else "9 12", **look)
+        has_dots = len(x) * SAMPLED < self.x(x[-1]) - self.x(x[0]) and np.ptp(y) and not is_context
+        named = f"{label}, {kind}" if kind else label
+        spots = []
+        for at, up in zip(x, y):
+            seen = " sampled" if has_dots else ""
+            if at in quoted or len(x) == 1:
+                seen = " quoted"
+            if at in quoted:
+                text = f"{number_text(up)} {quoted[at]}".strip()
+                self.note(at, up, text, color, f"bold{later}")
+            place = {"cx": self.x(at), "cy": self.y(up), "r": 7}
+            shape = element("circle", color, color, class_=f"spot{seen}", **place)
+            spots.append((f"{named}: {number_text(up)} at {number_text(at)}", shape))
+        self.group(name, spots, kind, later.strip())
 
     def dot(
-        self, name: str, x: float, y: float, color: str, kind: str, words: str, text: str = ""
+        self,
+        name: str,
+        x: float,
+        y: float,
+        color: str,
+        kind: str,
+        words: str,
+        text: str = "",
+        *,
+        is_ring: bool = False,
     ) -> None:
-        """Draw a dot with a label near it, such as its number."""
-        self.mark(name, words, self.x(x), self.y(y), color, kind, fill=color, r=4.5)
-        self.note(x, y, text, color, "bold")
-
-    def ring(
-        self, name: str, x: float, y: float, color: str, kind: str, words: str, text: str = ""
-    ) -> None:
-        """Draw a published point: a ring with a label near it, such as its number."""
-        look = {"fill": "page", "r": 5, "stroke_width": 2.5}
-        self.mark(name, words, self.x(x), self.y(y), color, kind, **look)
+        """Draw a dot, or for a published point a ring, with a label near it, such as its number."""
+        fill = "page" if is_ring else color
+        place = self.x(x), self.y(y)
+        self.mark(name, words, *place, color, kind, fill=fill, r=4.5, stroke_width=2)
+        self.avoid([place])
         self.note(x, y, text, color, "bold")
 
     def note(self, x: float, y: float, text: str, color: str, class_: str = "") -> None:
@@ -436,8 +445,6 @@ class Axes(Canvas):
         writers = [self._write_ends, self._write_spots]
         for write in writers if self.is_beside else writers[::-1]:  # what has fewer places first
             write()
-        if self._has_dots:
-            self._marks = [mark.replace('"spot"', '"spot sampled"') for mark in self._marks]
         return super().svg()
 
     def _write_ends(self) -> None:
@@ -454,26 +461,23 @@ class Axes(Canvas):
             right = line[0, -1]
             x, down = self.right + 10, self.foot - up
             is_moved = abs(y - down) > 3
-            if not is_moved and self._ends_early(right):
-                left, top, far, foot = _box(right + 10, down, text, "start")
-                near = left - 6, top - 4, far + 4, foot + 4
-                if self._is_free((left, top, far, foot)) and not self._crossings(near):
+            if not is_moved and right < self.right - 2 * GAP:  # it ends early
+                box = _box(right + 10, down, text, "start")
+                if self._is_free(box) and not self._crossings(box):
                     x = right + 10
             if is_moved:
                 leader = f"M{self.right:.1f} {y:.1f}L{self.right + 8:.1f} {down:.1f}"
                 self.add("path", color, d=leader, class_=kind)
             self.write(x, down, text, color, class_=kind)
 
-    def _ends_early(self, right: float) -> bool:
-        """Whether the end of a line is far from that of the axis."""
-        return right < self.right - 2 * GAP
-
     def _write_spots(self) -> None:
-        """Write the labels of rings and dots, bold ones first. A thin line leads to one that is
-        far.
+        """Write the labels of rings and dots, bold ones first, and below a point if that of another
+        is above it. A thin line leads to one that is far.
         """
         for x, y, text, color, class_ in sorted(self._spots, key=lambda s: ("bold" not in s[4], s)):
-            box = self.write_free(x, y, NEAR, text, color, class_=class_)
+            is_lower = any(abs(spot[0] - x) < BESIDE and spot[1] < y for spot in self._spots)
+            places = [(at, right, -down) for at, right, down in NEAR] if is_lower else NEAR
+            box = self.write_free(x, y, places, text, color, class_=class_)
             left, up = _nearest(x, y, box)
             if np.hypot(left - x, up - y) > FAR:
                 self.add("path", color, d=f"M{x:.1f} {y:.1f}L{left:.1f} {up:.1f}", class_=class_)
@@ -541,7 +545,7 @@ class Chart(Displayable):
         wide, narrow = self.to_svg(), self.to_svg(NARROW)
         if self.guess:
             button = f'<button onclick="{handler("drawResult")}">Draw the result</button>'
-            shown = f"<p>{button}</p>{wide}{narrow}"
+            shown = f"{button}{wide}{narrow}"
         else:
             high = wide.split('"', 4)[3].split()[3]  # of its viewBox
             shown = (
@@ -571,9 +575,9 @@ def data_url(svg: str) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}"
 
 
-def _box(x: float, y: float, text: str, anchor: str) -> Box:
+def _box(x: float, y: float, text: str, anchor: str, class_: str = "", **_: Any) -> Box:
     """Return the box of a text with its middle at the height ``y``."""
-    wide = theme.LETTER * len(text)
+    wide = theme.LETTER * len(text) * (LARGE if "bold" in class_ else 1)
     left = float(x) - wide * {"start": 0, "middle": 0.5, "end": 1}[anchor]
     return left, float(y) - GAP / 2, left + wide, float(y) + GAP / 2
 

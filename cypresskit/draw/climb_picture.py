@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cypresskit.devices import CHIP_ALONE, HD5870
-from cypresskit.draw.chart import EDGE, NARROW, Canvas, Chart, Scale, number_text
+from cypresskit.draw.chart import EDGE, NARROW, NEAR, Canvas, Chart, Scale, number_text
 from cypresskit.draw.stored_curves import stored_speeds
 from cypresskit.gains import FIGURES, IDEAS, Idea
 from cypresskit.published import kernel as published
@@ -18,12 +18,10 @@ from cypresskit.published import kernel as published
 TOP = 52  # pixels: y of the first row
 PEAK = HD5870.peak_gflops("single")
 PAPER = published("sgemm_tn")["gflops_max"]
-SCALE = Scale("Gflop/s", 20, PEAK, True, (30, 100, 300, 1000))
+TICKS = 30, 100, 200, 500, 1000, 2000  # Gflop/s
 #: The record has its own conditions, so its modeled value isn't the climb's.
-RECORD = (
-    f"record of 2010: {PAPER:,} measured,"
-    f" {stored_speeds('sgemm_tn')[published('sgemm_tn')['n_at_max']]:,.0f} modeled"
-)
+MODELED = stored_speeds("sgemm_tn")[published("sgemm_tn")["n_at_max"]]
+RECORD = f"record of 2010: {PAPER:,} measured, {MODELED:,.0f} modeled"
 NOTE = f"Dots: {CHIP_ALONE.name}. The record as published, with launches and the reading of C."
 
 
@@ -37,8 +35,13 @@ class Bar(NamedTuple):
 
     @property
     def factor(self) -> str:
-        """How many times as fast it is as the kernel that the idea starts from."""
-        return f"{self.gflops / self.before:.3g} x" if self.before else ""
+        """How many times as fast or slow it is as the kernel that the idea starts from, if it is
+        another speed.
+        """
+        ratio = self.gflops / (self.before or self.gflops)
+        if abs(ratio - 1) < 0.005:
+            return ""
+        return f"{ratio:.3g} x" if ratio > 1 else f"{1 / ratio:.3g} x slower"
 
 
 def climb() -> "Climb":
@@ -48,15 +51,15 @@ def climb() -> "Climb":
     slowest, fastest = steps[0].gflops, steps[-1].gflops
     largest = max(steps[1:], key=lambda step: step.gflops / step.before)
     finding = (
-        f"{slowest:,.0f} to {fastest:,.0f} Gflop/s. The largest step is {largest.name[4:]}:"
-        f" {largest.factor.removesuffix(' x')} times as fast"
+        f"{len(steps) - 1} ideas: {slowest:,.0f} to {fastest:,.0f} Gflop/s. The largest is"
+        f" {largest.name[4:].lower()}: {largest.factor}"
     )
-    return Climb(finding, steps, others)
+    return Climb(finding, steps, others, "In front: the lesson.")
 
 
 def _bar(idea: Idea) -> Bar:
     figure = FIGURES[idea.launch]
-    details = f"{idea.launch.kernel}, N = {idea.launch.n}{_compare(idea)}"
+    details = f"{idea.launch.kernel}, N = {idea.launch.n:,}{_compare(idea)}"
     return Bar(
         f"{idea.lesson:02}  {idea.name}",
         f"{details}; {figure.unit} limit: {figure.ceiling:,.0f}",
@@ -66,18 +69,16 @@ def _bar(idea: Idea) -> Bar:
 
 
 def _compare(idea: Idea) -> str:
-    """Return the comparison with the kernel that an idea starts from, if there is one."""
+    """Return the kernel that an idea starts from, if there is one, and the causes of the gain."""
     if idea.before is None:
         return ""
-    now, old = FIGURES[idea.launch].gflops, FIGURES[idea.before].gflops
-    factor = max(now / old, old / now)
-    times = f"{factor:.3g} times {'as fast as' if now > old else 'slower than'}"
-    size = "" if idea.before.n == idea.launch.n else f" at N = {idea.before.n}"
+    old = FIGURES[idea.before].gflops
+    size = "" if idea.before.n == idea.launch.n else f" at N = {idea.before.n:,}"
     causes = ""
     if idea.halfway:
         first, second = idea.causes
-        causes = f" ({first:.1f} by the block, {second:.1f} by {idea.halfway[1]})"
-    return f": {times} {idea.before.kernel}{size}, {old:,.0f}{causes}"
+        causes = f" ({first:.1f} times by the block, {second:.1f} by {idea.halfway[1]})"
+    return f", from {idea.before.kernel}{size}, {old:,.0f}{causes}"
 
 
 class Climb(Chart):
@@ -92,8 +93,6 @@ class Climb(Chart):
         rows = [*self.bars[::-1], *self.beside]
         about = "Modeled Gflop/s on AMD's Cypress (2009), on a logarithmic scale. Peak: published."
         about += " Right: how many times as fast as before."
-        if any(bar.name[:2].isdigit() for bar in self.bars):
-            about += " In front: the lesson."
         super().__init__(
             sentence,
             self._paint,
@@ -108,7 +107,9 @@ class Climb(Chart):
         below = TOP + row * len(steps) + (row + 8) * bool(self.beside)
         others = [(bar, below + row * n) for n, bar in enumerate(self.beside)]
         foot = below + row * len(others)
-        rows = _Rows(width, foot + 20 if self.bars else 1)
+        speeds = [speed for bar in (*self.bars, *self.beside) for speed in bar[2:] if speed]
+        scale = Scale("Gflop/s", min([300, *speeds]) / 1.5, PEAK, True, TICKS)
+        rows = _Rows(width, foot + 20 if self.bars else 1, scale)
         if not self.bars:
             return rows
         rows.draw_scale(TOP + row * len(steps), foot)
@@ -120,7 +121,7 @@ class Climb(Chart):
             head = "Other ideas, and what each starts from"
             rows.write(0, below - row + 1, head, class_="bold")
         for bar, y in steps:
-            rows.draw(bar, y, is_step=True)
+            rows.draw(bar, y, is_step=True, is_key=bar in (self.bars[0], self.bars[-1]))
         for bar, y in others:
             rows.draw(bar, y, is_step=False)
         return rows
@@ -129,30 +130,37 @@ class Climb(Chart):
 class _Rows(Canvas):
     """A drawing of rows between two x, where the scale of Gflop/s begins and ends."""
 
-    def __init__(self, width: float, height: float) -> None:
+    def __init__(self, width: float, height: float, scale: Scale) -> None:
         super().__init__(width, height)
-        self.left, beside = (8, 70) if self.is_narrow else (190, 100)
+        self.scale = scale
+        self.left, beside = (8, 80) if self.is_narrow else (150, 100)
         self.right = width - beside
 
     def x(self, gflops: float) -> float:
-        return self.left + (self.right - self.left) * max(0.0, float(SCALE.share(gflops)))
+        return self.left + (self.right - self.left) * float(self.scale.share(gflops))
 
     def draw_scale(self, end: float, foot: float) -> None:
         """Draw the ticks, and up to the ``end`` of the steps their limits: the published speed and
         the chip's peak.
         """
         for gflops, color, kind in (PEAK, "soft", "published"), (PAPER, "ink", "measured"):
-            line = f"M{self.x(gflops):.1f} {TOP - 22}V{end - 8:.1f}"
+            x = self.x(gflops)
+            line = f"M{x:.1f} {TOP - 22}V{end - 8:.1f}"
+            self.avoid([(x, y) for y in range(TOP - 22, int(end), 6)])
             self.add("path", color, name=f"level {gflops:g}", kind=kind, d=line, opacity=0.8)
-        for gflops in SCALE.numbers():
+        for gflops in self.scale.numbers():
             text = number_text(gflops)
             self.write(self.x(gflops), foot + 4, text, "soft", "middle", data_axis="x")
         self.write(self.x(PAPER), TOP - 34, RECORD, "soft", "end")
         self.write(self.x(PEAK), TOP - 34, f"peak {PEAK:,.0f}", "soft")
 
-    def draw(self, bar: Bar, y: float, *, is_step: bool) -> None:
-        """Draw a dot with its number, and unless it is a step, what it starts from."""
-        self.write(6, y - 16 if self.is_narrow else y, bar.name, class_="bold")
+    def draw(self, bar: Bar, y: float, *, is_step: bool, is_key: bool = False) -> None:
+        """Draw a dot with its number, bold for a key one, and unless it is a step, what it starts
+        from.
+        """
+        above = y - 16 * self.is_narrow
+        self.write(6, above, bar.name)
+        self.write(self.width - EDGE, above, bar.factor, "soft", "end")
         x = self.x(bar.gflops)
         start = self.x(bar.before) if bar.before and not is_step else x
         if start != x:
@@ -161,6 +169,5 @@ class _Rows(Canvas):
             self.add("circle", "c", "page", name, "modeled", cx=start, cy=y, r=4)
         words = f"{bar.gflops:,.0f}, modeled: {bar.details}"
         self.mark(bar.name, words, x, y, "c", "modeled", fill="c", r=5)
-        anchor, away = ("start", 10) if start < x else ("end", -10)
-        self.write(x + away, y, f"{bar.gflops:,.0f}", anchor=anchor, class_="bold")
-        self.write(self.width - EDGE, y, bar.factor, "soft", "end")
+        places = NEAR[1:] if start < x else NEAR[2::-1]
+        self.write_free(x, y, places, f"{bar.gflops:,.0f}", "ink", class_="bold" * is_key)

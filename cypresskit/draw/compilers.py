@@ -15,7 +15,7 @@ from cypresskit.tables import elided, listed, quantity
 from cypresskit.timing import Report, simulate
 
 COLORS = "a 0.4", "b 0.4", "c 0.4", "alu 0.4", "wrote 0.4", "read 0.4", "purple 0.4"  # of lines
-ROW, HEAD, GAP = 14, 92, 20  # pixels: of a row, above the rows, between two parts
+ROW, HEAD, GAP = 14, 64, 20  # pixels: of a row, above the rows, between two parts
 LISTED, LETTERS = 236, 30  # pixels of the lines of IL, and the letters of one
 LABEL = 22  # pixels of a bundle's number
 
@@ -36,9 +36,9 @@ class BundleRows:
     name, speed
         The compiler, and the speed of its code.
     facts
-        Its statistics, as they are written above it.
+        Its statistics.
     rows
-        What begins each row: the number of its bundle, or what a clause does.
+        What begins each row: the number of its bundle, or what a clause fetches.
     cells, fetches
         Its filled slots; and the lines of its fetches, with their rows.
     """
@@ -51,7 +51,6 @@ class BundleRows:
             f"{quantity(stats.bundles_per_iteration, 'bundle')},"
             f" {stats.slots5_pct:.0f} % with five",
             f"{quantity(stats.gprs, 'register')}, {quantity(stats.tex_clauses, 'wait')}",
-            self.speed,
         ]
         self.rows: list[Any] = []
         self.cells: list[FilledSlot] = []
@@ -61,8 +60,6 @@ class BundleRows:
             self.fetches += [(fetch.line, len(self.rows)) for fetch in control.fetches]
             if control.fetches:
                 self.rows.append(f"TEX, {len(control.fetches)} fetched: a wait")
-            elif control.bundles:
-                self.rows.append(f"ALU, {quantity(control.slots, 'slot')}")
             for bundle in control.bundles:
                 count += 1
                 self.cells += [
@@ -99,23 +96,23 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
         f"LLVM's {known.name} has {other.facts[1]}: {other.speed} in place of"
         f" {ours.speed.removesuffix(' Gflop/s')}",
         lambda width: _paint(tables, known, width),
-        about="The loop's lines of IL, and their bundles, counted, by two compilers: a cell is a"
-        " slot, with the number of its line; dashed: left empty. Point at a line, or use the arrow"
-        " keys.",
-        lines=[f"{table.name}: {'; '.join(table.facts)}" for table in tables],
+        about="The loop's bundles by two compilers, counted: a cell is a slot, with the number of"
+        " its line of IL; dashed: left empty. Point at a cell, or use the arrow keys.",
+        lines=[f"{table.name}: {'; '.join([*table.facts, table.speed])}" for table in tables],
         note=f"{theirs.by} compiled our translation of the kernel. Speeds are modeled, at N ="
         f" {n:,}. At a wait for fetches, a wavefront makes room for others.",
     )
 
 
 def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) -> Canvas:
-    """Draw the lines and both tables; on a phone, the lines are below the tables."""
+    """Draw both tables, and before them the lines; on a phone only pointing tells these."""
     used = sorted({line for table in tables for line, *_ in (*table.cells, *table.fetches)})
-    high = HEAD + ROW * max(len(table.rows) for table in tables)
+    high = HEAD + ROW * max(len(used), *(len(table.rows) for table in tables))
     is_narrow = width == NARROW
-    left, top = (0, high + 3 * ROW) if is_narrow else (LISTED + GAP, HEAD)
-    canvas = Canvas(width, max(high, top + ROW * len(used)) + ROW)
-    canvas.write(0, top - ROW / 2, "lines of IL", class_="bold")
+    left = 0 if is_narrow else LISTED + GAP
+    canvas = Canvas(width, high + ROW)
+    if not is_narrow:
+        canvas.write(0, HEAD - ROW / 2, "lines of IL", "soft")
     wide = (width - left - GAP) / 2
     slot = (wide - LABEL) / 5
     begins = left + LABEL, left + LABEL + wide + GAP
@@ -123,24 +120,26 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
         _frame(canvas, table, begin, slot)
     marks = []
     for number, line in enumerate(used):
-        y = top + ROW * number
+        y = HEAD + ROW * number
         code = short_fetch(strip_comment(kernel.program.text_of(line)).strip())
-        cells, waits, bundles = [CellBox(0, y, LABEL)], [], []
+        cells, waits, found = [CellBox(0, y, LABEL)] * (not is_narrow), [], []
         for table, begin in zip(tables, begins):
             mine = [cell for cell in table.cells if cell.line == line]
             cells += [CellBox(begin + slot * at, HEAD + ROW * row, slot) for _, row, at in mine]
             rows = [row for other, row in table.fetches if other == line]
             waits += [CellBox(begin, HEAD + ROW * row, 5 * slot) for row in rows]
-            bundles.append(listed(sorted({table.rows[row] for _, row, _ in mine}) or ["none"]))
+            bundles = sorted({table.rows[row] for _, row, _ in mine})
+            found.append(f"bundle{'s' * (len(bundles) > 1)} {listed(bundles or ['none'])}")
         filled = "".join(cell.path for cell in cells)
         outline = filled + "".join(wait.path for wait in waits)
         shape = element("path", "", COLORS[number % len(COLORS)], d=filled)
         shape += element("path", "ink", d=outline, class_="spot", stroke_width=2)
         shape += "".join(cell.text(str(line)) for cell in cells)
-        look = {"font_family": "monospace"}
-        shape += text_element(LABEL + 6, y + ROW / 2, elided(code, LETTERS), "ink", **look)
-        named = f"line {line}" if is_narrow else f"line {line}, {code}"
-        marks.append((f"{named}: bundles counted, {bundles[0]}; by LLVM, {bundles[1]}", shape))
+        if not is_narrow:
+            place = LABEL + 6, y + ROW / 2
+            shape += text_element(*place, elided(code, LETTERS), "ink", font_family="monospace")
+        words = f"line {line}, {code}: counted in {found[0]} here, in {found[1]} by LLVM"
+        marks.append((words, shape))
     canvas.group("lines", marks, "counted")
     return canvas
 
@@ -167,18 +166,18 @@ class CellBox(NamedTuple):
 
 def _frame(canvas: Canvas, table: BundleRows, left: float, slot: float) -> None:
     """Draw what is around a table's filled slots: heads, the numbers of bundles, empty slots."""
-    facts = [table.name, *table.facts]
+    facts = [f"{table.name}: {table.speed}", *table.facts]
     for number, fact in enumerate(facts):
-        canvas.write(left - LABEL, 8 + 16 * number, fact, class_="bold" * (number in (0, 3)))
+        canvas.write(left - LABEL, 8 + 16 * number, fact, class_="bold" * (not number))
     for number, letter in enumerate("xyzwt"):
         canvas.write(left + slot * (number + 0.5), HEAD - ROW / 2, letter, "soft", "middle")
     filled = {(cell.row, cell.slot) for cell in table.cells}
-    waits = {row for _, row in table.fetches}
+    more = sorted({row for _, row in table.fetches})[1:]
     empty = []
     for row, label in enumerate(table.rows):
         y = HEAD + ROW * (row + 0.5)
         if isinstance(label, str):
-            canvas.write(left, y, label, "wait" if row in waits else "soft")
+            canvas.write(left, y, label, "wait" if row in more else "soft")
             continue
         canvas.write(left - 4, y, str(label), "soft", "end")
         boxes = [CellBox(left + slot * at, y - ROW / 2, slot) for at in range(5)]

@@ -30,6 +30,6 @@ export function tellMark(drawing, {target}) {
 
 /** Draw the result over a guess. */
 export function drawResult(button) {
-  button.hidden = true
+  button.disabled = true
   button.closest(".ck-chart").dataset.drawn = ""
 }

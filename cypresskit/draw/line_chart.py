@@ -40,7 +40,7 @@ def line_chart(
     or at its start if all ends meet.
 
     If there is a guess, it is shown first; a button draws the results over it, from the left to the
-    right. Lines beyond the fourth are gray.
+    right. Lines beyond the fourth are gray, and beside noted ones those without a note.
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ def line_chart(
     do_ends_meet = len(series) > 1 and np.ptp([*ends]) < 0.01 * np.ptp(heights)
     across = scale_across(x, places, "x" in log, [place for _, place in notes])
     up = scale_up(y_title, heights, "y" in log)
-    colors = dict(zip(series, (*COLORS, *["soft"] * len(series))))
+    quoted = {name: {x: words for (of, x), words in notes.items() if of == name} for name in drawn}
+    colors = dict(zip([name for name in series if quoted[name] or not notes], COLORS))
 
     def paint(width: float) -> Axes:
         axes = Axes(width, across, up, list(labels.values())[len(series) * do_ends_meet :])
@@ -113,12 +114,10 @@ def line_chart(
                 name,
                 kinds[name] if is_given else "",
                 end=labels[name],
+                quoted=quoted[name],
                 is_named_at_start=do_ends_meet and is_given,
                 is_result=bool(own) and is_given,
             )
-        for (name, place), words in notes.items():
-            text = f"{number_text(series[name][place])} {words}".strip()
-            axes.note(place, series[name][place], text, colors[name], "bold" + " later" * bool(own))
         return axes
 
     rows = [
@@ -129,7 +128,7 @@ def line_chart(
     return Chart(
         title or f"{y} against {x}",
         paint,
-        about=f"{about} Gray is what you drew." if own else about,
+        about=f"{about} Dashed is what you drew." if own else about,
         lines=[
             *rows,
             *(f"{name} at {place:g}: {words}" for (name, place), words in notes.items() if words),
@@ -153,7 +152,9 @@ def scale_across(
 
 
 def scale_up(title: str, heights: Sequence[float], log: bool = False) -> Scale:
-    """Return the axis of y, from a tick to a tick. A linear axis includes 0."""
+    """Return the axis of y, from a tick to a tick. A linear axis includes 0 if the lowest number
+    is below the middle.
+    """
     if log:
         low, top = min(height for height in heights if height > 0) / 1.5, 1.5 * max(heights)
         powers = [10.0**power for power in range(-9, 13)]
@@ -162,7 +163,8 @@ def scale_up(title: str, heights: Sequence[float], log: bool = False) -> Scale:
             if len(scale.numbers()) >= 3:
                 break
         return scale
-    least, most = min(0, *heights), max(0, *heights)
+    most = max(0, *heights)
+    least = min(heights) if most / 2.2 < min(heights) < most else min(0, *heights)
     most = 1 if least == most else most
     ticks = choose_ticks(least, most, 5.01)
     step = ticks[1] - ticks[0]

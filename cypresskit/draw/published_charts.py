@@ -50,7 +50,7 @@ class PrintedLevel:
     y
         The number.
     series
-        The curve that it is about; "" if it is about none.
+        The curve that it is about.
     least, most
         Of which of the curve's values it is the lowest (``extreme`` is min) or highest: those
         between these x.
@@ -60,7 +60,7 @@ class PrintedLevel:
 
     words: str
     y: float
-    series: str = ""
+    series: str
     extreme: Callable[..., float] = max
     least: float = 0
     most: float = math.inf
@@ -166,8 +166,8 @@ FLUCTUATES = (
 NO_NUMBERS = "The text prints no number of this plot, so only the model is drawn."
 CHARTS = {
     "nakasato_4": PublishedChart(
-        "At N = 4,352 SGEMM does {sgemm_tn at 4352:,.0f} Gflop/s with 25 registers,"
-        " {sgemm_tn_37 at 4352:,.0f} with 37, in the model",
+        "At N = 4,096 SGEMM does {sgemm_tn at 4096:,.0f} Gflop/s with 25 registers,"
+        " {sgemm_tn_37 at 4096:,.0f} with 37, in the model",
         "Nakasato's figure 4",
         FLUCTUATES,
         {"sgemm_tn": "25 registers", "sgemm_tn_37": "37 registers"},
@@ -191,7 +191,7 @@ CHARTS = {
         " large N both are above the 200 that the text names as the most. For 10 GB/s he"
         " expects about 300 or more from N = 2,048 on.",
         {
-            "dgemm_tn with transfers": "3 GB/s",
+            "dgemm_tn with transfers": "model, 3 GB/s",
             "formula, 3 GB/s": "formula, 3 GB/s",
             "formula, 10 GB/s": "formula, 10 GB/s",
         },
@@ -216,8 +216,8 @@ CHARTS = {
         levels=(_best("sgemm_64x64"), _best("sgemm_64x64_lds")),
     ),
     "ashraf_reduction": PublishedChart(
-        "Three helpers are faster than none up to N = 512: {sgemm_nn_reduce4 at 512:,.0f} Gflop/s"
-        " in place of {sgemm_nn at 512:,.0f}",
+        "Three helpers beat none up to N = 512: {sgemm_nn_reduce4 at 512:,.0f} Gflop/s in place of"
+        " {sgemm_nn at 512:,.0f}",
         "Ashraf's plot of SGEMM with reduction",
         NO_NUMBERS,
         {
@@ -227,8 +227,8 @@ CHARTS = {
         },
     ),
     "ashraf_packed": PublishedChart(
-        f"At least {PACKED[0]} Gflop/s were measured. The model gives"
-        " {sgemm_packed4 at 1:,.0f} even to a launch of one product",
+        "Packing lifts the model from {sgemm_packed4 at 1:,.0f} to {sgemm_packed4 at 16:,.0f}"
+        f" Gflop/s; {PACKED[0]} to {PACKED[1]:,} were measured",
         "Ashraf's packed products, N = 512",
         "The slides don't say what makes the difference between 450 and 1,340, nor how long a"
         " launch takes. The model's is the most that AMD's guide allows.",
@@ -296,7 +296,7 @@ def published(name: str) -> Chart:
     quoted = [named[name] for _, name, *_ in Formatter().parse(plot.finding) if name]
     said = [f"{series}: {_told(plot, curves, series)}" for series in plot.points]
     said += [
-        f"{level.series} {level.words}, {level.kind}: {level.y:g}{_beside(level, curves)}.".lstrip()
+        f"{level.series} {level.words}, {level.kind}: {level.y:g}{_beside(level, curves)}."
         for level in plot.levels
     ]
     told = [
@@ -311,7 +311,7 @@ def published(name: str) -> Chart:
         about = plot.kinds()
         if any(_has_band(rows[series]) for series in plot.series):
             about += " Bands: how far off a sampled launch may be."
-        paint = partial(_paint, plot=plot, rows=rows, quoted=quoted)
+        paint = partial(_paint, plot=plot, rows=rows, curves=curves, quoted=quoted)
     kernels = [name for name in plot.series if name in papers.kernels()]
     timed = dict.fromkeys(f"M{str(papers.conditions(name))[1:]}." for name in kernels)
     return Chart(
@@ -324,45 +324,47 @@ def published(name: str) -> Chart:
 
 
 def _paint(
-    width: float, plot: PublishedChart, rows: Rows, quoted: Sequence[tuple[str, float]]
+    width: float,
+    plot: PublishedChart,
+    rows: Rows,
+    curves: Mapping[str, Curve],
+    quoted: Sequence[tuple[str, float]],
 ) -> Canvas:
     """Draw the curves of a plot, their bands, the points that its finding quotes, and the printed
     numbers.
     """
-    curves = {series: {x: y for x, y, _ in rows[series]} for series in plot.series}
-    colors = dict(zip(plot.series, COLORS))
+    subjects = {*dict(quoted), *(level.series for level in plot.levels)}
+    about = [name for name in plot.series if name in subjects]
+    colors = dict.fromkeys(plot.series, "soft") | dict(zip(about, COLORS))
     tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
     across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
     up = scale_up(plot.y, [0.0, *tops, *(level.y for level in plot.levels)])
-    labels, texts = dict(plot.series), {}
-    starts = {level: level.least if level.extreme is min else 0 for level in plot.levels}
-    for level, start in starts.items():
-        texts[level] = f"{level.words} {number_text(level.y)}"
+    labels, levels = dict(plot.series), []
+    for level in plot.levels:
+        start = level.least if level.extreme is min else 0
+        text = f"{level.words} {number_text(level.y)}"
         off = abs(level.y - rows[level.series][-1][1])
         if width == WIDE and not start and off < 0.05 * up.high:  # they share a label
             labels[level.series] += f", {level.kind} {number_text(level.y)}"
-            texts[level] = ""
-    ends = [text for level, text in texts.items() if not starts[level]]
+            text = ""
+        levels.append((level, start, text))
+    ends = [text for _, start, text in levels if not start]
     axes = Axes(width, across, up, [*labels.values(), *ends])
-    for level, start in starts.items():
+    for level, start, text in levels:
         name, color = f"level {level.series} {level.words}", colors[level.series]
-        axes.level(name, start, level.y, color, level.kind, texts[level])
+        axes.level(name, start, level.y, color, level.kind, text)
     for series, label in labels.items():
         x, y, error = np.array(rows[series]).T
         color, kind = colors[series], plot.kind(series)
         if _has_band(rows[series]):
             axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), color, kind)
-        axes.curve(series, x, y, color, plot.series[series], kind, end=label)
-    for series, at in quoted:
-        value, kind = curves[series][at], plot.kind(series)
-        text = number_text(value)
-        words = f"{plot.series[series]}, {kind}: {text} at {number_text(at)}"
-        axes.dot(f"quoted {series} {at:g}", at, value, colors[series], kind, words, text)
+        places = {at: "" for name, at in quoted if name == series}
+        axes.curve(series, x, y, color, plot.series[series], kind, end=label, quoted=places)
     for series, point in plot.points.items():
         told = _told(plot, curves, series)
         text = number_text(point.y) + ", predicted" * point.is_predicted
-        name, color = f"published {series}", colors[series]
-        axes.ring(name, point.x, point.y, color, point.kind, told, text)
+        where = f"published {series}", point.x, point.y, colors[series]
+        axes.dot(*where, point.kind, told, text, is_ring=True)
     return axes
 
 
@@ -385,31 +387,26 @@ def _paint_shares(width: float, bars: Mapping[str, Mapping[str, float]]) -> Canv
     """Draw parts of a whole, in percent, as bars with the parts' names inside or beside them, those
     first that are the largest in sum. What is left of a hundred is gray.
     """
-    is_narrow = width < WIDE
-    left, row = (0, 74) if is_narrow else (150, 46)
-    canvas = Canvas(width, 26 + row * len(bars))
+    row = 62
+    canvas = Canvas(width, row * len(bars))
     sizes: Counter[str] = Counter()
     for shares in bars.values():
         sizes.update(shares)
     parts = []
     for number, (bar, shares) in enumerate(bars.items()):
-        y, x = row * (number + 1) - 6, float(left)
-        if is_narrow:
-            canvas.write(0, y - 38, bar)
-        else:
-            canvas.write(left - 8, y, bar, anchor="end")
+        y, x = row * number + 32, 0.0
+        canvas.write(0, y - 21, bar)
         whole = {**shares, "": 100 - sum(shares.values())}
         for part in sorted(whole, key=lambda part: -sizes[part]):
             share = whole[part]
-            wide = (width - left) * share / 100
+            wide = width * share / 100
             place: dict[str, Any] = {"x": x, "y": y - 13, "width": wide, "height": 26, "rx": 2}
             shape = element("rect", "page", _part_color(part), **place)
             text = f"{part} {share:.0f} %".strip()
             if len(text) * theme.LETTER + 8 < wide:
                 shape += text_element(x + 6, y, text, "ink", class_="on")
             elif part:
-                sides = (-21, 21) if is_narrow else (-21,)
-                places = [(at, away, down) for down in sides for at, away in BESIDE]
+                places = [(at, away, down) for down in (-21, 21) for at, away in BESIDE]
                 canvas.write_free(x + wide / 2, y, places, text, "ink")
             words = f"{bar}, {part or 'the rest'}, modeled: {share:.1f} %"
             parts.append((words, shape))
@@ -425,20 +422,15 @@ def _part_color(part: str) -> str:
 
 
 def _told(plot: PublishedChart, curves: Mapping[str, Curve], series: str) -> str:
-    """Return a printed point, and what its curve has there and at its top."""
+    """Return a printed point, and what its curve has there."""
     x, y, kind = plot.points[series]
-    curve = curves[series]
-    top = max(curve, key=curve.__getitem__)
-    return (
-        f"{kind} {y:g} at {x:g}; {plot.kind(series)} {curve[x]:.0f} there"
-        f" ({100 * (curve[x] / y - 1):+.1f} %), and at most {curve[top]:.0f}, at {top:g}."
-    )
+    there = curves[series][x]
+    more = f"{100 * (there / y - 1):+.1f} %"
+    return f"{kind} {y:g} at {x:g}; {plot.kind(series)} {there:.0f} there ({more})."
 
 
 def _beside(level: PrintedLevel, curves: Mapping[str, Curve]) -> str:
     """Return what the model has beside a printed number."""
-    if not level.series:
-        return ""
     inside = (y for x, y in curves[level.series].items() if level.least <= x <= level.most)
     where = f" (from N = {level.least:g} on)" if level.extreme is min and level.least else ""
     if level.least == level.most:

@@ -5,10 +5,11 @@ those of the step before may have been in order. Side steps are left out.
 
 from collections.abc import Iterator, Mapping
 
-from cypresskit.draw.climb_picture import PAPER, Bar, Climb
+from cypresskit.draw.climb_picture import MODELED, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits, describe_change
 from cypresskit.editing.step_files import fastest_edit, saved_edit
 from cypresskit.editing.steps import CLOSE_RATIO, FIRST_STEP, STEPS, Step
+from cypresskit.tables import quantity
 
 NO_STEPS = (
     f"No step of the climb is saved yet: the climb begins with step {FIRST_STEP}. A correct kernel"
@@ -28,10 +29,9 @@ def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
         before = saved
     if not bars:
         return Climb(NO_STEPS, ())
-    last = bars[-1]
-    came = f"{last.before:,.0f} to " if last.before else ""
-    sentence = f"{last.name}: {came}{last.gflops:,.0f} Gflop/s. The record of 2010 did {PAPER:,}"
-    return Climb(sentence, bars)
+    speeds = " to ".join(f"{bar.gflops:,.0f}" for bar in dict.fromkeys((bars[0], bars[-1])))
+    share = f"{100 * before.gflops / MODELED:.0f} % of the record's {MODELED:,.0f}, modeled"
+    return Climb(f"{quantity(len(bars), 'step')}: {speeds} Gflop/s, {share}", bars)
 
 
 def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:

@@ -3,6 +3,7 @@
 import random
 import re
 from collections import defaultdict
+from string import Formatter
 
 import numpy as np
 import players
@@ -71,11 +72,15 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
     for series, (x, y, _) in CHARTS[name].points.items():
         drawn.assert_shown(f"published {series}", x, y)
         assert_numbered(drawn, drawn.marks[f"published {series}"][0], f"{y:,g}")
-    for quoted in (mark for mark in drawn.marks if mark.startswith("quoted")):
-        (dot,) = drawn.marks[quoted]
-        number = dot.words.split(": ")[-1].split(" at ")[0]
-        assert_numbered(drawn, dot, number)
-        assert number in chart.title
+    curves = {series: {x: y for x, y, _ in rows} for series, rows in stored()[name].items()}
+    for _, quoted, *_ in Formatter().parse(CHARTS[name].finding):
+        if quoted:
+            series, _, at = quoted.partition(" at ")
+            curve = curves[series]
+            x = float(at or max(curve, key=curve.get))
+            dot = drawn.marks[series][[*curve].index(x)]
+            assert_numbered(drawn, dot, number_text(curve[x]))
+            assert number_text(curve[x]) in chart.title
     for level in CHARTS[name].levels:
         (left, down), (right, other) = drawn.lines[f"level {level.series} {level.words}"]
         assert down == other
@@ -140,8 +145,11 @@ def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
         printed.assert_shown(kernel, 2, published.kernel(kernel)["gflops_max"])
     for chart in (drawn, printed):
         assert not chart.overlaps()
-    assert f"{reports[0].gflops:,.0f} Gflop/s" in roofline(reports, "yours").title
-    assert re.match("sgemm_tn does 2,014 .* 93 % .* 1,450 .* 67 %", roofline().title)
+    assert f"{reports[0].gflops:,.0f}, " in roofline(reports, "yours").title
+    assert re.match("sgemm_tn does 2,014 .* 93 % .* 1,450, 67 %", roofline().title)
+    for kernel, (mark,) in [*drawn.marks.items(), *printed.marks.items()]:
+        gap = (drawn if kernel in drawn.marks else printed).lines[f"gap {kernel}"]
+        assert gap[0] == pytest.approx((mark.x, mark.y), abs=0.1), "it begins at the kernel"
 
 
 @WIDTHS
@@ -208,7 +216,7 @@ def test_rings_and_dots_have_their_numbers_beside_them_and_no_text_is_on_another
     def paint(at):
         axes = Axes(at, across, up, ["one line", "another"])
         for n, (x, y) in enumerate(rings):
-            axes.ring(f"ring {n}", x, y, "read", "measured", "said", f"r{n}: {y:.0f}")
+            axes.dot(f"ring {n}", x, y, "read", "measured", "said", f"r{n}: {y:.0f}", is_ring=True)
         for n, (x, y) in enumerate(dots):
             axes.dot(f"dot {n}", x, y, "c", "modeled", "said", f"d{n}: {y:.0f}")
         for name, y in (("one line", 400), ("another", 401)):

@@ -5,11 +5,12 @@ works at b/4 flops for each byte fetched. Left out: other precisions.
 """
 
 from collections.abc import Iterable
+from math import floor, log2
 from operator import itemgetter
 from statistics import harmonic_mean
 
 from cypresskit.devices import CHIP_ALONE, HD5870
-from cypresskit.draw.chart import GAP, Axes, Chart, Kind, Scale
+from cypresskit.draw.chart import Axes, Chart, Kind, Scale
 from cypresskit.kernels import KERNELS
 from cypresskit.published import kernel as published
 from cypresskit.teach.l02_why_blocks.checks import memory_bandwidths
@@ -17,8 +18,8 @@ from cypresskit.timing import Report
 
 PUBLISHED = "sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"
 WORD = 4  # bytes
-ACROSS = Scale("flops for each byte fetched: b/4", 0.1, 8, True, (0.125, 0.25, 0.5, 1, 2, 4, 8))
-UP = Scale("Gflop/s", 50, 3200, True, (100, 300, 1000, 3000))
+ACROSS = "flops for each byte fetched: b/4"
+LARGEST = 8  # of these
 
 
 def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
@@ -44,10 +45,9 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
         kernel: f"{100 * speed / min(peak, HD5870.texture_gb_s * at):.0f} % of its roof"
         for kernel, (at, speed) in drawn.items()
     }
-    finding = "; ".join(
-        f"{kernel} does {drawn[kernel][1]:,.0f} Gflop/s, {shares[kernel]}"
-        for kernel in dict.fromkeys((best, slowest))
-    )
+    finding = f"{best} does {drawn[best][1]:,.0f} Gflop/s, {shares[best]}"
+    if slowest != best:
+        finding += f"; {slowest} {drawn[slowest][1]:,.0f}, {shares[slowest].split(' of')[0]}"
     largest = max(drawn, key=drawn.__getitem__)
     if dots and largest != best:
         finding = (
@@ -55,6 +55,12 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
             f" {active[largest]} wavefronts only. {best} has {active[best]}, and does"
             f" {dots[best][1]:,.0f}"
         )
+    least = min(at for at, _ in drawn.values())
+    across = Scale(
+        ACROSS, 2.0 ** floor(log2(least) - 1), LARGEST, True, [2.0**n for n in range(-9, 4)]
+    )
+    low = min(300, min(speed for _, speed in drawn.values()) / 1.5)
+    up = Scale("Gflop/s", low, 3200, True, (10, 30, 100, 200, 500, 1000, 2000))
     how: Kind = "modeled" if dots else "measured"
     told = {
         kernel: f"{kernel}, {how}: {at:.3g} flops per byte, {speed:,.0f} Gflop/s"
@@ -62,31 +68,34 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
     }
 
     def paint(width: float) -> Axes:
-        axes = Axes(width, ACROSS, UP, has_grid=False, height=400)
+        axes = Axes(width, across, up, has_grid=False, height=400)
         for memory, rate in sorted(rates.items(), key=itemgetter(1)):
-            x = max(ACROSS.low, UP.low / rate), min(peak / rate, ACROSS.high)
+            x = max(across.low, low / rate), min(peak / rate, LARGEST)
             y = rate * x[0], rate * x[1]
             is_roof = memory == "texture units"  # nothing is above it
-            color, thick = ("ink", 3) if is_roof else ("soft", 1.5)
-            bend = [*x, ACROSS.high], [*y, min(peak, rate * ACROSS.high)]
+            color, thick = ("ink", 3) if is_roof else ("soft", 1)
+            bend = [*x, LARGEST], [*y, min(peak, rate * LARGEST)]
             axes.line(f"roof {memory}", *bend, color, "published", stroke_width=thick)
             axes.along(x, y, f"{memory}: {rate:,.0f} GB/s", color)
-        ends = axes.x(ACROSS.high), axes.y(peak) - 11
+        ends = axes.x(LARGEST), axes.y(peak) - 11
         axes.write(*ends, f"arithmetic: {peak:,.0f}", "ink", "end")
-        for number, (kernel, (at, speed)) in enumerate(rings.items()):
-            axes.ring(kernel, at, speed, "c", how, told[kernel])
-            left, up = axes.x(at) - 24, axes.y(rings[PUBLISHED[0]][1]) - GAP * (3 - number)
-            leader = f"M{left + 2:.1f} {up:.1f}L{axes.x(at) - 5:.1f} {axes.y(speed) - 3:.1f}"
-            axes.add("path", "c", d=leader)
-            axes.write(left, up, f"{speed:,.0f} {kernel}", "c", "end", class_="bold")
-        for kernel, (at, speed) in dots.items():
-            axes.dot(kernel, at, speed, "c", how, told[kernel], f"{kernel}: {speed:,.0f}")
+        for kernel, (at, speed) in drawn.items():
+            roof = min(peak, HD5870.texture_gb_s * at)
+            axes.line(f"gap {kernel}", (at, at), (speed, roof), "c", how)
+            if dots:
+                axes.dot(kernel, at, speed, "c", how, told[kernel], f"{kernel}: {speed:,.0f}")
+                continue
+            axes.dot(kernel, at, speed, "c", how, told[kernel], is_ring=True)
+            text = f"{speed:,.0f}" + f" {kernel}" * (not axes.is_narrow)
+            axes.write(axes.x(at) + 11, axes.y(speed), text, "c", class_="bold")
         return axes
 
     roofs = [
         f"{memory}: {rate:,.0f} GB/s, {peak:,.0f} Gflop/s from {peak / rate:.3g} flops per byte"
         for memory, rate in rates.items()
     ]
-    which = f"{name}, {how}, {CHIP_ALONE.name}" if dots else f"Three kernels, {how}"
-    about = f"{which}, HD 5870, single precision. Roofs: published rates."
+    which = f"{name.capitalize()}, {how}, {CHIP_ALONE.name}" if dots else f"Three kernels, {how}"
+    about = (
+        f"{which}, HD 5870, single precision. Roofs: published rates; thin: the gap to the roof."
+    )
     return Chart(finding, paint, about=about, lines=[*roofs, *told.values()])

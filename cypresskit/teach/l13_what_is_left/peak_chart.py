@@ -37,5 +37,5 @@ def peak_chart(
         (name, case): "%" for name, line in lines.items() for case in compared if case in line
     }
     return line_chart(
-        lines, x, "% of the peak", kind=kinds, about=about, log="x", title=title, notes=notes
+        lines, x, "% of the peak", kind=kinds, about=about, log="xy", title=title, notes=notes
     )

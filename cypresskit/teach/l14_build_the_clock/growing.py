@@ -1,5 +1,5 @@
-"""Lesson 14's chart: the speeds of kernels by a clock that gets one mechanism after another, in
-percent of the published ones.
+"""Lesson 14's chart: by how much kernels are faster than published by a clock that gets one
+mechanism after another.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from cypresskit.teach.l14_build_the_clock.checks import printed
 
 ROW = 64  # pixels from row to row
 NAMES = 80  # pixels for the kernels' names, which on a phone are above their rows
-SCALE = Scale("% of the published speed", 95, 145, ticks=(100, 110, 120, 130, 140))
+SCALE = Scale("% faster than published", -5, 45, ticks=(0, 10, 20, 30, 40))
 LABELED = 1  # percent that a mechanism costs at least, if its name is written
 
 
 def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
-    """Draw speeds in percent of the published ones, which are upright bars at 100.
+    """Draw by how many percent speeds are above the published ones, which are upright bars at 0.
 
     Parameters
     ----------
@@ -35,17 +35,17 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
     """
     first, *added = stages
     shares = {
-        kernel: [100 * speeds[kernel] / printed(kernel) for speeds in stages.values()]
+        kernel: [100 * speeds[kernel] / printed(kernel) - 100 for speeds in stages.values()]
         for kernel in stages[first]
     }
     ratios = [kernel for kernel in shares if "gflops_max" not in published(kernel)]
     begin, *_, end = zip(*shares.values())
     finding = (
-        f"{first.capitalize()}: {min(begin):.0f} to {max(begin):.0f} % of what was published. With"
-        f" all mechanisms: {min(end):.0f} to {max(end):.0f} %"
+        f"{first.capitalize()} make a kernel up to {max(begin):.0f} % faster than published; all"
+        f" mechanisms leave at most {max(end):.0f} %"
     )
     lines = [
-        f"{kernel}: {', '.join(f'{share:.0f}' for share in row)} % of {printed(kernel):,.0f}"
+        f"{kernel}: {', '.join(f'{share:+.0f}' for share in row)} % of {printed(kernel):,.0f}"
         for kernel, row in shares.items()
     ]
 
@@ -56,6 +56,7 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
         def x(share: float) -> float:
             return float(names + EDGE + (width - names - 3 * EDGE) * SCALE.share(share))
 
+        canvas.add("path", "line", d=f"M{x(0):.1f} 20V{foot}")
         for tick in SCALE.numbers():
             canvas.write(x(tick), foot + 12, number_text(tick), "soft", "middle", data_axis="x")
         canvas.write(width - EDGE, foot + 12 + GAP, SCALE.title, "soft", "end")
@@ -73,19 +74,20 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
                     canvas.write_free(middle, y, places, mechanism, color)
             kind = "published" if kernel in ratios else "measured"
             words = f"{kernel}, {kind}: {number_text(printed(kernel))} Gflop/s"
-            bar = element("rect", "", "ink", x=x(100) - 1, y=y - 8, width=2, height=16)
+            bar = element("rect", "", "ink", x=x(0) - 1, y=y - 8, width=2, height=16)
             canvas.group(f"{kernel} published", [(words, bar)], kind)
             for name, share, color in ("first", first, "soft"), ("last", last, "ink"):
-                words = f"{kernel}, modeled: {share:.1f} %"
+                words = f"{kernel}, modeled: {share:+.1f} %"
                 look = {"fill": color, "r": 4.5}
                 canvas.mark(f"{kernel} {name}", words, x(share), y, color, "modeled", **look)
                 if name == "last" or first - last > 1:
-                    canvas.write(x(share) - 4, y - 16, f"{share:.0f} %", color, class_="bold")
+                    key = "bold" * (share in (max(begin), max(end)))
+                    canvas.write(x(share) - 4, y - 16, f"{share:+.0f} %", color, class_=key)
         return canvas
 
     told = "".join(f"; {kernel}'s from a published ratio" for kernel in ratios)
     about = (
-        f"Your clock's speeds, modeled, in percent of the measured ones (upright bars{told}). Gray:"
+        f"Your clock's speeds, modeled, beside the measured ones (upright bars{told}). Gray:"
         f" {first}; black: all mechanisms; between them: what each costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
