@@ -482,7 +482,8 @@ def test_the_climbs_dots_and_starts_are_on_its_scale_and_each_number_is_at_its_d
         row = [label for label in seen.labels if label.box[1] < dot.y < label.box[3]]
         (number,) = (label.box for label in row if label.text == f"{bar.gflops:,.0f}")
         assert min(abs(number[0] - dot.x), abs(number[2] - dot.x)) < 12
-        factors = [float(label.text[:-2]) for label in row if label.text.endswith(" x")]
+        texts = [label.text.split(" x") for label in row if " x" in label.text]
+        factors = [float(of) ** (-1 if slower else 1) for of, slower in texts]
         before = [bar.gflops / factor for factor in factors]
         assert before == approx([bar.before] * bool(bar.before), rel=0.01)
 
