@@ -15,8 +15,8 @@
   // What answers a question is folded until the reader has answered it; on a phone, code is, too.
   for (const fold of all(NARROW.matches ? ".why, .changes" : ".why")) fold.open = false
   /** Show what answers a step's question: what is folded in it. */
-  function tell(step, folds = step.querySelectorAll(".why")) {
-    for (const fold of folds) fold.open = true
+  function tell(step) {
+    for (const fold of step.querySelectorAll(".why")) fold.open = true
     if (step.id !== FIRST) return
     const {href} = $(".try", step.nextElementSibling) // what is solved isn't asked again
     Object.assign($("#first"), {href, textContent: "Write the next lines (26 MB)"})
@@ -34,9 +34,13 @@
     const [choices, speed, said, typed] = parts.map((part) => $(part, riddle))
     const pictures = [...riddle.querySelectorAll(".shown")]
     const frames = JSON.parse(riddle.dataset.frames)
-    const step = riddle.closest(".step") ?? document.getElementById(FIRST)
-    const place = `riddle ${riddle.id}`
-    let tries = "" // ✗ and ✓
+    const place = `tries ${riddle.id}`
+    let chosen = "" // the numbers of candidates, to the right one
+    const answers = all(`[data-until=${riddle.id}]`) // what tells its answer
+    function withhold(is) {
+      for (const each of answers) Object.assign(each, {open: !is}).classList.toggle("asking", is)
+    }
+    withhold(true)
     /** Show the answer to a candidate, or what is there before the first touch. */
     function answer(number) {
       const [says, gflops, kind, unit] = frames[number]
@@ -50,17 +54,20 @@
     }
     answer(0)
     const candidates = [...choices.children]
-    function choose(chosen) {
-      const kind = answer(candidates.indexOf(chosen) + 1)
-      for (const one of candidates) one.setAttribute("aria-pressed", String(one === chosen))
-      chosen.dataset.kind = kind
-      tries += {right: "✓", wrong: "✗"}[kind]
+    function choose(button) {
+      const number = candidates.indexOf(button)
+      const kind = answer(number + 1)
+      for (const one of candidates) one.setAttribute("aria-pressed", String(one === button))
+      button.dataset.kind = kind
       typed?.classList.remove("caret")
-      typed?.replaceChildren(...$("code", chosen).cloneNode(true).childNodes)
+      typed?.replaceChildren(...$("code", button).cloneNode(true).childNodes)
+      if (riddle.matches(".solved")) return
+      chosen += number
+      kept((store) => store.setItem(place, chosen))
       if (kind !== "right") return
       riddle.classList.add("solved")
-      tell(step, [$(".why", step)])
-      kept((store) => store.setItem(place, tries))
+      withhold(false)
+      if (typed) tell(document.getElementById(FIRST))
       $("#solved").textContent = `${all(".solved").length} of ${all(".riddle").length} solved`
     }
     choices.addEventListener("click", ({target}) => {
@@ -68,17 +75,15 @@
     })
     $(".send", riddle).addEventListener("click", ({target}) => {
       const question = $("figcaption strong", riddle).textContent
-      send(target, `#${riddle.id}`, `${question} ${tries}`)
+      const tries = chosen.replace(/./g, (n) => ({right: "✓", wrong: "✗"})[frames[+n + 1][2]])
+      send(target, `#${riddle.id}`, `A GPU's matrix product: ${question} ${tries}`)
     })
     if (typed) {
       typed.classList.add("caret")
       typed.textContent = "?"
       riddle.classList.add("asks") // C fills, but for what no line computes
     }
-    const before = kept((store) => store.getItem(place))
-    if (!before) continue
-    choose(candidates[frames.findIndex(([, , kind]) => kind === "right") - 1])
-    tries = before
+    for (const number of kept((store) => store.getItem(place)) ?? "") choose(candidates[number])
   }
   /** Share a riddle's link with its question and the reader's tries, or copy both; or show them, to be
    * copied by hand. */
@@ -182,8 +187,7 @@
     strip.toggleAttribute("data-on", Boolean(step))
     $("#here").textContent = step ? `${steps.indexOf(step) + 1}. ${step.dataset.title}` : ""
     if (!step) return
-    $("span", strip).textContent = `${steps.indexOf(step) + 1} of ${steps.length}`
-    $("b", strip).textContent = `${step.dataset.speed} Gflop/s`
+    $("span", strip).textContent = `Step ${steps.indexOf(step) + 1} of ${steps.length}`
     strip.style.setProperty("--at", String((steps.indexOf(step) + 1) / steps.length))
   }
   const look = () => {
@@ -221,7 +225,7 @@
   const stepOf = (button) => new URL(button.href).searchParams.get("step")
   /** Hide what the workbench takes the place of, or show it. */
   function cover(step, hidden) {
-    for (const part of step.querySelectorAll(":scope > :is(.two, .why, figure)"))
+    for (const part of step.querySelectorAll(":scope > :is(.context, .two, .why, figure)"))
       part.hidden = hidden
   }
   function close() {
@@ -349,9 +353,10 @@
       said.append(Object.assign(document.createElement(n % 2 ? "code" : "span"), {textContent}))
     $("header", step).after(said)
   }
-  /** Go to a step. Pictures above it come later and move it: stay with it until the reader does
-   * something, or goes back. */
-  function goTo(step, address = location.href) {
+  /** Go to a place, of a riddle to its step's title. Pictures above it come later and move it: stay with it
+   * until the reader does something, or goes back. */
+  function goTo(place, address = location.href) {
+    const step = place.closest(".step") ?? place
     const watch = new ResizeObserver(() => {
       if (address === location.href) step.scrollIntoView({behavior: "instant"})
       else watch.disconnect()
@@ -366,6 +371,6 @@
   const wanted = document.getElementById(named) ?? steps.find(opens)
   follow()
   if (wanted) goTo(wanted)
-  for (const link of all("main a[href^='#'], .rail a"))
+  for (const link of all("main a[href^='#'], .strip a, .rail a"))
     link.addEventListener("click", () => goTo($(`[id="${link.hash.slice(1)}"]`), link.href))
 })()

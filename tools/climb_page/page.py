@@ -43,14 +43,6 @@ class Part(NamedTuple):
     steps: "list[Part]"  #: below smaller headings
 
 
-class Dot(NamedTuple):
-    """A step in the climb at the side, and its place in pixels."""
-
-    name: str
-    x: float
-    y: float
-
-
 def read() -> list[Part]:
     """Return the parts of the text, with all numbers filled in."""
     text = numbers.filled((HERE / "page.md").read_text(encoding="utf-8"))
@@ -68,9 +60,12 @@ def read() -> list[Part]:
 
 
 def html(text: str) -> Markup:
-    """Return a paragraph's text as HTML. Sizes have a real sign, and no line ends in them."""
-    marked = MarkdownIt().renderInline(" ".join(text.split())).replace("N = ", "N&nbsp;=&nbsp;")
-    return Markup(re.sub(r"(\d) x (\d)", r"\1&nbsp;×&nbsp;\2", marked))
+    """Return a paragraph's text as HTML. Sizes have a real sign, and no line ends in them, before a
+    percent sign or beside an equals sign.
+    """
+    marked = MarkdownIt().renderInline(" ".join(text.split()))
+    signed = re.sub(r"(\d) x\b", r"\1 ×", marked)
+    return Markup(re.sub(r"(?<=[N=×\d]) (?=[=×%\d])", "&nbsp;", signed))
 
 
 def opened(name: str) -> gains.Timed:
@@ -101,9 +96,9 @@ def height(gflops: float) -> float:
     return round(450 - 426 * log(gflops / LEAST) / log(MOST / LEAST), 1)
 
 
-def rail() -> list[Dot]:
-    """Return the dots of the climb at the side."""
-    return [Dot(name, 14 + 13 * n, height(numbers.speed(name))) for n, name in enumerate(STEPS)]
+def rail() -> list[float]:
+    """Return the y of each step in the climb at the side."""
+    return [height(numbers.speed(name)) for name in STEPS]
 
 
 def template() -> Environment:

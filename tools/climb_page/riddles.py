@@ -26,7 +26,7 @@ from cypresskit.tables import quantity, ranged
 from cypresskit.teach.climb import explain_wrong_product
 from cypresskit.timing import simulate
 from tools.climb_page.kernels import N, colored, compared, kernel, lines, roles
-from tools.climb_page.numbers import number, speed
+from tools.climb_page.numbers import speed
 
 STEP = STEPS["01a"]
 (SOLUTION,) = STEP.solution
@@ -39,6 +39,9 @@ CANDIDATES = (
     SOLUTION,
     SOLUTION.replace("mad", "mul").removesuffix(", r11"),
 )
+#: By a step whose kernel is a candidate: the riddle that its numbers and words would answer.
+ANSWERS = {"02": "sizes", "03": "orders", "nn": "layouts", "compute": "layouts"}
+TO_BEAT = "Gflop/s to beat"  # the unit of a speed that isn't the reader's
 HOLE = "@"  # the row of the loop that is missing
 #: What the loop's lines fetch and compute, from its first fetch to the hole.
 NOTES = "x, y: A[k, rows 0 and 1]", "x, y: B[k, columns 0 and 1]", "row 0", "row 1"
@@ -49,6 +52,12 @@ SIZES = {
     "12 x 12": "block_12x12",
     "16 x 16": "block_16x16",
 }
+#: What limits such a block.
+VERDICTS = {
+    "texture": "fetches are the limit",
+    "ALU": "enough of both, arithmetic is the limit",
+    "latency": "too few to hide the wait for fetches",
+}
 #: Orders of the products of 8 x 8, by the words of a line that they are sorted by: its sum, its
 #: number of A and its texel of B.
 ORDERS: dict[str, Callable[[list[str]], Any]] = {
@@ -57,6 +66,7 @@ ORDERS: dict[str, Callable[[list[str]], Any]] = {
     "by component of A": lambda words: (words[2][-1], words[3]),
     "by texel of B": itemgetter(3),
 }
+FIRST_LINES = 5  # of an order, enough to tell it from the others
 #: Layouts of A, and of the four work-items that fetch together.
 LAYOUTS = {
     "A as it is, 2 x 2": "sgemm_nn",
@@ -108,14 +118,14 @@ def _typed(line: str) -> Frame:
     small = product.answer()
     c, right = np.array(small["c"], int), np.array(small["right"], int)
     cells = [*zip(c.ravel().tolist(), (c != right).ravel().tolist())]
-    before, of = _slower("01a")
+    before = _slower("01a")
     choice = colored(line, roles("01a"))
     if seen.right:
         now = round(simulate(seen.kernel, N).gflops)
         block, layout = idea_of("01a").causes
         says = (
-            f"C is correct, {now / before:.1f} times as fast: {block:.1f} by the block of"
-            f" 2 × 2, {layout:.1f} by transposing A."
+            f"C is correct, {now / before:.1f} times as fast: {block:.1f} by the block that you"
+            f" completed, {layout:.1f} as A is transposed."
         )
         return Frame(choice, (cells, "all rows are correct"), says, now, "right")
     hint = explain_wrong_product(seen, STEP.starter).hint.replace("`", "")
@@ -126,7 +136,7 @@ def _typed(line: str) -> Frame:
     words = ". ".join(said).rstrip(".")
     says = f"{(c != right).sum()} of {c.size} are wrong. {words}."
     shown = cells, f"rows {ranged([*np.flatnonzero((c != right).any(axis=1))])} are wrong"
-    return Frame(choice, shown, says, before, "wrong" if line else "", of)
+    return Frame(choice, shown, says, before, "wrong" if line else "", TO_BEAT)
 
 
 @cache
@@ -148,8 +158,10 @@ def sizes() -> tuple[Frame, ...]:
     for name, of in figures.items():
         shown = {each: (number, number / most[each]) for each, number in of.items()}
         used, _, wavefronts = of.values()
-        says = f"{used} products per fetch, {wavefronts} wavefronts to share an engine"
-        frames.append(_frame(name, shown, says, reference_kernel(SIZES[name])))
+        made = reference_kernel(SIZES[name])
+        verdict = VERDICTS[simulate(made, N).bound]
+        says = f"{used} products per fetch, {wavefronts} wavefronts: {verdict}"
+        frames.append(_frame(name, shown, says, made))
     return _asked("02", dict.fromkeys(most, ("", 0)), frames)
 
 
@@ -183,20 +195,22 @@ def orders() -> tuple[Frame, ...]:
     products = [line for line in written if line.strip().startswith("mad")]
     made = {}
     for name, key in ORDERS.items():
-        others = iter(sorted(products, key=lambda line: key(line.replace(",", "").split())))
+        order = sorted(products, key=lambda line: key(line.replace(",", "").split()))
+        first = [colored(line.strip(), roles("02")) for line in order[:FIRST_LINES]]
+        choice = Markup("\n").join([name, *first])
+        others = iter(order)
         ordered = [next(others) if line in products else line for line in written]
         text = f"{head}whileloop" + "\n".join(ordered) + f"\nendloop{tail}"
-        made[name] = Kernel(name, text, given.convention)
-    packed = {name: bundles(each, roles("02")) for name, each in made.items()}
+        made[choice] = Kernel(name, text, given.convention)
+    packed = {choice: bundles(each, roles("02")) for choice, each in made.items()}
     every = [slot for rows in packed.values() for row in rows for slot in row.values()]
     texels = sorted({texel for texel, _ in every if texel})
-    fewest, most = (pick(map(len, packed.values())) for pick in (min, max))
+    most = max(map(len, packed.values()))
     frames = []
-    for name, rows in packed.items():
-        more = f"{len(rows) - fewest} too many" if len(rows) > fewest else "the fewest"
+    for choice, rows in packed.items():
         full = sum(sum(bool(texel) for texel, _ in row.values()) == 5 for row in rows)
-        says = f"{len(rows)} bundles per iteration, {more}; {full} have five products"
-        frames.append(_frame(name, (texels, rows, most), says, made[name]))
+        says = f"{len(rows)} bundles per iteration; {full} have five products"
+        frames.append(_frame(choice, (texels, rows, most), says, made[choice]))
     return _asked("03", (texels, [{}] * most, most), frames)
 
 
@@ -232,28 +246,26 @@ def _banks(replay: Replay, resource: int) -> list[list[int]]:
     return [[int(replay.bank[texel]) for texel in texels] for texels in clocks]
 
 
-def _frame(name: str, shown: Any, says: str, made: Kernel) -> Frame:
+def _frame(choice: str, shown: Any, says: str, made: Kernel) -> Frame:
     """Return a candidate that is a kernel, with its speed."""
-    return Frame(name, shown, f"{says}.", round(simulate(made, N).gflops))
+    return Frame(choice, shown, f"{says}.", round(simulate(made, N).gflops))
 
 
 def _asked(step: str, empty: Any, frames: list[Frame]) -> tuple[Frame, ...]:
     """Return what is there before the first touch, and the candidates: the fastest is right."""
     most = max(frame.gflops for frame in frames)
-    gflops, of = _slower(step)
-    made = [Frame("", empty, "", gflops, "", of)]
+    made = [Frame("", empty, "", _slower(step), "", TO_BEAT)]
     for frame in frames:
         kind, word = ("right", "Right") if frame.gflops == most else ("wrong", "No")
         made.append(frame._replace(kind=kind, says=f"{word}: {frame.says}"))
     return tuple(made)
 
 
-def _slower(step: str) -> tuple[int, str]:
-    """Return the speed of the slower of the two kernels that a step compares, and its unit with
-    the step's number: the reader looks for the faster one.
+def _slower(step: str) -> int:
+    """Return the speed of the slower of the two kernels that a step compares: the reader looks for
+    the faster one.
     """
-    slower = min(step, compared(step), key=speed)
-    return round(speed(slower)), f"Gflop/s in step {number(slower)}"
+    return round(min(speed(step), speed(compared(step))))
 
 
 RIDDLES = {made.__name__: made for made in (film, sizes, orders, layouts)}
