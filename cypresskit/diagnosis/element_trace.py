@@ -61,6 +61,11 @@ class ElementTrace:
         return not self.faults
 
     @property
+    def more(self) -> int:
+        """How many terms aren't shown."""
+        return max(0, len(self.terms) - MAX_SHOWN_TERMS)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """The sentences of the faults."""
         return tuple(fault.text for fault in self.faults)
@@ -73,8 +78,8 @@ class ElementTrace:
         lines[0] += " is correct" if self.right else f" in place of {self.expected:.9g}"
         lines += self.notes
         lines += map(str, self.terms[:MAX_SHOWN_TERMS])
-        if len(self.terms) > MAX_SHOWN_TERMS:
-            lines.append(f"... and {len(self.terms) - MAX_SHOWN_TERMS} more terms")
+        if self.more:
+            lines.append(f"... and {self.more} more terms")
         return "\n".join(lines)
 
     __repr__ = __str__

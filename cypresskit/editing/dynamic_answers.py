@@ -185,7 +185,7 @@ def replay_answer(
         "fault": fault_row(*first) if first else None,
         "notes": [note.text for note in others],
         "terms": [_term_row(term) for term in trace.terms[:MAX_SHOWN_TERMS]],
-        "more": max(0, len(trace.terms) - MAX_SHOWN_TERMS),
+        "more": trace.more,
     }
 
 

@@ -117,11 +117,12 @@ add r4.x, r0.x, r5.x"""  # four texels further, in some iterations in the middle
         "max r4.x, r0.x, l2.y",
         BETWEEN.format("l2.z", "l2.w"),
         BETWEEN.format("l3.x", "l3.y"),
+        "sub r4.x, l0.w, r0.x",
     ],
 )
 def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, monkeypatch):
     """Up to a point in the loop they move by one texel an iteration, or from there on, or but for
-    some.
+    some, or leave the texture after the first.
     """
     of = shapes(f"""
         dcl_literal l2, 40.0, {end}, 12.0, 24.0

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,8 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name, seed):
     assert trace.right
     assert trace.got == trace.expected
     assert [term.kind for term in trace.terms] == ["correct"] * (k + 1)
+    _, *shown, more = str(replace(trace, terms=99 * trace.terms)).splitlines()
+    assert more == f"... and {99 * (k + 1) - len(shown)} more terms"
     products = {tuple(f.element for f in term.factors) for term in trace.terms}
     wanted = {(MatrixElement("C", row, column),)}
     for p in range(k):

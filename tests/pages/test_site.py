@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import pytest
-from browsing import JS
 from needs import demanded
 from playwright.sync_api import expect
 from readable import play_all, unreadable
@@ -81,18 +80,6 @@ def test_everybody_can_read_each_page(name, site, page):
         page.wait_for_timeout(100)
 
     assert unreadable(page, show) == []
-
-
-@pytest.mark.parametrize("name", ["register_block", "texture_fetch", "chip"])
-def test_no_picture_is_wider_than_a_phone(site, page, name):
-    """Letters keep their size."""
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"file://{site}/pictures/{name}.html")
-    page.wait_for_selector("[data-ready]")
-    page.evaluate(JS.settled)
-    assert page.evaluate(JS.faults) == []
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert page.evaluate(JS.strangeStops) == []
 
 
 def test_a_lesson_leads_to_where_it_runs(site, page):
