@@ -66,7 +66,7 @@ MADE = sorted(NAMES - {"docs/package", "docs/answers", "docs/questions"})
 MADE += [f"pictures/{name}" for name in VIEWS]
 
 
-@pytest.mark.parametrize("name", [*BUILT, *by_day(MADE, 4)])
+@pytest.mark.parametrize("name", [*BUILT, *by_day(MADE, 2)])
 def test_everybody_can_read_each_page(name, site, page):
     """On both screens, and with all its pictures."""
     file = site / f"{name}.html"
