@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from cypresskit.diagnosis.element_trace import ElementTrace
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.editing.changed_lines import find_changed_fault
 from cypresskit.editing.protocol import Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
 from cypresskit.editing.static_answers import AnswerPart
@@ -23,6 +22,7 @@ from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.threads import Interrupted
 from cypresskit.timing.costs import line_costs
+from cypresskit.timing.report import Report
 
 PAUSE_SECONDS = 1.0  # without another job before costs are computed
 
@@ -45,7 +45,6 @@ class Evaluation:
         self.job, self.comes, self.tell = job, comes, tell
         self.parts = [*job["parts"]]  # that aren't made yet
         self.step = STEPS.get(job.get("step") or "")
-        self.whole_launch = self.step is not None and self.step.whole_launch
 
     @cached_property
     def verification(self) -> Verification:
@@ -71,6 +70,12 @@ class Evaluation:
         """The fault among the lines that were changed since the known text."""
         known_text = self.job.get("known_text", "")
         return find_changed_fault(self.verification, known_text, unless=self.comes)
+
+    @cached_property
+    def report(self) -> Report:
+        """The time of the kernel's launch. Raises one of ``UNTIMED`` if it can't be timed."""
+        whole = self.step is not None and self.step.whole_launch
+        return dynamic_answers.report_at(self.verification.kernel, self.job["n"], whole)
 
     @cached_property
     def small(self) -> SmallProduct | None:
@@ -103,13 +108,13 @@ class Evaluation:
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> AnswerPart:
-        answer = dynamic_answers.clocks_answer(self.verification, self.job["n"], self.whole_launch)
+        answer = dynamic_answers.clocks_answer(self.verification, lambda: self.report)
         if "problem" in answer:
             self.parts.clear()
         return answer
 
     def llvm(self) -> AnswerPart:
-        return dynamic_answers.llvm_answer(self.verification, self.job["n"], self.whole_launch)
+        return dynamic_answers.llvm_answer(self.verification, lambda: self.report)
 
     def replay(self) -> AnswerPart | None:
         """The terms of the element in the job, or of the incorrect one."""
@@ -117,13 +122,9 @@ class Evaluation:
         place = self.job.get("element") or (first and first[:2])
         if place is None:
             return None
-        return dynamic_answers.replay_answer(self.verification, self.small, place, self.explain)
-
-    def explain(self, trace: ElementTrace) -> ElementTrace:
-        """Return a trace whose first note is the fault among the changed lines, if one is known."""
-        if trace.right:
-            return trace
-        return replace(trace, faults=tuple(lead_to_fault(self.fault, trace.faults)))
+        return dynamic_answers.replay_answer(
+            self.verification, self.small, place, lambda: self.fault
+        )
 
     def costs(self) -> AnswerPart | None:
         """Costs are computed for a correct kernel only, after a pause."""
@@ -131,9 +132,7 @@ class Evaluation:
             return None
         if self.comes(PAUSE_SECONDS):
             raise Interrupted
-        kernel = self.verification.kernel
-        report = dynamic_answers.report_at(kernel, self.job["n"], self.whole_launch)
-        return dynamic_answers.costs_answer(line_costs(report, unless=self.comes))
+        return dynamic_answers.costs_answer(line_costs(self.report, unless=self.comes))
 
 
 def unknown_launch(error: Exception) -> AnswerPart:

@@ -7,7 +7,7 @@ own answers the pages (``supervisor``), so the notebook's kernel stays free, wha
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict
 from functools import cache
@@ -91,7 +91,7 @@ class Conversation:
         self.pages: list[Send] = []
         self.edit = "file-0"
         self.answers: dict[str, Message] = {}
-        self.missing_parts = [*PARTS]
+        self.missing_parts = {*PARTS}
         self.element: list[int] | None = None  # whose terms the reader wants, or the first wrong
         self.numbers = count(1)  # of texts that did not come from a page
 
@@ -151,10 +151,10 @@ class Conversation:
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
         self.look()
-        step: Message | None = None
-        if self.step is not None:
-            step = {name: getattr(self.step, name) for name in STEP_FIELDS}
-            step["targets"] = asdict(self.step.targets)
+        step = self.step and {
+            "targets": asdict(self.step.targets),
+            **{name: getattr(self.step, name) for name in STEP_FIELDS},
+        }
         state = {
             "type": "state",
             "name": self.name,
@@ -212,7 +212,7 @@ class Conversation:
         """Send the pages the new text, of which nothing is known."""
         self.edit = edit
         self.say({"type": "text", "text": self.text, "edit": edit})
-        self.answers, self.missing_parts, self.element = {}, [*PARTS], None
+        self.answers, self.missing_parts, self.element = {}, {*PARTS}, None
         self.supervisor.drop()
 
     def _hear_restart(self, *_: object) -> None:
@@ -252,7 +252,7 @@ class Conversation:
         answer = text_answer(self.text, self.name)
         self._take_answer({"type": "answer", "edit": self.edit, "part": "text", **answer})
         if answer["faults"]:
-            self.missing_parts = []
+            self.missing_parts.clear()
         self.supervisor.ask(self.job(self.missing_parts))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:
@@ -264,9 +264,7 @@ class Conversation:
         if message["part"] in ALL_PARTS:
             if "element" in message:
                 self.element = [int(place) for place in message["element"]]
-            self.missing_parts = [
-                part for part in ALL_PARTS if part in (*self.missing_parts, message["part"])
-            ]
+            self.missing_parts.add(message["part"])
             self.supervisor.ask(self.job(self.missing_parts))
         else:
             picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
@@ -283,29 +281,28 @@ class Conversation:
             if not text_answer(self.text, self.name)["faults"]:
                 LocalAnswerer(hear).ask(self.job(("code", "verdict", "clocks")))
 
-    def job(self, parts: Sequence[str]) -> Message:
+    def job(self, parts: Collection[str]) -> Message:
         """Return the job to make these parts of the answer to the newest text."""
         right = next((edit.text for edit in reversed(self.edits) if edit.right), "")
         known_text = right or (self.step.starter if self.step else "")
-        job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": [*parts]}
+        parts = [part for part in ALL_PARTS if part in parts]
+        job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": parts}
         return job | self.settings | {"known_text": known_text, "element": self.element}
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""
         if message["type"] == "done":
-            self.missing_parts = []
+            self.missing_parts.clear()
         if message["type"] == "answer":
             self.answers[message["part"]] = message
-            self.missing_parts = [part for part in self.missing_parts if part != message["part"]]
+            self.missing_parts.discard(message["part"])
             if message["part"] == "clocks":
                 self._add_judged()
         self.say(message)
 
     def _add_judged(self) -> None:
         """Add the answered text to the history."""
-        verdict, clocks = self.answers.get("verdict"), self.answers["clocks"]
-        if verdict is None:
-            return
+        verdict, clocks = self.answers["verdict"], self.answers["clocks"]
         gflops = clocks.get("gflops", 0.0)
         edit = Edit(
             number=0,

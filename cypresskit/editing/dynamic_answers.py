@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError, Control, compile
-from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, ElementTrace, trace_product
+from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import (
@@ -20,6 +20,7 @@ from cypresskit.diagnosis.verification import (
     verify,
     verify_at,
 )
+from cypresskit.editing.changed_lines import lead_to_fault
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
@@ -150,24 +151,25 @@ def replay_answer(
     verification: Verification,
     small: SmallProduct | None,
     place: Sequence[int],
-    explain: Callable[[ElementTrace], ElementTrace],
+    find_fault: Callable[[], Note | None],
 ) -> AnswerPart:
     """Return the part "replay": the terms of the element of C at a place.
 
     It is an element of the ``small`` product, unless that doesn't show the fault.
 
-    The answer holds a ``message`` with the element's place and value; of the trace that ``explain``
-    returns, the first note as the ``fault``, a row like a finding's, unless the verdict names a
-    cause, and the text of the other ``notes``; ``terms``, each with ``text``, whether it is
-    ``right``, a ``note``, its ``line``, and the ``lines`` that changed it; or a ``problem``, why
-    there are no terms.
+    The answer holds a ``message`` with the element's place and value; of an incorrect one, the
+    first note as the ``fault``, a row like a finding's, unless the verdict names a cause, and the
+    text of the other ``notes``: what ``find_fault`` finds comes first; ``terms``, each with
+    ``text``, whether it is ``right``, a ``note``, its ``line``, and the ``lines`` that changed it;
+    or a ``problem``, why there are no terms.
     """
     if small is not None and not (verification.right or verification.at_size or small.incorrect):
         small = None
     given = small.product if small else verification.given
     row, column = place
     try:
-        trace = explain(trace_product(given, row, column))
+        trace = trace_product(given, row, column)
+        faults = lead_to_fault(find_fault(), trace.faults) if trace.faults else []
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
@@ -177,9 +179,9 @@ def replay_answer(
         message = small.describe(row, column)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
-    first, others = trace.faults[:1], trace.faults[1:]
-    if verification.faults[:1] != [verification.wrong]:  # what comes before it is said already
-        first, others = (), trace.faults
+    # What comes before it is said already.
+    led = int(verification.faults[:1] == [verification.wrong])
+    first, others = faults[:led], faults[led:]
     return {
         "message": message,
         "fault": fault_row(*first) if first else None,
@@ -199,8 +201,8 @@ def _term_row(term: Term) -> AnswerPart:
     }
 
 
-def clocks_answer(verification: Verification, n: int, whole_launch: bool = False) -> AnswerPart:
-    """Return the part "clocks".
+def clocks_answer(verification: Verification, time: Callable[[], Report]) -> AnswerPart:
+    """Return the part "clocks"; ``time`` times the launch.
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, in words; the ``limit`` in
     them; ``busy`` (shares of the time, by unit); and ``notes`` on what would help and on its time;
@@ -212,7 +214,7 @@ def clocks_answer(verification: Verification, n: int, whole_launch: bool = False
     if verification.overlong:
         return {"problem": f"It isn't timed: {verification.overlong.clause}."}
     try:
-        report = report_at(verification.kernel, n, whole_launch)
+        report = time()
     except UNTIMED as error:
         return {"problem": f"It can't be timed: {last_line(error)}"}
     return {
@@ -264,17 +266,16 @@ def report_at(kernel: Kernel, n: int, whole_launch: bool = False) -> Report:
     return simulate(kernel, 1 if kernel.is_vector else n, m=n, k=n, exact=exact)
 
 
-def llvm_answer(verification: Verification, n: int, whole_launch: bool = False) -> AnswerPart:
+def llvm_answer(verification: Verification, time: Callable[[], Report]) -> AnswerPart:
     """Return the part "llvm" of a kernel: LLVM's code of it, as in the part "code", and its
-    ``gflops`` if it is correct.
+    ``gflops`` if it is correct; ``time`` times our code.
     """
     program = verification.kernel.program
     answer = code_answer(program, by="llvm")
     if "refusal" in answer or not verification.right:
         return answer
     with suppress(*UNTIMED):
-        ours = report_at(verification.kernel, n, whole_launch)
-        theirs = report_on(replace(ours.launch, compiled=compile(program, by="llvm")))
+        theirs = report_on(replace(time().launch, compiled=compile(program, by="llvm")))
         answer["gflops"] = shown_speed(theirs.gflops)
     return answer
 

@@ -115,10 +115,10 @@ class Edits(Sequence[Edit]):
         candidates = [
             edit
             for edit in self.rows
-            if edit.right and edit.n == n and edit.gflops >= least and edit.text not in others
+            if edit.right and edit.n == n and edit.gflops >= least
+            if edit.text not in others and not find_given_text(edit.text)
         ]
-        candidates.sort(key=lambda edit: (edit.gflops, edit.number), reverse=True)
-        return next((edit for edit in candidates if not find_given_text(edit.text)), None)
+        return max(candidates, key=lambda edit: (edit.gflops, edit.number), default=None)
 
     def add(self, edit: Edit) -> None:
         """Add an edit with the next number. It replaces the last edit if that has the same text and

@@ -56,13 +56,11 @@ def text_answer(text: str, name: str = "kernel.il") -> AnswerPart:
     ``meanings``, see ``token_meanings``; and without faults ``live``: [line, count, names, set] of
     the registers that are live before or after each line, and of those that it sets.
     """
-    meanings = token_meanings(text)
+    answer = {"faults": [], "live": [], "meanings": token_meanings(text)}
     try:
-        program = assemble(text, name)
+        return answer | {"live": _live(assemble(text, name))}
     except ILError as error:
-        faults = [vars(fault) for fault in error.faults]
-        return {"faults": faults, "live": [], "meanings": meanings}
-    return {"faults": [], "live": _live(program), "meanings": meanings}
+        return answer | {"faults": [vars(fault) for fault in error.faults]}
 
 
 def _live(program: Program) -> list[list]:

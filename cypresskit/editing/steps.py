@@ -161,14 +161,5 @@ def step_named(name: object) -> Step:
     return STEPS[name]
 
 
-def _read_steps() -> dict[str, Step]:
-    """Return the steps of ``steps.toml``, by name."""
-    steps = {}
-    for name, row in STEP_ROWS.items():
-        texts = {field: value for field, value in row.items() if isinstance(value, str)}
-        on_one_line = {field: " ".join(text.split()) for field, text in texts.items()}
-        steps[name] = Step(name, **row | on_one_line)
-    return steps
-
-
-STEPS = _read_steps()
+#: The steps of ``steps.toml``, by name.
+STEPS = {name: Step(name, **row) for name, row in STEP_ROWS.items()}

@@ -111,13 +111,13 @@ def workbench(
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}: make it")
         start = text or (kernel and kernel.text)
-        if start and not path.exists():
-            save_file(path, start)
         if not path.exists():
-            raise FileNotFoundError(
-                f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
-                f' ck.workbench("{path}", like="sgemm_naive")'
-            )
+            if not start:
+                raise FileNotFoundError(
+                    f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
+                    f' ck.workbench("{path}", like="sgemm_naive")'
+                )
+            save_file(path, start)
     bench = Workbench(path.absolute(), settings)
     if text is not None:
         bench.conversation.load(text, "from the notebook's cell")

@@ -83,7 +83,8 @@ def test_a_program_that_the_chip_cant_run_names_its_line():
 
 
 def test_a_correct_kernel_is_timed_as_by_simulate():
-    clocks = dynamic_answers.clocks_answer(ck.verify("sgemm_tn"), 256)
+    time = partial(dynamic_answers.report_at, ck.kernels["sgemm_tn"], 256)
+    clocks = dynamic_answers.clocks_answer(ck.verify("sgemm_tn"), time)
     plain = ck.simulate("sgemm_tn", 256)
     assert clocks["gflops"] == round(plain.gflops)
     assert clocks["bound"] == plain.bound
@@ -450,16 +451,14 @@ def test_a_job_is_interrupted_within_its_verdict_and_resumed():
 
 
 def test_the_part_of_llvm_has_its_code_and_speed_of_a_correct_kernel_alone():
-    right, wrong = (
-        dynamic_answers.llvm_answer(dynamic_answers.verify_text(t, "my.il", "sgemm_naive"), 64)
-        for t in (NAIVE, NAIVE.replace("mad r10.x, r2.x", "mad r10.x, r3.x"))
-    )
+    texts = NAIVE, NAIVE.replace("mad r10.x, r2.x", "mad r10.x, r3.x")
+    verified = [dynamic_answers.verify_text(text, "my.il", "sgemm_naive") for text in texts]
+    time = partial(dynamic_answers.report_at, verified[0].kernel, 64)
+    right, wrong = (dynamic_answers.llvm_answer(each, time) for each in verified)
     code = ck.compile(NAIVE, by="llvm")
     assert right["card"]["gprs"] == code.gprs and "rows" in wrong
     assert sum(row["loop"] for row in right["rows"]) > 4
-    ours = dynamic_answers.clocks_answer(
-        dynamic_answers.verify_text(NAIVE, "my.il", "sgemm_naive"), 64
-    )
+    ours = dynamic_answers.clocks_answer(verified[0], time)
     assert 0 < right["gflops"] != ours["gflops"] and "gflops" not in wrong
     double = dynamic_answers.verify_text(ck.kernels["dgemm_naive"].text, "my.il", "dgemm_naive")
-    assert "no fused" in dynamic_answers.llvm_answer(double, 64)["refusal"]["message"]
+    assert "no fused" in dynamic_answers.llvm_answer(double, time)["refusal"]["message"]
