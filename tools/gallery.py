@@ -52,7 +52,8 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
         lambda: draw.timeline(
             host.four_stage(8192, 8192, 2048, host.Machine()),
             host.five_stage(8192, 8192, 2048, host.Machine()),
-            names=("four stages, without the texture cache", "five stages, with it"),
+            names=("four stages", "five stages"),
+            rows=("chip 0", "chip 1"),
         ),
     ),
     "digits": (

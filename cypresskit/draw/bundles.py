@@ -30,7 +30,6 @@ IDLE = len(theme.SERIES)
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines; the last one of empty slots
 NO_KEY = -1
 SWIZZLES = VECTOR_SWIZZLES | SCALAR_SWIZZLES  # the cycle of each operand
-PRODUCTS = "MULADD", "FMA"  # what the names of multiply-adds begin with
 SHORT = {"_IEEE": "", "LDS_": "", "_VEC4": ""}
 
 
@@ -52,7 +51,7 @@ def bundles(code: Code | Source = "sgemm_tn") -> Player:
     >>> ck.draw.bundles("dgemm_tn")
     """
     loop = _Loop(code if isinstance(code, Code) else compile(resolve_program(code)))
-    sheet = Sheet(f"VLIW bundles: {loop.name}")
+    sheet = Sheet(f"How many slots of a loop's bundles are filled? {loop.name}")
     # Each part is on a stage of its own: on a phone one is below the other.
     sheet.stage("Bundles of five slots", TABLE_END, HEIGHT)
     _draw_table(sheet, loop)
@@ -66,11 +65,12 @@ def bundles(code: Code | Source = "sgemm_tn") -> Player:
     )
     return sheet.player(
         loop.captions(),
+        "counted",
         below=[note],
         step="Bundle",
         listing=([short_fetch(line) for line in loop.lines], loop.current),
         line_colors={line: COLORS[loop.color(line)] for line in loop.used},
-        opens=loop.first_product,
+        opens=len(loop.bundles) // 2,
     )
 
 
@@ -104,14 +104,6 @@ class _Loop:
         self.lines = [strip_comment(text).strip() for text in code.program.lines]
         body = code.program.body
         self.sources = {i.line: [str(source.register) for source in i.sources] for i in body}
-
-    @property
-    def first_product(self) -> int:
-        """The first bundle with a multiply-add; the first of all if none has any."""
-        for n, bundle in enumerate(self.bundles):
-            if any(o.name.startswith(PRODUCTS) for o in bundle.operations):
-                return n
-        return 0
 
     def color(self, line: int) -> int:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE
@@ -173,23 +165,20 @@ class _Loop:
         )
 
     def captions(self) -> list[str]:
-        """Return the captions. The last one summarizes the loop."""
+        """Return the captions. The last one begins with a summary of the loop."""
         *captions, last = (self.say(n) for n in range(len(self.bundles)))
-        return [*captions, f"{last}\n{self.summary()}"]
+        return [*captions, f"{self.summary()}\n{last}"]
 
     def say(self, n: int) -> str:
         """Return the caption of bundle ``n``."""
         bundle = self.bundles[n]
         ports = len(self.ports(n))
-        passed = len({giver for giver, _ in self.passed(n)})
         lines = self.current[n]
-        first = " (first of its clause)" if n in self.firsts else ""
-        from_before = f", {passed} {plural('result', passed)} from PV or PS" if passed else ""
         return (
-            f"**{self.name}**, bundle {n + 1} of {len(self.bundles)}{first}:"
+            f"**{self.name}**, bundle {n + 1} of {len(self.bundles)}:"
             f" {bundle.filled} of 5 slots used,"
             f" for IL {plural('line', len(lines))} {', '.join(map(str, lines))};"
-            f" {ports} of 12 read ports used{from_before}."
+            f" {ports} of 12 read ports used."
         )
 
     def summary(self) -> str:
@@ -197,15 +186,11 @@ class _Loop:
         card = self.code.stats()
         count = card.bundles_per_iteration
         filled = sum(bundle.filled for bundle in self.bundles)
-        mads = (
-            f", {card.multiply_adds} {plural('multiply-add', card.multiply_adds)}"
-            if card.multiply_adds
-            else ""
-        )
+        mads = f"{card.multiply_adds} {plural('multiply-add', card.multiply_adds)}"
         return (
-            f"**One iteration of the loop**: {count} {plural('bundle', count)}{mads};"
-            f" {filled} of {5 * count} slots are filled, {card.slots5_pct:g} % of the bundles are"
-            f" full. It takes a wavefront {card.clocks_per_iteration} clocks."
+            f"**{filled} of {5 * count} slots are filled**, and {card.slots5_pct:g} % of the"
+            f" bundles are full. One iteration of the loop: {count} {plural('bundle', count)},"
+            f" {mads}, {card.clocks_per_iteration} clocks of a wavefront."
         )
 
 

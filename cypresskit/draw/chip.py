@@ -13,8 +13,9 @@ import numpy as np
 from cypresskit.draw.chip_scene import ENGINE_KEYS, FRAMES, HIDDEN, ChipLayout, Scene
 from cypresskit.draw.display import require_nonempty
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import HEADING, Rows, Sheet
+from cypresskit.draw.sheet import HEADING, Sheet
 from cypresskit.kernels.own import Source, resolve
+from cypresskit.tables import plural
 from cypresskit.threads import map_in_threads
 from cypresskit.timing import Report, simulate
 
@@ -24,7 +25,7 @@ IDLE = "faint 0.2", "faint 0.6"
 MEMORY = "texture 0.45"  # the busy part of an L2 slice or a channel
 PAST = "c 0.15", "c 0.45"  # the chart of running wavefronts: to come, so far
 MAX_ENGINES = 20  # that there is room for
-RUNNING = 40  # pixels: height of the chart of running wavefronts
+RUNNING = 120  # pixels: height of the chart of running wavefronts
 
 
 def chip(
@@ -57,23 +58,20 @@ def chip(
     scenes = _scenes(drawn)
 
     device = drawn[0].device
-    slots = max(scene.report.active_wavefronts for scene in scenes)
-    layout = ChipLayout(device, slots)
-    names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
-    sheet = Sheet(f"The chip at work: {names}")
-    parts = f"{device.simd_engines} SIMD engines, {device.memory_channels} L2 slices"
+    layout = ChipLayout(device, scenes)
+    names = " and ".join(dict.fromkeys(r.kernel for r in drawn))
+    sheet = Sheet(f"How many of the {device.simd_engines} engines have work? {names}")
     # On a phone, the engines are below C.
-    sheet.stage("A map of C", layout.left, layout.height, most=1)
+    sheet.stage("A map of C", layout.left, layout.height)
     _draw_map(sheet, scenes, layout)
     _draw_running(sheet, scenes, layout)
-    rows = Rows(layout.left, layout.left + layout.engines_width, 2, 2, 0.65)
-    width, label = layout.width - layout.left, f"{parts} and the memory channels"
-    sheet.stage(label, width, layout.height, most=1, left=layout.left, rows=rows)
+    label = "SIMD engines, L2 slices and memory channels"
+    sheet.stage(label, layout.width - layout.left, layout.height, left=layout.left)
     _draw_engines(sheet, scenes, layout)
     _draw_memory(sheet, scenes, layout)
     _draw_dots(sheet, scenes, layout)
-    running = np.array([scene.running.sum(axis=1) for scene in scenes])
-    has_room = (running < layout.slots[0].size / 2).any(axis=0)
+    running = np.array([scene.count for scene in scenes])
+    has_room = (running < device.simd_engines * layout.fitting / 2).any(axis=0)
 
     legend = sheet.legend(
         ("tile not started", "faint"),
@@ -87,6 +85,7 @@ def chip(
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     return sheet.player(
         captions,
+        "modeled",
         below=[legend],
         step="Moment",
         scenes=[(scene.name, FRAMES) for scene in scenes],
@@ -124,11 +123,10 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None
         if scene.has_a_tile_each:
             sheet.about |= scene.stories()
 
-    counts = [scene.per_tile for scene in scenes]
-    tiles = ["wavefront" if count == 1 else f"{count} wavefronts" for count in counts]
     heads = [
-        f"{'Simulated' if scene.skipped else 'C'}: one tile per {wavefronts}"
-        for scene, wavefronts in zip(scenes, tiles)
+        f"{'Simulated' if scene.skipped else 'C'}: {scene.per_tile}"
+        f" {plural('wavefront', scene.per_tile)} per tile"
+        for scene in scenes
     ]
     which = np.repeat(range(len(scenes)), FRAMES)
     sheet.numbers("heading", left, 14, which, names=heads, **HEADING)
@@ -151,7 +149,7 @@ def _draw_dots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> Non
         color="ink",
         key=key,
         moves=("x", "y", "w"),
-        round=layout.dot // 2,
+        round=7,
     )
     # They come from C, and go back there.
     c = sheet.figures[0]
@@ -187,6 +185,8 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         tip="@words: @busy wavefronts",
     )
     sheet.text(x + 6, y + 11, [f"engine {n}" for n in number], "soft")
+    if more := layout.fitting - layout.slots.shape[2]:
+        sheet.text(x + 6, y + 54, [f"and {more} more"] * engines, "soft")
 
     room = height - 14
     for unit, color, left in (
@@ -208,7 +208,6 @@ def _draw_shares(
     words: Sequence[str],
     *,
     upward: bool = False,
-    line: str = "",
     **style,
 ) -> None:
     """Draw how busy the units of a kind are: bars that fill their rooms (x, y, width, height), from
@@ -217,7 +216,7 @@ def _draw_shares(
     x, y, width, height = room
     share = np.concatenate([scene.share(unit) for scene in scenes])
     part = np.maximum(share, 0.5) / 100
-    sheet.boxes(f"room {unit}", *room, color="" if line else "faint", line=line)
+    sheet.boxes(f"room {unit}", *room, color="faint")
     if upward:
         y, height = y + height / 2 - part * height / 2, part * height
     else:
@@ -245,15 +244,16 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
     for row, (unit, (title, short)) in enumerate(rows.items()):
         room = x, layout.memory_top + 9 + 24 * row, wide - 6, 19
         words = [f"{title} {i}" for i in slices]
-        _draw_shares(sheet, scenes, unit, room, words, line="line", fill=([MEMORY], 0 * slices))
+        _draw_shares(sheet, scenes, unit, room, words, fill=([MEMORY], 0 * slices))
         sheet.text(x, room[1], [f"{short} {i}" for i in slices], align="center")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
     """Draw the number of running wavefronts over time."""
-    left, width, top = layout.map_left, layout.map_side, layout.running_top
-    slots = layout.slots[0].size
-    count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
+    left, width, top = layout.running_left, layout.running_width, layout.running_top
+    slots = len(layout.engine_x) * layout.fitting
+    now, done = zip(*((scene.count, scene.done) for scene in scenes))
+    count = np.repeat(now, FRAMES, axis=0)
     bar = np.maximum(count / slots * RUNNING, 3 * (count > 0))  # even one is visible
     pitch = width / FRAMES
     x = left + (np.arange(FRAMES) + 0.5) * pitch
@@ -265,4 +265,7 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     past = np.tile(np.tri(FRAMES, dtype=int), (len(scenes), 1))  # until each frame
     sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, fill=(PAST, past))
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
-    sheet.text(left, top - 8, f"running, at most {slots}", "soft")
+    sheet.text(left, top - 10, f"room for {slots:,}", "soft")
+    for y, word, counts, color in ((60, "running", now, "ink"), (84, "done", done, "c")):
+        values = np.concatenate(counts)
+        sheet.numbers(word, left, y, values, prefix=f"{word}: ", color=color, **HEADING)

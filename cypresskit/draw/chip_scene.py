@@ -4,6 +4,8 @@ Of a long launch, a report may have simulated only some rounds of wavefronts. Th
 after the other, and the caption says how many were skipped.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cypresskit.devices import Device
@@ -13,39 +15,44 @@ from cypresskit.timing import Report
 
 FRAMES = 120  # of a report
 MAX_TILES = 1024  # with more wavefronts, a tile represents several
-LARGEST_TILE = 56.0  # pixels
+MAX_SLOTS = 16  # of an engine, that are drawn even if they stay empty
 HIDDEN = 0.05  # pixels: the width of a hidden dot
-LISTED = 12  # wavefronts of an engine that are listed
 # The keys of a scene begin at SCENE_KEYS times its number: its wavefronts, by number, and from
 # ENGINE_KEYS on its engines.
 SCENE_KEYS, ENGINE_KEYS = 100_000, 50_000
 
 
 class ChipLayout:
-    """Positions on the stage, in pixels: at most five by four engines, as the HD 5870 has."""
+    """Positions on the stage, in pixels: at most four by five engines, as the HD 5870 has."""
 
-    width, height = 1250, 372
-    map_left, map_side, map_top = 12, 224, 46
-    left, engines_width, engines_top = 268, 974, 26
-    engine_size = 190, 66
-    memory_top = 170  # the L2 slices and memory channels, between the rows of engines
-    running_top = 318  # the chart of running wavefronts, below the map
-    dot = 12  # a wavefront's width
+    width, height = 1220, 440
+    map_left, map_side, map_top = 12, 380, 40
+    running_left, running_width, running_top = 412, 124, 300  # the chart of running wavefronts
+    left, engines_width, engines_top = 556, 658, 4
+    engine_size = 160, 68
+    memory_top = 226  # the L2 slices and memory channels, between the rows of engines
 
-    def __init__(self, device: Device, slots: int) -> None:
-        row, column = np.divmod(np.arange(device.simd_engines), 5)
+    def __init__(self, device: Device, scenes: "Sequence[Scene]") -> None:
+        row, column = np.divmod(np.arange(device.simd_engines), 4)
         # The engines' upper left corners.
-        self.engine_x = self.left + column * 196
-        self.engine_y = self.engines_top + row * 72 + 54 * (row > 1)
+        self.engine_x = self.left + column * 166
+        self.engine_y = self.engines_top + row * 74 + 54 * (row > 2)
 
-        beside = -(-slots // 2) if slots > 4 else slots
+        # In each engine: wavefronts that fit, and those that are drawn. If these are all, there is
+        # room for them in two rows; if not, for the used ones in the upper.
+        self.fitting = max(scene.report.active_wavefronts for scene in scenes)
+        slots = self.fitting
+        if slots > MAX_SLOTS:
+            slots = 1 + int(max(scene.slot.max() for scene in scenes))
+        beside = -(-slots // 2) if 4 < slots == self.fitting else slots
         step = min(22.0, (self.engine_size[0] - 44) / beside)
         row, column = np.divmod(np.arange(slots), beside)
         across = self.engine_x[:, np.newaxis] + 14 + column * step
-        down = self.engine_y[:, np.newaxis] + 30 + row * min(20.0, step + 4)
+        down = self.engine_y[:, np.newaxis] + 31 + row * min(21.0, step + 4)
         # The centers of the engines' slots, of shape (2, engines, slots), and their size.
         self.slots = np.stack(np.broadcast_arrays(across, down))
         self.slot_size = min(14.0, max(step - 3, step / 2))
+        self.dot = self.slot_size - 2  # a wavefront's width
 
 
 class Scene:
@@ -63,10 +70,12 @@ class Scene:
         The number of wavefronts that weren't simulated.
     clocks
         The simulated clock of each frame.
+    slot
+        Each one's slot on its engine.
     running
         Whether each simulated wavefront is running; shape (frames, wavefronts).
-    done
-        The number of finished wavefronts in each frame.
+    count, done
+        The numbers of running and of finished wavefronts in each frame.
     across, down, per_tile
         The map of C: tiles across and down, and wavefronts per tile.
     has_a_tile_each
@@ -84,9 +93,11 @@ class Scene:
         self.wavefronts = self.use.wavefronts
         self.skipped = report.wavefronts - len(self.wavefronts)
         self.clocks = np.linspace(0, self.use.clocks[-1], FRAMES)
+        self.slot = self._slots()
         _, start, end = self.wavefronts.T
         now = self.clocks[:, np.newaxis]
         self.running = (start < now) & (end > now)
+        self.count = self.running.sum(axis=1)
         self.done = (end <= now).sum(axis=1)
 
         self.per_tile = -(-len(self.wavefronts) // MAX_TILES)
@@ -96,6 +107,16 @@ class Scene:
         if not 0 < self.across <= tiles:
             self.across = int(np.ceil(np.sqrt(tiles)))
         self.down = -(-tiles // self.across)
+
+    def _slots(self) -> np.ndarray:
+        """Return the slot of each wavefront: the first that is free when it starts."""
+        free = np.zeros((self.report.device.simd_engines, self.report.active_wavefronts))
+        slots = []
+        for engine, start, end in self.wavefronts:
+            of_engine = free[int(engine)]
+            slots.append(np.argmax(of_engine <= start + 1))
+            of_engine[slots[-1]] = end
+        return np.array(slots)
 
     def _blocks_across(self) -> int:
         """Return how many wavefronts of 8 x 8 work-items are side by side in C; 0 if that isn't
@@ -135,7 +156,7 @@ class Scene:
         self, wavefront: np.ndarray, layout: ChipLayout
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """Return center x, center y and size of the tile of each wavefront."""
-        size = min(layout.map_side / max(self.across, self.down), LARGEST_TILE)
+        size = layout.map_side / max(self.across, self.down)
         places = Grid(layout.map_left, layout.map_top, size, size)
         return *places.center(*np.divmod(wavefront // self.per_tile, self.across)), size
 
@@ -176,12 +197,9 @@ class Scene:
         key = np.full(shape, -1)
 
         homes = np.stack(self.tile(np.arange(len(self.wavefronts)), layout)[:2])  # x and y
-        free = np.zeros((engines, slots))  # the clock from which a slot is free
         taken = np.zeros((engines, slots), int)  # how often it was taken
         for wavefront, (engine_number, start, end) in enumerate(self.wavefronts):
-            engine = int(engine_number)
-            slot = int(np.argmax(free[engine] <= start + 1))
-            free[engine, slot] = end
+            engine, slot = int(engine_number), self.slot[wavefront]
             taken[engine, slot] += 1
             dot = 2 * (engine * slots + slot) + taken[engine, slot] % 2
 
@@ -215,19 +233,14 @@ class Scene:
 
     def story(self, engine: int) -> str:
         """Return a sentence on an engine."""
-        ran = np.flatnonzero(self.wavefronts[:, 0] == engine)
-        if not len(ran):
-            return f"**SIMD engine {engine}** at {self.name}: idle."
-        listed = ", ".join(map(str, ran[:LISTED]))
-        if len(ran) > LISTED:
-            listed += f" and {len(ran) - LISTED} more"
-        runs = f"runs {plural('wavefront', len(ran))} {listed}"
+        count = int((self.wavefronts[:, 0] == engine).sum())
+        runs = f"runs {count:,} {plural('wavefront', count)}"
         return f"**SIMD engine {engine}** at {self.name}: {runs}."
 
     def say(self, frame: int) -> str:
-        """Return the caption of a frame."""
+        """Return the caption of a frame; the last one begins with speed and bottleneck."""
         report = self.report
-        launch = f"{report.kernel} {self.size}".rstrip()
+        launch = f"{report.kernel}: {self.size}".removesuffix(": ")
         simulated = ""
         if report.simulated < 1:
             simulated = f" ({_percent(report.simulated)} of its work simulated)"
@@ -236,23 +249,22 @@ class Scene:
                 f" ({len(self.wavefronts):,} of {report.wavefronts:,} wavefronts simulated; the"
                 f" whole launch takes {report.clocks:,.0f} clocks)"
             )
-        running = int(self.running[frame].sum())
         engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
+        result = self._sum() if frame == FRAMES - 1 else ""
         return (
-            f"**{launch}** on the {report.device.name}."
+            f"{result}**{launch}** on the {report.device.name}."
             f" Clock {self.clocks[frame]:,.0f} of {self.use.clocks[-1]:,.0f}{simulated}:"
-            f" {running:,} wavefronts are running on {engines} of {report.device.simd_engines}"
-            f" engines, {self.done[frame]:,} are done{self._sum() if frame == FRAMES - 1 else ''}."
+            f" {self.count[frame]:,} wavefronts are running on {engines} of"
+            f" {report.device.simd_engines} engines, {self.done[frame]:,} are done."
         )
 
     def _sum(self) -> str:
-        """Return what the last caption adds: speed and bottleneck."""
         report = self.report
-        bound = f"bound by {report.bound}. The bars show averages over the whole launch"
-        if not report.flops:
-            return f", {bound}"
-        speed = f"{report.gflops:,.0f}{report.uncertainty} Gflop/s, {report.percent:.0f} % of peak"
-        return f": {speed}, {bound}"
+        speed = ""
+        if report.flops:
+            speed = f"{report.gflops:,.0f}{report.uncertainty} Gflop/s, "
+            speed += f"{_percent(report.percent / 100)} of peak, "
+        return f"**{speed}bound by {report.bound}.** Bars: averages over the whole launch. "
 
 
 def _percent(share: float) -> str:

@@ -20,16 +20,18 @@ from cypresskit.host import Span, Task, Timeline
 
 # In pixels:
 LEFT = 20  # left edge of the rows
-WIDE = 980  # width of the rows
+WIDE = 1280  # width of the rows
 RIGHT = LEFT + WIDE
 STAGE = RIGHT + LEFT  # width of the stage
-HIGH = 500  # height of the stage
+HIGH = 430  # height of the stage
 HEAD = 34  # above the rows
-NAME = 14  # above each row, for its name
+NAME = 16  # above each row, for its name
+MAX_ROW = 48  # height of a row
+BELOW = 10  # of a row, free of its bars: the critical path is in it
+NAMED = 15  # height of the lowest bar that has its name in it
 
 SHARED = 1.5  # height of a row that shows shares, relative to others
 FRAMES = 240
-PHONE = 0.35  # of the rows' width: what a phone has
 # What a task moves or does, and its color:
 MATTERS = "A", "B", "C", "the product"
 TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45"
@@ -87,8 +89,7 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
         question = f"How long is each resource busy? {' and '.join(names)}"
     sheet = Sheet(question)
     label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
-    most = min(1.06, 470 / (foot + 18))
-    sheet.stage(label, STAGE, foot + 18, most=most, rows=Rows(LEFT, RIGHT, 14, 20))
+    sheet.stage(label, STAGE, foot + 18, rows=Rows(LEFT, RIGHT, 14, 20))
     _draw_ticks(sheet, charts)
     sheet.text(LEFT, [c.top + 7 for c in charts], [c.name for c in charts], **HEADING)
     any_full = False
@@ -103,6 +104,7 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
         captions[-1] = f"{_winner(charts)}\n{captions[-1]}"
     return sheet.player(
         captions,
+        "modeled",
         step="Moment",
         opens=FRAMES // 2,
         below=[_legend(sheet, charts, any_full)],
@@ -128,7 +130,7 @@ def _charts(
         heights.append(dict(sorted(high.items(), key=lambda row: row[1])))
     count = sum(sum(rows.values()) for rows in heights)
     named = NAME * sum(map(len, heights))
-    row = min(20.0, (HIGH - len(timelines) * HEAD - named) / count)
+    row = min(MAX_ROW, (HIGH - len(timelines) * HEAD - named) / count)
 
     charts = []
     top = 0.0
@@ -288,28 +290,24 @@ class _Chart:
         """Return what runs at a time in the visible rows; at the end, what was busiest."""
         if time >= self.run.seconds - 1e-12:
             busiest = f"{self.run.bound}, {_percent(self.run.busy[self.run.bound]):.0f} %"
-            return f"**{self.name}**: done. Busiest: {busiest}"
+            return f"**{self.name}**: done. Busiest: {busiest}."
         doing: dict[str, list[str]] = {}  # by what is done: the rows that do it
         for span in sorted(self.run.spans, key=lambda span: self.row(span.task)):
             if span.start <= time + 1e-12 < span.end and self.y(span) is not None:
                 what = _full_name(span.task)
                 doing.setdefault(what, []).append(self.row(span.task))
         clauses = [f"{' and '.join(rows)}: {what}" for what, rows in doing.items()]
-        more = f" and {len(clauses) - 4} more" if len(clauses) > 4 else ""
-        return f"**{self.name}**: {'; '.join(clauses[:4]) or 'idle'}{more}"
+        return f"**{self.name}**: {'; '.join(clauses) or 'idle'}"
 
 
 def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
     """Draw the milliseconds through all rows."""
-    last, foot = 1e3 * charts[0].end, charts[-1].foot + 9
+    last, foot = 1e3 * charts[0].end, charts[-1].foot
     ticks = choose_ticks(0, last, 6)
     x = LEFT + np.array(ticks) / last * WIDE
-    y, high = np.array(
-        [((top + low) / 2, low - top) for chart in charts for top, low in chart.bands.values()]
-    ).T
-    across, down = np.tile(x, len(y)), np.repeat(y, len(x))
-    sheet.boxes("ticks", across, down, pixels(1), np.repeat(high, len(x)), color="line", alpha=0.6)
-    sheet.text(x, foot, [f"{tick:,g} ms" for tick in ticks], "soft", align="center")
+    middle, high = (HEAD + foot) / 2, foot - HEAD
+    sheet.boxes("ticks", x, middle, pixels(1), high, color="line", alpha=0.6)
+    sheet.text(x, foot + 9, [f"{tick:,g} ms" for tick in ticks], "soft", align="center")
 
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
@@ -349,23 +347,23 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
     numbers, y = (list(column) for column in zip(*bars))
     own = [chart.run.spans[n] for n in numbers]
     start, end = np.array([(span.start, span.end) for span in own]).T
-    name = f"tasks {chart.name}"
+    name, high = f"tasks {chart.name}", min(chart.rows.values()) - BELOW
     sheet.progress_bars(
         name,
-        Bars(start, end, y, min(chart.rows.values()) - 4),
+        Bars(start, end, np.array(y) - 2, high),
         chart.axis,
         fill=(TINTS, [_matter_of(span) for span in own]),
         words=words[numbers],
         key=chart.keys[numbers],
     )
     left, right, middle = (chart.axis.to_x(seconds) for seconds in (start, end, (start + end) / 2))
-    # A name that fits on a phone is written there, too.
-    short = [_name_in(span.task, PHONE * room) for span, room in zip(own, right - left)]
-    long = ["" if s else _name_in(t.task, room) for s, t, room in zip(short, own, right - left - 8)]
-    for names, fit in ((short, 0), (long, 12)):
-        # On a plate: the play head doesn't run through it.
-        text = sheet.text(middle, y, names, align="center", fit=fit, background_fill_alpha=0.7)
-        sheet.paint(text, background_fill_color="page")
+    if high < NAMED:
+        return
+    names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
+    # On a plate: the play head doesn't run through it. On a phone there is no room for it.
+    plate: dict = {"align": "center", "fit": 12, "background_fill_alpha": 0.7}
+    text = sheet.text(middle, np.array(y) - 2, names, **plate)
+    sheet.paint(text, background_fill_color="page")
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:

@@ -199,13 +199,16 @@ class Player(Displayable):
             "clicks": self.about,
             "keyed": keys,
         }
-        most = max(frames for _, frames in self.scenes)
+        frames = max(frames for _, frames in self.scenes)
+        shapes = sum(fig.aspect_ratio for fig in picture)
         return HTML.substitute(
             {name: "" if is_shown else "hidden" for name, is_shown in shown.items()},
             css=theme.minify(read_packaged("draw/player.css")),
             scenes=_buttons(name for name, _ in self.scenes),
-            speeds=_speeds(most / settings.seconds),
+            speeds=_speeds(frames / settings.seconds),
             step=theme.escape_html(settings.step),
+            # What is beside the picture takes the width that it leaves.
+            most=f"max(360px, {theme.ROOM} * {shapes:.3f} + 20px)",
             picture="".join(map(_placed, picture)),
             side=f"{SIDE}{''.join(beside)}</div>" if beside else "",
             below="".join(map(_placed, settings.below)),

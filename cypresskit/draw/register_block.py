@@ -57,7 +57,8 @@ def register_block(*recordings: Recording | Source) -> Player:
         )
     scenes = [BlockSteps(run, find_block(run)) for run in runs]
     program = runs[0].program
-    sheet = Sheet(f"Register block of {program.name}")
+    name = program.name.removesuffix(".il")
+    sheet = Sheet(f"How often is a fetched number used? The register block of {name}")
 
     begins = np.cumsum([0, *(scene.steps for scene in scenes)]).tolist()
     sheet.about |= _sums(scenes, begins)
@@ -78,6 +79,7 @@ def register_block(*recordings: Recording | Source) -> Player:
     first = scenes[0]
     return sheet.player(
         [caption for scene in scenes for caption in scene.captions],
+        "computed",
         side=[maps, legend],
         listing=(tuple(map(short_fetch, program.lines)), lines),
         scenes=names if len(runs) > 1 else (),
@@ -253,7 +255,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     highest = max(rows for rows, _ in maps.shapes.values())
     x_range = (-gap / 2, maps.right - gap / 2)
     y_range = (highest + gap / 2, -1.6 * gap)
-    fig = sheet.plot(label, x_range, y_range, high=140)
+    fig = sheet.plot(label, x_range, y_range, high=200)
     fig.min_height = 110
 
     boxes = [maps.box(name, range(r), range(c)) for name, (r, c) in maps.shapes.items()]

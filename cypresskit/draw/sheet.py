@@ -40,6 +40,7 @@ PLACES: dict[type[Glyph], tuple[str, ...]] = {
     Text: ("x", "y", "text"),
 }
 
+ENLARGED = 1.2  # pixels of a stage's unit, at most
 HEADING: dict[str, Any] = {"bold": True, "size": 14}  # of a panel, or its result
 
 
@@ -90,7 +91,6 @@ class Rows(NamedTuple):
     end: float
     left: float = 12  #: pixels beside the rows, for what is written there
     right: float = 12
-    high: float = theme.SMALL  #: of the stage's height, on a phone
 
 
 class TimeAxis(NamedTuple):
@@ -127,17 +127,16 @@ class Sheet(Parts):
         label: str,
         width: float,
         height: float,
-        most: float = 1.2,
         left: float = 0,
         rows: Rows | None = None,
     ) -> None:
         """Add a bare figure from (left, 0) at the upper left to (left + width, height).
 
-        A unit is about a pixel, and at most ``most`` pixels. No stage is wider than a phone.
+        A unit is about a pixel, and at most ``ENLARGED`` pixels. No stage is wider than a phone.
         """
-        fig = self.plot(label, (left, left + width), (height, 0), high=most * height)
+        fig = self.plot(label, (left, left + width), (height, 0), high=ENLARGED * height)
         if rows:
-            self.squeezed.append((fig, *rows[:-1], rows.high * height))
+            self.squeezed.append((fig, *rows, theme.SMALL * height))
         else:
             fig.styles = dict(fig.styles) | {
                 "min-width": f"min(100%, {theme.SMALLEST * width:.0f}px)"
@@ -552,15 +551,21 @@ class Sheet(Parts):
             spans.append(f'<span class="keyed">{mark}{theme.escape_html(words)}</span>')
         return " &ensp;".join(spans)
 
-    def player(self, captions: Sequence[str], lines: Iterable[str] = (), **settings) -> Player:
+    def player(
+        self, captions: Sequence[str], kind: str, lines: Iterable[str] = (), **settings
+    ) -> Player:
         """Return the finished picture: a ``Player`` of all figures that aren't in
         ``settings["side"]``.
 
-        Its text form is the title, with ``lines`` or the last caption below it.
+        Each scene's last caption says of which ``kind`` its numbers are: "modeled", "counted" or
+        "computed". The text form is the title, with ``lines`` or the last caption below it.
         ``settings`` has the fields of ``Settings``.
         """
         given = Settings(**settings)
+        captions = list(captions)
+        for end in np.cumsum([frames for _, frames in given.scenes] or [len(captions)]):
+            captions[end - 1] += f" All numbers are {kind}."
         picture = [fig for fig in self.figures if fig not in given.side]
         told = list(lines) or [theme.unmarked(caption) for caption in captions[-1:]]
         text = "\n".join([self.title, *told])
-        return Player(self, picture, list(captions), text, given)
+        return Player(self, picture, captions, text, given)

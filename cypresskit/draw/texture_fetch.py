@@ -86,6 +86,7 @@ def texture_fetch(*kernels: Source) -> Player:
     )
     return sheet.player(
         captions,
+        "modeled",
         step="Clock",
         below=[legend],
         seconds=14,

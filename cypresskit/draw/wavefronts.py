@@ -21,7 +21,7 @@ from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
 FRAMES = 150
-LEFT, RIGHT, ROW = 76, 1146, 16  # pixels: ends of the rows, and the height of one
+LEFT, RIGHT, ROW = 76, 1300, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 106  # pixels of the stage: counters are on the right of the rows
 BESIDE = 33, 45  # pixels that names and shares of units take on a phone
 HEAD = 100  # pixels above and below a report's rows
@@ -156,7 +156,7 @@ def wavefronts(
     )
     captions = _write_captions(drawn, clocks)
     # At the first clock all is still gray.
-    return sheet.player(captions, below=[legend], step="Clock", opens=FRAMES // 4)
+    return sheet.player(captions, "modeled", below=[legend], step="Clock", opens=FRAMES // 4)
 
 
 def _write_captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
@@ -164,7 +164,7 @@ def _write_captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
     which leaves the ALU idle for how long.
     """
     idle = [np.round(_share_so_far(_alu_overlaps(r, clocks), 0, clocks)) for r in reports]
-    states = [_describe_clocks(r, share, clocks) for r, share in zip(reports, idle)]
+    states = [_describe_clocks(report, clocks) for report in reports]
     captions = [f"Clock {clock:,.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
     ends = " and ".join(f"{share[-1]:.0f} % with {r.kernel}" for r, share in zip(reports, idle))
     captions[-1] = f"**The ALU was idle for {ends}.** {captions[-1]}"
@@ -185,10 +185,8 @@ def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.nda
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
 
-def _describe_clocks(report: Report, idle: np.ndarray, clocks: np.ndarray) -> list[str]:
-    """Return what the wavefronts of the engine do at each of the ``clocks``, as text, and for
-    which share of the time the ALU was ``idle``.
-    """
+def _describe_clocks(report: Report, clocks: np.ndarray) -> list[str]:
+    """Return what the wavefronts of the engine do at each of the ``clocks``, as text."""
 
     def count(spans: Iterable[Window]) -> np.ndarray:
         start, end = np.reshape(list(spans), (-1, 2)).T[:, :, np.newaxis]
@@ -198,9 +196,7 @@ def _describe_clocks(report: Report, idle: np.ndarray, clocks: np.ndarray) -> li
     computing = count((e.start, e.end) for e in events if e.kind == "ALU")
     fetching = count((e.start, e.end) for e in events if e.kind == "TEX")
     return [
-        f"**{report.kernel}**: {a} compute, {b} wait for data; so far the ALU was idle for"
-        f" {share:.0f} %."
-        for a, b, share in zip(computing, fetching, idle)
+        f"**{report.kernel}**: {a} compute, {b} wait for data." for a, b in zip(computing, fetching)
     ]
 
 
@@ -231,7 +227,7 @@ def _draw_report(
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks)
     registers = f"{report.registers} of {report.device.register_pool} registers"
-    title = f"{report.kernel}: {registers}, {report.active_wavefronts} wavefronts"
+    title = f"{report.kernel}: {registers}, room for {report.active_wavefronts} wavefronts"
     sheet.text(LEFT, layout.title, title, **HEADING)
     sheet.text(LEFT - 8, layout.rows, np.arange(layout.slots), "soft", align="right", x_offset=-4)
 
@@ -323,7 +319,6 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
             layout.shares,
             np.round(shares[n]).astype(int),
             names=[f"{state} {share}" for share in SHARES],
-            bold=n == 0,
             color=color,
             align=align,
         )

@@ -55,6 +55,7 @@ def block_race(sizes: Sequence[int] = (1, 2, 4, 8)) -> Player:
     legend = sheet.legend(("A, fetched", "a"), ("B, fetched", "b"), ("C, terms added", "c"))
     return sheet.player(
         captions,
+        "counted",
         below=[legend, note],
         step="Moment",
         seconds=16,

@@ -19,8 +19,8 @@ from cypresskit.draw.sheet import HEADING, Rows, Sheet, pixels
 from cypresskit.teach.l06_double_double.checks import products
 
 FORMATS = {"single": 24, "double": 53, "double-double": 106}  # the bits of each
-WIDE, LEFT, RIGHT = 906, 20, 896  # the stage, and where the digits begin and end
-TOP, ROW, NAME = 30, 58, 18  # where the rows begin, how high one is, and its name above it
+WIDE, LEFT, RIGHT = 1120, 20, 1110  # the stage, and where the digits begin and end
+TOP, ROW, NAME = 30, 72, 20  # where the rows begin, how high one is, and its name above it
 DIGIT = 1.5  # widths of a place: the size of a digit that fills it
 MOST = 40  # places that are drawn at most
 ABSENT, RIGHT_DIGIT, ERROR_DIGIT = range(
@@ -68,7 +68,7 @@ def digits(a, b, element: tuple[int, int]) -> Player:
     exact = np.cumsum([Fraction(x) * Fraction(y) for x, y in zip(a[row], b[:, column])])
     sums = _partial_sums(a, b, row, column)
     ruler = _ruler(exact, sums)
-    sheet = Sheet(f"C[{row}, {column}], digit by digit")
+    sheet = Sheet(f"Which digits of C[{row}, {column}] are right?")
     rows = {"exact": exact, **sums}
     label = "A row for each precision, a box for each digit"
     sheet.stage(label, WIDE, TOP + ROW * len(rows) + 8, rows=Rows(LEFT, RIGHT))
@@ -82,7 +82,8 @@ def digits(a, b, element: tuple[int, int]) -> Player:
         ("a digit of the error", FILLS[ERROR_DIGIT]),
         ("no bits for this digit", FILLS[ABSENT]),
     )
-    return sheet.player(captions, lines, step="Product", opens=len(exact) - 1, below=[legend])
+    last = len(exact) - 1
+    return sheet.player(captions, "computed", lines, step="Product", opens=last, below=[legend])
 
 
 def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[str, np.ndarray]:
@@ -181,11 +182,12 @@ def _draw_row(
 
 
 def _off(error: Fraction) -> str:
-    return f"{abs(float(error)):.2g}"
+    digits, _, power = f"{abs(float(error)):.2g}".partition("e")
+    return f"{digits} x 10{_raised(int(power))}" if power else digits
 
 
 def _say(n: int, count: int, exact: Fraction, sums: dict[str, np.ndarray]) -> str:
-    caption = f"**{n + 1} of {count} products.** The exact sum is {float(exact):.10g}."
+    caption = f"**{n + 1} of {count} products.** The exact sum is {float(exact):,.10g}."
     wrong = [name for name, values in sums.items() if values[n] != exact]
     if not wrong:
         return f"{caption} All three formats have it."

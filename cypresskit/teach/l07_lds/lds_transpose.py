@@ -66,6 +66,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     legend = sheet.legend(*ROW_KEYS, ("waiting for a clock or longer", "wait", "ring"))
     return sheet.player(
         captions,
+        "modeled",
         step="Clock",
         below=[legend],
         seconds=14,
