@@ -347,7 +347,8 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
     numbers, y = (list(column) for column in zip(*bars))
     own = [chart.run.spans[n] for n in numbers]
     start, end = np.array([(span.start, span.end) for span in own]).T
-    name, high = f"tasks {chart.name}", min(chart.rows.values()) - BELOW
+    lowest = min(chart.rows.values())
+    name, high = f"tasks {chart.name}", max(lowest - BELOW, lowest / 2)
     sheet.progress_bars(
         name,
         Bars(start, end, np.array(y) - 2, high),
