@@ -27,6 +27,11 @@ def reports():
 
 
 @cache
+def stages():
+    """Pipelines of two chips that compute one product, all of whose resources are drawn."""
+    return [make(8192, 8192, 2048, host.Machine()) for make in (host.four_stage, host.five_stage)]
+
+
 def pipeline():
     """Three tasks on a chip, each behind a copy; the bus is shared with a second queue."""
     tasks = []
@@ -64,7 +69,7 @@ VIEWS = {
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
     "block_race": lambda: register_block.block_race((1, 2, 8)),
-    "timeline_default": gallery.VIEWS["timeline"][1],
+    "timeline_default": lambda: draw.timeline(*stages(), names=("four stages", "five stages")),
     "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
 }
 #: What stands still.

@@ -294,7 +294,7 @@ def test_a_wavefront_goes_from_its_tile_to_its_engine_and_a_share_is_part_of_a_r
             c["room running"],
             c["head"],
         )
-        bar = c.at("run", head.x, room.y + room.h / 2)
+        bar = c.at("run", head.x, room.y + room.h / 2 - 1)
         assert bar.h / room.h == approx(max(len(running) / int(most), 3 / room.h), rel=0.01)
         assert [b.data["shade"] for b in c["run"]] == [int(b.x <= bar.x) for b in c["run"]]
         ((now, _),), ((over, _),) = c.labels(r"running: (\d+)"), c.labels(r"done: (\d+)")
