@@ -15,7 +15,6 @@ from cypresskit.draw.player import Player
 from cypresskit.host import Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
-from tools import gallery
 
 #: A of 16 x 8, transposed, and B of 8 x 24: two by three blocks of C.
 A_AND_B = whole_numbers(4, (8, 16), (8, 24))
@@ -26,12 +25,13 @@ def reports():
     return [simulate("sgemm_tn", n) for n in (128, 512)]
 
 
-@cache
-def stages():
+def two_pipelines():
     """Pipelines of two chips that compute one product, all of whose resources are drawn."""
-    return [make(8192, 8192, 2048, host.Machine()) for make in (host.four_stage, host.five_stage)]
+    runs = [make(8192, 8192, 2048, host.Machine()) for make in (host.four_stage, host.five_stage)]
+    return draw.timeline(*runs, names=("four stages", "five stages"))
 
 
+@cache
 def pipeline():
     """Three tasks on a chip, each behind a copy; the bus is shared with a second queue."""
     tasks = []
@@ -69,7 +69,7 @@ VIEWS = {
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
     "block_race": lambda: register_block.block_race((1, 2, 8)),
-    "timeline_default": lambda: draw.timeline(*stages(), names=("four stages", "five stages")),
+    "timeline_default": two_pipelines,
     "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
 }
 #: What stands still.
