@@ -136,15 +136,24 @@ def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
     assert "make lab" in error and str(here / "site-packages/notebooks") in error
 
 
-@pytest.mark.parametrize("place", ["CHECKOUT", "INSTALLED"])
-def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys, place):
+@pytest.fixture
+def started(here, monkeypatch):
+    """The options with which JupyterLab was started, which has lessons in no place yet."""
     from jupyterlab.labapp import LabApp
 
-    started = []
-    monkeypatch.setattr(LabApp, "launch_instance", started.append)
+    options = []
+    monkeypatch.setattr(LabApp, "launch_instance", options.append)
     monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")  # which the command sets
     for name in ("CHECKOUT", "INSTALLED"):
         monkeypatch.setattr(cmd_lab, name, here / "nowhere" / name)
+    return options
+
+
+@pytest.mark.parametrize("place", ["CHECKOUT", "INSTALLED"])
+def test_lessons_are_copied_alone_and_never_over_work(here, started, monkeypatch, capsys, place):
+    """Into a folder beside the checkout, or in this one; there they can be written, though those of
+    an installed package can't.
+    """
     shutil.copytree(ROOT / "notebooks", here / "clone/notebooks")
     (here / "clone/notebooks/00_start_here.ipynb").chmod(0o444)
     monkeypatch.setattr(cmd_lab, place, here / "clone/notebooks")
@@ -153,9 +162,7 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
         (here / "clone/tests").mkdir()
         monkeypatch.chdir(here / "clone/tests")
     assert cli.main(["lab", "--no-browser"]) == 0
-    assert (own / "00_start_here.ipynb").stat().st_mode & 0o200, (
-        "it can be written, though an installed one can't"
-    )
+    assert (own / "00_start_here.ipynb").stat().st_mode & 0o200
     (own / "00_start_here.ipynb").write_text("my work")
     assert cli.main(["lab", "--no-browser"]) == 0
     options = {
@@ -166,21 +173,26 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
     }
     assert options < set(started[0]) and str(own) in capsys.readouterr().out
     copied = {path.name for path in own.iterdir()} - {".jupyterlab"}
-    assert (
-        copied == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} and len(copied) > 12
-    )
+    assert copied == {path.name for path in (ROOT / "notebooks").glob("*.ipynb")}
     assert (own / "00_start_here.ipynb").read_text() == "my work"
-    started.clear()
-    monkeypatch.chdir(here)
-    for words in ("deep/mine --no-browser --port 9000", "--no-browser --port 9000 deep/mine"):
-        assert cli.main(["lab", *words.split()]) == 0
-        assert f"--ServerApp.root_dir={here}/deep/mine" in started[-1]
-        assert started[-1][-3:] == ["--no-browser", "--port", "9000"]
-    assert capsys.readouterr().out.rstrip().endswith(f"{here}/deep/mine")
-    assert cli.main(["lab", str(lessons(here / "one", "alone"))]) == 0
-    assert f"--ServerApp.root_dir={here}/one" in started[-1]
     monkeypatch.chdir(own)
     assert cmd_lab.find_lessons()[0].parent == own, "a folder that has lessons is opened itself"
+
+
+@pytest.mark.parametrize("words", ["deep/mine {}", "{} deep/mine"])
+def test_lessons_go_where_it_is_said_and_jupyterlab_gets_its_options(
+    words, here, started, monkeypatch, capsys
+):
+    monkeypatch.setattr(cmd_lab, "INSTALLED", ROOT / "notebooks")
+    assert cli.main(["lab", *words.format("--no-browser --port 9000").split()]) == 0
+    assert f"--ServerApp.root_dir={here}/deep/mine" in started[-1]
+    assert started[-1][-3:] == ["--no-browser", "--port", "9000"]
+    assert capsys.readouterr().out.rstrip().endswith(f"{here}/deep/mine")
+
+
+def test_a_lesson_that_is_named_is_opened_in_its_folder(here, started):
+    assert cli.main(["lab", str(lessons(here / "one", "alone"))]) == 0
+    assert f"--ServerApp.root_dir={here}/one" in started[-1]
 
 
 @pytest.mark.parametrize("readers", ["", ".jp-Notebook { color: teal }"])

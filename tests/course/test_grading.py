@@ -125,13 +125,14 @@ def test_an_answer_that_takes_more_than_its_share_earns_nothing(lines, walled):
 
 ATTACKS = dict(ROWS["test_grading"]["attacks"])
 JUDGE = """
+import json
 import sys
 from cypresskit.grading import judging
 from cypresskit.isolated.process import ForkServer, find_sandbox
 from cypresskit.teach import check
 check.SECONDS = 20  # a busy machine
 server = ForkServer(find_sandbox() if sys.argv[1] == "sandbox" else None)
-for cell in eval(sys.argv[2]):
+for cell in json.loads(sys.argv[2]):
     print(judging.judge([cell], sys.argv[3], server=server).message, flush=True)
 server.end()
 """
@@ -172,7 +173,7 @@ def judged_by(user, where, cells, folder):
         shutil.chown(folder, user)
     places = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), str(folder)) | {"PYTHONPATH": str(ROOT)}
     environment = os.environ | places | {"PYTHONDONTWRITEBYTECODE": "1"}
-    command = [*change, sys.executable, "-c", JUDGE, where, repr(cells), PEAK]
+    command = [*change, sys.executable, "-c", JUDGE, where, json.dumps(cells), PEAK]
     with (folder / "output").open("w+") as file:
         files = {"stdout": file, "stderr": file}
         done = subprocess.run(command, env=environment, cwd="/", timeout=LIMIT, **files)
