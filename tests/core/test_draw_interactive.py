@@ -9,6 +9,12 @@ from waiting import without_a_loop
 from cypresskit import draw
 
 
+def controls(view, **choices):
+    """The sliders of a view's controls, the line of their state, and the place of what is drawn."""
+    choosers, status, place = draw.interactive(view, **choices).children
+    return choosers.children, status, place
+
+
 @without_a_loop
 def test_controls_draw_again_and_say_why_they_cannot():
     asked = []
@@ -19,8 +25,7 @@ def test_controls_draw_again_and_say_why_they_cannot():
             raise ValueError("three is too many")
         return draw.line_chart({"a": {0: b, 1: 2}}, "x", "y", kind="counted", about="b")
 
-    box = draw.interactive(view, b=[1, 2, 3], name=["x", "y"])
-    (slider, other), status, _ = box.children[0].children, *box.children[1:]
+    (slider, other), status, _ = controls(view, b=[1, 2, 3], name=["x", "y"])
     slider.value, other.value = 2, "y"
     assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
     slider.value = 3
@@ -37,8 +42,7 @@ def test_controls_draw_only_the_last_choice():
             raise KeyError("<two>")
         return f"n is {n}"
 
-    box = draw.interactive(view, n=np.arange(4))
-    (slider,), status, _ = box.children[0].children, *box.children[1:]
+    (slider,), status, _ = controls(view, n=np.arange(4))
 
     async def hurry(*values):
         for value in values:
@@ -55,8 +59,7 @@ def test_controls_draw_only_the_last_choice():
 
 
 def test_controls_draw_from_a_thread_of_jupyters():
-    box = draw.interactive(lambda n: f"n is {n}", n=[1, 2])
-    (slider,), status, place = box.children[0].children, *box.children[1:]
+    (slider,), status, place = controls(lambda n: f"n is {n}", n=[1, 2])
     thread = Thread(target=setattr, args=(slider, "value", 2))
     thread.start()
     thread.join()

@@ -2,15 +2,11 @@
 that help.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-
 import numpy as np
 import pytest
 from sampling import drawn_by_day
 
 import cypresskit as ck
-from cypresskit.files.atomic import save_file
 from cypresskit.machine.checks import check
 
 HEAD = "il_ps_2_0\n"
@@ -63,22 +59,6 @@ def test_rejects_a_check_of_a_huge_domain_in_advance():
     store = ck.assemble("il_cs_2_0\nmov g[vaTid0.x], vaTid0\nend")
     with pytest.raises(ValueError, match="take a smaller domain"):
         check(store, 1 << 28, global_memory=np.zeros((64, 4), np.float32))
-
-
-def test_threads_may_save_one_file_with_the_longest_name(tmp_path):
-    path, texts = tmp_path / ("n" * 250), ["a" * 100_000, "b" * 200_000]
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(partial(save_file, path), texts * 20))
-    assert path.read_text() in texts and list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_behind_a_link_keeps_its_permissions(tmp_path):
-    real, link = tmp_path / "real", tmp_path / "link"
-    real.touch()
-    real.chmod(0o640)
-    link.symlink_to(real)
-    save_file(link, "text")
-    assert link.is_symlink() and real.read_text() == "text" and real.stat().st_mode & 0o777 == 0o640
 
 
 def test_comments_may_hold_any_character():

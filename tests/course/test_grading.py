@@ -98,22 +98,30 @@ def taking(*lines):
     return RIGHT.replace("    return", f"{body}    return")
 
 
-LISTS = "os.listdir('/root' if os.path.exists('/root') else '/')"
+PACKAGE = Path(judging.__file__).parents[1]
 
 
 def test_a_sandbox_has_no_right_answers(walled):
     verdict = judged(walled, f"import os\ndef peak(*given):{cheats.ON_DISK}")
     assert not verdict.right
-    package = Path(judging.__file__).parents[1]
-    verdict = judged(walled, taking(f"open('{package}/teach/l00_start_here/checks.py')"))
+    verdict = judged(walled, taking(f"open('{PACKAGE}/teach/l00_start_here/checks.py')"))
     assert "FileNotFoundError" in verdict.message, verdict
-    for place in ("/tmp", process.CACHE, "/dev/shm", "/", "/proc", package, package / "teach"):
-        verdict = judged(walled, taking(f"open('{place}/x', 'w')"))
-        assert re.search("Read-only file system|Permission|No such file", verdict.message), verdict
-    shown = f"{{p.parent.name for p in pathlib.Path('{package}/teach').rglob('*.py')}}"
+    shown = f"{{p.parent.name for p in pathlib.Path('{PACKAGE}/teach').rglob('*.py')}}"
     verdict = judged(walled, taking("import pathlib", f"raise ValueError({shown})"))
     assert "{'visible'}" in verdict.message, verdict
-    verdict = judged(walled, taking(f"import os; raise ValueError({LISTS})"))
+
+
+@pytest.mark.parametrize(
+    "place", ["/tmp", process.CACHE, "/dev/shm", "/", "/proc", PACKAGE, PACKAGE / "teach"]
+)
+def test_nothing_is_written_from_a_sandbox(place, walled):
+    verdict = judged(walled, taking(f"open('{place}/x', 'w')"))
+    assert re.search("Read-only file system|Permission|No such file", verdict.message), verdict
+
+
+def test_a_sandbox_has_nobodys_files(walled):
+    place = "'/root' if os.path.exists('/root') else '/'"
+    verdict = judged(walled, taking(f"import os; raise ValueError(os.listdir({place}))"))
     assert "notebooks" not in verdict.message and ".ssh" not in verdict.message
 
 
