@@ -27,7 +27,7 @@ from tools.legality import check
 from tools.llvm_code import stored_irs
 from tools.run_code import execute
 
-SINGLE = [name for name, kernel in ck.kernels.items() if kernel.precision == "single"]
+SINGLE_KERNELS = [name for name, kernel in ck.kernels.items() if kernel.precision == "single"]
 live = pytest.mark.skipif(not HAS_LLVM, reason="needs llvmlite")
 
 #: Where LLVM breaks a rule of ours, and who is probably wrong.
@@ -73,7 +73,7 @@ def same_bits(program, arguments, code):
     )
 
 
-@drawn_by_day("name", SINGLE, 6)
+@drawn_by_day("name", SINGLE_KERNELS, 6)
 def test_llvms_code_of_the_catalog_is_legal_and_gives_the_same_bits(name, monkeypatch):
     """What is stored for it, without an installed LLVM."""
     monkeypatch.setattr(back_end, "HAS_LLVM", False)

@@ -1,6 +1,7 @@
 """Views of a kernel of one's own: the same as of the catalog's kernel with the same text."""
 
 import re
+from inspect import signature
 
 from sampling import drawn_by_day
 
@@ -8,7 +9,8 @@ import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.chart import Chart
 
-VIEWS = {
+#: Views that take a kernel, each with one of the catalog.
+OWN = {
     "bundles": ("sgemm_tn", draw.bundles),
     "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
     "compilers": ("sgemm_tn", lambda kernel: draw.compilers(kernel, 256)),
@@ -30,9 +32,14 @@ def told(picture):
     return f"{picture!r} {shown}"
 
 
-@drawn_by_day("view", VIEWS, 3)
+def test_every_view_that_takes_a_kernel_is_drawn_of_a_readers():
+    views = {name: getattr(draw, name) for name in draw.VIEWS if name.islower()}
+    assert OWN.keys() >= {name for name, view in views.items() if "Kernel" in str(signature(view))}
+
+
+@drawn_by_day("view", OWN, 3)
 def test_a_view_of_a_copy_is_that_of_the_catalog_s(view, tmp_path):
-    name, drawn = VIEWS[view]
+    name, drawn = OWN[view]
     path = tmp_path / "mine.il"
     path.write_text(ck.kernels[name].text)
     own, theirs = drawn(path), drawn(name)

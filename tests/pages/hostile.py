@@ -74,7 +74,7 @@ def line_chart(text):
 
 #: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers
 #: and names of the catalog alone.
-PICTURES: dict[str, Callable[[str], Displayable]] = {
+OF_TEXT: dict[str, Callable[[str], Displayable]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
     "texture_fetch": lambda text: draw.texture_fetch(called(text)),
     "bundles": lambda text: draw.bundles(ck.compile(commented(text))),

@@ -437,15 +437,21 @@ def test_a_browser_that_cannot_compile_python_gets_a_sentence_and_another_way(be
     assert status.startswith(bench_page.PROBLEMS["failed"]) and "0x1f" in status
 
 
-@pytest.mark.parametrize(
-    "lack", ["WebAssembly", "DecompressionStream", "Navigator.prototype.locks"]
+#: What a browser or an address lacks, as a script, and the problem that it is.
+LACKS = dict.fromkeys(
+    ("delete WebAssembly", "delete DecompressionStream", "delete Navigator.prototype.locks"),
+    "failed",
 )
-def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
-    page = tab("")
-    page.add_init_script(f"delete {lack}")
+LACKS["Object.defineProperty(window, 'isSecureContext', {value: false})"] = "insecure"
+
+
+@pytest.mark.parametrize(("script", "problem"), LACKS.items())
+def test_what_a_browser_lacks_is_told_with_another_way(script, problem, bench, bare):
+    page = bare.new_page()
+    page.add_init_script(script)
     page.goto(bench)
     status = page.locator("#status").inner_text()
-    assert status == bench_page.PROBLEMS["failed"]
+    assert status == bench_page.PROBLEMS[problem]
     page.wait_for_load_state()
     assert page.locator("#status").inner_text() == status
     assert not page.workers
@@ -704,12 +710,6 @@ def test_whatever_the_page_says_is_painted(query, site, bare):
     for why in bench_page.PROBLEMS:
         page.evaluate("why => showStatus(begin.problems[why], 'failed')", why)
         assert painted(page.locator("#status")), why
-
-
-def test_an_insecure_address_is_named(bench, page):
-    page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")
-    page.goto(bench)
-    assert page.locator("#status").inner_text() == bench_page.PROBLEMS["insecure"]
 
 
 def test_what_is_packed_is_unpacked(bench, page):

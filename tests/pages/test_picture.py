@@ -138,7 +138,7 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     """Names, captions, comments and labels that somebody else wrote, at the first and last frame,
     with everything that can be pointed at or chosen.
     """
-    stage.put(hostile.PICTURES[view](hostile.TEXT).to_html())
+    stage.put(hostile.OF_TEXT[view](hostile.TEXT).to_html())
     if view == "line_chart":
         stage.locator("svg.wide").wait_for()
     else:
@@ -150,10 +150,10 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     assert stage.evaluate("() => document.documentElement.scrollWidth") < 3000
 
 
-@drawn_by_day("view", hostile.PICTURES, 3)
+@drawn_by_day("view", hostile.OF_TEXT, 3)
 def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
     """And its text form can be printed."""
-    picture = hostile.PICTURES[view](hostile.TEXT)
+    picture = hostile.OF_TEXT[view](hostile.TEXT)
     picture.save(tmp_path / "page.html")
     html = picture.bundle()["text/html"]
     assert len(html) < 1_000_000, "a long name is cut"
@@ -226,7 +226,7 @@ def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
 def test_every_view_is_fed_hostile_texts_or_takes_none():
     views = {name for name in ck.draw.VIEWS if name.islower()}
     others = {"interactive", "load", "predict"}
-    assert views <= {*hostile.PICTURES, *hostile.NO_TEXT, *others}
+    assert views <= {*hostile.OF_TEXT, *hostile.NO_TEXT, *others}
 
 
 def test_hostile_names_and_values_become_no_element_in_controls(page):
