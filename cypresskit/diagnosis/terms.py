@@ -79,10 +79,11 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     """
     judge = _Judge(sliced)
     terms = judge.judge_all()
+    faults = _group_faults(terms)
     if whole := judge.find_another_element():  # one fault affects the whole sum
         terms = [replace(term, note=Note(line=whole.line, lines=whole.lines)) for term in terms]
-        return [replace(term, kind="incorrect") if term.right else term for term in terms], [whole]
-    faults = _group_faults(terms)
+        terms = [replace(term, kind="incorrect") if term.right else term for term in terms]
+        return terms, [whole, *faults]
     if number := sliced.number:
         lines = sorted({*map(sliced.run.line, sliced.number_steps)})
         kind = "spreads" if isnan(number) else "number"

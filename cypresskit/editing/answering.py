@@ -5,7 +5,7 @@ last, after a pause. Nothing here starts a process: ``AnswerProcess`` (``answer_
 of its own, which may be ended at any time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import find_changed_fault
+from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.protocol import Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
 from cypresskit.editing.static_answers import AnswerPart
@@ -122,9 +122,12 @@ class Evaluation:
         place = self.job.get("element") or (first and first[:2])
         if place is None:
             return None
-        return dynamic_answers.replay_answer(
-            self.verification, self.small, place, lambda: self.fault
-        )
+        text, known = self.job["text"], self.job.get("known_text", "")
+
+        def lead(notes: Sequence[Note]) -> Sequence[Note]:
+            return lead_to_fault(self.fault, notes, text, known)
+
+        return dynamic_answers.replay_answer(self.verification, self.small, place, lead)
 
     def costs(self) -> AnswerPart | None:
         """Costs are computed for a correct kernel only, after a pause."""

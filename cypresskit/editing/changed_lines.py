@@ -62,11 +62,25 @@ def find_changed_fault(
     return None
 
 
-def lead_to_fault(fault: Note | None, notes: Sequence[Note]) -> list[Note]:
-    """Return an element's notes; if a fault is known, that, and then those that name its line."""
-    if fault is None:
-        return [*notes]
-    return [fault, *(each for each in notes if fault.line in each.lines)]
+def lead_to_fault(
+    fault: Note | None, notes: Sequence[Note], text: str, known: str
+) -> Sequence[Note]:
+    """Return the notes on an element of a text's C: if a fault is known, that, and those that name
+    its line; else those that name a line that differs from the ``known`` text, if there are any.
+    Such a line is the one to look at first, unless a cause is known.
+    """
+    if fault:
+        return [fault, *(each for each in notes if fault.line in each.lines)]
+    changes = _find_changes(known.splitlines(), text.splitlines())
+    changed = {at + 1 for at in changes.replaced} if known else set()
+    led = []
+    for each in notes:
+        lines = [line for line in (each.line, *each.lines) if line in changed]
+        if lines and each.line and not each.values.get("why"):
+            led.append(replace(each, line=lines[0]))
+        elif lines:
+            led.append(each)
+    return led or notes
 
 
 def _split_line(line: str) -> list[str]:

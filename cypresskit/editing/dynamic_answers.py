@@ -20,7 +20,6 @@ from cypresskit.diagnosis.verification import (
     verify,
     verify_at,
 )
-from cypresskit.editing.changed_lines import lead_to_fault
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import kernel_name, reference_kernel, shown_speed
@@ -151,7 +150,7 @@ def replay_answer(
     verification: Verification,
     small: SmallProduct | None,
     place: Sequence[int],
-    find_fault: Callable[[], Note | None],
+    lead: Callable[[Sequence[Note]], Sequence[Note]],
 ) -> AnswerPart:
     """Return the part "replay": the terms of the element of C at a place.
 
@@ -159,7 +158,7 @@ def replay_answer(
 
     The answer holds a ``message`` with the element's place and value; of an incorrect one, the
     first note as the ``fault``, a row like a finding's, unless the verdict names a cause, and the
-    text of the other ``notes``: what ``find_fault`` finds comes first; ``terms``, each with
+    text of the other ``notes``, in the order in which they ``lead`` to it; ``terms``, each with
     ``text``, whether it is ``right``, a ``note``, its ``line``, and the ``lines`` that changed it;
     or a ``problem``, why there are no terms.
     """
@@ -169,7 +168,7 @@ def replay_answer(
     row, column = place
     try:
         trace = trace_product(given, row, column)
-        faults = lead_to_fault(find_fault(), trace.faults) if trace.faults else []
+        faults = lead(trace.faults) if trace.faults else []
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")

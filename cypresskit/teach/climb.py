@@ -127,7 +127,7 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     if found and isinstance(first, Finding) and not is_wrong_address(first):
         return found
     fault = find_changed_fault(seen, known)
-    notes = lead_to_fault(fault, trace_wrong(seen))
+    notes = lead_to_fault(fault, trace_wrong(seen), seen.kernel.text, known)
     if found:
         more = notes[0].text if fault or (notes and notes[0].line) else ""
         return replace(found, hint=f"{found.hint} {more}".rstrip())

@@ -33,7 +33,9 @@ def judged(step, text):
 
 
 def first_note(seen, known):
-    return lead_to_fault(find_changed_fault(seen, known), trace_wrong(seen))[0]
+    return lead_to_fault(
+        find_changed_fault(seen, known), trace_wrong(seen), seen.kernel.text, known
+    )[0]
 
 
 def verified(name):
