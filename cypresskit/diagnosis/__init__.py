@@ -1,7 +1,9 @@
 """Find out whether a kernel is correct, and if not, which instruction is at fault.
 
-- ``verification``: run a kernel under all checks, and compare C; ``at_size``, where it is timed.
-- ``source_facts``: what its source says without a run; ``outside_reads``: a loop that is overlong.
+- ``verification``: run a kernel under all checks at small sizes, and compare C.
+- ``at_size``: compare C at the size at which the kernel is timed.
+- ``source_facts``: what the source says without a run.
+- ``outside_reads``: find a loop that fetches outside of an array for too long.
 - ``elements``, ``recorded``, ``operands``: what the work-item did that stored an element of C, and
   which elements of A, B and C its registers held.
 - ``slices``: follow the element backward from its store, to the products in its sum.

@@ -8,6 +8,7 @@ else what ended the loop. An offset, or the choice of a register, is the fault o
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Fetches:
         fetches = map(run.instruction, self.steps)
         self.offsets = {fetch.controls.aoffimmi[self.k_axis] for fetch in fetches}
 
-    @property
+    @cached_property
     def other(self) -> "Fetches":
         """The fetches of the other factor."""
         return Fetches(self.run, "B" if self.matrix == "A" else "A")
@@ -125,7 +126,7 @@ class Fetches:
 
     def explain_end(self, iterations: list[list[int]], correct: set[int]) -> Note:
         """Return why no fetch ran after some iterations: what set k, or the last branch that may
-        have skipped the fetches, or the first one of C; or that they are in no loop.
+        have skipped the fetches, or the first fetch of C.
         """
         run, body, pairs = self.run, self.run.program.body, self.run.program.matching
         fetches = [at for at, i in enumerate(body) if run.reads_from(i, self.matrix)]
@@ -137,7 +138,7 @@ class Fetches:
                 branches.append(step)
         lines = Lines(body[at].written_line for at in fetches)
         if not branches:
-            return note("no loop", *lines[:1]) if iterations else NO_NOTE
+            return NO_NOTE
         if self.k_axis >= 0:
             registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
             since = iterations[-1][-1] if iterations else -1

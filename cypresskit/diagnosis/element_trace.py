@@ -167,7 +167,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
         faults = [_explain_unstored(traced, stores.lost)]
     else:
         at, item = stores.writer
-        line = kernel.program.body[at].line
+        line = kernel.program.body[at].written_line
         run = TracedRun(traced, item)
         sliced = Slice(run)
         place = stores.launch.shape.place(item)
@@ -198,12 +198,11 @@ def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) 
         return note("no store")
     if stored and stored != rows * columns:
         return note("block", element=element, stored=stored, rows=rows, columns=columns)
-    stores = [at for at, i in enumerate(body) if i.dest and i.dest.register.kind == "g"]
-    if not stores:
-        return Note("nowhere", values={"element": element})
-    line, bits = body[stores[0]].written_line, lost.get(stores[0], ())
-    values = {"element": element, "store": line, "bits": named_bits(bits) if bits else ""}
-    return Note("nowhere", line, values=values)
+    for at, i in enumerate(body):
+        if i.dest and i.dest.register.kind == "g":
+            bits = named_bits(lost[at]) if lost.get(at) else ""
+            return note("nowhere", i.written_line, element=element, bits=bits)
+    return note("nowhere", element=element)
 
 
 def _check_place(row: object, column: object) -> None:

@@ -9,6 +9,7 @@ from cypresskit.diagnosis.elements import Elements, MatrixElement
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.operands import Reading, TracedRun
 from cypresskit.il.dataflow import Key, defines
+from cypresskit.il.program import LETTERS
 
 
 def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
@@ -90,17 +91,21 @@ def find_late_read(run: TracedRun) -> Note | None:
 
 
 def _explain_unmultiplied(run: TracedRun, elements: Elements) -> Note:
-    """Return why two factors that were read weren't multiplied with each other."""
-    (stored, *_) = run.operands(*run.stored)
-    for element, other in (elements, elements[::-1]):
-        products = run.products.get((element,), ())
-        stored_ones = [each for each in products if each[1:] == run.key(stored)]
-        for step, _, c in stored_ones[-1:]:  # the others are of other sums
-            factors = run.operands(step, c)
-            if factors[2:]:  # it adds the product
-                number = next(n for n in map(run.number, factors) if n is not None)
-                line = run.line(step)
-                return note("by number", line, element=element, number=number, other=other)
+    """Return why two factors that were read weren't multiplied with each other: the mask of a line
+    leaves their component out, or the line that adds up multiplies one of them by a number.
+    """
+    (stored, *_) = map(run.key, run.operands(*run.stored))
+    for step in reversed(range(run.store)):
+        i, line = run.instruction(step), run.line(step)
+        for c, letter in enumerate(LETTERS if i.op.multiplies else ""):
+            pair = [at._replace(position=c) for at in run.operands(step, c)[:2]]
+            held = {*map(run.element, pair)} & {*elements}
+            numbers = [number for at in pair if (number := run.number(at)) is not None]
+            if len(held) == 2:
+                return note("masked", line, component=letter)
+            if held and numbers and stored in defines(i) and stored[1] == c:
+                (other,) = {*elements} - held
+                return note("by number", line, element=held.pop(), number=numbers[0], other=other)
     lines = dict.fromkeys(run.line(run.reads[element][0]) for element in elements)
     return Note("not multiplied", 0, (*lines,))
 
@@ -114,7 +119,6 @@ def _explain_unread(run: TracedRun, element: MatrixElement) -> Note:
         return note("not fetched", *why.lines, element=element, why=why)
     readers = run.readers(element.matrix)
     outside = [step for step in readers if not any(run.read_words(step))]
-    used = [step for step in outside if step in run.empty_loads]
-    lines = sorted({*map(run.line, used or outside or readers)})
+    lines = sorted({*map(run.line, outside or readers)})
     kind = "reads outside" if outside else "unread"
     return note(kind, *lines, at=-1, element=element, matrix=element.matrix)

@@ -19,7 +19,6 @@ SENTENCES = {
     "[: {why.clause}]",
     "multiplies": "line {0} multiplies {element} in place of {wanted}[, which {reader:read}]",
     "multiplies unread": "line {0} multiplies {element} in place of {wanted}, which no line reads",
-    "takes": "line {0} takes {element} in place of {wanted}[, which {reader:read}]",
     "set": "line {0} sets {register} to {value:g}",
     # No line reads an element.
     "unread": "this work-item doesn't read {element}[; {lines:read} others of {matrix}]",
@@ -29,18 +28,17 @@ SENTENCES = {
     "not fetched": "this work-item doesn't read {element}: {why.clause}",
     "skipped": "[in iteration {iteration} ]line {0} skips {skipped}[, and tests what line {1}"
     " sets]",
-    "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
     "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",
-    "stores another block": "line {0} stores {element} as {wanted}",
     "no store": "no line stores C",
     "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
     " launched for {rows} x {columns}",
-    "nowhere": "no work-item stores {element}[: check the address of line {store}][, which doesn't"
+    "nowhere": "no work-item stores {element}[: check the address of line {0}][, which doesn't"
     " depend on {bits} of a work-item's number]",
     # A term is there, but not as it should be.
     "repeated": "{name} is added {times} times, in {places}[: {why.clause}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
+    "masked": "line {0} multiplies its factors, but its mask leaves out {component}",
     "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
     "old C": "[{lines:read} it; ]add it, times beta = {beta:g}",
     "late read": "line {0} reads C after line {1} has stored there",
@@ -58,7 +56,7 @@ SENTENCES = {
     "varies": "the terms aren't known: with other elements, other lines run, or store elsewhere",
     "loads a sum": "the terms aren't known: {loads:load} a sum, which isn't followed",
     "no sum": "the terms aren't known: line {0} gives neither a product of two elements, nor a sum"
-    " of such, nor a number times a sum",
+    " of such, nor a number times a sum[; line {1} sets what it takes]",
     "halves": "line {0} computes with halves of doubles: write the operation for doubles, such as"
     " `dmad`",
     "values": "with other elements than these the sum is correct: it depends on their values",
@@ -67,7 +65,7 @@ SENTENCES = {
     "[; {why.clause}]",
     "overlong": "line {0} fetches outside in more than a third of its runs",
     "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"
-    " {columns}: perhaps [change that in line {0}][state its block in line 1, as in `{example}`]",
+    " {columns}: perhaps change that in line {0}, as in `{example}`",
     # The kernel can't be compared, or its C is incorrect only in part.
     "not given": "line {0} {does}, which its launch doesn't give",
     "not launched": "{error}",

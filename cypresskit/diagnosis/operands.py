@@ -72,8 +72,16 @@ class TracedRun:
     ----------
     store
         The step that stored the element; -1 if none did.
-    steps
-        What each step read and wrote, in the first product.
+    traced, program
+        The element, and the program.
+    elements
+        The element of each word, in the first product.
+    recorded, steps
+        What the work-item did in the first product, and what each step read and wrote.
+    other_steps
+        The steps in the second product.
+    instruction
+        Returns the instruction of a step.
     varies
         Whether with other elements other steps run, or C is stored elsewhere.
     """
@@ -95,12 +103,8 @@ class TracedRun:
         self.varies = one != other or self.store < 0
 
     def line(self, step: int) -> int:
-        """Return the line of a step; in a macro that of the call, if it writes a register of the
-        caller.
-        """
-        i = self.instruction(step)
-        is_own = i.dest and str(i.dest.register) not in self.program.written
-        return i.written_line if is_own else i.line
+        """Return the line of a step; in a macro, that of the call."""
+        return self.instruction(step).written_line
 
     @property
     def stored(self) -> Node:

@@ -15,7 +15,7 @@ def find_overlong(given: Product) -> Note:
     given.run(engine="interpreter", observers=[fetches])
     for at, excess in fetches.excess.most_common(1):
         if excess > 2:  # one may be ahead of the loop
-            return note("overlong", given.kernel.program.body[at].line)
+            return note("overlong", given.kernel.program.body[at].written_line)
     return NO_NOTE
 
 

@@ -89,8 +89,6 @@ class StepRecorder(Observer):
         The steps that write each component of a register.
     store
         The last step that stores ``place``; -1 if none does.
-    is_shared
-        Whether other work-items store there, too.
     lds_stores
         The stores to the LDS.
     stored
@@ -101,7 +99,7 @@ class StepRecorder(Observer):
 
     def __init__(self, item: int, place: StoredAt) -> None:
         self.item, self.place = item, place
-        self.store, self.is_shared = -1, False
+        self.store = -1
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
         self.lds_stores: list[LdsStore] = []
@@ -127,9 +125,7 @@ class StepRecorder(Observer):
                     record.sources[n] = _read(source, event)[:, self.item].tolist()
 
     def wrote(self, event: WroteEvent) -> None:
-        items = {*self.place.writers(event).tolist()}
-        self.is_shared |= bool(items - {self.item})
-        if self.item in items:
+        if self.item in self.place.writers(event):
             self.store = len(self.steps) - 1
         if event.active[self.item]:
             shape = len(event.components), len(event.active)

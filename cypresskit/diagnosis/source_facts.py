@@ -15,8 +15,7 @@ from cypresskit.kernels.convention import BYTES, pack_constants, to_scalars
 
 BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
 OLD_C = 2  # its resource, if C is written to output streams
-#: Numbers whose words, in any precision, are not 0.
-WORDS = 0.1, 1e-20
+NOT_ZERO = 0.1, 1e-20  # the high and low part of a number: in any precision no word of it is 0
 
 
 def _elements_of(alpha: Any, beta: Any) -> set[Key]:
@@ -25,7 +24,7 @@ def _elements_of(alpha: Any, beta: Any) -> set[Key]:
     return {(int(element), int(component)) for element, component in np.argwhere(words)}
 
 
-ALPHA, BETA = _elements_of(WORDS, 0), _elements_of(0, WORDS)
+ALPHA, BETA = _elements_of(NOT_ZERO, 0), _elements_of(0, NOT_ZERO)
 
 
 def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
@@ -63,17 +62,16 @@ def scalars_read(kernel: Kernel) -> tuple[bool, bool]:
     comparison isn't a use: a loop's bound may be another number of cb0. Nor is a copy that no line
     reads.
     """
-    live = liveness(kernel.program)
-    read = {
-        (source.register.element, component)
-        for n, i in enumerate(kernel.program.body, 1)
-        for _, source, positions in uses(kernel.program, i)
-        if not i.op.relation or source.register.element == BETA_FLAG
-        if (source.register.kind, source.register.index) == ("cb", 0)
-        for p in positions
-        if i.opcode != "mov" or not {key for key in defines(i) if key[1] == p} - live[n]
-        for component in components(source, [p])
-    }
+    read: set[Key] = set()
+    for i, live in zip(kernel.program.body, liveness(kernel.program)[1:]):
+        for _, source, positions in uses(kernel.program, i):
+            element = source.register.element
+            is_compared = i.op.relation and element != BETA_FLAG
+            if (source.register.kind, source.register.index) != ("cb", 0) or is_compared:
+                continue
+            unused = {position for _, position in {*defines(i)} - live}
+            taken = [p for p in positions if i.opcode != "mov" or p not in unused]
+            read |= {(element, component) for component in components(source, taken)}
     return bool(read & ALPHA), bool(read & BETA)
 
 

@@ -19,7 +19,7 @@ from cypresskit.diagnosis.elements import (
 )
 from cypresskit.diagnosis.missing import explain_missing
 from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, Values, note
-from cypresskit.diagnosis.operands import Reading, ReadWord
+from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
 
 
@@ -106,8 +106,7 @@ def _group_faults(terms: list[Term]) -> list[Note]:
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
-    is_lost = any(fault.kind == "overwritten" for fault in found)
-    return sorted(found, key=lambda fault: (not fault.lines, is_lost and fault.kind == "extra"))
+    return sorted(found, key=lambda fault: not fault.lines)
 
 
 class _Judge:
@@ -156,32 +155,21 @@ class _Judge:
     # The whole sum
 
     def find_another_element(self) -> Note | None:
-        """Return a note if the whole sum belongs to another element: where it is stored is
-        incorrect, and not each of its terms.
-
-        In its block it is, if the sum has the other element's old C, too, and adds up in one
-        register, unless no correct product was made: then the fetches are wrong. Where the correct
-        sum is in another component than is stored, its products are exchanged. Between blocks it is
-        if several work-items store there.
+        """Return a note if the whole sum belongs to another element of the block: where it is
+        stored is incorrect, or each of its terms.
         """
         element = self.summed
         if element is None:
             return None
         (old,) = self.traced.old
         sides = zip(element[1:], old[1:], self.kernel.block)
-        is_near = all(one // side == other // side for one, other, side in sides)
-        if not is_near and self.run.recorded.is_shared:
-            return note("stores another block", self.store, element=element, wanted=old)
-        made = [self.run.products[each] for each in self.correct if each in self.run.products]
-        has_old = not self.traced.given.beta or (element,) in self.extra
+        if any(one // side != other // side for one, other, side in sides):
+            return None  # all fetches are of another block, and C is in output streams
+        if not {*self.correct} & {*self.run.products}:
+            return None  # a component of another row
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
-        registers = {register for _, register, _ in self.run.products[first]}
-        if not (is_near and made and has_old and len(registers) == 1):
-            return None
         lines = self.store, self._line(self.slice.terms[first][0])
-        _, _, component = made[0][-1]
-        is_crossed = component // self.traced.words != self.traced.place.word // self.traced.words
-        return note("stores", *lines, at=int(is_crossed), element=element, wanted=old)
+        return note("stores", *lines, element=element, wanted=old)
 
     def _find_summed_element(self) -> MatrixElement | None:
         """Return the element whose products the sum has, and none of the correct ones; or None."""
@@ -200,12 +188,11 @@ class _Judge:
         """Return the terms with the factors of a correct one.
 
         If each has the correct scalar, the others repeat the first; else they are one term, which
-        is scaled by their sum. So are parts of double-doubles, which are added one by one.
+        is scaled by their sum.
         """
         first, *others = addends = self.slice.terms[elements]
         _, value = self.traced.scalar(elements)
-        is_pair = self.kernel.precision == "double-double"
-        if others and (is_pair or any(addend.times != value for addend in addends)):
+        if others and any(addend.times != value for addend in addends):
             first, others = replace(first, times=sum(addend.times for addend in addends)), []
         if first.times == value:
             terms = [self._make_term("correct", first, self.correct[elements])]
@@ -214,27 +201,23 @@ class _Judge:
         return terms + [self._blame_repeating(elements, first, addend) for addend in others]
 
     def _blame_scaling(self, elements: Elements, whole: Addend) -> Term:
-        """Return a term that is multiplied by another number than its scalar: by the last line that
-        multiplies by another one, or else the last of all. A wrong sign has no line.
+        """Return a term that is multiplied by another number than its scalar. The last line that
+        multiplies by a number is to look at first; a wrong sign has no line.
         """
         scalar, value = self.traced.scalar(elements)
         addends = self.slice.terms[elements]
         incorrect = [addend for addend in addends if abs(addend.times) != abs(value)]
-        scalings = (scaling for each in incorrect for scaling in each.scalings)
-        numbers = {self.run.instruction(step).written_line: number for step, number in scalings}
-        lines = Lines(sorted(numbers))
+        lines = Lines(sorted({self.run.line(at) for one in incorrect for at, _ in one.scalings}))
         found = note(
             "scaled",
             *lines,
-            at=max((at for at, line in enumerate(lines) if numbers[line] != value), default=-1),
+            at=-1,
             name=self.traced.name(elements),
             times=whole.times,
             scalar=scalar,
             value=value,
             see=lines,
         )
-        if incorrect and not lines:
-            found = replace(found, line=self.store)
         return self._make_term("scaled", whole, self.correct[elements], found)
 
     def _blame_repeating(self, elements: Elements, first: Addend, again: Addend) -> Term:
@@ -270,7 +253,7 @@ class _Judge:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
         line, product = self._line(addend), _join(addend.elements)
         correct = {move for each in self.correct_addends for move in each.moves}
-        sums = [move for move in addend.moves if move not in correct and self._takes_sum(move)]
+        sums = [move for move in addend.moves if move not in correct]
         if sums:
             found = note("sum", self.run.line(sums[-1].step), line, product=product)
         else:
@@ -281,13 +264,6 @@ class _Judge:
             found = note("extra", line, *lines, product=product, read=lines, odd=others)
         return self._make_term("incorrect", addend, None, found)
 
-    def _takes_sum(self, move: ReadWord) -> bool:
-        """Return whether an operand is what a step has added to the register that it wrote."""
-        step, _ = self.run.writer(move) or (move.step, 0)
-        i = self.run.instruction(step)
-        added = i.sources[2:] if i.op.multiplies else i.sources
-        return i.dest is not None and i.dest.register in (source.register for source in added)
-
     def _find_replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
         """Return the missing term in whose place a term was added, or (): the only one of the same
         matrices that was made nowhere, and shares a factor, or else is of the same k; rather one
@@ -297,13 +273,11 @@ class _Judge:
         is_whole = self.summed is not None and not self.run.lds_stores
         nowhere = [s for s in missing if is_whole or s == old or s not in self.run.products]
         alike = [some for some in nowhere if _join_letters(some) == _join_letters(addend.elements)]
-        stale = {read.element for read in addend.factors if self._is_stale(read, addend)}
         scaled = {element for some in self.run.products if not some[1:] for element in some}
         shared = [some for some in alike if {*some} & {*addend.elements}]
         ks = {k_and_place(self.kernel, each)[0] for each in addend.elements if each.matrix != "C"}
         found = shared or [some for some in alike if {self.correct[some]} >= ks]
-        for others in (stale, scaled):
-            found = [some for some in found if not others & {*some}] or found
+        found = [some for some in found if not scaled & {*some}] or found
         return found[0] if len(found) == 1 else ()
 
     def _blame_replacing(self, addend: Addend, wanted: Elements) -> Term:
@@ -327,7 +301,6 @@ class _Judge:
             readers = [step for step in steps if run.instruction(step).op.kind == read_kind]
             reader = Lines([run.line(step) for step in readers if step != read.step][:1])
             kind = "multiplies" if readers else "multiplies unread"
-            kind = kind if run.instruction(addend.step).op.multiplies else "takes"
             return note(kind, line, *reader, reader=reader, **names)
         stored = self._find_lds_store(read, wanted)
         causes = [*stored, *why.lines]
@@ -352,26 +325,14 @@ class _Judge:
         iteration; or another line makes a correct term of it, or the same product, for another sum.
         """
         run = self.run
-        has_wanted = wanted in map(run.elements.get, run.read_words(read.step))
-        if has_wanted or self._is_stale(read, addend):
+        if wanted in map(run.elements.get, run.read_words(read.step)):
             return True
-        if read.step in (other.step for each in self.correct_addends for other in each.factors):
-            return True
-        for elements, made in run.products.items():
-            if elements == addend.elements or elements in self.correct:
-                for step, _, c in made:
-                    factors = (at for pair in run.factors(step, c) for at in pair)
-                    is_read = read in map(run.reading, factors)
-                    if is_read and run.line(step) != self._line(addend):
-                        return True
+        for elements in (addend.elements, *self.correct):
+            for step, _, c in run.products.get(elements, ()):
+                factors = (at for pair in run.factors(step, c) for at in pair)
+                if read in map(run.reading, factors) and run.line(step) != self._line(addend):
+                    return True
         return False
-
-    def _is_stale(self, read: Reading, addend: Addend) -> bool:
-        """Return whether a factor was read in an earlier iteration: before the product, by an
-        instruction that comes after it.
-        """
-        steps = self.run.steps
-        return read.step < addend.step and steps[read.step].at > steps[addend.step].at
 
 
 def _join(factors: Iterable[MatrixElement]) -> str:

@@ -376,9 +376,8 @@ def _explain_block(kernel: Kernel) -> Note:
     stored = stored_elements(kernel)
     if stored <= rows * columns:
         return NO_NOTE
-    line, _ = find_statement(kernel.text)
-    lines, example = ([line], "") if line else ([], EXAMPLE)
-    return note("stores more", *lines, stored=stored, rows=rows, columns=columns, example=example)
+    line = find_statement(kernel.text)[0] or 1
+    return note("stores more", line, stored=stored, rows=rows, columns=columns, example=EXAMPLE)
 
 
 def is_wrong_address(finding: Finding) -> bool:
