@@ -97,7 +97,7 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
 
 def _group_faults(terms: list[Term]) -> list[Note]:
     """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
-    set one coordinate, share the first. What doesn't belong comes after what overwrote a term.
+    set one coordinate, share the first.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
@@ -110,7 +110,11 @@ def _group_faults(terms: list[Term]) -> list[Note]:
 
 
 class _Judge:
-    """A comparison of the terms of a sum with those of the correct one."""
+    """A comparison of the terms of a sum with those of the correct one.
+
+    Where a rule isn't a fact but a choice of the most likely fault, a comment names a row of the
+    tests' ``traced_faults.toml`` whose fault isn't found without it.
+    """
 
     def __init__(self, sliced: Slice) -> None:
         self.slice, self.run, self.traced = sliced, sliced.run, sliced.run.traced
@@ -164,9 +168,9 @@ class _Judge:
         (old,) = self.traced.old
         sides = zip(element[1:], old[1:], self.kernel.block)
         if any(one // side != other // side for one, other, side in sides):
-            return None  # all fetches are of another block, and C is in output streams
+            return None  # "all fetches are of another block, and C is in output streams"
         if not {*self.correct} & {*self.run.products}:
-            return None  # a component of another row
+            return None  # "a component of another row"
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
         lines = self.store, self._line(self.slice.terms[first][0])
         return note("stores", *lines, element=element, wanted=old)
@@ -253,6 +257,7 @@ class _Judge:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
         line, product = self._line(addend), _join(addend.elements)
         correct = {move for each in self.correct_addends for move in each.moves}
+        # "a sum of another component is taken, row by row"
         sums = [move for move in addend.moves if move not in correct]
         if sums:
             found = note("sum", self.run.line(sums[-1].step), line, product=product)
@@ -267,16 +272,20 @@ class _Judge:
     def _find_replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
         """Return the missing term in whose place a term was added, or (): the only one of the same
         matrices that was made nowhere, and shares a factor, or else is of the same k; rather one
-        whose shared factor no earlier iteration has left, or that no line makes of a number.
+        that no line makes of a number.
         """
         old = self.traced.old
         is_whole = self.summed is not None and not self.run.lds_stores
+        # "a sum of another component is taken, row by row"; of a whole sum, "a sum is stored twice"
         nowhere = [s for s in missing if is_whole or s == old or s not in self.run.products]
+        # "the square of an element of A"
         alike = [some for some in nowhere if _join_letters(some) == _join_letters(addend.elements)]
         scaled = {element for some in self.run.products if not some[1:] for element in some}
         shared = [some for some in alike if {*some} & {*addend.elements}]
         ks = {k_and_place(self.kernel, each)[0] for each in addend.elements if each.matrix != "C"}
+        # "an offset that is another"; by k, "rows and columns of a block are exchanged, 4 x 4"
         found = shared or [some for some in alike if {self.correct[some]} >= ks]
+        # "a counter from 1, of which only the offset of B knows"
         found = [some for some in found if not scaled & {*some}] or found
         return found[0] if len(found) == 1 else ()
 
@@ -321,12 +330,13 @@ class _Judge:
 
     def _is_correct(self, read: Reading, addend: Addend, wanted: MatrixElement) -> bool:
         """Return whether some use of what was read is correct, so that its line is: that step has
-        read the wanted element, too, or a factor of a correct term; it was read in an earlier
-        iteration; or another line makes a correct term of it, or the same product, for another sum.
+        read the wanted element, too; or another line makes a correct term of it, or the same
+        product, for another sum.
         """
         run = self.run
         if wanted in map(run.elements.get, run.read_words(read.step)):
-            return True
+            return True  # "rows and columns of a block are exchanged, 4 x 4"
+        # "the texel of another row"; "a row of B that isn't read: what counts k is right ..."
         for elements in (addend.elements, *self.correct):
             for step, _, c in run.products.get(elements, ()):
                 factors = (at for pair in run.factors(step, c) for at in pair)
