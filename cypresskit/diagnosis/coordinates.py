@@ -142,17 +142,16 @@ class Fetches:
         if self.k_axis >= 0:
             registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
             since = iterations[-1][-1] if iterations else -1
-            found = self._find_setter(registers, branches[-1], correct, since)
-            if found:
+            if found := self._find_setter(registers, branches[-1], correct, since):
                 return found
         branch = run.instruction(branches[-1])
         tested = keys(uses(run.program, branch))
         writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)
         sets = [run.line(step) for step in writers if step is not None]
-        line = branch.written_line
+        places = branch.written_line, *sets[:1]
         if self.k_axis < 0:  # C, which is read once
-            return note("skipped", line, *sets[:1], skipped=Lines(lines[:1]))
-        return note("skipped", line, *sets[:1], iteration=len(iterations) + 1, skipped=lines)
+            return note("skipped", *places, skipped=Lines(lines[:1]))
+        return note("skipped", *places, iteration=len(iterations) + 1, skipped=lines)
 
     def _find_setter(
         self, registers: set[Key], step: int, correct: set[int], since: int = -1

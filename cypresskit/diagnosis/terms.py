@@ -77,18 +77,18 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     """Return the terms of a sum in the order in which they were added, missing ones last; and its
     faults.
     """
-    judge = _Judge(sliced)
+    judge, run = _Judge(sliced), sliced.run
     terms = judge.judge_all()
     faults = _group_faults(terms)
     if whole := judge.find_another_element():  # one fault affects the whole sum
-        terms = [replace(term, note=Note(line=whole.line, lines=whole.lines)) for term in terms]
+        place = Note(line=whole.line, lines=whole.lines)
+        terms = [replace(term, note=place) for term in terms]
         terms = [replace(term, kind="incorrect") if term.right else term for term in terms]
         return terms, [whole, *faults]
     if number := sliced.number:
-        lines = sorted({*map(sliced.run.line, sliced.number_steps)})
+        lines = sorted({*map(run.line, sliced.number_steps)})
         kind = "spreads" if isnan(number) else "number"
         faults.append(note(kind, *lines, at=-1, number=number))
-    run = sliced.run
     loads = [step for step in run.empty_loads if run.instruction(step).op.kind == "lds"]
     if loads and faults:
         faults.insert(0, note("not stored", *dict.fromkeys(map(run.line, loads))))
@@ -196,7 +196,7 @@ class _Judge:
         """
         first, *others = addends = self.slice.terms[elements]
         _, value = self.traced.scalar(elements)
-        if others and any(addend.times != value for addend in addends):
+        if any(addend.times != value for addend in addends):
             first, others = replace(first, times=sum(addend.times for addend in addends)), []
         if first.times == value:
             terms = [self._make_term("correct", first, self.correct[elements])]
@@ -329,11 +329,13 @@ class _Judge:
         return Lines(line for line, each in stores[-1:] if is_load and wanted not in each)
 
     def _is_correct(self, read: Reading, addend: Addend, wanted: MatrixElement) -> bool:
-        """Return whether some use of what was read is correct, so that its line is: that step has
-        read the wanted element, too; or another line makes a correct term of it, or the same
-        product, for another sum.
+        """Return whether some use of what was read is correct, so that its line is: it was read
+        in an earlier iteration; that step has read the wanted element, too; or another line makes a
+        correct term of it, or the same product, for another sum.
         """
         run = self.run
+        if read.step < addend.step and run.steps[read.step].at > run.steps[addend.step].at:
+            return True  # workbench.toml: "a fetch comes after the lines that read it"
         if wanted in map(run.elements.get, run.read_words(read.step)):
             return True  # "rows and columns of a block are exchanged, 4 x 4"
         # "the texel of another row"; "a row of B that isn't read: what counts k is right ..."
