@@ -82,8 +82,9 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     if not found:
         place = rows[found.at[0]], columns[found.at[1]]
         element = MatrixElement("C", *place)
-        got = result[place]
-        off = note("off at size", at_size=at_size, element=element, got=got, comparison=found)
+        off = note(
+            "off at size", at_size=at_size, element=element, got=result[place], comparison=found
+        )
         return SizedComparison(size, found, off)
     wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // convention.parts
     if found.elements < wanted:  # a few may be what they were before

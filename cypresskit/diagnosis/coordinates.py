@@ -126,7 +126,7 @@ class Fetches:
 
     def explain_end(self, iterations: list[list[int]], correct: set[int]) -> Note:
         """Return why no fetch ran after some iterations: what set k, or the last branch that may
-        have skipped the fetches, or the first fetch of C.
+        have skipped the fetches, or the first fetch of C; or that they are in no loop.
         """
         run, body, pairs = self.run, self.run.program.body, self.run.program.matching
         fetches = [at for at, i in enumerate(body) if run.reads_from(i, self.matrix)]
@@ -138,7 +138,7 @@ class Fetches:
                 branches.append(step)
         lines = Lines(body[at].written_line for at in fetches)
         if not branches:
-            return NO_NOTE
+            return note("no loop", *lines[:1]) if iterations else NO_NOTE
         if self.k_axis >= 0:
             registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
             since = iterations[-1][-1] if iterations else -1

@@ -163,7 +163,7 @@ def trace_product(given: Product, row: int, column: int) -> ElementTrace:
     )
     terms: list[Term] = []
     place, line = None, 0
-    if stores.writer is None:
+    if not stores.writer:
         faults = [_explain_unstored(traced, stores.lost)]
     else:
         at, item = stores.writer

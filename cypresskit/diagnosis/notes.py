@@ -28,6 +28,7 @@ SENTENCES = {
     "not fetched": "this work-item doesn't read {element}: {why.clause}",
     "skipped": "[in iteration {iteration} ]line {0} skips {skipped}[, and tests what line {1}"
     " sets]",
+    "no loop": "line {0} is in no loop",
     # A sum is stored as another element, or no line stores it.
     "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",
     "no store": "no line stores C",
@@ -56,7 +57,7 @@ SENTENCES = {
     "varies": "the terms aren't known: with other elements, other lines run, or store elsewhere",
     "loads a sum": "the terms aren't known: {loads:load} a sum, which isn't followed",
     "no sum": "the terms aren't known: line {0} gives neither a product of two elements, nor a sum"
-    " of such, nor a number times a sum[; line {1} sets what it takes]",
+    " of such, nor a number times a sum",
     "halves": "line {0} computes with halves of doubles: write the operation for doubles, such as"
     " `dmad`",
     "values": "with other elements than these the sum is correct: it depends on their values",
@@ -65,7 +66,7 @@ SENTENCES = {
     "[; {why.clause}]",
     "overlong": "line {0} fetches outside in more than a third of its runs",
     "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"
-    " {columns}: perhaps change that in line {0}, as in `{example}`",
+    " {columns}: perhaps change that in line {0}[, as in `{example}`]",
     # The kernel can't be compared, or its C is incorrect only in part.
     "not given": "line {0} {does}, which its launch doesn't give",
     "not launched": "{error}",

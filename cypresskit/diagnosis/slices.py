@@ -97,13 +97,7 @@ class Slice:
         line = run.line(step)
         if run.instruction(step).op.kind == "lds" or run.read_words(step):
             return note("loads a sum", loads=Lines([line]))
-        if self._takes_halves(step):
-            return note("halves", line)
-        for at in run.operands(step, min(run.steps[step].words)):
-            writer = run.writer(at)
-            if writer and run.element(at) == NO_ELEMENT and run.number(at) is None:
-                return note("no sum", line, run.line(writer[0]))
-        return note("no sum", line)
+        return note("halves", line) if self._takes_halves(step) else note("no sum", line)
 
     def _takes_halves(self, step: int) -> bool:
         """Return whether a step computes with halves of doubles as with numbers."""

@@ -97,7 +97,7 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
 
 def _group_faults(terms: list[Term]) -> list[Note]:
     """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
-    set one coordinate, share the first.
+    set one coordinate, share the first. What doesn't belong comes after what overwrote a term.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
@@ -106,7 +106,8 @@ def _group_faults(terms: list[Term]) -> list[Note]:
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
-    return sorted(found, key=lambda fault: not fault.lines)
+    is_lost = any(fault.kind == "overwritten" for fault in found)
+    return sorted(found, key=lambda fault: (not fault.lines, is_lost and fault.kind == "extra"))
 
 
 class _Judge:
@@ -159,19 +160,21 @@ class _Judge:
     # The whole sum
 
     def find_another_element(self) -> Note | None:
-        """Return a note if the whole sum belongs to another element of the block: where it is
-        stored is incorrect, or each of its terms.
+        """Return a note if the whole sum belongs to another element of the block, and adds up in
+        one register: where it is stored is incorrect, or each of its terms. If no correct product
+        was made, the fetches are wrong.
         """
         element = self.summed
-        if element is None:
+        if not element:
             return None
         (old,) = self.traced.old
         sides = zip(element[1:], old[1:], self.kernel.block)
         if any(one // side != other // side for one, other, side in sides):
             return None  # "all fetches are of another block, and C is in output streams"
-        if not {*self.correct} & {*self.run.products}:
-            return None  # "a component of another row"
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
+        registers = {register for _, register, _ in self.run.products[first]}
+        if len(registers) > 1 or not {*self.correct} & {*self.run.products}:
+            return None  # "a component of another row"
         lines = self.store, self._line(self.slice.terms[first][0])
         return note("stores", *lines, element=element, wanted=old)
 
@@ -313,8 +316,7 @@ class _Judge:
             return note(kind, line, *reader, reader=reader, **names)
         stored = self._find_lds_store(read, wanted)
         causes = [*stored, *why.lines]
-        place = 1 if causes else 0
-        return note("reads", read.line, *causes, at=place, why=why, stored=stored, **names)
+        return note("reads", read.line, *causes, at=bool(causes), why=why, stored=stored, **names)
 
     def _find_lds_store(self, read: Reading, wanted: MatrixElement) -> Lines:
         """Return the line that stored what was loaded from the LDS, if it should have stored what

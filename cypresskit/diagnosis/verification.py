@@ -271,7 +271,7 @@ equal numpy's, to the last bit.
     if known.precision == "double-double":
         if not has_correct_low_parts(known, passed[0], alpha, beta):
             return replace(found, right=False, fault=note("low parts"))
-    return found if whole is None else verify_at(found, whole, unless)
+    return verify_at(found, whole, unless) if whole else found
 
 
 def verify_at(found: Verification, size: Side, unless: Callable[[], bool] = never) -> Verification:
@@ -376,8 +376,9 @@ def _explain_block(kernel: Kernel) -> Note:
     stored = stored_elements(kernel)
     if stored <= rows * columns:
         return NO_NOTE
-    line = find_statement(kernel.text)[0] or 1
-    return note("stores more", line, stored=stored, rows=rows, columns=columns, example=EXAMPLE)
+    line, _ = find_statement(kernel.text)
+    counts = {"stored": stored, "rows": rows, "columns": columns}
+    return note("stores more", line or 1, **counts, example="" if line else EXAMPLE)
 
 
 def is_wrong_address(finding: Finding) -> bool:
