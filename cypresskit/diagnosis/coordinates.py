@@ -141,8 +141,7 @@ class Fetches:
             return note("no loop", *lines[:1]) if iterations else NO_NOTE
         if self.k_axis >= 0:
             registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
-            since = iterations[-1][-1] if iterations else -1
-            if found := self._find_setter(registers, branches[-1], correct, since):
+            if found := self._find_setter(registers, branches[-1], correct):
                 return found
         branch = run.instruction(branches[-1])
         tested = keys(uses(run.program, branch))

@@ -160,9 +160,9 @@ class _Judge:
     # The whole sum
 
     def find_another_element(self) -> Note | None:
-        """Return a note if the whole sum belongs to another element of the block, and adds up in
-        one register: where it is stored is incorrect, or each of its terms. If no correct product
-        was made, the fetches are wrong.
+        """Return a note if the whole sum belongs to another element of the block, also its old C,
+        and adds up in one register: where it is stored is incorrect, or each of its terms. If no
+        correct product was made, the fetches are wrong.
         """
         element = self.summed
         if not element:
@@ -175,6 +175,8 @@ class _Judge:
         registers = {register for _, register, _ in self.run.products[first]}
         if len(registers) > 1 or not {*self.correct} & {*self.run.products}:
             return None  # "a component of another row"
+        if self.traced.given.beta and (element,) not in self.extra:
+            return None  # its store is right: it adds its own old C
         lines = self.store, self._line(self.slice.terms[first][0])
         return note("stores", *lines, element=element, wanted=old)
 

@@ -145,7 +145,7 @@ class Verification:
         has computed. None of a correct kernel.
         """
         causes = [each for each in self.findings if not is_wrong_address(each)]
-        others = [each for each in self.findings if is_wrong_address(each)]
+        others = filter(is_wrong_address, self.findings)
         return [*filter(None, [self.fault]), *causes, *filter(None, [self.wrong]), *others]
 
     @property
