@@ -37,9 +37,8 @@
     const place = `tries ${riddle.id}`
     let chosen = "" // the numbers of candidates, to the right one
     const answers = all(`[data-until=${riddle.id}]`) // what tells its answer
-    function withhold(is) {
-      for (const each of answers) Object.assign(each, {open: !is}).classList.toggle("asking", is)
-    }
+    const withhold = (is) =>
+      answers.map((each) => Object.assign(each, {open: !is}).classList.toggle("asking", is))
     withhold(true)
     /** Show the answer to a candidate, or what is there before the first touch. */
     function answer(number) {
@@ -353,12 +352,11 @@
       said.append(Object.assign(document.createElement(n % 2 ? "code" : "span"), {textContent}))
     $("header", step).after(said)
   }
-  /** Go to a place, of a riddle to its step's title. Pictures above it come later and move it: stay with it
-   * until the reader does something, or goes back. */
+  /** Go to a place, or its step, and stay while pictures come, until the reader acts or goes back. */
   function goTo(place, address = location.href) {
     const step = place.closest(".step") ?? place
     const watch = new ResizeObserver(() => {
-      if (address === location.href) step.scrollIntoView({behavior: "instant"})
+      if (location.href.endsWith(address)) step.scrollIntoView({behavior: "instant"})
       else watch.disconnect()
     })
     watch.observe(document.body)
@@ -371,6 +369,8 @@
   const wanted = document.getElementById(named) ?? steps.find(opens)
   follow()
   if (wanted) goTo(wanted)
-  for (const link of all("main a[href^='#'], .strip a, .rail a"))
-    link.addEventListener("click", () => goTo($(`[id="${link.hash.slice(1)}"]`), link.href))
+  for (const link of all("main a[href^='#'], .strip a, .rail a")) {
+    const to = link.getAttribute("href") // a drawing's link has no hash of its own
+    link.addEventListener("click", () => goTo(document.getElementById(to.slice(1)), to))
+  }
 })()
