@@ -5,12 +5,9 @@ import {dataAt, moveBetween, spread} from "./tracks.js"
 
 export const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
 const PHONE = window.matchMedia("(max-width: 640px)")
-// Sizes of text in pixels: those of look.css, and a smaller one. In very narrow cells text has the
-// least size.
+// Sizes of text in pixels: those of look.css, and the least.
 const SIZES = [24, 18, 14, 12]
 const READABLE_TEXT = 11
-const SMALL_TEXT = 7
-const LEAST_TEXT = 8
 const HIDDEN_TEXT = 6 // below this size a label would only cover others
 const LISTED_LINES = 13 // visible lines of a listing
 const STEP_MS = 220 // duration of a single step's animation
@@ -429,8 +426,7 @@ class Player {
           sizeOf(across, figure.inner_width, figure.x_range),
           sizeOf(down, figure.inner_height, figure.y_range),
         )
-        const least = size > SMALL_TEXT ? READABLE_TEXT : LEAST_TEXT
-        const step = SIZES.find((each) => each <= size) ?? least
+        const step = SIZES.find((each) => each <= size) ?? READABLE_TEXT
         if (!figure.inner_width) return
         text.glyph.text_font_size = {value: `${step}px`}
         text.visible = size >= HIDDEN_TEXT
