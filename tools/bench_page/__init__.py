@@ -213,8 +213,9 @@ def launches(name: str, key: object, module: str, *arguments: str) -> list[Path]
     folder = DOWNLOADS / f"{name}-{result_cache.SOURCES.key(key)}"
     folder.mkdir(parents=True, exist_ok=True)
     if (usual := cache_folder()) and usual.is_dir():  # compiled code, which takes half a minute
-        results = shutil.ignore_patterns(f"{result_cache.KIND}-*")
-        shutil.copytree(usual, folder / usual.name, ignore=results, dirs_exist_ok=True)
+        # not the results, nor what is being written
+        others = shutil.ignore_patterns(f"{result_cache.KIND}-*", ".*")
+        shutil.copytree(usual, folder / usual.name, ignore=others, dirs_exist_ok=True)
     settings = os.environ | {"XDG_CACHE_HOME": str(folder), "CYPRESSKIT_KEEP": "1"}
     if subprocess.run(command, cwd=ROOT, env=settings).returncode:
         raise SystemExit("Not all was timed: see above. A second run goes on with the rest.")
