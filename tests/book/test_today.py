@@ -66,17 +66,6 @@ def test_a_gpu_that_fails_is_told(monkeypatch):
     assert timed(monkeypatch, run) == "Your kernel wasn't timed. MemoryError: no room"
 
 
-def test_figures_side_by_side():
-    table = lesson.comparison_table("layout", {"NN": 100.0, "TN": 150.0})
-    assert table.heads[1::2] == ["Cypress, Gflop/s", f"{record()['device']}, Gflop/s"]
-    nn, tn = (figures("layout")[case] for case in ("NN", "TN"))
-    assert table.values[1] == ["TN", 150, 1.5, tn, tn / nn] and table.values[2][1:3] == [None, None]
-    assert (
-        lesson.gain("layout", "NN", "TN") == tn / nn
-        and lesson.gain("bank, 32 warps", "32", "33") > 1
-    )
-
-
 def test_loads_of_l1_cost_what_lesson_07_says():
     """The rule against every measured pattern: within 7 %, but where the measuring loop is the
     limit.

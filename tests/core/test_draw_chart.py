@@ -133,7 +133,10 @@ def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
     """A block of b x b does b/4 flops for each byte; one of 4 x 8 as many as one of 16/3."""
     reports = [ck.simulate("sgemm_tn_stream", 128), ck.simulate("sgemm_tn", 256)]
     roofline = ck.teach.why_blocks.roofline
-    drawn = Charted(roofline(reports, "yours"), width)
+    chart = roofline(reports, "yours")
+    drawn = Charted(chart, width)
+    assert_kinds_told(drawn, f"{chart.title} {chart.about}")
+    assert not drawn.texts_on_lines() and not drawn.overlaps()
     drawn.assert_shown("4 x 8", 4 / 3, reports[0].gflops)
     drawn.assert_shown("8 x 8", 2, reports[1].gflops)
     for roof, rate in (("texture units", 1088.0), ("L2 cache", 435.2), ("memory", 153.6)):
@@ -143,9 +146,7 @@ def test_a_roofline_has_its_roofs_and_kernels_where_they_are(width):
     printed = Charted(roofline(), width)
     for kernel in ("sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"):
         printed.assert_shown(kernel, 2, published.kernel(kernel)["gflops_max"])
-    for chart in (drawn, printed):
-        assert not chart.overlaps()
-    assert f"{reports[0].gflops:,.0f}, " in roofline(reports, "yours").title
+    assert f"{reports[0].gflops:,.0f}, " in chart.title
     assert re.match("sgemm_tn does 2,014 .* 93 % .* 1,450, 67 %", roofline().title)
     for kernel, (mark,) in [*drawn.marks.items(), *printed.marks.items()]:
         gap = (drawn if kernel in drawn.marks else printed).lines[f"gap {kernel}"]
@@ -172,19 +173,11 @@ def test_a_noted_number_is_beside_its_point(seed, width):
 # -- kinds of numbers
 
 
-def roofline_of_reports():
-    reports = [ck.simulate("sgemm_tn_stream", 128), ck.simulate("sgemm_tn", 256)]
-    return ck.teach.why_blocks.roofline(reports, "yours")
-
-
-EXAMPLES = players.CHARTS | {"roofline of reports": roofline_of_reports}
-
-
 @WIDTHS
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", players.CHARTS)
 def test_each_mark_says_of_which_kind_its_number_is_and_no_line_goes_through_a_text(name, width):
     """A label on another line would seem to be that line's."""
-    chart = EXAMPLES[name]()
+    chart = players.CHARTS[name]()
     drawn = Charted(chart, width)
     assert_kinds_told(drawn, f"{chart.title} {chart.about}")
     assert not drawn.texts_on_lines() and not drawn.overlaps()
@@ -303,44 +296,4 @@ def test_an_axis_holds_its_heights_and_at_most_seven_ticks(heights):
         not in draw.line_chart(
             {"a": dict(enumerate(heights))}, "x", "y", kind="counted", about="heights"
         ).to_svg()
-    )
-
-
-# -- what a reader may do with them
-
-
-def test_a_chart_says_nothing_of_the_result_until_a_guess_is_answered():
-    """Neither its sentence nor labels nor a listener's names; the style sheet hides them."""
-    guess = draw.Prediction("?", (), (1, 2), 10, "")
-    guess.enter([3.0, 4.0])
-    chart = draw.line_chart(
-        {"speed": {1: 7, 2: 8}},
-        "b",
-        "Gflop/s",
-        kind="modeled",
-        about="Blocks of b x b.",
-        guess=guess,
-        title="It is 8",
-    )
-    html = chart.to_html()
-    assert "data-guess" in html and "<img" not in html, "it is a part of the page at once"
-    assert "your guess: 4 at 2" in html
-    named = html.split("aria-label=")[1:]
-    assert not any("It is 8" in name.split(">")[0] for name in named)
-    rule = "[data-guess]:not([data-drawn]) .later"
-    assert rule in html
-    assert "guess" not in repr(chart), "the text form is the same for all"
-
-
-def test_a_chart_is_the_same_each_time_and_its_image_needs_nothing_else():
-    """nbval compares them; a forge or a page without trust shows the image."""
-    name = "nakasato_5"
-    html = draw.published(name).to_html()
-    assert html == draw.published(name).to_html()
-    assert "<script" not in html and html.count("data:image/svg+xml;base64,") == 2
-    svg = draw.published(name).to_svg()
-    assert (
-        svg.isascii()
-        and "NaN" not in svg
-        and "http" not in svg.replace("w3.org", "").split("xmlns")[0]
     )

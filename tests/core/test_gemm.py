@@ -16,14 +16,6 @@ from cypresskit.blas import to_fractions, to_pairs
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_vectors_are_multiplied(dtype):
-    for m, k in ((1, 1), (70, 33), (5, 300), (150, 40)):
-        rng = np.random.default_rng(m)
-        a, x, y = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, 1), (m, 1)))
-        check_product(ck.gemv(a, x[:, 0])[:, np.newaxis], products(a, x), y, 1.0, 0.0)
-
-
 def test_any_strides_are_read_and_nothing_is_written():
     rng = np.random.default_rng(3)
     base = rng.standard_normal((90, 90)).astype(np.float32)

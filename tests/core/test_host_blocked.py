@@ -103,12 +103,3 @@ def test_overlap_hides_the_bus():
     loads = sum(span.task.bytes for span in apart.spans if span.task.stage == "load2")
     assert loads == pytest.approx((1 + 64 - 7) * strip + c)
     assert apart.seconds == pytest.approx(2 * n**3 / 470e9 + (loads + c) / 3e9)
-
-
-def test_padding_costs_what_it_adds():
-    aligned, ragged = (
-        blocked_timeline(3584, 3584, 3584, ONE),
-        blocked_timeline(3585, 3585, 3584, ONE, block=1792),
-    )
-    assert ragged.gflops < 0.55 * aligned.gflops  # nine blocks in place of four
-    assert blocked_timeline(3585, 3585, 3584, ONE).gflops > 1.6 * ragged.gflops

@@ -92,31 +92,6 @@ def test_five_stages_in_step(fixed_rate):
     assert timeline.bound == "chip 0"
 
 
-def test_two_chips_contend_for_the_bus(fixed_rate):
-    one = five_stage(16384, 16384, 1536, Machine(use_chips=1))
-    two = five_stage(16384, 16384, 1536, Machine(use_chips=2))
-    assert 1.6 < two.gflops / one.gflops < 1.95
-    wide = replace(XEON, pcie_gb_s=16, dma_gb_s=12)
-    assert five_stage(16384, 16384, 1536, Machine(HD5970, wide)).gflops > 1.1 * two.gflops
-
-
-def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
-    """The second and third observation of Li et al.: faster host memory hardly helps two chips,
-    slower memory hurts chips and CPU together more than either alone.
-    """
-
-    def change(factor, share):
-        other = Machine(HD5970, replace(XEON, memory_gb_s=factor * XEON.memory_gb_s))
-        before, after = (
-            five_stage(16384, 16384, 2048, at, cpu_share=share).gflops for at in (Machine(), other)
-        )
-        return after / before - 1
-
-    assert change(2, 0) == approx(0, abs=0.01)
-    assert change(0.5, 1) == approx(0, abs=0.01)
-    assert change(0.5, pipeline.static_cpu_share(Machine())) < change(0.5, 0) - 0.02 < -0.02
-
-
 def test_the_share_that_measured_rates_ask_for():
     # the CPU did a fifth in 1 s, the chips four fifths in 8 s: 0.2 against 0.1 a second
     ends = {"CPU": (0.5, 1), "chip 0": (3, 8)}

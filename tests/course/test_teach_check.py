@@ -250,26 +250,6 @@ FAULTS = [RuntimeError("internal error 17"), ValueError("operands")]
     [
         ("l00_start_here.checks.simulate", start.check_half, 896),
         (
-            "l09_bus.checks.kernel_seconds",
-            bus.check_seconds,
-            lambda n, b, f: 24 * n * n / b + 2 * n**3 / f,
-        ),
-        (
-            "l07_lds.checks.access_clocks",
-            ck.teach.lds.check_place,
-            lambda row: 4 * row + 2 * (row // 8),
-        ),
-        (
-            "l11_pipelines.checks.run_tasks",
-            ck.teach.pipelines.check_buffer,
-            lambda unit: "ab"[unit % 2],
-        ),
-        (
-            "l11_pipelines.checks.run_tasks",
-            ck.teach.pipelines.check_pipeline,
-            lambda s, u: sum(s) + (u - 1) * max(s),
-        ),
-        (
             "climb.verify_text",
             ck.teach.texture_cache.check_numbering,
             ck.teach.starter_text("05"),

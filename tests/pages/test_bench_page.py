@@ -462,13 +462,6 @@ def test_everybody_can_read_it(opened):
     assert unreadable(opened) == []
 
 
-def test_a_second_tab_says_where_texts_are_saved(site, opened):
-    second = opened.context.new_page()
-    open_bench(second, f"{site}/bench/")
-    assert second.locator("#status").inner_text() == bench_page.PROBLEMS["other tab"]
-    second.close()
-
-
 def test_a_second_tab_takes_no_text_from_the_first(bench, tab):
     """Neither what is typed there, nor the kernel of a link, which a reload there shows again."""
     first, second = tab(""), tab("")
