@@ -5,7 +5,6 @@ and run.
 import _thread
 import platform
 import random
-import re
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -332,24 +331,3 @@ def test_machine_code_is_of_one_text_processor_and_llvm(code_files, monkeypatch)
 
 def test_every_opcode_has_a_native_meaning_beside_numpys():
     assert NATIVE.keys() == MEANING.keys()
-
-
-@pytest.mark.parametrize("length", (0, 100, 391))
-def test_labels_of_a_program_are_unique(length):
-    """However long it is: labels are numbered by instruction, and others in the order in which they
-    are written. A store outside of its memory, a loop and a branch have labels of both kinds.
-    """
-    body = """
-        mov g[vaTid.x], r0
-        whileloop
-            break_logicalnz r0.x
-            if_logicalnz r0.y
-                mov g[vaTid.x], r0
-            endif
-        endloop
-    """
-    text = compute(body + "mov r1, r0\n" * length + body * 30)
-    translation = translate(text, HostProcessor("neoverse-n1", "", "soft"))
-    labels = re.findall(r"^([\w.]+):", translation.text, re.MULTILINE)
-    assert len(labels) > 300
-    assert len(set(labels)) == len(labels)

@@ -86,9 +86,7 @@ def test_a_kernel_that_stores_nothing_where_beta_is_0_is_wrong(name):
 
 @seeded(4)
 def test_a_product_is_compared_element_by_element(seed):
-    """In units of the last place of a typical element, beside numpy's own error; one bit more is
-    noticed, and one bound more.
-    """
+    """One bit more is noticed, and one bound more."""
     rng = np.random.default_rng(seed)
     m, n, k = rng.integers(1, 40, 3)
     dtype = rng.choice([np.float32, np.float64])
@@ -99,15 +97,7 @@ def test_a_product_is_compared_element_by_element(seed):
     found = ck.compare(result, a, b, c, **scalars)
     assert found and found.elements == m * n and found.largest_error <= found.bound
     exact = scalars["alpha"] * (a.astype(float) @ b) + scalars["beta"] * c
-    unit = np.spacing(dtype(np.sqrt(np.mean(exact**2))))
-    errors = [np.abs(result - exact).max() / unit]
-    if dtype == np.float32:
-        own = dtype(scalars["alpha"]) * (a @ b) + dtype(scalars["beta"]) * c
-        errors.append(np.abs(own - exact).max() / unit)
-    said = str(found)
-    assert said.startswith(f"All {m * n:,} elements equal numpy's within rounding: largest ")
-    shown = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", said.partition(":")[2])]
-    assert shown == pytest.approx(errors, abs=0.5) and ("own" in said) == (dtype == np.float32)
+    assert str(found).startswith(f"All {m * n:,} elements equal numpy's within rounding: largest ")
     place = rng.integers(m), rng.integers(n)
     size = abs(scalars["alpha"]) * (np.abs(a).astype(float) @ np.abs(b)) + np.abs(beta * c)
     result[place] = exact[place] + 1.1 * (k + 4) * np.finfo(dtype).eps * size[place]
@@ -123,6 +113,13 @@ def test_a_product_is_compared_element_by_element(seed):
     assert "last bit" not in str(ck.compare(product, *whole))
     with pytest.raises(ValueError, match="the result has shape"):
         ck.compare(product[:, :, None], *whole)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_error_is_told_in_units_of_the_last_place(dtype):
+    one = np.ones((1, 1), dtype)
+    off = one + 3 * np.finfo(dtype).eps
+    assert " 3.0 units" in str(ck.compare(off, one, one))
 
 
 LITERAL = "dcl_literal l9, {}\ndcl_literal l0,"
@@ -371,8 +368,8 @@ def test_the_verdict_is_numpy_s(seed):
     """On planted faults: the first wrong element, and how many there are."""
     rng = random.Random(f"verdict {seed}")
     names = list(ck.kernels)
-    judged = 0
-    while judged < 12:
+    compared = 0
+    while compared < 12:
         name = rng.choice(names)
         fault = plant(ck.kernels[name].text, rng)
         if fault is None:
@@ -381,11 +378,11 @@ def test_the_verdict_is_numpy_s(seed):
             checked = ck.verify(fault.text)
         except ck.ILError:
             continue
-        judged += 1
         is_compared = not checked.right and checked.size and checked.comparison.elements
         assert is_compared or checked.right or checked.faults
         if not is_compared:
             continue
+        compared += 1
         kernel = checked.kernel
         given = make_product(kernel, checked.size)
         left = given.a.swapaxes(-1, -2) if kernel.trans_a else given.a

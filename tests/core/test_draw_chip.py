@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import draw
@@ -32,3 +33,13 @@ def test_use_over_time_adds_up_to_the_reports_shares(kernel):
         small.wavefronts < 20
         and (small.use.shares["ALU"].max(axis=0) > 0).sum() == small.wavefronts
     )
+
+
+@drawn_by_day("l1_bytes", [0, 64, 512], 1)
+def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes):
+    ways = 1 if l1_bytes == 64 else 8
+    board = replace(ck.HD5870, l1_bytes=l1_bytes, l1_ways=ways, l2_bytes=0)
+    report = simulate("sgemm_nn", 64, k=16, device=board)
+    assert report.clocks > 0 and (report.hits["L1"] == 0 or l1_bytes)
+    for view in (draw.chip, draw.wavefronts):
+        view(report)

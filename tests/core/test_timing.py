@@ -1,10 +1,9 @@
-"""The timing model as a whole: what bounds a kernel, sampling, what-if boards, reports."""
+"""The timing model as a whole: what bounds a kernel, what-if boards, reports."""
 
 import re
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,11 +18,8 @@ from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.own import load_kernel as own_kernel
 from cypresskit.machine.launch import prepare
-from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.timing import sampling, simulate
-from cypresskit.timing.launch_time import CONVERGED_ERROR
-from cypresskit.timing.sampling import time_launch
-from cypresskit.timing.timed_launch import TimedLaunch
+from cypresskit.machine.shape import LaunchShape
+from cypresskit.timing import simulate
 
 UNNORMALIZED, FETCH = TEXTURE.format(0), "sample_resource(0)_sampler(0)"
 FEW = "too few wavefronts"
@@ -35,79 +31,6 @@ def test_what_bounds_kernels():
         name: timed(name, 1024, k=512).bound for name in ("dgemm_nn", "dgemm_tn", "sgemm_64x64")
     }
     assert found == {"dgemm_nn": "texture", "dgemm_tn": "ALU", "sgemm_64x64": "texture"}
-
-
-def sampled(name, n, k, device=HD5870, **numbers):
-    """A sample of a kernel's launch, with these numbers of ``sampling``, and all of it."""
-    launches = [TimedLaunch(KERNELS[name], (n, n, k), device, exact=e) for e in (False, True)]
-    with patch.multiple(sampling, **({"MAX_SHARE": 1} | numbers)):
-        return [time_launch(launch) for launch in launches]
-
-
-# It waits for memory, and a board with one engine runs it in many rounds.
-UNSURE = ("sgemm_nn_buffer", 1024, 64, replace(HD5870, simd_engines=1))
-
-
-def test_a_longer_one_says_by_how_much_it_may_be_off():
-    few, all_ = sampled(*UNSURE, SAMPLE_EFFORT=1e3, MAX_WHOLE_EFFORT=1e5, MAX_ERROR=1)
-    assert few.simulated < 1 and few.error > CONVERGED_ERROR
-    assert few.clocks == pytest.approx(all_.clocks, rel=few.error)
-
-
-@pytest.mark.parametrize("numbers", [{}, {"MAX_WHOLE_EFFORT": 1e5}])
-def test_an_unsure_launch_is_simulated_whole_if_quick_or_off_by_over_10_per_cent(numbers, capsys):
-    """Then after a notice."""
-    few, all_ = sampled(*UNSURE, SAMPLE_EFFORT=1e3, **numbers)
-    assert (few.clocks, few.simulated, few.error) == (all_.clocks, 1, 0)
-    assert ("all of it is simulated: about" in capsys.readouterr().err) == bool(numbers)
-
-
-@pytest.mark.parametrize("name", ["sgemm_naive", "ddgemm_tn_fma"])
-def test_rounds_that_are_left_out_are_timed_within_1_per_cent(name):
-    board = replace(HD5870, simd_engines=4)
-    few, all_ = sampled(name, 512, 256, board, SAMPLE_EFFORT=5e5, MIN_ROUNDS=3)
-    assert len(few.use.wavefronts) < 0.6 * len(all_.use.wavefronts)
-    assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
-
-
-LATE = {  # by rows of pixels: how many iterations, or which texel is fetched
-    "the last eighth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.x", "1.0"),
-    "the last fiftieth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.y", "1.0"),
-    "the last half fetches texels far apart": ("ge r1.w, vWinCoord0.y, l0.z", "0.0"),
-}
-
-
-@drawn_by_day("test, more", LATE.values(), 1, ids=LATE)
-def test_late_work_items_that_do_other_work_are_timed_right(test, more):
-    program = pixel(
-        UNNORMALIZED,
-        f"""dcl_literal l0, 1792.0, 2007.0, 1024.0, 16.0
-    dcl_literal l1, 1.0, 32.0, 0.0, {more}
-    mov r0, l1.zzzz
-    mov r3, l1.zzzz
-    mov r2.xy, vWinCoord0.xy
-    mov r1.y, l0.w
-    {test}
-    if_logicalnz r1.w
-        mad r1.y, l1.w, l1.y, r1.y
-        mul r2.xy, r2.xy, l0.w
-    endif
-    whileloop
-        ge r1.x, r3.x, r1.y
-        break_logicalnz r1.x
-        sample_resource(0)_sampler(0) r4, r2.xy00
-        add r0, r0, r4
-        add r3.x, r3.x, l1.x
-    endloop
-    mov o0, r0""",
-    )
-    shape = LaunchShape(
-        program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
-    )
-    launch = TimedLaunch(shape, device=replace(HD5870, max_wavefronts=4))
-    with patch.multiple(sampling, SAMPLE_EFFORT=3e5, MIN_ROUNDS=1):
-        default, exact = (time_launch(replace(launch, exact=exact)) for exact in (False, True))
-    assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 
 def test_one_wavefront_by_hand():
@@ -152,15 +75,6 @@ def test_more_of_anything_is_never_slower(kernel, changes):
     times = [seconds(kernel, replace(HD5870, **change)) for change in changes]
     for less, more in pairwise(times):
         assert more <= 1.05 * less, times  # the order of events shifts a little with every change
-
-
-def test_bound_is_the_busiest_unit_or_why_none_is_busy():
-    assert simulate("sgemm_tn", 128).bound == "too few wavefronts"
-    quick = replace(HD5870, dram_row_clocks=0)
-    assert [simulate("sgemv_n_reduce4", 2048, device=board).bound for board in (HD5870, quick)] == [
-        "DRAM rows",
-        "DRAM",
-    ]
 
 
 @pytest.mark.parametrize("engines", [1, 2, 3, 4, 5, 9])

@@ -6,12 +6,14 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from sampling import seeded
+from kernel_texts import TEXTURE, pixel
+from sampling import drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
 from cypresskit.chip.work import pack
 from cypresskit.kernels import KERNELS
+from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import sampling
 from cypresskit.timing.launch_time import CONVERGED_ERROR
 from cypresskit.timing.sampling import extrapolate, requested_work, time_launch
@@ -103,10 +105,61 @@ def test_what_stands_for_a_large_launch_is_at_each_place_of_a_row(row):
     assert {*(numbers % row).tolist()} == {*range(row)}
 
 
-@seeded(2)
+@seeded(3)
 def test_a_sample_takes_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""
     sampled(random.Random(seed))
+
+
+@pytest.mark.parametrize("numbers", [{}, {"MAX_WHOLE_EFFORT": 1e5}])
+def test_an_unsure_launch_is_simulated_whole_if_quick_or_off_by_over_10_per_cent(numbers, capsys):
+    """Then after a notice. It waits for memory, and one engine runs it in many rounds."""
+    board = replace(ck.HD5870, simd_engines=1)
+    launch = TimedLaunch(KERNELS["sgemm_nn_buffer"], (1024, 1024, 64), board)
+    with patch.multiple(sampling, MAX_SHARE=1, SAMPLE_EFFORT=1e3, **numbers):
+        few, all_ = (time_launch(replace(launch, exact=exact)) for exact in (False, True))
+    assert (few.clocks, few.simulated, few.error) == (all_.clocks, 1, 0)
+    assert ("all of it is simulated: about" in capsys.readouterr().err) == bool(numbers)
+
+
+LATE = {  # by rows of pixels: how many iterations, or which texel is fetched
+    "the last eighth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.x", "1.0"),
+    "the last fiftieth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.y", "1.0"),
+    "the last half fetches texels far apart": ("ge r1.w, vWinCoord0.y, l0.z", "0.0"),
+}
+
+
+@drawn_by_day("test, more", LATE.values(), 1, ids=LATE)
+def test_late_work_items_that_do_other_work_are_timed_right(test, more):
+    program = pixel(
+        TEXTURE.format(0),
+        f"""dcl_literal l0, 1792.0, 2007.0, 1024.0, 16.0
+    dcl_literal l1, 1.0, 32.0, 0.0, {more}
+    mov r0, l1.zzzz
+    mov r3, l1.zzzz
+    mov r2.xy, vWinCoord0.xy
+    mov r1.y, l0.w
+    {test}
+    if_logicalnz r1.w
+        mad r1.y, l1.w, l1.y, r1.y
+        mul r2.xy, r2.xy, l0.w
+    endif
+    whileloop
+        ge r1.x, r3.x, r1.y
+        break_logicalnz r1.x
+        sample_resource(0)_sampler(0) r4, r2.xy00
+        add r0, r0, r4
+        add r3.x, r3.x, l1.x
+    endloop
+    mov o0, r0""",
+    )
+    shape = LaunchShape(
+        program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
+    )
+    launch = TimedLaunch(shape, device=replace(ck.HD5870, max_wavefronts=4))
+    with patch.multiple(sampling, SAMPLE_EFFORT=3e5, MIN_ROUNDS=1):
+        default, exact = (time_launch(replace(launch, exact=exact)) for exact in (False, True))
+    assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_tn_stream", "sgemm_nn_buffer", "sgemm_packed"])

@@ -364,18 +364,6 @@ def test_a_refusal_names_its_line(begin, page):
     )
 
 
-def test_tab_goes_to_the_newest_edit(begin, page):
-    begin()
-    page.set_viewport_size({"width": 1366, "height": 657})
-    page.evaluate(OPENED, {"name": "02", "opens": ["history"]})
-    speed = "1,023 Gflop/s at N = 1,024, limited by the texture unit"
-    summary = f"{speed}; line 13 is now mad r11, r2, r3, r11, and 12 more lines"
-    entries = [{"number": n, "gflops": 7, "right": True, "summary": summary} for n in range(1, 9)]
-    for some in range(1, 9):
-        page.evaluate("(entries) => channel.say({type: 'history', entries})", entries[:some])
-    assert page.locator(".ckw-edits [tabindex='0']").get_attribute("data-number") == "8"
-
-
 PANELS = ("costs", "limits", "bundles", "registers", "history", "climb")
 
 
@@ -486,33 +474,6 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(width, begin, page):
     assert sum(told) == 1
     assert len(page.evaluate("[...places]")) == 1
     assert page.get_attribute("[data-cypresskit-check]", "data-cypresskit-check") == "old"
-
-
-@pytest.mark.parametrize(("end", "said"), [("", "No answer yet"), ("gone", "was restarted")])
-def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(
-    begin, page, end, said
-):
-    """Its kernel was started anew before its cell was drawn again, or is busy with another cell."""
-    begin()
-    page.evaluate(
-        """(end) => {
-            const other = document.body.appendChild(document.createElement("div"))
-            other.id = "other"
-            const nobody = {send: () => {}, listen: (hear) => (window.tell = hear, () => {})}
-            new Workbench(other, nobody)
-            if (end) window.tell({type: end})
-        }""",
-        end,
-    )
-    waiting = page.locator("#other .ckw-waiting", has_text=said)
-    waiting.wait_for()
-    page.evaluate(
-        """() => channel.listen((message) => {
-            if (message.type === "state") window.tell(message)
-        }) && channel.send({type: "hello"})"""
-    )
-    page.locator(f"#other {AREA}").wait_for()
-    assert waiting.count() == 0
 
 
 def test_that_the_kernel_is_gone_is_said(begin, page):
@@ -642,7 +603,9 @@ LISTS = (".ckw-matrices", ".ckw-buttons", ".ckw-bundles", ".ckw-edits")
 
 
 def test_a_list_is_one_stop_of_tab_and_arrow_keys_move_in_it(begin, page):
-    """C, the panels' buttons, bundles and edits; and its focus stays when it is drawn anew."""
+    """C, the panels' buttons, bundles and edits, of which the newest; and its focus stays when it
+    is drawn anew.
+    """
     begin()
     page.wait_for_selector("#bench[data-stale='']")
     entry = "{number: %d, gflops: 7, right: true, summary: 'an edit'}"
@@ -656,6 +619,8 @@ def test_a_list_is_one_stop_of_tab_and_arrow_keys_move_in_it(begin, page):
         page.keyboard.press("Tab")
         stops += [place for place in LISTS if page.evaluate(focused, place) >= 0]
     assert stops == list(LISTS)
+    newest = page.locator(".ckw-edits [tabindex='0']")
+    assert newest.get_attribute("data-number") == "2"
     for place in LISTS:
         page.focus(f"{place} [tabindex='0']")
         page.keyboard.press("Home")
@@ -894,7 +859,7 @@ def test_it_works_in_a_frame_without_jupyter_or_network(page, shadow, body):
     assert not faults
 
 
-# -- over many edits
+# -- colors
 
 
 MATRICES = """([code, texts]) => import("data:text/javascript," + encodeURIComponent(code)).then(
