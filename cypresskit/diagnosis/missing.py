@@ -11,6 +11,8 @@ from cypresskit.diagnosis.operands import Reading, TracedRun
 from cypresskit.il.dataflow import Key, defines
 from cypresskit.il.program import LETTERS
 
+OVERWRITTEN = "overwritten", "overwritten next"  # kinds of notes on a product
+
 
 def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
     """Return why a correct term is missing, and its factors with the lines that read them. Of what
@@ -77,7 +79,7 @@ def _explain_old(run: TracedRun) -> Note:
         for key in defines(run.instruction(step)):
             if run.elements.get(run.steps[step].words[key[1]]) == element:
                 lost = _explain_lost(run, step, *key)
-                if "overwritten" in lost.kind:
+                if lost.kind in OVERWRITTEN:
                     return lost
     return note("old C", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
 

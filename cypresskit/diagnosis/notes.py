@@ -70,8 +70,8 @@ SENTENCES = {
     # The kernel can't be compared, or its C is incorrect only in part.
     "not given": "line {0} {does}, which its launch doesn't give",
     "not launched": "{error}",
-    "low parts": "C's high parts are correct, and its low parts aren't. They have what the high"
-    " parts round off, A's high parts times B's low ones, and A's low times B's high",
+    "low parts": "C's high parts are correct, and its low parts aren't. They should have what the"
+    " high parts round off, A's high parts times B's low ones, and A's low times B's high",
     "fails at size": f"{AT_SIZE} {{error}}",
     "off at size": f"{AT_SIZE} {{element}} is {{got:.9g}}; {{comparison}}",
     "stores few": f"{AT_SIZE} {{parts}} parts of the launch store {{stored:,}} of their"

@@ -17,10 +17,11 @@ from cypresskit.diagnosis.elements import (
     correct_products,
     k_and_place,
 )
-from cypresskit.diagnosis.missing import explain_missing
+from cypresskit.diagnosis.missing import OVERWRITTEN, explain_missing
 from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
+from cypresskit.il.dataflow import defines
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _group_faults(terms: list[Term]) -> list[Note]:
             place = why.lines or term.note.line or term.note.lines
             alike[term.note.kind, place].append(term.note)
     found = [replace(first, more=len(others)) for first, *others in alike.values()]
-    is_lost = any(fault.kind == "overwritten" for fault in found)
+    is_lost = any(fault.kind in OVERWRITTEN for fault in found)
     return sorted(found, key=lambda fault: (not fault.lines, is_lost and fault.kind == "extra"))
 
 
@@ -303,16 +304,21 @@ class _Judge:
 
     def _blame_factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:
         """Return the note on a factor in the place of another one: the line that read it is blamed
-        if its coordinate is known to be incorrect, or else if no use of what it read is correct;
-        else the line that multiplies it.
+        if its coordinate is known to be incorrect, or else if no register holds the wanted one and
+        no use of what it read is correct; else the line that multiplies it.
         """
         line, run = self._line(addend), self.run
         names: Values = {"element": read.element, "wanted": wanted}
         why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
-        if not why and self._is_correct(read, addend, wanted):
-            read_kind = run.instruction(read.step).op.kind
-            steps = run.reads.get(wanted, ())
-            readers = [step for step in steps if run.instruction(step).op.kind == read_kind]
+        read_kind = run.instruction(read.step).op.kind
+        steps = run.reads.get(wanted, ())
+        readers = [step for step in steps if run.instruction(step).op.kind == read_kind]
+        is_held = any(
+            run.recorded.last_writer(key, addend.step) == step
+            for step in readers
+            for key in defines(run.instruction(step))
+        )
+        if not why and (is_held or self._is_correct(read, addend)):
             reader = Lines([run.line(step) for step in readers if step != read.step][:1])
             kind = "multiplies" if readers else "multiplies unread"
             return note(kind, line, *reader, reader=reader, **names)
@@ -332,16 +338,14 @@ class _Judge:
         is_load = self.run.instruction(read.step).op.kind == "lds"
         return Lines(line for line, each in stores[-1:] if is_load and wanted not in each)
 
-    def _is_correct(self, read: Reading, addend: Addend, wanted: MatrixElement) -> bool:
+    def _is_correct(self, read: Reading, addend: Addend) -> bool:
         """Return whether some use of what was read is correct, so that its line is: it was read
-        in an earlier iteration; that step has read the wanted element, too; or another line makes a
-        correct term of it, or the same product, for another sum.
+        in an earlier iteration; or another line makes a correct term of it, or the same product,
+        for another sum.
         """
         run = self.run
         if read.step < addend.step and run.steps[read.step].at > run.steps[addend.step].at:
             return True  # workbench.toml: "a fetch comes after the lines that read it"
-        if wanted in map(run.elements.get, run.read_words(read.step)):
-            return True  # "rows and columns of a block are exchanged, 4 x 4"
         # "the texel of another row"; "a row of B that isn't read: what counts k is right ..."
         for elements in (addend.elements, *self.correct):
             for step, _, c in run.products.get(elements, ()):

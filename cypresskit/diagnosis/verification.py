@@ -269,7 +269,7 @@ equal numpy's, to the last bit.
         asked=asked,
     )
     if known.precision == "double-double":
-        if not has_correct_low_parts(known, passed[0], alpha, beta):
+        if not has_correct_low_parts(known, last, alpha, beta):
             return replace(found, right=False, fault=note("low parts"))
     return verify_at(found, whole, unless) if whole else found
 

@@ -101,7 +101,8 @@ class Evaluation:
         except (ValueError, TypeError) as error:
             self.parts.clear()
             return unknown_launch(error)
-        if self.verification.findings and self.fault:
+        # Otherwise the terms are shown with it.
+        if (self.verification.findings or not self.small) and self.fault:
             row = dynamic_answers.fault_row(self.fault)
             answer["message"] = row["message"]
             answer["findings"].insert(0, row)

@@ -48,7 +48,7 @@ def find_changed_fault(
     """
     kinds = {finding.kind for finding in verification.findings}
     is_told = kinds & {"endless loop", "uninitialised"}
-    if verification.right or verification.size is None or is_told or not known:
+    if verification.right or verification.at_size or is_told or not known:
         return None
     kernel = verification.kernel
     alpha, beta = verification.asked

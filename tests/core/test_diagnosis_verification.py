@@ -338,10 +338,14 @@ def test_no_speed_is_above_the_peak_whatever_is_stated(name):
     [
         ("dmad r112.xy, in0.zw, in2.xy, r112.xy", "dmad r112.xy, in0.xy, in2.zw, r112.xy"),
         ("mov out0.zw, r114.xyxy", "mov out0.zw, r114.zwzw"),
+        ("dadd r101.zw, r100.zw, in1.xy_neg(xyzw)", "dadd r101.zw, r100.zw, in1.xy"),
+        ("    dadd r101.zw, r102.zw, r101.zw\n", ""),
     ],
 )
 def test_low_parts_are_verified(old, new):
-    """Of double-doubles whose high parts are correct: a product twice for another, and a half."""
+    """Of double-doubles whose high parts are correct: a product twice for another, a half, and in
+    some columns a sign and a line of the sums.
+    """
     checked = ck.verify(altered("ddgemm_tn_fma", old, new))
     assert not checked and checked.fault.kind == "low parts"
 

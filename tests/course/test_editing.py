@@ -140,11 +140,13 @@ def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
     """
     simulated = Mock(side_effect=dynamic_answers.simulate)
     monkeypatch.setattr(dynamic_answers, "simulate", simulated)
-    case = {"like": CASES[name]["of"], "job": {}} | CASES[name]
-    text = edited(reference_kernel(case["of"]).text, case["edits"])
+    case = {"like": CASES[name]["of"], "job": {}, "known": ""} | CASES[name]
+    given = reference_kernel(case["of"]).text
+    text = edited(given, case["edits"])
+    known = case["known"] and given
     parts = ["verdict", "clocks", "replay"]
     heard = {"clocks": {}, "replay": {}}
-    heard |= replayed(text, case["like"] or None, parts=parts, **case["job"])
+    heard |= replayed(text, case["like"] or None, parts=parts, known_text=known, **case["job"])
     said = [" ".join(heard["verdict"].get(part, "") for part in ("message", "aside")).strip()]
     for row in heard["verdict"]["findings"][:2]:
         said += row["message"], row.get("advice")
