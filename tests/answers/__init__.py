@@ -1,14 +1,14 @@
 """Answers to all exercises: for each check, right ones, and wrong ones with the words that the
 verdict must say.
 
-lNN.toml has those of lesson NN, a table for each check: ``kind``, of answer; ``form``, how an
-answer is made of a line, which stands in the place of ``_``, in a function's body or an expression
-(a line that begins with ``=`` is the whole answer); the ``right`` lines; and the ``wrong`` ones,
-each with the words that its verdict ``says``. What a line names is in lNN.py, in the lesson's
-module, or one of ``ck``, ``math``, ``np``, ``re`` and ``replace``.
+lNN.toml has those of lesson NN, a table for each check: ``kind``, of answer (a "formula", another
+"function", a "product", which is a function that launches a kernel, a "text", which is launched, or
+a "value"); ``form``, how an answer is made of a line, which stands in the place of ``_``, in a
+function's body or an expression (a line that begins with ``=`` is the whole answer); the ``right``
+lines; and the ``wrong`` ones, each with the words that its verdict ``says``. What a line names is
+in lNN.py, in the lesson's module, or one of ``ck``, ``math``, ``np``, ``re`` and ``replace``.
 
-To each kind is added what is wrong whatever is asked: a text, a function, one that gives a number,
-a value.
+To each kind is added what is wrong whatever is asked.
 """
 
 import linecache
@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,15 @@ IMPORTS = "import math\nimport re\nfrom dataclasses import replace\nimport numpy
 ROOT = HERE.parents[1]
 
 
+class Planted(NamedTuple):
+    """The answers to a check."""
+
+    lesson: str  # as in LESSONS
+    kind: str
+    right: list[Any]
+    wrong: list[tuple[Any, list[str]]]  # each with the words that its verdict must say
+
+
 @cache
 def given(lesson, name, solution=False):
     """The IL text ``name`` of a lesson, as the student finds it or with its solution."""
@@ -43,8 +53,8 @@ def given(lesson, name, solution=False):
 
 @cache
 def planted():
-    """{check: ([right, ...], [(wrong, [words, ...]), ...])}, of every lesson."""
-    answers = {}
+    """What is planted for each check of every lesson."""
+    checks = {}
     for stem in LESSONS:
         path = HERE / f"{stem}.toml"
         names = {"ck": ck, "math": math, "np": np, "re": re, "replace": replace}
@@ -64,8 +74,14 @@ def planted():
 
             right = [made(line) for line in table["right"]]
             wrong = [(made(row["answer"]), row["says"]) for row in table["wrong"]]
-            answers[names[check]] = right, wrong + ALWAYS_WRONG[table["kind"]]
-    return answers
+            wrong += ALWAYS_WRONG[table["kind"]]
+            checks[names[check]] = Planted(stem, table["kind"], right, wrong)
+    return checks
+
+
+def of_kinds(*kinds):
+    """The checks whose answers are of these kinds."""
+    return [check for check, row in planted().items() if row.kind in kinds]
 
 
 def _made(form, answer, place, names):
@@ -106,4 +122,10 @@ NUMBERS = [
     (lambda *_: math.inf, ["it should be"]),
     (lambda *_: math.nan, ["it should be"]),
 ]
-ALWAYS_WRONG = {"value": [], "text": TEXTS, "function": FUNCTIONS, "number": NUMBERS + FUNCTIONS}
+ALWAYS_WRONG = {
+    "value": TEXTS[1:2],
+    "text": TEXTS,
+    "function": FUNCTIONS,
+    "product": FUNCTIONS,
+    "formula": NUMBERS + FUNCTIONS,
+}

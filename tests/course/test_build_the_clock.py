@@ -77,10 +77,10 @@ def test_a_file_that_is_written_anew_is_another_kernel(tmp_path):
 @pytest.mark.parametrize("check", [lesson.check_timed, lesson.check_run, lesson.check_launch])
 def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, seed):
     """And the hint: of answers that are drawn from the table."""
-    right, wrong = planted()[check]
-    drawn = random.Random(seed).sample(wrong, 4)
+    row = planted()[check]
+    drawn = random.Random(seed).sample(row.wrong, 4)
     with use_seed(f"student {seed}"):
-        assert check(right[0]).right
+        assert check(row.right[0]).right
         for answer, words in drawn:
             verdict = check(answer)
             assert not verdict.right

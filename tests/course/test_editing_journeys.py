@@ -32,9 +32,8 @@ CHECKS = {
 @drawn_by_day("step", CHECKS, 3)
 def test_the_workbench_saves_what_the_check_passes(step):
     """A text of the catalog, too, which the check doesn't pass."""
-    answers = {check.__name__: (check, *rest) for check, *rest in planted().items()}
-    check, (right, wrong) = answers[CHECKS[step]]
-    for text in (*right, *(answer for answer, _ in wrong[::5])):
+    check, row = next(item for item in planted().items() if item[0].__name__ == CHECKS[step])
+    for text in (*row.right, *(answer for answer, _ in row.wrong[::5])):
         if isinstance(text, str) and text.startswith("il_"):
             verdict = check(text)
             passes = verdict.right or "unchanged" in verdict.message

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from answer_sources import find_function
-from answers import planted
+from answers import of_kinds, planted
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sampling import by_day, drawn_by_day
@@ -31,26 +31,17 @@ from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sums import two_sums
 
 CHECKS = planted()
+FUNCTIONS = of_kinds("formula", "function", "product")
+#: What is launched takes seconds.
+LAUNCHED = of_kinds("text", "product")
 
 
-#: Checks that launch what they are given, or that are given a function that does.
-LAUNCHED = [
-    check
-    for check, ((right, *_), _) in CHECKS.items()
-    if not callable(right) or check.answer_name == "product"
-]
-
-
-#: Those of whole products take seconds: a step of the workbench, or a function that multiplies.
-PRODUCTS = [check for check in CHECKS if check.answer_name in ("mine", "text", "product")]
-
-
-@pytest.mark.parametrize("check", [*by_day(PRODUCTS, 1), *(c for c in CHECKS if c not in PRODUCTS)])
+@pytest.mark.parametrize("check", [*by_day(LAUNCHED, 3), *of_kinds("formula", "function", "value")])
 def test_planted_answers_get_their_verdicts(check):
     """Right ones are accepted; wrong ones aren't, and it is said why."""
-    right, wrong = CHECKS[check]
+    row = CHECKS[check]
     missed = []
-    for answer, words in [*((each, None) for each in right), *wrong]:
+    for answer, words in [*((each, None) for each in row.right), *row.wrong]:
         verdict = check(answer)
         is_so = verdict.right == (words is None) and bool(verdict.hint) != verdict.right
         if verdict.is_broken or not is_so or any(word not in str(verdict) for word in words or ()):
@@ -64,7 +55,9 @@ CORRECT = "C is correct"
 def test_a_slow_kernel_gets_its_hint():
     """The last words on a kernel that is correct, without a launch."""
     slow = [
-        (text, words[-1]) for text, words in CHECKS[registers.check_c_late][1] if CORRECT in words
+        (text, words[-1])
+        for text, words in CHECKS[registers.check_c_late].wrong
+        if CORRECT in words
     ]
     assert len(slow) > 2
     kernel = reference_kernel(STEPS["04"].like)
@@ -75,7 +68,7 @@ def test_a_slow_kernel_gets_its_hint():
 def test_the_table_of_an_order_says_what_the_check_says_of_it():
     """Its cell stands above the check, so a slip is met there first."""
     told = []
-    for answer, _ in CHECKS[bundles.check_order_for_llvm][1]:
+    for answer, _ in CHECKS[bundles.check_order_for_llvm].wrong:
         with suppress(Exception):  # the answer's own, in its own line
             told.append((answer, order_table(answer)))
     slips = [(answer, table) for answer, table in told if not isinstance(table, Table)]
@@ -94,10 +87,10 @@ def frozen(*given):
 """
 
 
-@drawn_by_day("check", (check for check in CHECKS if hasattr(CHECKS[check][0][0], "__code__")), 8)
+@drawn_by_day("check", FUNCTIONS, 8)
 def test_an_answer_that_ignores_a_parameter_is_refused(check):
     """So every check of a function varies each parameter that the right one reads."""
-    source = find_function(CHECKS[check][0][0], check.__name__.removeprefix("check_"))
+    source = find_function(CHECKS[check].right[0], check.__name__.removeprefix("check_"))
     parameters = find_parameters(source.needed_cells(), source.name)
     assert parameters
     for place, (name, is_read) in enumerate(parameters):
@@ -183,24 +176,12 @@ def by_heart(*case):
 """
 
 
-FORMULAS = {
-    check: right
-    for check, ((right, *_), _) in CHECKS.items()
-    if check.__wrapped__.__code__.co_filename == formula.__file__
-}
-
-
-def test_the_checks_of_formulas_are_found():
-    """Of them, the law below is drawn."""
-    assert len(FORMULAS) > 15
-
-
-@drawn_by_day("check", FORMULAS, 4)
+@drawn_by_day("check", of_kinds("formula"), 4)
 def test_who_knows_the_shown_results_by_heart_is_found_out(check):
     """A function that is right as often as it was called before it was found to be right for what
     is shown.
     """
-    right = FORMULAS[check]
+    right = CHECKS[check].right[0]
     count, counts, _ = (
         check(right).message.removeprefix("All ").partition(" calls return the expected number")
     )
