@@ -1,4 +1,4 @@
-"""Pictures that tests look at, each drawn once, and what of them is compared."""
+"""Pictures that tests look at, and what of them is compared. ``view`` draws each once."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -53,14 +53,9 @@ def recorded(kernel, a, b, *items):
     return [recorder.recording for recorder in recorders]
 
 
-def two_items():
-    """Their register blocks: scenes, a listing, and sums that are told of each element."""
-    a, b = (np.arange(8 * n, dtype=np.float32).reshape(8, n) % 7 for n in (16, 24))
-    return draw.register_block(*recorded("sgemm_tn", a, b, (2, 1), (0, 0)))
-
-
-VIEWS = {
-    "register_block": two_items,
+#: Those that laws look at.
+PLAYERS: dict[str, Callable[[], Player]] = {
+    "register_block": lambda: draw.register_block(*recorded("sgemm_tn", *A_AND_B, (2, 1), (0, 0))),
     "texture_fetch": draw.texture_fetch,
     "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
@@ -88,25 +83,22 @@ def stages(make, **more):
     return make(4096, 4096, 1024, host.Machine(), **more)
 
 
-#: Every picture as it was looked at: see test_pictures.
+#: Every picture as it was looked at: see test_pictures. No name stands for another player above.
 PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
+    **{name: PLAYERS[name] for name in ("register_block", "lds_transpose", "digits", "timeline")},
     "explore": lambda: draw.explore("sgemm_tn", 64),
     "explore a short launch": lambda: draw.explore("sgemm_tn", 8),
-    "chip": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
-    "wavefronts": partial(draw.wavefronts, n=256),
-    "bundles": lambda: draw.bundles("ddgemm_tn_nofma"),
+    "chip at three sizes": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
+    "wavefronts of one round": partial(draw.wavefronts, n=256),
+    "bundles of double-doubles": lambda: draw.bundles("ddgemm_tn_nofma"),
     "bundles with the LDS": lambda: draw.bundles("sgemm_64x64_lds"),
-    "register_block": lambda: draw.register_block(*recorded("sgemm_tn", *A_AND_B, (2, 1), (0, 0))),
     "register_block of a workgroup's": lambda: draw.register_block(
         *recorded("sgemm_64x64", *whole_numbers(4, (64, 8), (8, 64)), 9)
     ),
-    "texture_fetch": lambda: draw.texture_fetch("dgemm_nn"),
+    "texture_fetch of doubles": lambda: draw.texture_fetch("dgemm_nn"),
     "texture_fetch of rows of four": lambda: draw.texture_fetch("sgemm_tn_compute"),
-    "lds_transpose": ck.teach.lds.lds_transpose,
-    "lds_transpose, rows": VIEWS["lds_transpose"],
-    "block_race": ck.teach.register_block.block_race,
-    "digits": VIEWS["digits"],
-    "timeline": VIEWS["timeline"],
+    "lds_transpose in its lesson": ck.teach.lds.lds_transpose,
+    "block_race in its lesson": ck.teach.register_block.block_race,
     "timeline of stages": lambda: timeline(
         four=stages(host.four_stage), five=stages(host.five_stage)
     ),
@@ -130,14 +122,11 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
         }
     ),
 } | CHARTS
-#: As a lesson draws them, where that differs.
-IN_LESSONS = {name: PICTURES[name] for name in ("block_race", "wavefronts", "lds_transpose")}
-IN_LESSONS["bundles"] = PICTURES["bundles with the LDS"]
 
 
 @cache
-def view(name, in_lesson=False):
-    return (VIEWS | IN_LESSONS if in_lesson else VIEWS)[name]()
+def view(name):
+    return (PLAYERS | PICTURES)[name]()
 
 
 def frames(player, name, column):

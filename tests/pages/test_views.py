@@ -6,7 +6,7 @@ import nbformat
 import numpy as np
 import pytest
 from browsing import JS, READY, at, hold_clock
-from players import IN_LESSONS, VIEWS, frames, view
+from players import PICTURES, PLAYERS, frames, view
 from readable import PHONE, unreadable
 from repository import ROOT
 from sampling import drawn_by_day, from_rows
@@ -90,18 +90,23 @@ def assert_plays(page):
     page.locator("[data-ready]").press("Space")
 
 
-PICTURES = {name: make for name, (_, make) in gallery.VIEWS.items()} | VIEWS
+#: As a lesson draws them, where that differs.
+IN_LESSONS = (
+    *("block_race in its lesson", "lds_transpose in its lesson"),
+    *("bundles with the LDS", "wavefronts of one round"),
+)
+EXAMPLES = {name: make for name, (_, make) in gallery.VIEWS.items()} | PLAYERS
+EXAMPLES |= {name: PICTURES[name] for name in IN_LESSONS}
 CHARTS = "compilers", "published", "roofline"  # see test_draw_chart.py, test_places.py
-PICTURES |= {f"{name} in its lesson": make for name, make in IN_LESSONS.items()}
-PLAYERS = [name for name in PICTURES if name not in (*CHARTS, "explore", "lds_pitch")]
+READ = [name for name in EXAMPLES if name not in (*CHARTS, "explore", "lds_pitch")]
 
 
-@drawn_by_day("name", PLAYERS, 5)
+@drawn_by_day("name", READ, 5)
 def test_everybody_can_read_a_player(name, show):
     """At its first, middle and last frame, on both screens, all marks and texts lie inside their
     figure, and no two texts overlap; each stop of Tab has a name.
     """
-    player = PICTURES[name]()
+    player = EXAMPLES[name]()
     page = show(player)
 
     def look():
@@ -115,17 +120,17 @@ def test_everybody_can_read_a_player(name, show):
 
 
 #: With scenes, and a long listing: the player is one for all views.
-OTHERS = ["lds_transpose", pytest.param("bundles in its lesson", marks=pytest.mark.nightly)]
+OTHERS = ["lds_transpose", pytest.param("bundles with the LDS", marks=pytest.mark.nightly)]
 
 
 @pytest.mark.parametrize("name", ["wavefronts", *OTHERS])
-def test_in_the_browser(name, saved, show):
+def test_in_the_browser(name, save_player, show):
     """A page shows its tracks at chosen steps, plays, has at most 620 pixels in a low window, and
     reads out each frame.
     """
-    player = view(name.split()[0], in_lesson=" " in name)
+    player = view(name)
     page = show(player)
-    assert saved(player).stat().st_size < 3_000_000
+    assert save_player(player).stat().st_size < 3_000_000
     last = player.scenes[0][1] - 1
     for step in {0, last // 3, last // 2, last, len(player) - 1}:
         at(page, step)
@@ -198,11 +203,11 @@ def test_a_picture_that_opens_at_its_end_plays_from_its_first_frame(show):
     )
 
 
-def test_a_page_plays_where_nothing_may_be_evaluated(saved, tmp_path, page):
+def test_a_page_plays_where_nothing_may_be_evaluated(save_player, tmp_path, page):
     policy = "script-src 'self' 'unsafe-inline'"
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>'
     (path := tmp_path / "strict.html").write_text(
-        saved(view("texture_fetch")).read_text().replace("<title>", meta, 1)
+        save_player(view("texture_fetch")).read_text().replace("<title>", meta, 1)
     )
     page.goto(path.as_uri())
     page.wait_for_function(READY)
