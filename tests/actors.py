@@ -38,7 +38,7 @@ class Actor:
     def speak(self):
         """Say the next message."""
         if not self.saying:
-            self.saying, self.job = list(answers(self.job)), None
+            self.saying, self.job = list(answer_job(self.job)), None
         message = self.saying.pop(0)
         self.hear(message)
 
@@ -50,7 +50,7 @@ FIGURES = {
 }
 
 
-def answers(job):
+def answer_job(job):
     """What a process says of a job."""
     edit = {"edit": job["edit"], "job": job["number"]}
     for part in job["parts"]:

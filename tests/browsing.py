@@ -135,19 +135,19 @@ def page(context, request):
 
 
 @pytest.fixture(scope="session")
-def saved(tmp_path_factory):
+def save_player(tmp_path_factory):
     """A function that saves a player as a page, each once, and gives its path."""
     folder = tmp_path_factory.mktemp("pages")
     return functools.cache(lambda player: player.save(folder / f"{id(player)}.html"))
 
 
 @pytest.fixture
-def show(page, saved):
+def show(page, save_player):
     """A function that opens a player's saved page from disk, on which no script may fail."""
     faults = close_at_script_errors(page)
 
     def goto(player):
-        page.goto(saved(player).as_uri())
+        page.goto(save_player(player).as_uri())
         page.wait_for_function(READY)
         return page
 

@@ -20,7 +20,7 @@ def exempt(cell):
     return "nbval-ignore-output" in cell.metadata.get("tags", ())
 
 
-def told(outputs):
+def output_texts(outputs):
     """What a cell's outputs tell: texts in order, without what may differ between two runs. A
     workbench's invisible output is empty until the text has been checked.
     """

@@ -34,7 +34,7 @@ def bare(notebook):
     ]
 
 
-def saved(path, folder=""):
+def read_notebook(path, folder=""):
     return nbformat.read(BOOK / folder / f"{path.stem}.ipynb", as_version=4)
 
 
@@ -73,7 +73,7 @@ GLOSSARY = re.compile(r"\]\(([^)]*glossary\.\w+[^)]*)\)")  # a link to it
 
 
 def test_the_glossary_is_the_words_of_contributing():
-    assert bare(book.glossary()) == bare(saved(Path("glossary.md"))), AGAIN
+    assert bare(book.glossary()) == bare(read_notebook(Path("glossary.md"))), AGAIN
 
 
 @each_lesson
@@ -85,8 +85,8 @@ def test_a_lesson_links_to_the_glossary(path):
 @each_lesson
 def test_notebooks_are_what_their_source_makes(path):
     source = book.read(path)
-    assert bare(book.student(source)) == bare(saved(path)), AGAIN
-    assert bare(book.solved(source)) == bare(saved(path, "solutions")), AGAIN
+    assert bare(book.student(source)) == bare(read_notebook(path)), AGAIN
+    assert bare(book.solved(source)) == bare(read_notebook(path, "solutions")), AGAIN
 
 
 @each_lesson
@@ -142,7 +142,7 @@ def verdicts(notebook):
 def test_three_exercises_each_right_when_solved(path):
     source = book.read(path)
     marked = [cell for cell in source.cells if book.SOLUTION.search(cell.source)]
-    before, after = verdicts(saved(path)), verdicts(saved(path, "solutions"))
+    before, after = verdicts(read_notebook(path)), verdicts(read_notebook(path, "solutions"))
     least = 2 if path.name.startswith("00") else 3  # lesson 00 takes twenty minutes
     assert len(marked) == len(after) >= least, "each exercise has one answer cell and one check"
     assert not before, "a student's checks have no verdict yet"
@@ -296,7 +296,7 @@ def test_a_prediction_is_entered_before_anything_is_shown(path):
     stands neither in the prose, nor in the control's text form, nor in the line of the folded
     output that JupyterLab shows.
     """
-    cells = saved(path).cells
+    cells = read_notebook(path).cells
     for asks, cell in pairwise(cells):
         if "**Predict first" in asks.source:
             assert book.PREDICT in cell.source

@@ -16,7 +16,7 @@ import sys
 
 import nbformat
 import pytest
-from cell_outputs import code_cells, exempt, told
+from cell_outputs import code_cells, exempt, output_texts
 from charted import Charted, assert_kinds_told
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
@@ -180,7 +180,9 @@ def test_a_reader_compares_all_lessons_at_once_in_their_folder(tmp_path):
 
 def said_by(cell):
     """What a cell shows as text."""
-    return "\n".join(text for kind, text in told(cell.outputs) if kind in ("stdout", "text/plain"))
+    return "\n".join(
+        text for kind, text in output_texts(cell.outputs) if kind in ("stdout", "text/plain")
+    )
 
 
 @drawn_by_day("path", GIVEN, 1, ids=lambda path: path.stem)
@@ -192,7 +194,7 @@ def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
     saved = code_cells(nbformat.read(path, as_version=4))
     counts = {}
     for number, (cell, ran) in enumerate(zip(saved, run(path), strict=True)):
-        assert exempt(cell) or told(ran.outputs) == told(cell.outputs), cell.source
+        assert exempt(cell) or output_texts(ran.outputs) == output_texts(cell.outputs), cell.source
         if is_check(cell):
             verdict = ran.outputs[-1]["data"]["text/plain"]
             assert verdict.startswith("Not yet.") and "Where to look:" in verdict, cell.source

@@ -53,15 +53,15 @@ def programs(path):
     choices = case.get("choices", {})
     for chosen in product(*choices.values()):
         words = dict(zip(choices, chosen))
-        yield filled(case["text"], words), launch_of(filled(case["launch"], words))
+        yield replace_words(case["text"], words), launch_of(replace_words(case["launch"], words))
 
 
-def filled(value, words):
+def replace_words(value, words):
     """A text, or all texts in a table or list, with each of the ``words`` replaced."""
     if isinstance(value, dict):
-        return {name: filled(item, words) for name, item in value.items()}
+        return {name: replace_words(item, words) for name, item in value.items()}
     if isinstance(value, list):
-        return [filled(item, words) for item in value]
+        return [replace_words(item, words) for item in value]
     if isinstance(value, str):
         for word, choice in words.items():
             value = value.replace(word, choice)

@@ -51,7 +51,7 @@ class Seen(dict[str, list[Mark]]):
                 if palette and "shade" in row:
                     row["color"] = palette[row["shade"]]
                 x, y, *size = (row.get(side, side) for side in sides)
-                tip = str(size.pop()) if is_text else filled(tips.get(drawn, ""), data, n)
+                tip = str(size.pop()) if is_text else fill_tip(tips.get(drawn, ""), data, n)
                 w, h = size or (0, 0)
                 if not np.isnan(x + y + w + h):
                     marks.append(Mark(x, y, w, h, tip.strip("\N{ZERO WIDTH SPACE}"), row))
@@ -71,7 +71,7 @@ class Seen(dict[str, list[Mark]]):
         return [(match[1], text) for match, text in found if match]
 
 
-def filled(tip, data, n):
+def fill_tip(tip, data, n):
     """A tooltip with the values of a cell."""
     return re.sub(r"@(\w+)", lambda name: str(data[name[1]][n]), tip)
 

@@ -22,7 +22,7 @@ OWN = {
 }
 
 
-def told(picture):
+def text_of(picture):
     """What a picture says, and what of it changes from frame to frame."""
     levels = getattr(picture, "levels", ())
     if isinstance(picture, Chart):
@@ -44,7 +44,7 @@ def test_a_view_of_a_copy_is_that_of_the_catalog_s(view, tmp_path):
     path.write_text(ck.kernels[name].text)
     own, theirs = drawn(path), drawn(name)
     shown = name.removeprefix("sgemm_64x64_") if view == "lds_transpose" else name
-    assert re.sub(r"\bmine\b", shown, told(own)) == told(theirs)
+    assert re.sub(r"\bmine\b", shown, text_of(own)) == text_of(theirs)
 
 
 def test_a_remark_is_no_code_however_it_begins():

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from answer_sources import find_function
-from answers import planted
+from answers import of_kinds, planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import drawn_by_day, from_rows
@@ -27,7 +27,7 @@ from waiting import is_alive, wait_for
 import cypresskit as ck
 from cypresskit import subprocesses
 from cypresskit.isolated import Raised, here, plain, runner, seccomp, serving
-from cypresskit.isolated import answer as answers
+from cypresskit.isolated.answer import Answer
 from cypresskit.isolated.process import ForkServer
 from cypresskit.subprocesses import read_message, write_message
 from cypresskit.teach.answer_source import AnswerSource
@@ -153,7 +153,7 @@ def test_a_shape_that_does_not_fit_is_refused():
 def answer_of(function, **options):
     """A function of this file as an answer, made of its source."""
     source = find_function(function, "answer")
-    return answers.Answer(source.needed_cells(), source.name, **options)
+    return Answer(source.needed_cells(), source.name, **options)
 
 
 def test_lessons_are_never_taken_along():
@@ -227,7 +227,7 @@ def test_no_process_of_a_call_outlives_it(how, tmp_path):
 def test_an_answer_starts_no_process(code):
     needs = "import ctypes, os, subprocess\nfrom concurrent.futures import ThreadPoolExecutor"
     source = AnswerSource([needs, f"answer = lambda: {code}"], "answer")
-    with answers.Answer(source.needed_cells(), source.name) as answer:
+    with Answer(source.needed_cells(), source.name) as answer:
         try:
             assert answer() is True  # the library says -1
         except Raised as raised:
@@ -274,21 +274,15 @@ def test_of_what_an_answer_prints_the_first_lines_are_shown(pieces):
 # -- in the notebook's own process, as in a browser
 
 
-def called():
-    """Checks of functions, with a correct answer and wrong ones: a value is judged here anyway."""
-    for check, (right, wrong) in planted().items():
-        answers = [*right[:1], *(answer for answer, _ in wrong)][:6]
-        if check.__name__ != "check_product" and any(map(callable, answers)):
-            yield check, answers
-
-
-@drawn_by_day(("check", "answers"), called(), 6)
-def test_verdicts_in_the_notebooks_own_process_are_the_same(check, answers, monkeypatch, capsys):
-    """And nothing of the stubs is left behind."""
-    apart = [str(check(answer)) for answer in answers]
+@drawn_by_day("check", of_kinds("formula", "function"), 6)
+def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, capsys):
+    """Of functions: a value is judged here anyway. And nothing of the stubs is left behind."""
+    row = planted()[check]
+    given = [row.right[0], *(answer for answer, _ in row.wrong[:5])]
+    apart = [str(check(answer)) for answer in given]
     monkeypatch.setattr(here, "IS_USED", True)
     before, modules = (ck.teach, ck.draw, ck.workbench, ck.gemm), {*sys.modules}
-    assert [str(check(answer)) for answer in answers] == apart
+    assert [str(check(answer)) for answer in given] == apart
     assert before == (ck.teach, ck.draw, ck.workbench, ck.gemm)
     assert all(name.startswith("cypresskit.") for name in {*sys.modules} ^ modules)
 

@@ -202,7 +202,7 @@ def random_job(seed):
     return job_of(typed(text, rng, rng.choice((0, 1, 1, 1, 2, 3))), size, like=like, step=step)
 
 
-def answers(job):
+def answers_here(job):
     """The answers of Python here, after a round trip through JSON."""
     messages = [text_answer(job["text"])]
     with patch.object(back_end, "HAS_LLVM", False):  # as there: only stored code of LLVM's
@@ -219,7 +219,7 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(seed, opened):
     for job in [*catalog_jobs()[::20], *drawn, empty]:
         run_python(opened, REPORT.format(job=json.dumps(job)))
         opened.wait_for_function("reports.length")
-        here = answers(job)
+        here = answers_here(job)
         assert json.loads(opened.evaluate("reports.pop()")) == here, job
         kinds |= {answer.get("part") or answer.get("type") for answer in here}
     assert kinds >= {*ALL_PARTS, "done"}

@@ -73,7 +73,7 @@ def expect_kept(page, said):
     expect(page.locator("#kept")).to_contain_text(said)
 
 
-def saved(page, folder):
+def save_decisions(page, folder):
     """What the table holds that the page saves."""
     with page.expect_download() as download:
         page.click("#save")
@@ -102,7 +102,7 @@ def test_what_keys_decide_is_in_the_table(tab, tmp_path):
     others = {key: decision._replace(when="") for key, decision in OTHERS.items()}
     page = tab()
     expect_kept(page, "3 decisions")
-    assert saved(page, tmp_path) == others | {
+    assert save_decisions(page, tmp_path) == others | {
         ("=1+1", "09.1 why"): Decision(2, "", key_of(works[0])),
         ("b", "09.1 answer"): Decision(1, "", key_of(works[1])),
         ("b", "09.1 why"): Decision(1, "=x", key_of(works[1])),
@@ -118,7 +118,7 @@ def test_tabs_show_what_another_decides(tab, tmp_path):
     second.wait_for_function("document.querySelector('.done')")
     press(second, "ArrowDown", "1")
     first.wait_for_function("document.querySelectorAll('.done').length == 2")
-    found = saved(first, tmp_path)
+    found = save_decisions(first, tmp_path)
     assert [found[name, "09.1 why"].points for name in NAMES[:2]] == [2, 1]
 
 
@@ -130,12 +130,12 @@ def test_a_new_page_has_what_no_table_has_yet(tab, tmp_path):
     write(tmp_path, *works)
     page = tab("#09.1")
     press(page, "2", "1", "0")
-    decided = saved(page, tmp_path)
+    decided = save_decisions(page, tmp_path)
     works = [written("=1+1", "another"), *works[1:], written("new", "because 2")]
     write(tmp_path, *works, decisions={})
     page = tab("#09.1")
     expect_kept(page, "2 decisions")
-    read = saved(page, tmp_path)
+    read = save_decisions(page, tmp_path)
     assert ("=1+1", "09.1 why") not in read and read["new", "09.1 why"].points == 0
     assert read["b", "09.1 why"] == decided["b", "09.1 why"]
     write(tmp_path, *works, decisions=read)
@@ -156,12 +156,12 @@ def test_of_two_tables_the_newer_decision_counts(tab, tmp_path):
     write(tmp_path, *works, decisions=before)
     page = tab("#09.1")
     press(page, "ArrowUp", "ArrowUp", "2")
-    saved(page, tmp_path)
+    save_decisions(page, tmp_path)
     page.evaluate("localStorage.clear()")
     page.reload()
     page.wait_for_selector("article:focus")
     press(page, "ArrowUp", "0")
-    saved(page, other)
+    save_decisions(page, other)
     (other / "decisions.csv").rename(tmp_path / "decisions (1).csv")
     assert [decided(tmp_path)[name, "09.1 why"].points for name in NAMES[:2]] == [2, 0]
 
@@ -223,7 +223,7 @@ def test_points_that_do_not_exist_are_marked_and_not_saved(tab, tmp_path):
         assert ("isn't kept" in page.inner_text("#told")) == is_wrong
         assert page.inner_text("#kept").startswith("1 decision") != is_wrong
     page.fill("input[name='09.1 answer']", "2")
-    found = saved(page, tmp_path)
+    found = save_decisions(page, tmp_path)
     assert [found[key].points for key in found] == [1.5]
 
 
@@ -233,7 +233,7 @@ def test_a_browser_that_keeps_nothing_says_so(tab, tmp_path):
     page.evaluate("() => { Storage.prototype.setItem = () => { throw new Error('full') } }")
     press(page, "2")
     assert "in this tab alone" in page.inner_text("#kept")
-    assert saved(page, tmp_path)["=1+1", "09.1 why"].points == 2
+    assert save_decisions(page, tmp_path)["=1+1", "09.1 why"].points == 2
 
 
 def test_everybody_can_read_it(tab, tmp_path):

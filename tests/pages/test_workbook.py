@@ -6,7 +6,7 @@ import re
 
 import nbformat
 import pytest
-from cell_outputs import code_cells, exempt, told
+from cell_outputs import code_cells, exempt, output_texts
 from python_sites import LAUNCH, make_python_site, require
 from readable import axe_finds
 from waiting import wait_for
@@ -130,7 +130,7 @@ def told_anywhere(outputs):
     """What outputs tell, but for k and errors of a product at a given size: a browser, where
     nothing is compiled, computes it with a smaller k.
     """
-    return [[kind, AT_SIZE.sub(r"\1\2", text)] for kind, text in told(outputs)]
+    return [[kind, AT_SIZE.sub(r"\1\2", text)] for kind, text in output_texts(outputs)]
 
 
 def differences(path, ran):
