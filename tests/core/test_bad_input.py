@@ -9,6 +9,8 @@ import re
 import tomllib
 import warnings
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from math import inf, nan
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +21,7 @@ from case_files import names_in
 from kernel_texts import TEXTURE, altered, pixel
 from players import record
 from repository import ROOT
-from sampling import seeded
+from sampling import by_day, seeded
 
 import cypresskit as ck
 from cypresskit import compiler, host
@@ -39,11 +41,15 @@ from cypresskit.host import (
 )
 from cypresskit.host.blocked import card_bytes, choose_block
 from cypresskit.host.pipeline import balanced_cpu_share
+from cypresskit.kernels.generated import block_kernel, generate_kernel
+from cypresskit.machine.record import Recorder
 from cypresskit.timing.report import Report
 
 MACHINE, BUS = Machine(), {"bus": 6.0}
 COPY = run_tasks([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
 A, B, C = np.ones((4, 5)), np.ones((5, 6)), np.ones((4, 6))
+TN = ck.kernels["sgemm_tn"]
+ADD = ck.assemble("il_cs_2_0\nmov g[vAbsTidFlat.x], vAbsTidFlat\nend\n")
 
 NO_NUMBER = [nan, inf, -1, None, "64", [4], True, 10**400]
 WHOLE, POSITIVE = [*NO_NUMBER, 0, 1.5], [*NO_NUMBER, 0]
@@ -118,22 +124,65 @@ def test_bad_values_are_rejected_before_anything_runs(function, argument):
         )
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint64])
-@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda x: x.__name__)
-def test_good_values_count_whatever_integer_holds_them(function, kind, monkeypatch):
+def launch(n):
+    memory = np.zeros((64, 4), np.uint32)
+    counts = ck.launch(ADD, (n // n) * 64, global_memory=memory)
+    return memory.tolist(), counts
+
+
+def record_at(item):
+    recorder = Recorder((item, item))
+    out = np.zeros((128, 128), np.float32)
+    text = "il_ps_2_0\ndcl_output_generic o0\nmov o0, vWinCoord0.x\nend\n"
+    ck.launch(ck.assemble(text), (128, 128), outputs={0: out}, observers=[recorder])
+    return recorder.recording.item
+
+
+#: What takes sizes, besides the host's functions: of two of them, which are 100 and 8.
+TAKES = {
+    "simulate": lambda n, k: str(ck.simulate(TN, n, m=n, k=k)),
+    "simulate_count": lambda n, k: ck.simulate("sgemm_packed", k, k=k, m=k, count=n).flops,
+    "shape": lambda n, k: TN.shape(n, n, k).domain,
+    "padded": lambda n, k: TN.convention.padded(n, n, k),
+    "block_kernel": lambda n, k: block_kernel(k, k, k).text,
+    "generate_kernel": lambda n, k: generate_kernel(k, k, k).text,
+    "trace_element": lambda n, k: str(ck.trace_element(TN, k, k, size=(n, n, k))),
+    "launch": lambda n, k: launch(n),
+    "recorder": lambda n, k: record_at(n),
+}
+
+
+def result_of_host(function, hold):
+    """What a function of the host makes of good values, whose integers are held so."""
+    good = {name: ARGUMENTS[name][0] for name in TAKEN[function]}
+    held = {name: hold(value) if type(value) is int else value for name, value in good.items()}
+    return repr(function(**held))
+
+
+OF_HOST = {function.__name__: partial(result_of_host, function) for function in FUNCTIONS}
+SIZED = OF_HOST | {
+    name: lambda hold, take=take: take(hold(100), hold(8)) for name, take in TAKES.items()
+}
+KINDS = (np.int8, np.uint64)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [*product(OF_HOST, KINDS), *by_day(product(TAKES, KINDS), 8)]
+)
+def test_a_size_counts_whatever_integer_holds_it(name, kind, monkeypatch):
     """Those of numpy wrap."""
     monkeypatch.setattr(rates, "simulate", at_400_gflops)
     for module in (blocked, pipeline):
         monkeypatch.setattr(module, "gemm", lambda a, b, c=None, **_: a.T @ b)
-    good = {name: ARGUMENTS[name][0] for name in TAKEN[function]}
-    held = {name: kind(value) if type(value) is int else value for name, value in good.items()}
+    plain = SIZED[name](int)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert repr(function(**held)) == repr(function(**good))
+        assert SIZED[name](kind) == plain
+    assert SIZED[name](int) == plain  # what is cached
 
 
 GOOD, SQUARE = np.ones((4, 4), np.float32), np.zeros((2, 2), np.float32)
-WIDE, TN = GOOD.astype(float), ck.kernels["sgemm_tn"]
+WIDE = GOOD.astype(float)
 
 
 def launched(**change):
