@@ -57,7 +57,7 @@ format: $(VENV)/installed-tests  ## put the code in the project's style
 	$(bin)/ruff format cypresskit tests tools *.py
 	@if [ -d node_modules ]; then npm run --silent format; fi
 
-oldest: $(bin)/python  ## the core's tests, pictures, and a lesson in JupyterLab, with the oldest versions that pyproject.toml allows, in VENV=.venv-oldest
+oldest: $(bin)/python  ## some of the core's tests, pictures, and a lesson in JupyterLab, with the oldest versions that pyproject.toml allows, in VENV=.venv-oldest
 	$(bin)/python -m pip install --quiet $$($(bin)/python -c 'import re, tomllib;\
 	 project = tomllib.load(open("pyproject.toml", "rb"))["project"];\
 	 extras = project["optional-dependencies"];\

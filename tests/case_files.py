@@ -1,4 +1,16 @@
-"""Cases as data: each is a table of a TOML file, with what is said of it; see ``--accept``."""
+"""Cases as data: each is a table of a TOML file, with what is said of it; see ``--accept``.
+
+What stands for what in them, and in other tables, is told where it is read:
+
+- edits of a text: ``edited`` below
+- rows, in ``cases/rows.toml``: ``from_rows`` (``sampling.py``)
+- Python that is refused, in ``cases/refused.toml``: ``core/test_bad_input.py``
+- lines that the assembler takes or refuses, in ``cases/il_sentences.toml``: its head, as of
+  ``cases/faulty_texts.toml``
+- arrays and launches of ``zoo``: ``core/kernel_files.py``
+- forms of answers: ``answers/__init__.py``
+- causes and numbers, in ``facts.toml``: ``book/test_facts.py``
+"""
 
 import ast
 import json

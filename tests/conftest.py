@@ -23,7 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if not os.access(Path.home(), os.W_OK):
     os.environ["HOME"] = tempfile.mkdtemp()
 
-os.environ["CYPRESSKIT_KEEP"] = "0"  # tests time each launch anew, but for those of notebooks
+os.environ["CYPRESSKIT_KEEP"] = (
+    "0"  # tests time each launch anew, but those of notebooks and of pages
+)
 
 # A grammar that jsonschema compiles for a second, and nothing here needs.
 sys.modules["rfc3987_syntax"] = None

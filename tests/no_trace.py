@@ -1,5 +1,5 @@
 """What holds of every test: it changes nothing that all tests of its process share, finds
-`__main__` as it was, and draws the same numbers in every run.
+`__main__` as it was, and gets the same numbers from the shared sources of random ones in every run.
 """
 
 import gc

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from repository import ROOT
 
 import cypresskit as ck
 from cypresskit.teach.answer_source import AnswerSource
@@ -30,7 +31,6 @@ from tools.book import read, solved, student
 HERE = Path(__file__).parent
 LESSONS = [path.stem for path in sorted(HERE.glob("l*.toml"))]
 IMPORTS = "import math\nimport re\nfrom dataclasses import replace\nimport numpy as np\n"
-ROOT = HERE.parents[1]
 
 
 class Planted(NamedTuple):

@@ -4,10 +4,10 @@ import math
 import random
 import tomllib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from repository import ROOT
 from sampling import seeded
 
 import cypresskit as ck
@@ -107,9 +107,7 @@ def test_boards_with_equal_rules_are_equal_and_are_plain_data():
     assert replace(one, texture_bank=()) == HD5870
 
 
-ANSWERS = tomllib.loads(
-    Path(__file__).parents[1].joinpath("answers").joinpath("l05.toml").read_text()
-)
+ANSWERS = tomllib.loads((ROOT / "tests/answers/l05.toml").read_text())
 
 
 @pytest.mark.parametrize("rule", ANSWERS["check_bank"]["right"])

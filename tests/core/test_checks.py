@@ -14,7 +14,7 @@ from kernel_files import launch_of
 from kernel_texts import TEXTURE, compute, pixel
 from products import random_matrices
 from repository import ROOT
-from sampling import SIX, from_rows, seeded
+from sampling import each_of_six, from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.diagnosis.verification import NAMES, verify
@@ -220,9 +220,9 @@ def test_of_a_line_that_no_work_item_has_run_no_other_one_is_said_to_run_it(kern
     assert "this work-item has not run that line" in found.advice, found
 
 
-@pytest.mark.parametrize("kernel", SIX)
-def test_the_catalog_is_clean(kernel):
-    kernel = ck.kernels[kernel]
+@each_of_six
+def test_a_kernel_of_each_kind_is_clean(name):
+    kernel = ck.kernels[name]
     (m, n), k = kernel.convention.multiple, 2 * kernel.k_step
     arguments = kernel.arguments(
         *random_matrices(kernel, m, n, k, np.random.default_rng(1)), 1.5, 0.5

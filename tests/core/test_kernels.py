@@ -1,4 +1,6 @@
-"""Every kernel of the catalog passes one suite: sizes, flags, padding, engines, accuracy."""
+"""Kernels of the catalog compute the product, whatever flags, scalars and sizes are given. Each has
+one text.
+"""
 
 from fractions import Fraction
 from importlib.resources import files

@@ -85,7 +85,7 @@ def touched(program, arguments):
 
 
 @each_of_six
-def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
+def test_a_kernel_of_each_kind_touches_the_bytes_that_are_timed(name, monkeypatch):
     kernel = KERNELS[name]
     matrices = random_matrices(kernel, 37, 21, 11, np.random.default_rng(5))
     arguments = kernel.arguments(*matrices, 2.0, 0.5)

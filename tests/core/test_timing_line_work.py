@@ -25,7 +25,7 @@ def check_account(report):
 
 
 @each_of_six
-def test_the_account_balances_for_every_kernel(name):
+def test_the_account_balances_for_a_kernel_of_each_kind(name):
     sizes = {"k": 24} if KERNELS[name].is_vector else {"m": 130, "k": 24}
     check_account(ck.simulate(name, 72, **sizes, exact=True))
 

@@ -1,6 +1,7 @@
 """Lessons that are run ahead: what they time is cached, once, and a release may bring it."""
 
 import os
+import random
 import subprocess
 import sys
 import time
@@ -144,7 +145,7 @@ def test_a_damaged_release_is_simulated_anew(tmp_path, folder, monkeypatch, dama
     if damage == "cut":
         archive.write_bytes(archive.read_bytes()[:50])
     elif damage == "noise":
-        archive.write_bytes(os.urandom(500))
+        archive.write_bytes(random.randbytes(500))
     for file in kept:
         file.unlink()
     forget_reports()

@@ -1,5 +1,6 @@
 """Grading: correct answers get their points, incorrect ones and cheats get none, and no submission
-keeps other students from getting their grades.
+keeps other students from getting their grades, however the package was installed; and what is
+handed out.
 """
 
 import json
@@ -243,7 +244,7 @@ def test_no_message_is_a_fault_of_the_check(key, server):
         assert not verdict.is_broken and not verdict.right, verdict
 
 
-def saved(step, text, **more):
+def saved_output(step, text, **more):
     data = {step_outputs.MIME: {"step": step, "text": text, **more}}
     return {"output_type": "display_data", "data": data}
 
@@ -254,10 +255,15 @@ def test_what_a_workbench_saves_is_judged_in_the_place_of_its_cell(server):
     """
     exercise = course.Exercise(1, "x", HALF, "why?", step="02")
     lesson = course.Lesson("x", [], (exercise,))
-    odd = [saved("01", "b"), saved(["02"], "c"), saved("02", 3), saved(None, None)]
+    odd = [
+        saved_output("01", "b"),
+        saved_output(["02"], "c"),
+        saved_output("02", 3),
+        saved_output(None, None),
+    ]
     odd += [{"data": []}, {}]
     text = "a'\n\"\\"
-    outputs = [*odd, saved("02", text, lines_shown=2), *odd]
+    outputs = [*odd, saved_output("02", text, lines_shown=2), *odd]
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
     work = HandIn([course.parse_cell(opens)], lesson)
     attempts = work.attempts(exercise)

@@ -8,7 +8,6 @@ from fractions import Fraction
 from importlib import import_module
 from inspect import signature
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from answer_sources import find_function
 from answers import of_kinds, planted
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from repository import ROOT
 from sampling import by_day, drawn_by_day
 
 import cypresskit as ck
@@ -100,7 +100,7 @@ def test_an_answer_that_ignores_a_parameter_is_refused(check):
 
 def test_every_check_has_answers():
     lessons = {check.__module__ for check in CHECKS}
-    assert len(lessons) == len(list(Path(__file__).parents[2].glob("notebooks/source/[0-9]*.md")))
+    assert len(lessons) == len(list(ROOT.glob("notebooks/source/[0-9]*.md")))
     for lesson in lessons:
         module = import_module(lesson)
         checks = {value for name, value in vars(module).items() if name.startswith("check_")}

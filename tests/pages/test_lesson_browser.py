@@ -1,4 +1,4 @@
-"""The player in a real browser: as a page from disk without network, and in the first lesson in
+"""The player in a real browser: as a page from disk without network, and in lesson 01, in
 JupyterLab.
 """
 
