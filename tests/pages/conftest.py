@@ -1,9 +1,13 @@
-"""A site that runs Python, which the tests of pages share."""
+"""Parts of a site that tests of pages share: those that run Python, and its first page."""
 
 import shutil
 
 import pytest
+from bs4 import BeautifulSoup
 from python_sites import make_python_site
+from waiting import without_a_loop
+
+from tools import climb_page
 
 
 def pytest_collection_modifyitems(items):
@@ -34,3 +38,20 @@ def timed_once(tmp_path_factory, once, python_site):
         patch.setenv("XDG_CACHE_HOME", str(once("timed", begin)))
         patch.setenv("CYPRESSKIT_KEEP", "1")
         yield
+
+
+@pytest.fixture(scope="module")
+def first_page(tmp_path_factory, once, timed_once):
+    """A folder with the page, and images of its pictures if Chromium is here."""
+
+    def build():
+        folder = tmp_path_factory.mktemp("page")
+        without_a_loop(climb_page.write)(folder, "https://ada.github.io/kit/")
+        return folder
+
+    return once("climb-page", build)
+
+
+@pytest.fixture(scope="module")
+def soup(first_page):
+    return BeautifulSoup((first_page / "index.html").read_bytes(), "html.parser")

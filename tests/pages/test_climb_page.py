@@ -1,54 +1,24 @@
-"""The site's first page: its numbers are those of ``simulate``, and everybody can read it."""
+"""The site's first page: it opens, plays and answers in a browser, and everybody can read it."""
 
 import json
-import random
 import re
-from collections import Counter
-from itertools import pairwise, product
-from operator import itemgetter
+from itertools import product
 
-import numpy as np
 import pytest
 from browsing import JS, script_errors
 from bs4 import BeautifulSoup
 from markupsafe import Markup
 from playwright.sync_api import expect
 from readable import painted, play_all
-from repository import ROOT, marked_cells
-from sampling import drawn_by_day, seeded
-from waiting import without_a_loop
+from sampling import drawn_by_day
 
-from cypresskit import published, today
-from cypresskit.compiler import compile
 from cypresskit.editing.steps import STEPS
-from cypresskit.gains import FIGURES, IDEAS, Timed
-from cypresskit.kernels import Kernel
-from cypresskit.timing import simulate
+from cypresskit.gains import Timed
 from tools import bench_page, climb_page
 from tools.bench_page.browser import served
-from tools.climb_page import kernels, numbers, pictures, riddles
+from tools.climb_page import kernels, pictures, riddles
 
 pytestmark = pytest.mark.usefixtures("timed_once")
-TEXT = (ROOT / "tools/climb_page/page.md").read_text()
-#: Numbers of three digits and more that the text may state: years, a board, sizes, a length.
-STATED = {"5870", "2009", "2010", "1,024", "2,048", "4,352", "4,000"}
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory, once, timed_once):
-    """A folder with the page, and images of its pictures if Chromium is here."""
-
-    def build():
-        folder = tmp_path_factory.mktemp("page")
-        without_a_loop(climb_page.write)(folder, "https://ada.github.io/kit/")
-        return folder
-
-    return once("climb-page", build)
-
-
-@pytest.fixture(scope="module")
-def soup(site):
-    return BeautifulSoup((site / "index.html").read_bytes(), "html.parser")
 
 
 @pytest.fixture
@@ -58,235 +28,9 @@ def page(page):
     return page
 
 
-# -- its kernels and numbers
-
-
-def test_every_number_of_a_step_is_simulated(soup):
-    for name in kernels.KERNELS:
-        step = soup.find(id=name)
-        report = simulate(kernels.kernel(name), kernels.N)
-        assert step.select_one("[data-count]").text == f"{report.gflops:,.0f}"
-        shares = [bar.b.text for bar in step.select(".prose .gauges li")]
-        busy = {unit: f"{100 * share:.0f} %" for unit, share in report.busy.items()}
-        assert set(shares) <= set(busy.values())
-        most = step.select_one(".prose .gauges .most")
-        assert most.span.text == numbers.UNITS[report.bound] if most else report.bound == "latency"
-
-
-def test_a_gain_is_the_same_number_wherever_it_stands(soup):
-    """In a step's title, beside its speed, and in the table."""
-
-    def numbers_of(text):
-        return [f"{float(each):.0f}" for each in re.findall(r"[\d.]+(?=\s%| ×| times)", text)]
-
-    steps = {step["id"]: step for step in soup.select(".part .step")}
-    gains = {name: numbers_of(step.small.text) for name, step in steps.items()}
-    titles = {name: numbers_of(step["data-title"]) for name, step in steps.items()}
-    table = {name: numbers_of(gain) for name, (*_, gain, _) in rows_of(soup).items()}
-    told = [{name: of for name, of in place.items() if of} for place in (table, titles)]
-    assert [len(place) for place in told] == [5, 2]
-    assert all(gains | place == gains for place in told)
-
-
-def test_speeds_are_those_of_the_one_list():
-    listed = {idea.launch: idea.gflops for idea in IDEAS} | {
-        launch: figure.gflops for launch, figure in FIGURES.items()
-    }
-    for name, shown in kernels.KERNELS.items():
-        if (launch := Timed(shown.kernel, kernels.N)) in listed:
-            assert numbers.speed(name) == pytest.approx(listed[launch], abs=0.06), name
-    assert {idea.step for idea in IDEAS if idea.is_step} - {"larger"} <= set(kernels.KERNELS)
-
-
-def test_the_text_states_no_speed_of_its_own():
-    """Each is an expression."""
-    prose = re.sub(r"\{[^{}]*\}|\]\([^)]*\)", "", TEXT)
-    assert set(re.findall(r"\b\d[\d,.]*\d\d\b", prose)) <= STATED
-    assert "{" in TEXT and numbers.filled("{RECORD:,}") == "2,014"
-
-
-def test_beside_the_record_stands_the_model_timed_as_its_authors_did(soup):
-    """Far from the first screen, which has one speed for the record: its step's."""
-    paper = published.kernel("sgemm_tn")
-    said = numbers.as_measured()
-    stated = {f"{paper['gflops_max']:,}", f"{said:,.0f}", f"{numbers.left_out():,}"}
-    speeds = set(re.findall(r"\d,\d{3}", soup.find(id="measured").get_text()))
-    first = set(
-        re.findall(r"\d,\d{3}", soup.select_one(".top").text + soup.find("nav", "rail").text)
-    )
-    assert stated <= speeds and f"{numbers.speed('12'):,.0f}" in first and not stated & first
-    assert said < numbers.speed("12", paper["n_at_max"]), "the launch is in it"
-
-
-@pytest.mark.parametrize("name", [*kernels.KERNELS][1:])
-def test_a_diff_makes_the_kernel_of_the_kernel_before(name):
-    """What isn't added was there; what isn't shown is the same."""
-    shown = kernels.KERNELS[name]
-    texts = [kernels.kernel(each).text for each in (shown.before, name)]
-    old, new = (kernels.comparable(text, shown.part) for text in texts)
-    rows = kernels.changes(name)
-    added, removed = (sum(sign == each for sign, _ in rows) for each in "+-")
-    assert added and len(new) - len(old) == added - removed
-    assert {row for sign, row in rows if sign in "+ "} <= {*kernels.lines(texts[1], shown.part)}
-    assert {row for sign, row in rows if sign == "-"} <= {*kernels.lines(texts[0], shown.part)}
-
-
-@seeded(3)
-def test_other_registers_are_no_difference(seed):
-    """Only what they hold counts."""
-    chance = random.Random(seed)
-    text = kernels.kernel(chance.choice(["01b", "02", "03", "12"])).text
-    held = sorted(set(re.findall(r"\br(\d+)\b", text)), key=int)
-    loop = [r for r in held if int(r) > 1]  # r0 and r1 are the kernel's counters
-    others = dict(zip(loop, chance.sample(range(100, 200), len(loop))))
-    renamed = re.sub(r"\br(\d+)\b", lambda r: f"r{others.get(r[1], r[1])}", text)
-    assert kernels.difference(text, renamed, "loop") == []
-    line = next(row for row in kernels.lines(renamed, "loop") if row.startswith("mad"))
-    changed = renamed.replace(line, line.replace("mad", "add"))
-    assert [sign for sign, _ in kernels.difference(text, changed, "loop") if sign in "+-"]
-
-
-def test_registers_have_a_matrix_s_color_in_the_loop_only():
-    """Before it, they hold addresses."""
-    for name, shown in kernels.KERNELS.items():
-        is_loop, _ = kernels.PARTS[shown.part]
-        assert any("<span" in line for _, line in kernels.diff(name)) == is_loop, name
-
-
-def test_each_candidate_has_what_the_chip_answers():
-    """In numpy, what each line makes of C: row 1 of a block is row 0, both sums are in row 0, the
-    sum keeps its last product.
-    """
-    frames = [*riddles.film()]
-    right = frames.pop(1 + riddles.CANDIDATES.index(riddles.SOLUTION))
-    speed = round(simulate(kernels.kernel("01a"), kernels.N).gflops)
-    assert (right.kind, right.gflops) == ("right", speed)
-    causes = [float(each) for each in re.findall(r"\d+\.\d", right.says)]
-    gained = speed / frames[0].gflops
-    assert causes == pytest.approx([gained, *numbers.idea_of("01a").causes], abs=0.05)
-
-    def c_of(frame):
-        return np.reshape([number for number, _ in frame.shown[0]], (8, 8))
-
-    c, (nothing, component, register, last) = c_of(right), map(c_of, frames)
-    even, odd = c[::2], c[1::2]
-    assert (nothing[1::2] == 0).all() and (component[1::2] == even).all()
-    assert (register[::2] == even + odd).all() and (register[1::2] == 0).all()
-    assert (last[::2] == even).all() and (last[1::2] < odd).all()
-    for frame in frames:
-        cells, where = frame.shown
-        wrong = [is_wrong for _, is_wrong in cells]
-        assert frame.kind != "right" and wrong == (c_of(frame) != c).ravel().tolist()
-        assert frame.says.startswith(f"{sum(wrong)} of 64 are wrong. ")
-        assert where == f"rows {'0 to 7' if all(wrong) else '1, 3, 5 and 7'} are wrong"
-        assert ("line 21" if frame.choice else "row 1") in frame.says.lower()
-
-
-def test_the_largest_block_is_not_the_fastest():
-    """It makes the most of a fetch, and leaves room for the fewest wavefronts."""
-    before, *frames = riddles.sizes()
-    used, held, wavefronts = (
-        [number for number, _ in of]
-        for of in zip(*(frame.shown.values() for frame in frames), strict=True)
-    )
-    assert used == sorted(used) and held == sorted(held)
-    assert wavefronts == sorted(wavefronts, reverse=True)
-    pool = numbers.report("01b").device.register_pool
-    assert wavefronts[1:] == [pool // each for each in held[1:]]
-    speeds = [frame.gflops for frame in frames]
-    assert [frame.kind == "right" for frame in frames] == [each == max(speeds) for each in speeds]
-    assert max(speeds) == round(numbers.speed("02")) > before.gflops == round(numbers.speed("01b"))
-    limits = ["fetches are", "arithmetic is", "too few", "too few"]
-    assert all(limit in frame.says for limit, frame in zip(limits, frames, strict=True))
-
-
-@pytest.mark.parametrize("name", ["orders", "layouts"])
-def test_of_each_riddle_one_answer_is_the_fastest(name):
-    """It takes the fewest bundles or clocks; more are slower."""
-    before, *frames = riddles.RIDDLES[name]()
-    costs = [
-        len(frame.shown[1]) if name == "orders" else sum(map(len, frame.shown[0].values()))
-        for frame in frames
-    ]
-    assert len(frames) == 4 and costs.count(min(costs)) == 1
-    for cost, frame in sorted(zip(costs, frames), key=itemgetter(0)):
-        is_right = cost == min(costs)
-        assert frame.kind == ("right" if is_right else "wrong")
-        assert frame.says.startswith(f"{'Right' if is_right else 'No'}: {cost} ")
-    speeds = dict(zip(costs, (frame.gflops for frame in frames)))
-    assert [speeds[cost] for cost in sorted(speeds)] == sorted(speeds.values(), reverse=True)
-    step, was = ("03", "02") if name == "orders" else (kernels.LAST, "nn")
-    assert (before.gflops, before.unit) == (round(numbers.speed(was)), riddles.TO_BEAT)
-    assert max(speeds.values()) == round(numbers.speed(step)) > before.gflops
-
-
-def test_the_table_compares_measured_kernels_of_the_same_blocks(soup):
-    rows = rows_of(soup)
-    blocks, orders = today.figures("block"), [*today.figures("order").values()]
-    measured = [blocks[f"{side} x {side}"] for side in (1, 2, 4, 8)]
-    listed = [row[1] for row in marked_cells("first page", "current_gpu.md")]
-    assert listed == [f"{each:,.0f}" for each in (*measured, *orders)]
-    pairs = [*pairwise(measured), *pairwise(orders)]
-    assert [*rows] == numbers.UP and [name for name, row in rows.items() if row[3]] == [*rows][1:]
-    for (name, (speed, *_, now)), pair in zip([*rows.items()][1:], pairs, strict=True):
-        old, new = pair
-        factor = new / old
-        assert float(re.sub("[^0-9.]", "", now)) == pytest.approx(
-            factor if factor > 1.5 else 100 * (factor - 1), abs=0.5
-        )
-        assert speed == f"{numbers.speed(name):,.0f}"
-    assert {numbers.report(name).size for name in rows} == {(kernels.N,) * 3}
-
-
-def rows_of(soup):
-    """The cells of the table at the top, by step: speed, of peak, gain, on an H200."""
-    rows = soup.select(".gains tr:has(td)")
-    return {row.a["href"][1:]: [cell.text for cell in row.select("td")] for row in rows}
-
-
-def test_the_other_order_has_the_same_products_in_fewer_bundles():
-    before, after = (
-        riddles.bundles(kernels.kernel(name), kernels.roles(name)) for name in ("02", "03")
-    )
-    held = [
-        Counter(target for row in rows for _, target in row.values()) for rows in (before, after)
-    ]
-    assert held[0] == held[1] and len(held[0]) == 64 + 3
-    for name, rows in (("02", before), ("03", after)):
-        assert len(rows) == compile(kernels.kernel(name).program).stats().bundles_per_iteration
-
-    def alternate(rows):
-        """The bundles whose texel of B is neither the one before nor the one after."""
-        held = [(next(iter(row.values()))[0], row) for row in rows]
-        held = [(texel, row) for texel, row in held if texel]
-        threes = zip(held, held[1:], held[2:])
-        return [b[1] for a, b, c in threes if b[0] not in (a[0], c[0])]
-
-    assert len(alternate(before)) > 5 and not alternate(after)
-    assert all(len(row) == 4 for row in alternate(before))
-
-
-@drawn_by_day(("left_out", "gain"), [("rows", 1), ("lds", 1), ("rows lds", 20)], 1)
-def test_shared_memory_has_two_limits(left_out, gain):
-    """Without one of them the other holds the kernel back."""
-    given = kernels.kernel("lds")
-    text = given.text
-    if "rows" in left_out:  # four in a column fetch one texel of B
-        text = text.replace("ushr r1.z, v", "ushr r1.w, v").replace("iand r1.w, v", "iand r1.z, v")
-    if "lds" in left_out:
-        text = re.sub(r" +(lds_(store|load)|fence).*\n", "", text)
-        text = re.sub(r"\br2[01]\.", "r4.", text)
-    report = simulate(Kernel("changed", text, given.convention), kernels.N)
-    gained = 100 * (report.gflops / numbers.speed("lds") - 1)
-    assert text != given.text and (gained > gain) == (gain > 1)
-
-
-# -- the page
-
-
-def test_it_is_short(site):
+def test_it_is_short(first_page):
     """Its prose: without code, numbers alone, and what pictures and riddles say."""
-    body = BeautifulSoup((site / "index.html").read_bytes(), "html.parser").body
+    body = BeautifulSoup((first_page / "index.html").read_bytes(), "html.parser").body
     for hidden in body.select("script, style, pre, figure"):
         hidden.extract()
     assert len(re.findall(r"\S*[A-Za-z]\S*", body.get_text(" "))) < 1250
@@ -301,17 +45,17 @@ def test_a_few_keys_lead_to_what_it_asks_first(soup):
     assert soup.select("nav.rail a") == soup.select("a")[-len(kernels.KERNELS) :]
 
 
-def test_a_link_to_it_has_a_preview(soup, site):
+def test_a_link_to_it_has_a_preview(soup, first_page):
     tags = {tag.get("property"): tag["content"] for tag in soup.select("meta[property]")}
     assert tags["og:title"] == soup.h1.text and tags["og:url"] == "https://ada.github.io/kit/"
     assert tags["og:image"] == "https://ada.github.io/kit/climb/preview.png"
-    assert (site / "climb/preview.png").stat().st_size > 10_000
+    assert (first_page / "climb/preview.png").stat().st_size > 10_000
 
 
-def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
+def test_without_scripts_it_is_an_article_with_images(first_page, soup, browser):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto((site / "index.html").as_uri())
+    page.goto((first_page / "index.html").as_uri())
     page.locator("figure img").last.scroll_into_view_if_needed()
     images = page.locator("figure img")
     assert images.count() == len(pictures.PICTURES) + len(climb_page.page.CHARTS)
@@ -322,9 +66,9 @@ def test_without_scripts_it_is_an_article_with_images(site, soup, browser):
     context.close()
 
 
-def test_a_still_is_as_high_as_its_picture(site, chromium):
+def test_a_still_is_as_high_as_its_picture(first_page, chromium):
     """On a phone, too: no screen's height cuts it."""
-    made = json.loads((site / "climb/pictures.json").read_text())
+    made = json.loads((first_page / "climb/pictures.json").read_text())
     for name, (_, _, images) in made.items():
         heights = {height for query, _, _, height in images if "max-width" in query}
         assert len(heights) == 1 and heights != {800}, name
@@ -334,22 +78,26 @@ def test_a_still_is_as_high_as_its_picture(site, chromium):
 OPEN = "fold => void (fold.open = true)"
 
 
-def test_it_plays_from_a_folder_and_is_light(site, page):
+def test_it_plays_from_a_folder_and_is_light(first_page, page):
     """With all its pictures, in fewer bytes than a photograph has."""
     loaded, problems = set(), script_errors(page)
     page.emulate_media(reduced_motion="no-preference")
     page.on("request", lambda request: loaded.add(request.url.partition("?")[0]))
-    page.goto((site / "index.html").as_uri())
+    page.goto((first_page / "index.html").as_uri())
     page.locator(".why:has(.stage)").evaluate(OPEN)
     play_all(page)
-    files = {site / url.removeprefix(f"{site.as_uri()}/") for url in loaded if url[:5] == "file:"}
+    files = {
+        first_page / url.removeprefix(f"{first_page.as_uri()}/")
+        for url in loaded
+        if url[:5] == "file:"
+    }
     assert sum(file.stat().st_size for file in files if file.is_file()) < 1_500_000
     assert not problems and page.locator("figure [data-advised]").count() == 0
 
 
-def test_from_a_folder_try_it_says_why_it_cant(site, page):
+def test_from_a_folder_try_it_says_why_it_cant(first_page, page):
     """At the step, where the reader is."""
-    page.goto((site / "index.html").as_uri())
+    page.goto((first_page / "index.html").as_uri())
     for name in kernels.KERNELS:
         page.locator(f"[id='{name}'] .try").click()
         note = page.locator(f"[id='{name}'] .note")
@@ -357,10 +105,10 @@ def test_from_a_folder_try_it_says_why_it_cant(site, page):
     assert page.locator(".bench").count() == 0 and page.url.endswith("/index.html")
 
 
-def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page):
+def test_once_try_it_was_pressed_the_page_is_there_without_a_network(first_page, page):
     """With all its pictures; the workbench has its own files (see the tests of its page)."""
     page.route("**/bench/index.html*", show_workbench)
-    with served(site) as address:
+    with served(first_page) as address:
         page.goto(f"{address}/")
         page.locator("#first").click()
         page.wait_for_function(TYPES, arg="01a")
@@ -372,11 +120,11 @@ def test_once_try_it_was_pressed_the_page_is_there_without_a_network(site, page)
     assert "error" not in page.evaluate(fonts)
 
 
-def test_nothing_of_the_workbench_is_fetched_before_try_it_is_pressed(site, page):
+def test_nothing_of_the_workbench_is_fetched_before_try_it_is_pressed(first_page, page):
     """Neither by scrolling, nor by pointing, nor by the keys."""
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    with served(site) as address:
+    with served(first_page) as address:
         page.goto(f"{address}/")
         for step in page.locator(".step").all():
             step.scroll_into_view_if_needed()
@@ -388,13 +136,13 @@ def test_nothing_of_the_workbench_is_fetched_before_try_it_is_pressed(site, page
             page.locator("[id='00'] .try").click()
 
 
-def test_a_sent_riddle_is_the_first_of_its_step(site, soup, own_page):
+def test_a_sent_riddle_is_the_first_of_its_step(first_page, soup, own_page):
     """Before what tells its answer, with the reader's tries. Its button says for a while that the
     link is copied.
     """
     page = own_page
     page.add_init_script(COPYING)
-    with served(site) as address:
+    with served(first_page) as address:
         page.goto(address)
         for name, made in riddles.RIDDLES.items():
             riddle = page.locator(f"#{name}")
@@ -427,29 +175,29 @@ NEAR = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top -
 
 
 @pytest.mark.parametrize(("link", "name"), [("?step=37", "37"), ("#37", "37"), ("#orders", "03")])
-def test_a_link_leads_to_its_place(link, name, site, page):
+def test_a_link_leads_to_its_place(link, name, first_page, page):
     """A riddle's to the title of its step."""
-    page.goto(f"{(site / 'index.html').as_uri()}{link}")
+    page.goto(f"{(first_page / 'index.html').as_uri()}{link}")
     page.wait_for_function(NEAR, arg=name)
     page.locator("[data-ready]").first.wait_for(state="attached")
     page.wait_for_function(NEAR, arg=name)
 
 
-def test_a_dot_leads_to_its_step(site, page):
+def test_a_dot_leads_to_its_step(first_page, page):
     """Though pictures on the way change their height."""
     links = "[href='#12'] .hit", "[href='#compute'] .hit", "table [href='#01b']"
     for link, name in zip(links, ("12", "compute", "01b")):
-        page.goto((site / "index.html").as_uri())
+        page.goto((first_page / "index.html").as_uri())
         page.locator(link).click()
         page.locator("[data-ready]").first.wait_for(state="attached")
         page.wait_for_function(NEAR, arg=name)
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_back_returns_to_where_a_link_was(width, site, page):
+def test_back_returns_to_where_a_link_was(width, first_page, page):
     page.set_viewport_size({"width": width, "height": 664})
     for link in ("#film .go-on", ".lead a"):
-        page.goto((site / "index.html").as_uri())
+        page.goto((first_page / "index.html").as_uri())
         page.locator("#film fieldset button").nth(2).click()
         page.locator(link).first.scroll_into_view_if_needed()
         before = page.evaluate("scrollY")
@@ -460,8 +208,8 @@ def test_back_returns_to_where_a_link_was(width, site, page):
         assert page.evaluate("scrollY") == before, link
 
 
-def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
-    page.goto(f"{(site / 'index.html').as_uri()}?step=lds")
+def test_past_the_steps_none_is_current_and_the_menu_closes(first_page, page):
+    page.goto(f"{(first_page / 'index.html').as_uri()}?step=lds")
     current = page.locator(".rail [aria-current]")
     current.wait_for(state="attached")
     for leave in (page.locator("h3").last.click, lambda: page.keyboard.press("Escape")):
@@ -475,9 +223,9 @@ def test_past_the_steps_none_is_current_and_the_menu_closes(site, page):
     assert page.locator("#here").inner_text() == ""
 
 
-def test_without_a_network_try_it_says_so(site, page):
+def test_without_a_network_try_it_says_so(first_page, page):
     """Until the workbench has come once. Once the network is back, pictures come."""
-    with served(site) as address:
+    with served(first_page) as address:
         page.goto(address)
         page.context.set_offline(True)
         try:
@@ -497,13 +245,13 @@ def test_without_a_network_try_it_says_so(site, page):
 @pytest.mark.parametrize("fault", ["no network", "no page"])
 @pytest.mark.parametrize("then", ["03", "12"])
 def test_a_workbench_that_did_not_arrive_comes_when_it_is_asked_for_again(
-    fault, then, site, own_page
+    fault, then, first_page, own_page
 ):
     """At the same step or another one; until then the step has its picture."""
     replies = [lambda route: route.abort(), lambda route: route.fulfill(status=404, body="none")]
     page = own_page
     page.route("**/bench/index.html*", replies[fault == "no page"])
-    with served(site) as address:
+    with served(first_page) as address:
         page.goto(address)
         page.locator("[id='03'] .try").click()
         assert "didn't arrive" in page.locator("[id='03'] .note").inner_text()
@@ -530,13 +278,13 @@ TYPES = "id => document.activeElement === document.getElementById(id).querySelec
 IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
 
 
-def test_on_a_phone_try_it_leads_to_a_place_to_type(site, own_page):
+def test_on_a_phone_try_it_leads_to_a_place_to_type(first_page, own_page):
     """The workbench's own page; the address of a laptop's workbench leads to its step."""
     page = own_page
     page.set_viewport_size({"width": 390, "height": 844})
     page.route("**/bench/index.html*", show_workbench)
     near = "id => Math.abs(document.getElementById(id).getBoundingClientRect().top - 52) < 30"
-    with served(site) as address:
+    with served(first_page) as address:
         for number, name in enumerate(kernels.KERNELS):
             page.goto(f"{address}/?try={name}" if number % 2 else address)
             if number % 2:
@@ -572,7 +320,7 @@ def test_try_it_opens_the_shown_kernel(soup):
             assert asked in (bench_page.KERNELS[launch].partition(": ")[2], "change this kernel")
 
 
-def test_after_a_success_a_link_opens_the_next_step(site, page):
+def test_after_a_success_a_link_opens_the_next_step(first_page, page):
     """In the frame that is there, whose Python goes on."""
     loaded = []
 
@@ -581,7 +329,7 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
         show_workbench(route)
 
     page.route("**/bench/index.html*", answer)
-    with served(site) as address:
+    with served(first_page) as address:
         page.goto(address)
         first, *others = kernels.KERNELS
         page.locator(f"[id='{first}'] .try").click()
@@ -605,7 +353,7 @@ def test_after_a_success_a_link_opens_the_next_step(site, page):
     assert len(loaded) == 1
 
 
-def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(site, own_page):
+def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(first_page, own_page):
     """Back, forward, and the page again; a link within the page closes nothing."""
     page = own_page
     page.route("**/bench/index.html*", show_workbench)
@@ -615,7 +363,7 @@ def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(site, own_pag
     def assert_open(name):
         page.wait_for_function(f"name => ({where} ?? '') === name", arg=name)
 
-    with served(site) as address:
+    with served(first_page) as address:
         page.goto(address)
         for name in ("00", "02"):
             page.locator(f"[id='{name}'] .try").click()
@@ -674,7 +422,7 @@ PLACE = (
 
 
 @pytest.mark.parametrize(("by", "width", "height"), [("tap", 360, 640), ("keys", 390, 664)])
-def test_the_first_touch_answers(by, width, height, site, browser):
+def test_the_first_touch_answers(by, width, height, first_page, browser):
     """At once, on a phone, from a folder; nothing else is loaded for it. The first riddle, its
     candidates and its answer are on the first screen.
     """
@@ -682,7 +430,7 @@ def test_the_first_touch_answers(by, width, height, site, browser):
         viewport={"width": width, "height": height}, has_touch=True, reduced_motion="reduce"
     )
     page, loaded, leads = context.new_page(), [], []
-    page.goto((site / "index.html").as_uri())
+    page.goto((first_page / "index.html").as_uri())
     asked = "#film :is(figcaption, .letters, .now, .film-out, fieldset button)"
     for part in page.locator(f"h1, .about, {asked}").all():
         expect(part).to_be_in_viewport(ratio=1)
