@@ -35,8 +35,8 @@ class Evaluation:
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
     None; ``n``, at which it is timed; a ``step`` of the climb, or None; a ``known_text``, from
-    which the faulty lines differ; the ``parts`` to make, none if the assembler finds faults; and
-    for "replay", perhaps an ``element`` of C.
+    which the faulty lines differ; the ``parts`` to make; and for "replay", perhaps an ``element``
+    of C.
     """
 
     def __init__(
@@ -78,6 +78,10 @@ class Evaluation:
         return dynamic_answers.report_at(self.verification.kernel, self.job["n"], whole)
 
     @cached_property
+    def timing(self) -> AnswerPart:
+        return dynamic_answers.clocks_answer(self.verification, lambda: self.report)
+
+    @cached_property
     def small(self) -> SmallProduct | None:
         return multiply_small(self.verification.kernel)
 
@@ -89,9 +93,7 @@ class Evaluation:
 
     def code(self) -> AnswerPart:
         answer = static_answers.code_answer(assembled(self.job["text"], self.job["name"]))
-        if "refusal" in answer:
-            self.parts.clear()
-        return answer
+        return answer | {"is_last": "refusal" in answer}
 
     def verdict(self) -> AnswerPart:
         try:
@@ -99,7 +101,6 @@ class Evaluation:
                 replace(self.verification, wrong=self.incorrect)
             )
         except (ValueError, TypeError) as error:
-            self.parts.clear()
             return unknown_launch(error)
         # Otherwise the terms are shown with it.
         if (self.verification.findings or not self.small) and self.fault:
@@ -109,10 +110,7 @@ class Evaluation:
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> AnswerPart:
-        answer = dynamic_answers.clocks_answer(self.verification, lambda: self.report)
-        if "problem" in answer:
-            self.parts.clear()
-        return answer
+        return self.timing
 
     def llvm(self) -> AnswerPart:
         return dynamic_answers.llvm_answer(self.verification, lambda: self.report)
@@ -131,8 +129,8 @@ class Evaluation:
         return dynamic_answers.replay_answer(self.verification, self.small, place, lead)
 
     def costs(self) -> AnswerPart | None:
-        """Costs are computed for a correct kernel only, after a pause."""
-        if not self.verification.right:
+        """Costs are computed after a pause, if a correct kernel can be timed."""
+        if "gflops" not in self.timing:
             return None
         if self.comes(PAUSE_SECONDS):
             raise Interrupted
@@ -144,7 +142,7 @@ def unknown_launch(error: Exception) -> AnswerPart:
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     message = f"It can't be launched: {last_line(error)}"
     row = {"kind": "launch", "message": message, "advice": advice}
-    return {"right": False, "message": message, "findings": [row]}
+    return {"right": False, "message": message, "findings": [row], "is_last": True}
 
 
 class LocalAnswerer:
@@ -188,7 +186,8 @@ class LocalAnswerer:
                 answer = getattr(evaluation, part)()
                 if answer is not None:
                     self._say(evaluation, "answer", part=part, **answer)
-                del evaluation.parts[:1]
+                is_last = answer is not None and answer.get("is_last")
+                del evaluation.parts[: None if is_last else 1]
         except Interrupted:
             return
         except Exception as error:  # a fault of the package

@@ -100,6 +100,11 @@ class Conversation:
         """The newest text."""
         return self.file.text
 
+    @property
+    def is_ruled_out(self) -> bool:
+        """Whether no other part of the answer can be made than those that are here."""
+        return any(answer.get("is_last") for answer in self.answers.values())
+
     # -- pages
 
     def follow(self, send: Send) -> None:
@@ -251,24 +256,24 @@ class Conversation:
         self._acknowledge(self.edit)
         answer = text_answer(self.text, self.name)
         self._take_answer({"type": "answer", "edit": self.edit, "part": "text", **answer})
-        if answer["faults"]:
-            self.missing_parts.clear()
         self.supervisor.ask(self.job(self.missing_parts))
 
-    def _hear_ask(self, message: Message, _: Send | None) -> None:
+    def _hear_ask(self, message: Message, page: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, LLVM's code,
         or the climb.
         """
+        part = message["part"]
         if message["edit"] != self.edit:
             return
-        if message["part"] in ALL_PARTS:
+        if part == "climb":
+            picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
+            answer = {"type": "answer", "edit": self.edit, "part": part, "picture": picture}
+            self.say(answer, page)
+        elif part in ALL_PARTS and not self.is_ruled_out:
             if "element" in message:
                 self.element = [int(place) for place in message["element"]]
-            self.missing_parts.add(message["part"])
+            self.missing_parts.add(part)
             self.supervisor.ask(self.job(self.missing_parts))
-        else:
-            picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
-            self.say({"type": "answer", "edit": self.edit, "part": "climb", "picture": picture})
 
     def answer_here(self) -> None:
         """Check and time the newest text in the calling process: pages ask for the other parts."""
@@ -291,7 +296,7 @@ class Conversation:
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""
-        if message["type"] == "done":
+        if message["type"] == "done" or message.get("is_last"):
             self.missing_parts.clear()
         if message["type"] == "answer":
             self.answers[message["part"]] = message

@@ -3,7 +3,8 @@
 An edit is added once it is checked and timed. Of edits that are judged alike, only the last stays
 if they follow one another so fast that nobody has read the judgement. ``kernel_file`` keeps other
 texts here unchecked. All workbenches on a file share its history, also those of other processes: it
-is read again before each change.
+is read again before each change, and once more if another one has written it by the time it is
+replaced.
 """
 
 import json
@@ -73,6 +74,10 @@ class Edit:
             "right": self.right,
             "summary": str(self),
         }
+
+
+class _ChangedError(Exception):
+    """Another workbench has written the history since it was read."""
 
 
 class Edits(Sequence[Edit]):
@@ -166,18 +171,24 @@ class Edits(Sequence[Edit]):
     # -- the file
 
     def save(self) -> None:
-        """Write the edits that aren't written yet."""
+        """Write the edits that aren't written yet. If the file isn't the one that was read, it is
+        read first.
+        """
         if self._written is self.rows:
             return
         rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
         self.problem = ""
         try:
-            save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
+            self._stamp = save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n', self._look)
+            self._written = self.rows
         except OSError as error:
             self.problem = f"The history can't be written: {error.strerror or error}."
-            return
-        self._stamp = file_stamp(self.path)
-        self._written = self.rows
+        except _ChangedError:
+            self.read_changes()
+
+    def _look(self) -> None:
+        if file_stamp(self.path) != self._stamp:
+            raise _ChangedError
 
     def read_changes(self) -> None:
         """Read the file if another workbench has written it. Edits that weren't written follow."""

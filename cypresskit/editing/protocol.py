@@ -56,11 +56,11 @@ supervisor drops those of older jobs; a page needs none.
     This part is being made. The ``words``, if there are any, are what is known until it is there.
 ``answer``: edit, part, ...
     A part of the answer: "text" comes as soon as a text is typed, those of ``PARTS`` in their
-    order, and "climb" when it is asked for.
+    order, and "climb" when it is asked for. After one that ``is_last``, no other part of ``PARTS``
+    follows, and none is made if it is asked for: the text has faults, is refused, or has no launch.
 
     - "text" (``static_answers.text_answer``): faults, the registers that are live and that are set,
       and the meanings of words.
-      With faults, no other part follows.
     - "code" (``static_answers.code_answer``): the compiled code and its statistics.
     - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``
       (``small_product``) holds a product that the reader can check by hand.

@@ -60,7 +60,7 @@ def text_answer(text: str, name: str = "kernel.il") -> AnswerPart:
     try:
         return answer | {"live": _live(assemble(text, name))}
     except ILError as error:
-        return answer | {"faults": [vars(fault) for fault in error.faults]}
+        return answer | {"faults": [vars(fault) for fault in error.faults], "is_last": True}
 
 
 def _live(program: Program) -> list[list]:

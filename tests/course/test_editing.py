@@ -26,7 +26,7 @@ from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import Edits, describe_change
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.protocol import PARTS
+from cypresskit.editing.protocol import ALL_PARTS, PARTS
 from cypresskit.editing.small_product import multiply_small
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il import dataflow
@@ -37,6 +37,9 @@ from cypresskit.timing.launch_time import find_limit
 TEXT = ck.kernels["sgemm_tn"].text
 NAIVE = ck.kernels["sgemm_naive"].text
 WRONG = NAIVE.replace("r2.x, r3.x", "r2.x, r2.x")
+UNLAUNCHED = "il_ps_2_0\nmov g[0], r0\nend"
+LOADED = "\n".join(f"mov r{n}, g[{n}]" for n in range(130))
+REFUSED = f"il_ps_2_0\n{LOADED}\n" + "\n".join(f"mov g[{n}], r{n}" for n in range(130)) + "\nend"
 
 
 # -- what a text becomes
@@ -72,10 +75,7 @@ def test_rows_are_the_compiled_code(name):
 
 
 def test_a_program_that_the_chip_cant_run_names_its_line():
-    lines = [f"mov r{n}, g[{n}]" for n in range(130)]
-    stores = [f"mov g[{n}], r{n}" for n in range(130)]
-    program = ck.assemble("\n".join(["il_ps_2_0", *lines, *stores, "end"]), "my.il")
-    answer = static_answers.code_answer(program)
+    answer = static_answers.code_answer(ck.assemble(REFUSED, "my.il"))
     assert "card" not in answer
     assert "registers" in answer["refusal"]["message"]
 
@@ -230,23 +230,31 @@ def test_the_part_of_llvm_has_its_code_and_speed_of_a_correct_kernel_alone():
 # -- the order of answers
 
 
-def conversation(tmp_path, text):
-    """What a page that shows a text hears; the calling process answers."""
+def conversation(tmp_path, text, *asked):
+    """What a page that shows a text hears, and asks for; the calling process answers."""
     path = tmp_path / "my.il"
     path.write_text(text)
     talk = Conversation(KernelFile(path), {"like": None, "n": 128}, LocalAnswerer)
     said = []
     talk.pages.append(said.append)
-    talk.hear({"type": "shown", "edit": talk.edit})
+    for more in ({"type": "shown"}, *({"type": "ask", "part": part} for part in asked)):
+        talk.hear({"edit": talk.edit} | more)
     talk.close()
     return said
 
 
-def test_faults_are_answered_first_and_nothing_else_follows(tmp_path):
-    said = conversation(tmp_path, TEXT.replace("mad", "madd", 1))
-    (answer,) = [message for message in said if message["type"] == "answer"]
-    assert answer["part"] == "text" and said[-1]["type"] == "done"
-    assert answer["faults"][0]["line"] == TEXT[: TEXT.index("mad")].count("\n") + 1
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [(TEXT.replace("mad", "madd", 1), "text"), (REFUSED, "code"), (UNLAUNCHED, "verdict")],
+)
+def test_after_what_rules_a_text_out_nothing_else_follows(text, part, tmp_path):
+    """Not even what a page asks for: the reader's mistake is no bug."""
+    said = conversation(tmp_path, text, *ALL_PARTS)
+    assert said[-1]["type"] == "done"
+    said = [message for message in said if message["type"] in ("answer", "trouble")]
+    assert said[-1].get("part") == part
+    if part == "text":
+        assert said[-1]["faults"][0]["line"] == TEXT[: TEXT.index("mad")].count("\n") + 1
 
 
 def test_a_text_is_answered_without_threads_and_child_processes(tmp_path, monkeypatch):

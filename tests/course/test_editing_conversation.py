@@ -298,6 +298,11 @@ def test_the_last_request_is_answered_and_no_other_part_is_lost(talk, count):
     talk.settle("a-1")
     assert {"text", *ALL_PARTS} == {*talk.conversation.answers}
     assert {"replay", "llvm"} <= {message.get("part") for message in talk.messages}
+    others: list[dict] = []
+    talk.conversation.follow(others.append)
+    ask = {"type": "ask", "edit": "a-1", "part": "climb"}
+    talk.conversation.hear(ask, talk.conversation.pages[0])
+    assert talk.messages[-1]["part"] == "climb" and not others, "the page that asked gets it"
 
 
 @pytest.mark.parametrize(
@@ -523,33 +528,40 @@ def test_a_recalled_text_is_that_of_the_history(talk):
 @pytest.mark.parametrize(("full", "order"), [(0.0, list), (0.5, sorted)])
 @seeded(4)
 def test_two_workbenches_share_a_history_and_lose_nothing(seed, full, order, tmp_path, monkeypatch):
-    """All that was added is read, in order; on a disk that is full now and then it is written
-    later.
+    """All that was added is read, in order, also if one adds while the other writes; on a disk
+    that is full now and then it is written later.
     """
     rng, write = random.Random(seed), edit_history.save_file
+    waiting: list[Edit] = []
 
     def save(*given):
         if rng.random() < full:
             raise OSError(28, "No space left on device")
-        write(*given)
+        edits, waiting[:] = [*waiting], []
+        for edit in edits:
+            other.add(edit)
+        return write(*given)
 
     monkeypatch.setattr(edit_history, "save_file", save)
     path = tmp_path / "history.json"
     workbenches = [Edits(path), Edits(path)]
     fastest = {}
-    for number in range(30):
+    for number in range(31):
         edit = Edit(0, f"; {number}", right=True, gflops=float(number), n=rng.choice([64, 128]))
-        rng.choice(workbenches).add(edit)
+        one, other = rng.sample(workbenches, 2)
+        (waiting.append if number % 2 else one.add)(edit)
         fastest[edit.n] = edit.text
     monkeypatch.setattr(edit_history, "save_file", write)
+    for edit in waiting:
+        other.add(edit)
     for edits in workbenches:
         edits.read_changes()
         edits.save()
     written = Edits(path)
-    assert order(int(edit.text[2:]) for edit in written) == [*range(30)]
-    assert len({edit.number for edit in written}) == 30
+    assert order(int(edit.text[2:]) for edit in written) == [*range(31)]
+    assert len({edit.number for edit in written}) == 31
     assert {n: written.find_fastest(n).text for n in fastest} == fastest
-    assert written.find_fastest(64, 30.0) is None
+    assert written.find_fastest(64, 31.0) is None
 
 
 @pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive", "dgemm_nn"])
