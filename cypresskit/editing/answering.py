@@ -5,7 +5,7 @@ last, after a pause. Nothing here starts a process: ``AnswerProcess`` (``answer_
 of its own, which may be ended at any time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -97,16 +97,12 @@ class Evaluation:
 
     def verdict(self) -> AnswerPart:
         try:
-            answer = dynamic_answers.verdict_answer(
-                replace(self.verification, wrong=self.incorrect)
-            )
+            shown = replace(self.verification, wrong=self.incorrect)
         except (ValueError, TypeError) as error:
             return unknown_launch(error)
         # Otherwise the terms are shown with it.
-        if (self.verification.findings or not self.small) and self.fault:
-            row = dynamic_answers.fault_row(self.fault)
-            answer["message"] = row["message"]
-            answer["findings"].insert(0, row)
+        cause = self.fault if shown.findings or not self.small else None
+        answer = dynamic_answers.verdict_answer(shown, cause)
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> AnswerPart:
@@ -122,11 +118,12 @@ class Evaluation:
         if place is None:
             return None
         text, known = self.job["text"], self.job.get("known_text", "")
-
-        def lead(notes: Sequence[Note]) -> Sequence[Note]:
-            return lead_to_fault(self.fault, notes, text, known)
-
-        return dynamic_answers.replay_answer(self.verification, self.small, place, lead)
+        return dynamic_answers.replay_answer(
+            self.verification,
+            self.small,
+            place,
+            lambda notes: lead_to_fault(self.fault, notes, text, known),
+        )
 
     def costs(self) -> AnswerPart | None:
         """Costs are computed after a pause, if a correct kernel can be timed."""
@@ -141,7 +138,7 @@ def unknown_launch(error: Exception) -> AnswerPart:
     """Return the part "verdict" of a text for which no launch is known."""
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     message = f"It can't be launched: {last_line(error)}"
-    row = {"kind": "launch", "message": message, "advice": advice}
+    row = {"message": message, "advice": advice}
     return {"right": False, "message": message, "findings": [row], "is_last": True}
 
 

@@ -96,21 +96,20 @@ def _verify_text(
     return verification
 
 
-def verdict_answer(verification: Verification) -> AnswerPart:
+def verdict_answer(verification: Verification, cause: Note | None = None) -> AnswerPart:
     """Return the part "verdict".
 
     It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
-    ``findings``, each with a message, and perhaps kind, line, column and advice. The first is what
-    the message says. Those of the kind "answer" are replaced by the fault that a trace finds.
+    ``findings`` (``fault_rows``), each with a message, and perhaps kind, line, column and advice.
+    The first is what the message says.
     """
-    findings = [fault_row(fault) for fault in verification.faults[:MAX_SHOWN_FAULTS]]
+    findings = fault_rows(verification, cause)
     asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
     result = "y" if verification.kernel.is_vector else "C"
     message = f"{result} is correct."
     for first in findings[:1]:
-        is_said = first["kind"] == "answer"
-        message = "{message}" if is_said else "Line {line}, {kind}: {message}."
-        message = message.format(**first)
+        form = "Line {line}, {kind}: {message}." if "kind" in first else "{message}"
+        message = form.format(**first)
     return {
         "right": verification.right,
         "message": message,
@@ -130,13 +129,19 @@ def _tested_sizes(verification: Verification) -> str:
     return f"Tested sizes: {sizes}."
 
 
-def fault_row(fault: Fault) -> AnswerPart:
-    """Return a fault as a row of the list."""
-    row: AnswerPart = {"kind": "answer"}
+def fault_rows(verification: Verification, first: Note | None) -> list[AnswerPart]:
+    """Return what is wrong, in rows of which the first is the headline: a note, if one is to come
+    ``first``.
+    """
+    faults = [*filter(None, [first]), *verification.faults]
+    return [_fault_row(fault) for fault in faults[:MAX_SHOWN_FAULTS]]
+
+
+def _fault_row(fault: Fault) -> AnswerPart:
     if isinstance(fault, WrongElement):
-        return row | {"message": f"C is incorrect: {fault}"}
+        return {"message": f"C is incorrect: {fault}"}
     if isinstance(fault, Note):
-        return row | {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
+        return {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
     fields = "kind", "line", "column", "message", "advice"
     row = {field: getattr(fault, field) for field in fields}
     if fault.kind == "endless loop":  # its advice says why
@@ -156,11 +161,11 @@ def replay_answer(
 
     It is an element of the ``small`` product, unless that doesn't show the fault.
 
-    The answer holds a ``message`` with the element's place and value; of an incorrect one, the
-    first note as the ``fault``, a row like a finding's, unless the verdict names a cause, and the
-    text of the other ``notes``, in the order in which they ``lead`` to it; ``terms``, each with
-    ``text``, whether it is ``right``, a ``note``, its ``line``, and the ``lines`` that changed it;
-    or a ``problem``, why there are no terms.
+    The answer holds a ``message`` with the element's place and value; of an incorrect one,
+    ``findings`` that replace the verdict's, unless that names a cause, and the text of the other
+    ``notes``, in the order in which they ``lead`` to it; the first ``terms``, each with ``text``,
+    whether it is ``right``, a ``note``, its ``line``, and the ``lines`` that changed it; how many
+    ``more`` there are; or a ``problem``, why there are no terms.
     """
     if small is not None and not (verification.right or verification.at_size or small.incorrect):
         small = None
@@ -168,7 +173,7 @@ def replay_answer(
     row, column = place
     try:
         trace = trace_product(given, row, column)
-        faults = lead(trace.faults) if trace.faults else []
+        notes = lead(trace.faults) if trace.faults else []
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
@@ -178,13 +183,12 @@ def replay_answer(
         message = small.describe(row, column)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
-    # What comes before it is said already.
-    led = int(verification.faults[:1] == [verification.wrong])
-    first, others = faults[:led], faults[led:]
+    is_led = verification.faults[:1] == [verification.wrong]  # or else more is said before it
+    others = replace(verification, wrong=None)
     return {
         "message": message,
-        "fault": fault_row(*first) if first else None,
-        "notes": [note.text for note in others],
+        "findings": fault_rows(others, notes[0]) if is_led and notes else [],
+        "notes": [note.text for note in notes[is_led:]],
         "terms": [_term_row(term) for term in trace.terms[:MAX_SHOWN_TERMS]],
         "more": trace.more,
     }

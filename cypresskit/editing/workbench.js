@@ -372,10 +372,15 @@ class Bench {
 
   show_verdict({right, message, aside = "", findings, small}) {
     if (right) this.figures.correctCard = this.texts.answers.code?.card
-    this.editor.paintFaults(findings.filter(({line}) => line))
-    this.headline.show(right ? "right" : "wrong", message, aside, findings)
+    this.showFindings(right ? "right" : "wrong", message, aside, findings)
     this.figures.terms.hidden = true
     this.small.show(small)
+  }
+
+  /** Show what was found; of findings, the first is the headline. */
+  showFindings(kind, message, aside, findings, spoken) {
+    this.editor.paintFaults(findings.filter(({line}) => line))
+    this.headline.show(kind, message, aside, findings, spoken)
   }
 
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
@@ -408,19 +413,16 @@ class Bench {
   /** Show the terms of an element. What is wrong with an incorrect one becomes the headline. */
   show_replay(answer) {
     this.figures.replay(answer)
-    const {fault, notes = [], terms = [], problem, message} = answer
+    const {findings = [], notes = [], terms = [], problem, message} = answer
     const lines = terms.flatMap(({right, line}) => (right || !line ? [] : [line]))
     if (lines.length) this.light(new Set(lines))
     if (lines.length && this.isClicked) this.editor.lines.show(Math.min(...lines))
     this.isClicked = false
-    const said = fault ? [fault.message, fault.advice] : []
+    const [first] = findings
+    const said = first ? [first.message, first.advice] : []
     const spoken = [problem ?? message, ...said, ...notes].join(" ")
     this.headline.speak(spoken)
-    const findings = this.texts.answers.verdict?.findings ?? []
-    const others = findings.filter(({kind}) => kind !== "answer")
-    if (!fault || others.length === findings.length) return
-    if (fault.line) this.editor.paintFaults([fault])
-    this.headline.show("wrong", fault.message, "", [fault, ...others], spoken)
+    if (first) this.showFindings("wrong", first.message, "", findings, spoken)
   }
 
   show_climb(answer) {

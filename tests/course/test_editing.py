@@ -151,7 +151,7 @@ def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
     for row in heard["verdict"]["findings"][:2]:
         said += row["message"], row.get("advice")
     traced, clocks = heard["replay"], heard["clocks"]
-    fault = traced.get("fault") or {}
+    fault = (traced.get("findings") or [{}])[0]
     said += traced.get("message"), traced.get("problem")
     said += [" ".join(fault.get(part, "") for part in ("message", "advice")).strip()]
     said += [term["text"] for term in traced.get("terms", [])[:1]]

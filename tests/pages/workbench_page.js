@@ -62,10 +62,10 @@ function answersTo(text) {
   ]
   const sums = [["sum", "sum"], ["sum", "sum"]]
   if (!text.includes("endless")) verdict.small = {sums, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
-  if (!right) verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
+  if (!right) verdict.findings = [{...fault, advice: `advice ${stamp}`}]
   const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
   const first = {message: `Red ${stamp}.`, advice: `And ${stamp} more.`}
-  const said = {fault: first, notes: [`other ${stamp}`]}
+  const said = {findings: [first], notes: [`other ${stamp}`]}
   const replay = {part: "replay", message: `replay ${stamp}`, ...said, terms: [term], more: 0}
   return [
     ...answers,
