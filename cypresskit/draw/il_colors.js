@@ -1,8 +1,9 @@
 // Syntax highlighting of IL, for cells of a notebook and for the workbench.
 
+const COMMENT = ";|//" // begins one
 const PARTS = new RegExp(
   [
-    "(?<comment>(?:;|//).*)",
+    `(?<comment>(?:${COMMENT}).*)`,
     // The instruction with its modifiers.
     "(?<keyword>^\\s*[A-Za-z_]\\w*(?:\\([\\w.,+-]*\\)\\w*)*)",
     "(?<def>\\b(?:[rlogx]|in|out|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?" +
@@ -12,6 +13,9 @@ const PARTS = new RegExp(
   "g",
 )
 export const KINDS = ["comment", "keyword", "def", "number"]
+
+/** A line without its comment. */
+export const codeOf = (line) => line.split(new RegExp(COMMENT))[0]
 
 /** The parts of a line that have colors.
  * @param {string} line

@@ -78,10 +78,6 @@ class Evaluation:
         return dynamic_answers.report_at(self.verification.kernel, self.job["n"], whole)
 
     @cached_property
-    def timing(self) -> AnswerPart:
-        return dynamic_answers.clocks_answer(self.verification, lambda: self.report)
-
-    @cached_property
     def small(self) -> SmallProduct | None:
         return multiply_small(self.verification.kernel)
 
@@ -106,7 +102,7 @@ class Evaluation:
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> AnswerPart:
-        return self.timing
+        return dynamic_answers.clocks_answer(self.verification, lambda: self.report)
 
     def llvm(self) -> AnswerPart:
         return dynamic_answers.llvm_answer(self.verification, lambda: self.report)
@@ -127,7 +123,7 @@ class Evaluation:
 
     def costs(self) -> AnswerPart | None:
         """Costs are computed after a pause, if a correct kernel can be timed."""
-        if "gflops" not in self.timing:
+        if "gflops" not in self.clocks():
             return None
         if self.comes(PAUSE_SECONDS):
             raise Interrupted
@@ -183,7 +179,7 @@ class LocalAnswerer:
                 answer = getattr(evaluation, part)()
                 if answer is not None:
                     self._say(evaluation, "answer", part=part, **answer)
-                is_last = answer is not None and answer.get("is_last")
+                is_last = (answer or {}).get("is_last")
                 del evaluation.parts[: None if is_last else 1]
         except Interrupted:
             return

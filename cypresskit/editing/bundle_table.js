@@ -22,9 +22,11 @@ export class BundleTable {
   /**
    * @param {HTMLElement} parent
    * @param {boolean} hasLLVM whether it can compile what a reader writes
+   * @param {number} colors how many there are
    * @param {{picked: (line: number) => void, goTo: (line: number) => void, compiled: () => void}}
    *   owner */
-  constructor(parent, hasLLVM, owner) {
+  constructor(parent, hasLLVM, colors, owner) {
+    this.count = colors
     this.colors = new Map() // the number of a color for each line
     this.cells = new Map() // each cell's line; 0 of an empty slot
     this.lit = new Set()
@@ -61,7 +63,7 @@ export class BundleTable {
     const loop = rows.filter((row) => row.loop)
     const shown = loop.length ? loop : rows
     const lines = new Set(shown.flatMap(({operations}) => operations.map(([, , line]) => line)))
-    this.colors = new Map([...lines].sort((a, b) => a - b).map((line, n) => [line, n]))
+    this.colors = new Map([...lines].sort((a, b) => a - b).map((line, n) => [line, n % this.count]))
     const bundles = shown.filter(({kind}) => kind === "alu").length
     const speed = gflops ? `, ${inWhole(gflops)} Gflop/s` : ""
     const counts = this.by.value === "llvm" && card ? `, ${card.gprs} registers${speed}` : ""
@@ -103,7 +105,7 @@ export class BundleTable {
         role: "gridcell",
         class: operation ? "ckw-slot" : "ckw-slot ckw-empty",
         title: operation ? `${place}${text.replace(/\s+/g, " ")}\nline ${line}` : "",
-        style: operation ? `--line: var(--ckw-${this.colors.get(line) % 8})` : "",
+        style: operation ? `--line: var(--ckw-${this.colors.get(line)})` : "",
         "aria-label": `${place}${words}`,
       },
       short(name),

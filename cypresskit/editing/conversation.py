@@ -14,6 +14,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
+from cypresskit.draw.theme import SERIES
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import LocalAnswerer, bug_message
 from cypresskit.editing.edit_history import Edit
@@ -168,6 +169,7 @@ class Conversation:
             "edit": self.edit,
             "gap": next(iter(find_gaps(self.text)), 0),
             "token": TOKEN.pattern,
+            "colors": len(SERIES),
             "tables": TABLES,
             "history": self._history(),
             "problem": self.file.problem,

@@ -4,8 +4,9 @@
 // The text area brings the caret, selection, scrolling, input methods and accessibility. The
 // painted lines are colored by the CSS Custom Highlight API (without it they are plain). Lines are
 // not wrapped.
+
+import {codeOf} from "../draw/il_colors.js"
 import {keepKeys, make} from "../draw/shell.js"
-import {codeOf} from "./il_text.js"
 import {PaintedLines} from "./painted_lines.js"
 import {Undo} from "./undo.js"
 

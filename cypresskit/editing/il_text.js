@@ -1,4 +1,5 @@
 // IL as text: the word at a column, and sentences with code in them.
+import {codeOf} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
 /** Append a sentence, in which code is between backticks. */
@@ -20,9 +21,6 @@ export function makeTerms(parent, rows) {
     makeSentence(entry, "dd", {}, ` ${meaning}`)
   }
 }
-
-/** A line without its comment. */
-export const codeOf = (line) => line.split(/;|\/\//)[0]
 
 /** The word around a column (from 0) of a line, outside of its comment; "" if there is none.
  * @param {string} line

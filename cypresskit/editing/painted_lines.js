@@ -10,7 +10,6 @@ const BEYOND = 12 // lines painted above and below the visible ones
 const LINE_HIGH = 16 // pixels, of a line
 const HELP_HIGH = 80 // pixels, of a long line of help
 const LETTER_WIDE = 7 // pixels, about
-const COLORS = 8
 
 // The gutter's columns: name, the statements that it shows, head, and meaning.
 const GUTTER = [
@@ -180,7 +179,7 @@ export class PaintedLines {
     row.number.textContent = String(number)
     fillCell(row.live, live)
     fillCell(row.cost, cost)
-    row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % COLORS})`
+    row.chip.style.background = color === undefined ? "" : `var(--ckw-${color})`
     unhighlight(row)
     row.paint.textContent = text || "\n"
     for (const {kind, start, end} of parts(text)) {

@@ -29,7 +29,7 @@ export class Panels {
     this.list = new KeyList(row, {class: "ckw-buttons", role: "toolbar", "aria-label": "Show"})
     this.list.rows = [[]]
     for (const panel of [...OF_KERNEL, ...(step ? OF_STEP : []), ...OF_WORDS]) this.add(...panel)
-    for (const name of step?.opens ?? OF_KERNEL.map(([name]) => name)) this.open(name)
+    for (const name of step?.opens ?? OF_KERNEL.map(([name]) => name)) this.show(name)
     this.list.stopAt(this.list.rows[0][0])
   }
 
@@ -37,23 +37,24 @@ export class Panels {
   add(name, label, title) {
     const attributes = {class: `ckw-panel ckw-panel-${name}`, "aria-label": label, hidden: ""}
     const box = make(this.below, "section", attributes)
-    const onclick = () => this.open(name, box.hidden, true)
+    const onclick = () => this.show(name, box.hidden, true)
     const button = make(this.list.box, "button", {title, onclick, tabindex: "-1"}, label)
     this.boxes[name] = box
     this.buttons[name] = button
-    this.open(name, false)
+    this.show(name, false)
     this.list.rows[0].push(button)
   }
 
-  open(name, on = true, scrolls = false) {
-    this.boxes[name].hidden = !on
-    this.buttons[name].setAttribute("aria-expanded", String(on))
+  /** Open a panel, or close it. */
+  show(name, isOpen = true, scrolls = false) {
+    this.boxes[name].hidden = !isOpen
+    this.buttons[name].setAttribute("aria-expanded", String(isOpen))
     if (scrolls) this.boxes[name].scrollIntoView({block: "nearest"})
   }
 
   /** Append a button that leads to what IL is, wherever the panel is. */
   offerIL(parent, attributes = {}) {
-    const onclick = () => this.open("il", true, true)
+    const onclick = () => this.show("il", true, true)
     make(parent, "button", {...attributes, onclick}, "IL in a minute")
   }
 }

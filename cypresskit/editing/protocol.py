@@ -42,9 +42,10 @@ Messages of Python
 Those about a part of the answer have ``job``, the number of the job that made it, by which the
 supervisor drops those of older jobs; a page needs none.
 
-``state``: name, file, text, edit, gap, token, tables, history, problem, step, llvm
+``state``: name, file, text, edit, gap, token, colors, tables, history, problem, step, llvm
     All that a page needs to begin: the file's name and path; its text, and the first line that asks
-    for the reader's, or 0; the pattern of a token (``static_answers.TOKEN``); ``legend.TABLES``;
+    for the reader's, or 0; the pattern of a token (``static_answers.TOKEN``); how many
+    colors lines have (``draw.theme``); ``legend.TABLES``;
     the ``history``, as in that message; the problem, as in ``heard``; the step, or None; and
     whether LLVM is there for other kernels than the catalog's. Of a step's ``starter``, nothing is
     shown as an error. Only the page that sent ``hello`` gets this message. The site's page adds

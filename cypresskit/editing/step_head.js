@@ -4,19 +4,22 @@ import {make} from "../draw/shell.js"
 import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
 
-const WITHIN = 0.02 // share of a target: a speed this close below it needs no hint
+// Share of our solution's speed: one this close below it needs no hint, though the model tells two
+// such speeds apart.
+const WITHIN = 0.02
 const HINT = "Stuck? Show a hint"
 const CHECK = "[data-cypresskit-check]" // the output of a check
 
 export class StepHead {
   /**
    * @param {HTMLElement} parent
-   * @param {HTMLElement} help where hints are shown
+   * @param {HTMLElement} hints where they are shown
    * @param {HTMLElement} below where the climb is shown
    * @param {Record<string, any>} step
    * @param {{share: () => void, more: () => void, restart: () => void}} owner */
-  constructor(parent, help, below, step, owner) {
+  constructor(parent, hints, below, step, owner) {
     this.step = step
+    this.saved = step.saved // Gflop/s of the text that it saves
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
@@ -26,7 +29,7 @@ export class StepHead {
     make(begin, "b", {}, is_numbered ? `${name} ${title}. ` : `${title}. `)
     makeSentence(begin, "span", {}, idea)
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
-    this.hint = make(help, "details", {class: "ckw-hint"})
+    this.hint = make(hints, "details", {class: "ckw-hint"})
     make(this.hint, "summary", {}, "Hint")
     this.advice = make(this.hint, "div")
     this.buttons = make(below, "p", {class: "ckw-play"})
@@ -39,7 +42,7 @@ export class StepHead {
       class: "ckw-book",
       title: "Your text stays in the history",
     })
-    this.stuck = make(help, "div", {hidden: ""})
+    this.stuck = make(hints, "div", {hidden: ""})
     const more = {
       title:
         "With our registers, which may not be yours. The history says so if a whole line is shown.",
@@ -53,7 +56,7 @@ export class StepHead {
 
   /** The step saves another text, of so many Gflop/s; null: none. */
   showSaved(saved) {
-    this.step.saved = saved
+    this.saved = saved
     this.showTargets()
   }
 
@@ -86,14 +89,14 @@ export class StepHead {
     const {minimum} = this.step.targets
     if (gflops < minimum) return {toPass: `${inWhole(minimum)} to pass`}
     if (!passed) return {}
-    const [, target, reached, faster] = passed
+    const [, target, , reached, faster] = passed
     const isFaster = faster && inWhole(gflops) !== inWhole(target)
     return {passed: `${inWhole(gflops)}: ${isFaster ? faster : reached}`}
   }
 
   /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
-    this.fastest ??= this.step.saved ?? 0
+    this.fastest ??= this.saved ?? 0
     this.markChecks()
   }
 
@@ -105,16 +108,17 @@ export class StepHead {
       else if (bench?.contains(this.box)) one.setAttribute("data-cypresskit-check", "old")
   }
 
-  /** [name, Gflop/s, message when it is reached, message when it is passed] of each target, the
-   * lowest first; a record must be passed */
+  /** [name, Gflop/s, whether it must be passed, message when it is reached, message when it is
+   * passed] of each target, the lowest first */
   get targets() {
     const {targets, record} = this.step
     const {minimum, reference, published} = targets
-    /** @type {[string, number, string, string][]} */
+    const past = `past ${record}'s ${inWhole(published)}`
+    /** @type {[string, number, boolean, string, string][]} */
     const all = [
-      ["to pass", minimum, "saved", ""],
-      ["our solution", reference, "as fast as our solution", "faster than our solution"],
-      [`${record}'s record, measured,`, published, "", `past ${record}'s ${inWhole(published)}`],
+      ["to pass", minimum, false, "saved", ""],
+      ["our solution", reference, false, "as fast as our solution", "faster than our solution"],
+      [`${record}'s record, measured,`, published, true, past, past],
     ]
     return all
       .filter(([, target], at) => target && !(at === 1 && target < minimum))
@@ -123,7 +127,8 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, saved} = this.step
+    const {saved} = this
+    const {targets} = this.step
     const fastest = Math.max(speed, saved ?? 0) // a later text takes no tick away
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
@@ -156,6 +161,6 @@ export class StepHead {
 /** Return whether a speed reaches a target, or passes a record.
  * @param {number} gflops
  * @param {any[]} target */
-function reaches(gflops, [, target, reached]) {
-  return reached ? gflops >= target : gflops > target
+function reaches(gflops, [, target, mustPass]) {
+  return mustPass ? gflops > target : gflops >= target
 }

@@ -68,6 +68,7 @@ class Bench {
     this.channel = channel
     this.texts = new Texts(state)
     this.timers = {}
+    this.stale = new Set() // the names of stale statements
     this.given = state.step?.starter
     this.gap = state.gap // the line that asks for the reader's, or 0
     this.isPlaced = false // the caret, in the main loop
@@ -99,7 +100,7 @@ class Bench {
     if (state.step?.opens.includes("bundles")) right.prepend(this.panels.boxes.bundles)
     if (state.newcomer) {
       panels.prepend(this.panels.boxes.il) // the site's page says so
-      this.panels.open("il")
+      this.panels.show("il")
       this.panels.offerIL(above, {class: "ckw-guide"})
     }
   }
@@ -128,18 +129,19 @@ class Bench {
     this.guess = new CostGuess(question, this.editor, {
       isAsked: Boolean(step?.guess),
       note: (words) => this.help.note(words),
-      done: () => this.panels.open("costs"),
+      done: () => this.panels.show("costs"),
     })
   }
 
   /** Make what shows the figures of the kernel, its bundles, the small product, and the history. */
-  makeFigures(right, below, working, {llvm, tables}) {
+  makeFigures(right, below, working, {llvm, tables, colors}) {
     const {limits, costs, registers, bundles, history} = this.panels.boxes
     const {goTo} = this
     const light = (lines) => this.light(lines)
     const places = {terms: below, limits, costs, working, card: registers}
     this.figures = new Figures({statistics: tables.statistics, goTo, light}, places)
-    this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), llvm, {
+    const middle = make(bundles, "div", {class: "ckw-middle ckw-of-code"})
+    this.bundles = new BundleTable(middle, llvm, colors, {
       goTo,
       picked: (line) => {
         this.editor.lines.show(line)
@@ -240,7 +242,8 @@ class Bench {
    * the class `ckw-of-NAME`; the host's attribute `data-stale` lists the stale ones. What the given
    * text lacks is a task, and no error: `data-given`. */
   markStale() {
-    this.host.dataset.stale = STATEMENTS.join(" ")
+    this.stale = new Set(STATEMENTS)
+    this.showStale()
     this.host.toggleAttribute("data-given", this.texts.draft === this.given)
     this.speed.forget()
     this.figures.works("")
@@ -252,8 +255,12 @@ class Bench {
 
   /** This statement is about this text. */
   markFresh(name) {
-    const stale = this.host.dataset.stale.split(" ").filter((one) => one !== name)
-    this.host.dataset.stale = stale.join(" ")
+    this.stale.delete(name)
+    this.showStale()
+  }
+
+  showStale() {
+    this.host.dataset.stale = [...this.stale].join(" ")
   }
 
   ask(message) {
@@ -385,20 +392,20 @@ class Bench {
 
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
   show_clocks(answer) {
-    const {right} = this.texts.answers.verdict ?? {}
+    const {right, message, aside} = this.texts.answers.verdict ?? {}
     const {gflops, size, bound, problem, notes = []} = answer
     const isTimed = right && !problem
     const {passed, toPass} = (isTimed && this.step?.clocks(gflops, notes[0])) || {}
     this.figures.clocks(answer, right)
     this.speed.showTarget(passed, toPass)
     if (passed) {
-      this.panels.open("climb")
+      this.panels.show("climb")
       this.ask({part: "climb"})
     }
-    if (problem && right) this.headline.show("wrong", problem, "", [])
+    if (problem && right) this.headline.show("right", `${message} ${problem}`, aside, [])
     if (!isTimed) return
-    const {text} = this.headline
-    this.headline.speak(`${text} ${this.speed.show(gflops, size)}, limited by ${bound}.`)
+    const shown = this.speed.show(gflops, size)
+    this.headline.speak(`${this.headline.text} ${shown}, limited by ${bound}.`)
     this.guess.ask()
   }
 

@@ -48,8 +48,8 @@ def workbench(
     ----------
     file
         The kernel's file, a path that ends in ``.il``. For a step, the default is a file in the
-        folder ``climb``, such as ``climb/02.il``. A missing file is made from ``like``, or from the
-        step.
+        folder ``climb``, such as ``climb/02.il``. A missing file is made from ``text``, ``like`` or
+        the step.
     step
         A step of the climb, such as ``"02"``. The workbench shows its idea and its targets, and
         saves your fastest correct kernel that reaches the first target. A new step starts from your
@@ -72,7 +72,7 @@ def workbench(
     Raises
     ------
     OSError
-        If the file can't be read or made, or is missing and ``like`` isn't given.
+        If the file can't be read or made, or is missing and neither ``text`` nor ``like`` is given.
     ValueError
         For a file whose name doesn't end in ``.il``, an ``n`` out of range, or an unknown step.
     TypeError

@@ -565,7 +565,7 @@ def test_a_target_is_ticked_if_the_speed_reaches_it(kind, begin, page):
     begin()
     spans = """([step, more]) => {
         const head = new StepHead(...Array(3).fill(document.body), step, {})
-        Object.assign(more.speed ? head : head.step, more)
+        Object.assign(head, more)
         head.showTargets()
         const spans = [...head.targetsLine.querySelectorAll("span")]
         return spans.map((one) => one.textContent.match(/✓|[0-9,]+$/g).join(""))

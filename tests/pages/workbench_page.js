@@ -155,6 +155,7 @@ class Answerer {
         problem: "",
         text,
         gap: text.split("\n").findIndex((line) => line.includes("your line")) + 1,
+        colors: 8,
         token: String.raw`[A-Za-z_]\w*(?:\[[^\]]*\](?:\.\w+)?)?`,
         tables,
         history,
