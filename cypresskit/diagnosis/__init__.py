@@ -10,5 +10,6 @@
 - ``terms``, ``missing``: which of them are right, and which line to fix; why others are missing.
 - ``coordinates``: what set a wrong coordinate of a fetch, or what ended the loop too early.
 - ``element_trace``: all of this, for one element.
+- ``changed_lines``: which changed line is at fault: without the change, C is correct.
 - ``notes``: what was found, as data, and the sentences that say it.
 """

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.protocol import Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
 from cypresskit.editing.static_answers import AnswerPart

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
+from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.element_trace import trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, is_wrong_address
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import verify_text, what_helps
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step, shown_speed

@@ -681,16 +681,24 @@ def test_verdicts_and_faults_are_heard(begin, page):
     heard = "words => host.querySelector('[aria-live]').textContent.includes(words)"
     page.wait_for_function(heard, arg="verdict")
     page.evaluate(
-        """() => channel.say({type: "answer", edit: channel.heard.at(-1).edit, part: "verdict",
-            right: true, message: "C.", aside: "It has a `mad`.", findings: []})"""
+        """() => {
+            const answer = {type: "answer", edit: channel.heard.at(-1).edit, part: "verdict"}
+            const verdict = {right: true, message: "C.", aside: "It has a `mad`.", findings: []}
+            channel.say({...answer, ...verdict})
+            channel.say({...answer, part: "clocks", problem: "Not timed."})
+        }"""
     )
     page.wait_for_function(heard, arg="It has a mad.")
     page.focus(AREA)
     page.wait_for_function("host.querySelector('.ckw-help').textContent")
     page.keyboard.press("F2")
     assert page.inner_text(".ckw-heard") == page.inner_text(".ckw-help >> nth=0").strip()
-    assert page.inner_html(".ckw-verdict") == "<b>C.</b>"  # what is aside isn't cut: it is below
-    assert page.inner_html(".ckw-findings") == '<p class="ckw-soft">It has a <code>mad</code>.</p>'
+    assert page.get_attribute(".ckw-verdict", "data-kind") == "right"
+    assert (
+        page.inner_html(".ckw-verdict") == "<b>C. Not timed.</b>"
+    )  # what is aside isn't cut: it is below
+    below = page.inner_html(".ckw-findings")  # what is aside isn't cut
+    assert below == '<p class="ckw-soft">It has a <code>mad</code>.</p>'
     page.focus(AREA)
     page.keyboard.type("fault")
     page.wait_for_function(heard, arg="Line 3, column 1: fault")

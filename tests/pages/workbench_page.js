@@ -64,7 +64,7 @@ function answersTo(text) {
   if (!text.includes("endless")) verdict.small = {sums, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
   if (!right) verdict.findings = [{...fault, advice: `advice ${stamp}`}]
   const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
-  const first = {message: `Red ${stamp}.`, advice: `And ${stamp} more.`}
+  const first = {line: 3, message: `Red ${stamp}.`, advice: `And ${stamp} more.`}
   const said = {findings: [first], notes: [`other ${stamp}`]}
   const replay = {part: "replay", message: `replay ${stamp}`, ...said, terms: [term], more: 0}
   return [

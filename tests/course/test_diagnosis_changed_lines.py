@@ -8,7 +8,7 @@ from case_files import agree, edited
 from repository import ROOT
 from sampling import drawn_by_day, seeded
 
-from cypresskit.editing.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.editing.dynamic_answers import verify_text
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.teach.climb import trace_wrong
