@@ -92,8 +92,10 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
         found += replace(NO_COMPARISON, elements=kept.elements - kept.beyond, equal=kept.equal)
     if found.elements >= wanted:
         return SizedComparison(size, found)
-    counts = {"parts": len(batches), "stored": found.elements, "wanted": wanted}
-    return SizedComparison(size, found, note("stores few", at_size=at_size, **counts))
+    few = note(
+        "stores few", at_size=at_size, parts=len(batches), stored=found.elements, wanted=wanted
+    )
+    return SizedComparison(size, found, few)
 
 
 def _read_result(kernel: Kernel, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:

@@ -66,15 +66,16 @@ def lead_to_fault(
     fault: Note | None, notes: Sequence[Note], text: str, known: str
 ) -> Sequence[Note]:
     """Return the notes on an element of a text's C: if a fault is known, that, and those that name
-    its line; else those that name a line that differs from the ``known`` text, if there are any.
-    Such a line is the one to look at first, unless a cause is known.
+    its line; else those that name a line that differs from the ``known`` text, if there are any,
+    also of the others that hold if the notes don't. Such a line is the one to look at first, unless
+    a cause is known.
     """
     if fault:
         return [fault, *(each for each in notes if fault.line in each.lines)]
     changes = _find_changes(known.splitlines(), text.splitlines())
     changed = {at + 1 for at in changes.replaced} if known else set()
     led = []
-    for each in notes:
+    for each in [*notes, *(other for one in notes for other in one.others)]:
         lines = [line for line in (each.line, *each.lines) if line in changed]
         if lines and each.line and not each.values.get("why"):
             led.append(replace(each, line=lines[0]))

@@ -31,21 +31,21 @@ class Fetches:
     steps
         Those that ran.
     k_axis
-        The coordinate that depends on k; -1 of C.
+        The coordinate that depends on k; -1 of C, of which none does.
     offsets
-        Those of its fetches in k.
+        Those of the fetches of a factor in k.
     """
 
     def __init__(self, run: TracedRun, matrix: str) -> None:
         self.run, self.matrix = run, matrix
-        self.steps = [step for step in run.readers(matrix) if run.steps[step].texel]
+        self.steps = dict.fromkeys(step for step in run.readers(matrix) if run.steps[step].texel)
         self.k_axis = -1 if matrix == "C" else int(is_k_row(run.traced.kernel, matrix))
         fetches = map(run.instruction, self.steps)
         self.offsets = {fetch.controls.aoffimmi[self.k_axis] for fetch in fetches}
 
     @cached_property
     def other(self) -> "Fetches":
-        """The fetches of the other factor."""
+        """Of a factor, the fetches of the other one; of C, those of A."""
         return Fetches(self.run, "B" if self.matrix == "A" else "A")
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
@@ -79,6 +79,7 @@ class Fetches:
         if len(incorrect) > 1:
             return NO_NOTE
         (axis,) = incorrect
+        # "B is fetched at A's column": that is right for A
         others = self.other.registers(*AXES)
         registers = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))]) - others
         return self._find_setter(registers, fetches[0], {need[axis], first[axis]})

@@ -119,6 +119,9 @@ class Note:
         The name of a term that is missing for this reason, or "".
     more
         The number of other terms with the same fault.
+    others
+        The notes that hold if this one doesn't: it blames what affects all terms, they each its
+        own line.
     """
 
     kind: str = ""
@@ -127,6 +130,7 @@ class Note:
     values: Values = field(default_factory=dict)
     term: str = ""
     more: int = 0
+    others: tuple["Note", ...] = ()
 
     @property
     def sentence(self) -> str:

@@ -112,8 +112,8 @@ class Slice:
             i = run.instruction(step)
             operands = run.operands(step, component)
             computed = any(len({*run.words(at)}) > 1 for at in operands)
-            torn = any(map(run.is_torn, operands))
-            if torn or (computed and self._takes_halves(step)) or i.op.kind == "lds":
+            is_unknown = any(map(run.is_torn, operands)) or i.op.kind == "lds"
+            if is_unknown or (computed and self._takes_halves(step)):
                 self.unknown.append(step)
             elif i.opcode in SUMS:
                 for at, times in zip(operands, SUMS[i.opcode]):

@@ -42,7 +42,7 @@ class Term:
     k
         Its index in the correct sum, or None.
     note
-        The fault; its text is "" for a correct term.
+        The fault; empty of a correct term, and where one fault affects the whole sum.
     lines
         The lines of the note, and those that multiplied, read, scaled and stored the term.
     step
@@ -82,10 +82,11 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     terms = judge.judge_all()
     faults = _group_faults(terms)
     if whole := judge.find_another_element():  # one fault affects the whole sum
-        place = Note(line=whole.line, lines=whole.lines)
-        terms = [replace(term, note=place) for term in terms]
-        terms = [replace(term, kind="incorrect") if term.right else term for term in terms]
-        return terms, [whole, *faults]
+        terms = [
+            replace(term, kind="incorrect" if term.line else "missing", note=NO_NOTE)
+            for term in terms
+        ]
+        return terms, [replace(whole, others=tuple(faults))]
     if number := sliced.number:
         lines = sorted({*map(run.line, sliced.number_steps)})
         kind = "spreads" if isnan(number) else "number"
@@ -115,7 +116,7 @@ class _Judge:
     """A comparison of the terms of a sum with those of the correct one.
 
     Where a rule isn't a fact but a choice of the most likely fault, a comment names a row of the
-    tests' ``traced_faults.toml`` whose fault isn't found without it.
+    tests' ``traced_faults.toml`` or ``planted_faults.toml`` whose fault isn't found without it.
     """
 
     def __init__(self, sliced: Slice) -> None:
@@ -125,7 +126,6 @@ class _Judge:
         added = sliced.terms
         self.missing = [elements for elements in self.correct if elements not in added]
         self.extra = [elements for elements in added if elements not in self.correct]
-        self.correct_addends = [each for some in self.correct for each in added.get(some, ())]
         self.summed = self._find_summed_element()
 
     def judge_all(self) -> list[Term]:
@@ -162,8 +162,7 @@ class _Judge:
 
     def find_another_element(self) -> Note | None:
         """Return a note if the whole sum belongs to another element of the block, also its old C,
-        and adds up in one register: where it is stored is incorrect, or each of its terms. If no
-        correct product was made, the fetches are wrong.
+        and adds up in one register: where it is stored is incorrect, or each of its terms.
         """
         element = self.summed
         if not element:
@@ -174,10 +173,11 @@ class _Judge:
             return None  # "all fetches are of another block, and C is in output streams"
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
         registers = {register for _, register, _ in self.run.products[first]}
+        # "a component of another row"; "a row takes one number of B"
         if len(registers) > 1 or not {*self.correct} & {*self.run.products}:
-            return None  # "a component of another row"
+            return None
         if self.traced.given.beta and (element,) not in self.extra:
-            return None  # its store is right: it adds its own old C
+            return None  # its store is right: it adds its own old C ("wrong rows")
         lines = self.store, self._line(self.slice.terms[first][0])
         return note("stores", *lines, element=element, wanted=old)
 
@@ -262,11 +262,8 @@ class _Judge:
     def _blame_extra(self, addend: Addend) -> Term:
         """Return a term that doesn't belong in the sum, nor is in the place of one that does."""
         line, product = self._line(addend), _join(addend.elements)
-        correct = {move for each in self.correct_addends for move in each.moves}
-        # "a sum of another component is taken, row by row"
-        sums = [move for move in addend.moves if move not in correct]
-        if sums:
-            found = note("sum", self.run.line(sums[-1].step), line, product=product)
+        if addend.moves:  # "a sum of another component is taken, row by row"
+            found = note("sum", self.run.line(addend.moves[-1].step), line, product=product)
         else:
             wanted = {element for elements in self.correct for element in elements}
             odd = [read for read in addend.factors if read.element not in wanted] or addend.factors
@@ -281,15 +278,16 @@ class _Judge:
         that no line makes of a number.
         """
         old = self.traced.old
+        # "all fetches are of another block ..."; "an address in the LDS is of another row"
         is_whole = self.summed is not None and not self.run.lds_stores
-        # "a sum of another component is taken, row by row"; of a whole sum, "a sum is stored twice"
+        # "a sum of another component is taken, row by row"
         nowhere = [s for s in missing if is_whole or s == old or s not in self.run.products]
         # "the square of an element of A"
         alike = [some for some in nowhere if _join_letters(some) == _join_letters(addend.elements)]
         scaled = {element for some in self.run.products if not some[1:] for element in some}
         shared = [some for some in alike if {*some} & {*addend.elements}]
         ks = {k_and_place(self.kernel, each)[0] for each in addend.elements if each.matrix != "C"}
-        # "an offset that is another"; by k, "rows and columns of a block are exchanged, 4 x 4"
+        # "an offset that is another"; by k, "one product is missing, and both ..."
         found = shared or [some for some in alike if {self.correct[some]} >= ks]
         # "a counter from 1, of which only the offset of B knows"
         found = [some for some in found if not scaled & {*some}] or found
@@ -313,12 +311,9 @@ class _Judge:
         read_kind = run.instruction(read.step).op.kind
         steps = run.reads.get(wanted, ())
         readers = [step for step in steps if run.instruction(step).op.kind == read_kind]
-        is_held = any(
-            run.recorded.last_writer(key, addend.step) == step
-            for step in readers
-            for key in defines(run.instruction(step))
-        )
-        if not why and (is_held or self._is_correct(read, addend)):
+        places = [key for step in readers for key in defines(run.instruction(step))]
+        held = {run.recorded.last_writer(key, addend.step) for key in places}
+        if not why and (held & {*readers} or self._is_correct(read, addend)):
             reader = Lines([run.line(step) for step in readers if step != read.step][:1])
             kind = "multiplies" if readers else "multiplies unread"
             return note(kind, line, *reader, reader=reader, **names)

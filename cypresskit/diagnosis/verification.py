@@ -82,7 +82,7 @@ class Verification:
     sizes
         The sizes (m, n, k) at which it was correct.
     size
-        The one of them, or the next, at which it wasn't; None if it was at all of them.
+        The next, at which it wasn't; None if there is none.
     wrong
         The first incorrect element there.
     fault
@@ -131,12 +131,10 @@ class Verification:
 
     @property
     def sizes_text(self) -> str:
-        """The sizes at which C was correct, as text: "8 x 16 and 16 x 8, k = 4"."""
-        *others, last = dict.fromkeys(f"{m} x {n}" for m, n, _ in self.sizes)
-        shapes = f"{', '.join(others)} and {last}" if others else last
-        ks = sorted({k for *_, k in self.sizes})
-        k_text = f"k = {ks[0]}" if ks[1:] == [] else f"k from {ks[0]} to {ks[-1]}"
-        return f"{shapes}, {k_text}"
+        """All sizes, at which C was correct, as text: "2 x 4, 4 x 2 and 4 x 6, k from 2 to 5"."""
+        *others, last = [f"{m} x {n}" for m, n, _ in self.sizes]
+        ks = [k for *_, k in self.sizes]
+        return f"{', '.join(others)} and {last}, k from {min(ks)} to {max(ks)}"
 
     @property
     def faults(self) -> list[Fault]:
@@ -268,9 +266,8 @@ equal numpy's, to the last bit.
         beta=beta,
         asked=asked,
     )
-    if known.precision == "double-double":
-        if not has_correct_low_parts(known, last, alpha, beta):
-            return replace(found, right=False, fault=note("low parts"))
+    if known.precision == "double-double" and not has_correct_low_parts(known, last, alpha, beta):
+        return replace(found, right=False, fault=note("low parts"))
     return verify_at(found, whole, unless) if whole else found
 
 
@@ -333,7 +330,7 @@ def _sizes(kernel: Kernel) -> list[Size]:
     sizes = [(1, 2, ITERATIONS), (2, 1, ODD_ITERATIONS), (2, 3, 3), (3, 2, 5)]
     if kernel.convention.multiple == (1, 1):
         sizes[CHECKED_PRODUCTS:] = [(3, 5, 7), (5, 3, 12)]
-    return [blocks(kernel, *size) for size in sizes]
+    return [*dict.fromkeys(blocks(kernel, *size) for size in sizes)]  # a vector has one column
 
 
 def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
@@ -377,8 +374,10 @@ def _explain_block(kernel: Kernel) -> Note:
     if stored <= rows * columns:
         return NO_NOTE
     line, _ = find_statement(kernel.text)
-    counts = {"stored": stored, "rows": rows, "columns": columns}
-    return note("stores more", line or 1, **counts, example="" if line else EXAMPLE)
+    example = "" if line else EXAMPLE
+    return note(
+        "stores more", line or 1, stored=stored, rows=rows, columns=columns, example=example
+    )
 
 
 def is_wrong_address(finding: Finding) -> bool:
