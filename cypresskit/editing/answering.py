@@ -98,8 +98,8 @@ class Evaluation:
             return unknown_launch(error)
         # Otherwise the terms are shown with it.
         cause = self.fault if shown.findings or not self.small else None
-        answer = dynamic_answers.verdict_answer(shown, cause)
-        return answer | {"small": self.small and self.small.answer()}
+        small = self.small and self.small.answer()
+        return dynamic_answers.verdict_answer(shown, cause) | {"small": small}
 
     def clocks(self) -> AnswerPart:
         return dynamic_answers.clocks_answer(self.verification, lambda: self.report)
@@ -109,9 +109,9 @@ class Evaluation:
 
     def replay(self) -> AnswerPart | None:
         """The terms of the element in the job, or of the incorrect one."""
-        first = self.incorrect if self.incorrect and not self.incorrect.product else None
-        place = self.job.get("element") or (first and first[:2])
-        if place is None:
+        first = self.incorrect
+        place = self.job.get("element") or (first and not first.product and first[:2])
+        if not place:
             return None
         text, known = self.job["text"], self.job.get("known_text", "")
         return dynamic_answers.replay_answer(

@@ -1,8 +1,8 @@
 // The bundles of a kernel: a row for each bundle, fetch and store, and a cell for each slot, in the
 // color of its line.
 import {make} from "../draw/shell.js"
-import {inWhole} from "./figures.js"
 import {KeyList} from "./key_list.js"
+import {inWhole} from "./numbers.js"
 
 const SLOTS = ["x", "y", "z", "w", "t"]
 const SHORT = [

@@ -1,6 +1,6 @@
-// Figures about a kernel: its limits, its statistics, the most expensive line, and the terms of an
-// element of C.
+// Figures about a kernel: its limits, its statistics, and the most expensive line.
 import {make} from "../draw/shell.js"
+import {percent} from "./numbers.js"
 
 /** What is said while a part is being made; of others, that the kernel is being checked. */
 const WORKING = {
@@ -13,12 +13,10 @@ const COST =
 
 export class Figures {
   /**
-   * @param {{statistics: string[][], goTo: (line: number, column?: number) => void,
-   *   light: (lines: Set<number>) => void}} owner
-   * @param {Record<"terms" | "limits" | "card" | "costs" | "working", HTMLElement>} places */
-  constructor(owner, {terms, limits, card, costs, working}) {
+   * @param {{statistics: string[][], goTo: (line: number, column?: number) => void}} owner
+   * @param {Record<"limits" | "card" | "costs" | "working", HTMLElement>} places */
+  constructor(owner, {limits, card, costs, working}) {
     this.owner = owner
-    this.terms = make(terms, "section", {class: "ckw-terms ckw-of-verdict", hidden: ""})
     this.units = make(limits, "section", {class: "ckw-units ckw-of-clocks"})
     this.cardBox = make(card, "section", {class: "ckw-card ckw-of-code"})
     this.costliest = make(costs, "section", {class: "ckw-costliest ckw-of-costs", hidden: ""})
@@ -29,6 +27,11 @@ export class Figures {
 
   works(part) {
     this.working.textContent = part && (WORKING[part] ?? "checking …")
+  }
+
+  /** The kernel with these statistics is correct. */
+  isCorrect(card) {
+    this.correctCard = card
   }
 
   /** Show the statistics, and their change since the last correct kernel. */
@@ -72,28 +75,6 @@ export class Figures {
     for (const words of notes) note(words)
   }
 
-  /** Show the terms of an element, the wrong ones in red. */
-  replay({message, notes = [], terms = [], more, problem}) {
-    this.terms.hidden = false
-    this.terms.replaceChildren()
-    make(this.terms, "h3", {}, problem ?? message)
-    for (const note of notes) make(this.terms, "p", {class: "ckw-fault"}, note)
-    const list = make(this.terms, "div", {class: "ckw-termlist"})
-    for (const {text, right, note, line, lines = [line]} of terms) {
-      const light = () => this.owner.light(new Set(lines))
-      const button = make(list, "button", {
-        class: right ? "ckw-term" : "ckw-term ckw-fault",
-        title: note,
-        onclick: () => this.owner.goTo(line || 1),
-        onmouseenter: light,
-        onfocus: light,
-      })
-      make(button, "small", {}, line ? `line ${line}: ` : "")
-      make(button, "span", {}, text)
-    }
-    if (more) make(list, "span", {class: "ckw-soft"}, `and ${more} more`)
-  }
-
   /** Show the most expensive line, with a button to it. */
   costs({message = "", costliest = []}) {
     this.costliest.hidden = !message
@@ -104,12 +85,4 @@ export class Figures {
     else this.costliest.append(message)
     make(this.costliest, "span", {class: "ckw-soft"}, COST)
   }
-}
-
-function percent(share) {
-  return `${Math.round(100 * share)} %`
-}
-
-export function inWhole(number) {
-  return Math.round(number).toLocaleString("en")
 }

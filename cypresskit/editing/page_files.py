@@ -15,6 +15,8 @@ MODULES = (
     "editing/undo.js",
     "editing/editor.js",
     "editing/key_list.js",
+    "editing/numbers.js",
+    "editing/terms.js",
     "editing/figures.js",
     "editing/bundle_table.js",
     "editing/history.js",

@@ -1,6 +1,6 @@
 // The speed of a correct kernel, its change since the text before, and the target that it passes.
 import {make} from "../draw/shell.js"
-import {inWhole} from "./figures.js"
+import {inWhole} from "./numbers.js"
 
 export class Speed {
   /** @param {HTMLElement} head */

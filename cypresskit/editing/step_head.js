@@ -1,8 +1,8 @@
 // A step of the climb: its idea and its targets, above the workbench; below the editor, which nothing
 // that an answer brings may move, its hints; and the climb.
 import {make} from "../draw/shell.js"
-import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
+import {inWhole} from "./numbers.js"
 
 // Share of our solution's speed: one this close below it needs no hint, though the model tells two
 // such speeds apart.

@@ -14,6 +14,7 @@ import {Silence} from "./silence.js"
 import {SmallProduct} from "./small_product.js"
 import {Speed} from "./speed.js"
 import {StepHead} from "./step_head.js"
+import {Terms} from "./terms.js"
 import {Texts} from "./texts.js"
 
 const DEBOUNCE_MS = 60 // without a key, before a text is sent
@@ -138,8 +139,9 @@ class Bench {
     const {limits, costs, registers, bundles, history} = this.panels.boxes
     const {goTo} = this
     const light = (lines) => this.light(lines)
-    const places = {terms: below, limits, costs, working, card: registers}
-    this.figures = new Figures({statistics: tables.statistics, goTo, light}, places)
+    const places = {limits, costs, working, card: registers}
+    this.terms = new Terms(below, {goTo, light})
+    this.figures = new Figures({statistics: tables.statistics, goTo}, places)
     const middle = make(bundles, "div", {class: "ckw-middle ckw-of-code"})
     this.bundles = new BundleTable(middle, llvm, colors, {
       goTo,
@@ -378,9 +380,9 @@ class Bench {
   }
 
   show_verdict({right, message, aside = "", findings, small}) {
-    if (right) this.figures.correctCard = this.texts.answers.code?.card
+    if (right) this.figures.isCorrect(this.texts.answers.code?.card)
     this.showFindings(right ? "right" : "wrong", message, aside, findings)
-    this.figures.terms.hidden = true
+    this.terms.hide()
     this.small.show(small)
   }
 
@@ -419,7 +421,7 @@ class Bench {
 
   /** Show the terms of an element. What is wrong with an incorrect one becomes the headline. */
   show_replay(answer) {
-    this.figures.replay(answer)
+    this.terms.show(answer)
     const {findings = [], notes = [], terms = [], problem, message} = answer
     const lines = terms.flatMap(({right, line}) => (right || !line ? [] : [line]))
     if (lines.length) this.light(new Set(lines))
