@@ -3,7 +3,6 @@ import {make} from "../draw/shell.js"
 import {makeSentence} from "./il_text.js"
 
 const SPEAK_MS = 900 // without news, before a screen reader hears a message
-const SEEN = 150 // characters of a sentence that are visible
 
 /** A text as it is heard, or shown where no code can be. */
 const asHeard = (text) => text.replaceAll("`", "")
@@ -39,13 +38,18 @@ export class Headline {
     this.speak(spoken)
   }
 
+  /** Whether the sentence is not cut off. */
+  get isWhole() {
+    return this.sentence.scrollHeight <= this.sentence.clientHeight + 1
+  }
+
   /** List faults or findings, with buttons to their lines. The first isn't repeated: the sentence
    * says it. */
   list(faults) {
     this.faults.replaceChildren()
     this.owner.markFresh("findings")
     faults.forEach(({line, column, message, advice}, n) => {
-      const isRead = n === 0 && this.text.length <= SEEN
+      const isRead = n === 0 && this.isWhole
       if (isRead && !line && !advice) return
       const item = make(this.faults, "p")
       const onclick = () => this.owner.goTo(line, column)

@@ -733,6 +733,10 @@ SMALL = """() => {
     return letters.filter((one) => parseFloat(getComputedStyle(one).fontSize) < 11)
         .map((one) => one.className)
 }"""
+LISTED = """() => {
+    const {scrollHeight, clientHeight} = host.querySelector(".ckw-verdict")
+    return scrollHeight > clientHeight + 1 === Boolean(host.querySelector(".ckw-findings p"))
+}"""
 CUT = """() => [...host.querySelectorAll(".ckw-share, .ckw-unit .ckw-name, .ckw-slot")]
     .filter((one) => one.scrollWidth > one.clientWidth + 1 || one.offsetHeight > 24)
     .map((one) => `${one.className}: ${one.textContent}`)"""
@@ -744,12 +748,14 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     page.set_viewport_size({"width": width, "height": height})
     begin()
     top = page.locator(AREA).bounding_box()["y"]
-    for words in ("short", "a long sentence " * 20):
-        verdict = {"type": "answer", "part": "verdict", "message": words, "findings": []}
+    for words in ("short", "a sentence " * 13, "a long sentence " * 20):
+        verdict = {"type": "answer", "part": "verdict", "message": words}
+        verdict["findings"] = [{"message": words}]
         verdict["edit"] = page.evaluate("channel.heard.at(-1).edit")
         page.evaluate("verdict => channel.say(verdict)", verdict)
         page.locator(".ckw-verdict", has_text=words.strip()).wait_for()
         assert page.locator(AREA).bounding_box()["y"] == top
+        assert page.evaluate(LISTED), "below, if it is cut off"
     page.evaluate(
         """() => channel.say({type: "answer", edit: channel.heard.at(-1).edit, part: "clocks",
             size: [64, 64, 64], gflops: 1, bound: "texture",
