@@ -208,7 +208,7 @@ class _Judge:
             terms = [self._make_term("correct", first, self.correct[elements])]
         else:
             terms = [self._blame_scaling(elements, first)]
-        return terms + [self._blame_repeating(elements, first, addend) for addend in others]
+        return terms + [self._blame_repeating(elements, addend) for addend in others]
 
     def _blame_scaling(self, elements: Elements, whole: Addend) -> Term:
         """Return a term that is multiplied by another number than its scalar. The last line that
@@ -230,9 +230,10 @@ class _Judge:
         )
         return self._make_term("scaled", whole, self.correct[elements], found)
 
-    def _blame_repeating(self, elements: Elements, first: Addend, again: Addend) -> Term:
+    def _blame_repeating(self, elements: Elements, again: Addend) -> Term:
         """Return a term that was added before."""
-        lines = Lines(sorted({self._line(first), self._line(again)}))
+        added = self.slice.terms[elements]
+        lines = Lines(sorted({self._line(addend) for addend in added}))
         whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
         why = next((each for each in whys if each), NO_NOTE)
         found = note(
@@ -241,7 +242,7 @@ class _Judge:
             *why.lines[::-1],
             at=-1,
             name=self.traced.name(elements),
-            times=len(self.slice.terms[elements]),
+            times=len(added),
             places=lines,
             why=why,
         )

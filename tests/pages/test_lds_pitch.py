@@ -20,6 +20,10 @@ MARKS = """() => ["rect.lie", "text", 'rect[fill="var(--ck-read)"]'].map((kind) 
         const {x, y, width, height} = one.getBoundingClientRect()
         return [one.textContent, x + width / 2, y + height / 2, width, height]
     }))"""
+HAS_COLOR = """(bar, color) => {
+    bar.style.color = color
+    return getComputedStyle(bar).stroke === getComputedStyle(bar).color
+}"""
 #: Whether one panel is below the other.
 STACKED = "(is) => is === document.querySelector('.banks').viewBox.baseVal.height > 600"
 
@@ -81,6 +85,8 @@ def test_the_first_pitch_is_that_of_rows(page, toy):
     toy.get_by_role("button", name="8", exact=True).click()
     assert "You said 8, but it is 6: 72 clocks per iteration, not 160." in toy.inner_text()
     assert (clocks(toy), toy.locator(".fewest").count(), toy.locator(".most").count()) == (72, 8, 1)
+    for bars, color in (".fewest", "var(--ck-c)"), (".most", "var(--ck-wait)"):
+        assert toy.locator(bars).first.evaluate(HAS_COLOR, color), bars
     assert toy.bounding_box()["height"] < 620
 
 
