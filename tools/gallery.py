@@ -45,7 +45,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     "compilers": ("A loop by two compilers: AMD's way, and LLVM's", draw.compilers),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
-    "chip_sizes": ("The chip's average use as N grows", draw.chip),
+    "chip_sizes": ("The chip at work: five products, from N = 2,048 to 128", draw.chip),
     "roofline": ("The roofline, and three published kernels under it", teach.why_blocks.roofline),
     "timeline": (
         "Four and five stages of a pipeline, and their critical paths",

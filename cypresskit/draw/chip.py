@@ -102,8 +102,7 @@ def _scenes(reports: Sequence[Report]) -> list[Scene]:
             f"SIMD engines and memory channels are {boards}: pass reports for boards with the same"
             f" numbers of both, and at most {MAX_ENGINES} engines"
         )
-    is_one_kernel = len({report.kernel for report in reports}) == 1
-    return [Scene(report, number, is_one_kernel) for number, report in enumerate(reports)]
+    return [Scene(reports, number) for number in range(len(reports))]
 
 
 def _concatenate(scenes: Sequence[np.ndarray], empty: float) -> np.ndarray:

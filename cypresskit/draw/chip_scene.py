@@ -68,6 +68,8 @@ class Scene:
         Engine, start and end of each simulated wavefront, in clocks; shape (wavefronts, 3).
     skipped
         The number of wavefronts that weren't simulated.
+    beside
+        What the other kernels of the picture reach, for the last caption; "" if there are none.
     clocks
         The simulated clock of each frame.
     slot
@@ -82,12 +84,16 @@ class Scene:
         Whether each wavefront of the launch has its own tile.
     """
 
-    def __init__(self, report: Report, number: int, is_one_kernel: bool) -> None:
-        self.report, self.use = report, report.use
+    def __init__(self, reports: Sequence[Report], number: int) -> None:
+        self.report = report = reports[number]
+        self.use = report.use
         self.first_key = SCENE_KEYS * number
         self.size = " x ".join(f"{n:,}" for n in report.size or ())
         self.name = report.kernel
-        if report.size and is_one_kernel:  # all scenes show the same kernel
+        others = [r for r in reports if r.kernel != report.kernel]
+        told = " and ".join(f"{r.gflops:,.0f} with {r.kernel}" for r in others)
+        self.beside = f" in place of {told}" if told else ""
+        if report.size and not others:  # all scenes show the same kernel
             self.name = self.size if len({*report.size}) > 1 else f"N = {report.size[0]:,}"
 
         self.wavefronts = self.use.wavefronts
@@ -119,11 +125,11 @@ class Scene:
         return np.array(slots)
 
     def _blocks_across(self) -> int:
-        """Return how many wavefronts of 8 x 8 work-items are side by side in C; 0 if that isn't
-        known, or C is a vector.
+        """Return how many wavefronts of 8 x 8 work-items are side by side in C, or one if C is a
+        vector; 0 if that isn't known.
         """
         kernel, size = self.report.gemm_kernel, self.report.size
-        return -(-size[1] // (8 * kernel.block[1])) if kernel and size and size[1] > 1 else 0
+        return -(-size[1] // (8 * kernel.block[1])) if kernel and size else 0
 
     # -- how busy each part is
 
@@ -262,7 +268,7 @@ class Scene:
         report = self.report
         speed = ""
         if report.flops:
-            speed = f"{report.gflops:,.0f}{report.uncertainty} Gflop/s, "
+            speed = f"{report.gflops:,.0f}{report.uncertainty} Gflop/s{self.beside}, "
             speed += f"{_percent(report.percent / 100)} of peak, "
         return f"**{speed}bound by {report.bound}.** Bars: averages over the whole launch. "
 

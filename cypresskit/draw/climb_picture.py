@@ -46,13 +46,14 @@ class Bar(NamedTuple):
 
 def climb() -> "Climb":
     """Draw the course's climb."""
-    steps = [_bar(idea) for idea in IDEAS if idea.is_step]
+    ideas = [idea for idea in IDEAS if idea.is_step]
+    steps = [_bar(idea) for idea in ideas]
     others = [_bar(idea) for idea in IDEAS if not idea.is_step]
     slowest, fastest = steps[0].gflops, steps[-1].gflops
-    largest = max(steps[1:], key=lambda step: step.gflops / step.before)
+    largest = max(ideas, key=lambda idea: idea.factor)
     finding = (
         f"{len(steps) - 1} ideas: {slowest:,.0f} to {fastest:,.0f} Gflop/s. The largest is"
-        f" {largest.name[4:].lower()}: {largest.factor}"
+        f" {largest.name.lower()}: {_bar(largest).factor} ({largest.causes[0]:.1f} x by the block)"
     )
     return Climb(finding, steps, others, "In front: the lesson.")
 

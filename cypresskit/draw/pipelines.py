@@ -91,7 +91,7 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
     sheet.stage(label, STAGE, foot + 18, rows=Rows(LEFT, RIGHT, 14, 20))
     _draw_ticks(sheet, charts)
-    sheet.text(LEFT, [c.top + 7 for c in charts], [c.name for c in charts], **HEADING)
+    sheet.text(LEFT, [c.title for c in charts], [c.name for c in charts], **HEADING)
     any_full = False
     for chart in charts:
         any_full |= _draw_chart(sheet, chart)
@@ -179,7 +179,8 @@ def _part(task: Task) -> str:
     if not task.place:
         return ""
     kind = "block" if task.matrix == "C" else "strip"
-    return f"{task.matrix} {kind} {', '.join(map(str, task.place))}"
+    number = task.place if len(task.place) > 1 else task.place[0]
+    return f"{task.matrix} {kind} {number}"
 
 
 def _full_name(task: Task) -> str:
@@ -249,7 +250,8 @@ class _Chart:
         rows: dict[str, float],
     ) -> None:
         self.name, self.run, self.end = name, run, end
-        self.together, self.top, self.rows = together, top, rows
+        self.together, self.rows = together, rows
+        self.title = top + HEAD - 10
         feet = top + HEAD + np.cumsum([NAME + high for high in rows.values()])
         self.foot = feet[-1]
         self.bands = {row: (foot - rows[row], foot) for row, foot in zip(rows, feet.tolist())}
@@ -426,7 +428,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
     sheet.numbers(
         f"finish {chart.name}",
         RIGHT,
-        chart.top + HEAD - 10,
+        chart.title,
         (moments >= run.seconds - 1e-12).astype(int),
         names=["", answer],
         align="right",

@@ -161,13 +161,19 @@ def wavefronts(
 
 def _write_captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
     """Return a caption for each clock: what each report's wavefronts do then. The last one says
-    which leaves the ALU idle for how long.
+    for how long the ALU was idle, and how much of its full speed it reached.
     """
-    idle = [np.round(_share_so_far(_alu_overlaps(r, clocks), 0, clocks)) for r in reports]
     states = [_describe_clocks(report, clocks) for report in reports]
     captions = [f"Clock {clock:,.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
-    ends = " and ".join(f"{share[-1]:.0f} % with {r.kernel}" for r, share in zip(reports, idle))
-    captions[-1] = f"**The ALU was idle for {ends}.** {captions[-1]}"
+    ends = []
+    for report in reports:
+        count = _alu_overlaps(report, clocks)
+        idle, half, full = (_share_so_far(count, n, clocks)[-1] for n in range(FULL_SPEED + 1))
+        ends.append(
+            f"{idle:.0f} % with {report.kernel} ({half / FULL_SPEED + full:.0f} % of full speed)"
+        )
+    window = f"From clock {clocks[0]:,.0f} to {clocks[-1]:,.0f}"
+    captions[-1] = f"**{window} the ALU was idle for {' and '.join(ends)}.** {captions[-1]}"
     return captions
 
 
