@@ -7,6 +7,7 @@ other terms are marked (``terms``); if another element should have been read, th
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cypresskit.devices import Range
 from cypresskit.diagnosis.elements import TracedElement
@@ -132,9 +133,8 @@ def trace_element(
     Line 54 multiplies A[0, 1] in place of A[0, 0]. The same fault affects 1 more term.
     """
     known = resolve(kernel)
-    _check_place(row, column)
     whole = None if size is None else whole_size(known, size)
-    if whole is None or row is None or column is None:
+    if whole is None or row is None:
         checked = verify(known, alpha=alpha, beta=beta)
         whole = whole or checked.given.size
         place = 0, 0
@@ -142,18 +142,18 @@ def trace_element(
             alpha, beta = checked.alpha, checked.beta
             if checked.wrong and not checked.wrong.product:
                 place = checked.wrong[:2]
-        if row is None or column is None:
+        if row is None and column is None:
             row, column = place
     alpha, beta = choose_scalars(known, alpha, beta)
-    row, column = int(row), int(column)
     return trace_product(make_product(known, whole, alpha, beta), row, column)
 
 
-def trace_product(given: Product, row: int, column: int) -> ElementTrace:
+def trace_product(given: Product, row: Any, column: Any) -> ElementTrace:
     """Return the trace of an element of a small product; the errors are ``trace_element``'s."""
     m, n, _ = given.size
-    if not (0 <= row < m and 0 <= column < n):
-        raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
+    if not (Range(most=m - 1).has(row, whole=True) and Range(most=n - 1).has(column, whole=True)):
+        raise ValueError(f"C is {m} x {n}: it has no element [{shorten(row)}, {shorten(column)}]")
+    row, column = int(row), int(column)
     kernel, traced = given.kernel, TracedElement(given, row, column)
     stores = StoreRecorder(traced.place)
     arguments = given.arguments()
@@ -203,14 +203,3 @@ def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) 
             bits = named_bits(lost[at]) if lost.get(at) else ""
             return note("nowhere", i.written_line, element=element, bits=bits)
     return note("nowhere", element=element)
-
-
-def _check_place(row: object, column: object) -> None:
-    """Raise ``ValueError`` unless row and column are both integers from 0, or both None."""
-    is_place = all(Range().has(number, whole=True) for number in (row, column))
-    if not is_place and (row, column) != (None, None):
-        raise ValueError(
-            "row, column are two whole numbers, the place of an element of C, such as"
-            f" ck.trace_element(kernel, 2, 3); found row = {shorten(row)},"
-            f" column = {shorten(column)}"
-        )

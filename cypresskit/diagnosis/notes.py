@@ -88,7 +88,6 @@ SENTENCES = {
     "changed word": "in line {0}, `{wrong}` is incorrect",
 }
 WHOLE = "[{term} is missing: ]{clause}."
-ASIDE = "[The same fault affects {more}.]"
 Values = dict[str, Any]  # what the names in a sentence stand for
 
 
@@ -143,8 +142,7 @@ class Note:
     @property
     def aside(self) -> str:
         """What has the same fault, as a sentence, or ""."""
-        more = quantity(self.more, "more term") if self.more else ""
-        return _fill(ASIDE, more=more)
+        return f"The same fault affects {quantity(self.more, 'more term')}." * bool(self.more)
 
     @property
     def text(self) -> str:
