@@ -58,7 +58,6 @@
       const kind = answer(number + 1)
       for (const one of candidates) one.setAttribute("aria-pressed", String(one === button))
       button.dataset.kind = kind
-      typed?.classList.remove("caret")
       typed?.replaceChildren(...$("code", button).cloneNode(true).childNodes)
       if (riddle.matches(".solved")) return
       chosen += number
@@ -77,11 +76,7 @@
       const tries = chosen.replace(/./g, (n) => ({right: "✓", wrong: "✗"})[frames[+n + 1][2]])
       send(target, `#${riddle.id}`, `A GPU's matrix product: ${question} ${tries}`)
     })
-    if (typed) {
-      typed.classList.add("caret")
-      typed.textContent = "?"
-      riddle.classList.add("asks") // C fills, but for what no line computes
-    }
+    if (typed) typed.textContent = "?"
     for (const number of kept((store) => store.getItem(place)) ?? "") choose(candidates[number])
   }
   /** Share a riddle's link with its question and the reader's tries, or copy both; or show them, to be
@@ -98,7 +93,7 @@
       button.replaceWith(Object.assign(field, {value, readOnly: true, ariaLabel: "Copy this link"}))
       return field.select()
     }
-    button.textContent = "The link is copied"
+    button.innerHTML = "<span>The link is copied</span>"
     onHand(() => button.replaceChildren(words))
   }
   /** Do something once the reader does something. */
@@ -222,17 +217,11 @@
     open.types = false
   }
   const stepOf = (button) => new URL(button.href).searchParams.get("step")
-  /** Hide what the workbench takes the place of, or show it. */
-  function cover(step, hidden) {
-    for (const part of step.querySelectorAll(":scope > :is(.context, .two, .why, figure)"))
-      part.hidden = hidden
-  }
   function close() {
     if (!open) return
-    const {step, button} = open
+    const {button} = open
     if (bench.contains(document.activeElement)) button.focus({preventScroll: true})
     bench.hidden = true
-    cover(step, false)
     button.textContent = button.dataset.words
     button.setAttribute("aria-expanded", "false")
     open = undefined
@@ -247,7 +236,7 @@
     } else {
       bench?.remove()
       bench = document.createElement("div")
-      bench.className = "bench"
+      Object.assign(bench, {className: "bench", tabIndex: -1})
       const frame = document.createElement("iframe")
       frame.addEventListener("load", checkFrame)
       frame.src = `bench/index.html?embed&step=${stepOf(button)}`
@@ -259,9 +248,9 @@
     bench.dataset.task = button.dataset.words
     bench.hidden = false
     frameOf().style.height = "" // as high as most are
-    cover(step, true)
     button.textContent = "Close the workbench"
     button.setAttribute("aria-expanded", "true")
+    bench.focus({preventScroll: true})
     goTo(step)
   }
   /** The page's address with a step's workbench, or with none. */
@@ -348,16 +337,17 @@
     const said = document.createElement("p")
     said.className = "note"
     said.setAttribute("role", "status")
-    for (const [n, textContent] of words.split("`").entries()) // between two of them: code
-      said.append(Object.assign(document.createElement(n % 2 ? "code" : "span"), {textContent}))
+    said.innerHTML = words
     $("header", step).after(said)
   }
-  /** Go to a place, or its step, and stay while pictures come, until the reader acts or goes back. */
-  function goTo(place, address = location.href) {
+  /** Go to a place, or its step, and stay while pictures come, until the reader acts or goes back. What is next
+   * to press or read gets the focus. */
+  function goTo(place, address = location.href, next = undefined) {
     const step = place.closest(".step") ?? place
     const watch = new ResizeObserver(() => {
-      if (location.href.endsWith(address)) step.scrollIntoView({behavior: "instant"})
-      else watch.disconnect()
+      if (!location.href.endsWith(address)) return watch.disconnect()
+      next?.focus({preventScroll: true})
+      step.scrollIntoView({behavior: "instant"})
     })
     watch.observe(document.body)
     onHand(() => watch.disconnect())
@@ -369,8 +359,15 @@
   const wanted = document.getElementById(named) ?? steps.find(opens)
   follow()
   if (wanted) goTo(wanted)
-  for (const link of all("main a[href^='#'], .strip a, .rail a")) {
+  // Where a link leads, there the focus goes: to a riddle's first answer, or to a heading. Back gives it to the
+  // link that was left.
+  const links = all("a")
+  const leave = ({target}) => history.replaceState(links.indexOf(target.closest("a")), "")
+  addEventListener("click", leave, true)
+  addEventListener("popstate", ({state}) => links[state]?.focus({preventScroll: true}))
+  for (const link of all("main a[href^='#'], .strip a, .rail a, .skip")) {
     const to = link.getAttribute("href") // a drawing's link has no hash of its own
-    link.addEventListener("click", () => goTo(document.getElementById(to.slice(1)), to))
+    const place = document.getElementById(to.slice(1))
+    link.addEventListener("click", () => goTo(place, to, $("fieldset button, h2, h3", place)))
   }
 })()

@@ -253,10 +253,12 @@ def _frame(choice: str, shown: Any, says: str, made: Kernel) -> Frame:
 
 def _asked(step: str, empty: Any, frames: list[Frame]) -> tuple[Frame, ...]:
     """Return what is there before the first touch, and the candidates: the fastest is right."""
-    most = max(frame.gflops for frame in frames)
-    made = [Frame("", empty, "", _slower(step), "", TO_BEAT)]
+    most, least = max(frame.gflops for frame in frames), _slower(step)
+    made = [Frame("", empty, "", least, "", TO_BEAT)]
     for frame in frames:
-        kind, word = ("right", "Right") if frame.gflops == most else ("wrong", "No")
+        kind, word = "wrong", "No" if frame.gflops <= least else "Faster, but not the fastest"
+        if frame.gflops == most:
+            kind, word = "right", "Right"
         made.append(frame._replace(kind=kind, says=f"{word}: {frame.says}"))
     return tuple(made)
 
