@@ -168,10 +168,10 @@ class Lab:
     def __init__(self, url, opens, root):
         self.url, self.opens, self.root = url, opens, root
 
-    def open(self, page, notebook, timeout=600):
+    def open(self, page, notebook):
         """Show `notebook` (a path below `root`) alone and wait until its kernel is idle."""
         page.goto(f"{self.url}/lab/workspaces/auto-{time.monotonic_ns()}/tree/{notebook}")
-        page.wait_for_function(JS.idle, arg=notebook, timeout=1000 * timeout)
+        page.wait_for_function(JS.idle, arg=notebook, timeout=600_000)
 
     def write(self, page, name, *cells, outputs=(), markdown=""):
         """Make a notebook of code cells, of which the last has the outputs, perhaps below a text,
@@ -189,11 +189,11 @@ class Lab:
         )
         self.open(page, name)
 
-    def run_all(self, page, timeout=1200):
+    def run_all(self, page):
         """Run every cell of the notebook shown and wait for the last; an error in a cell fails the
         test.
         """
-        page.evaluate(JS.runAll, timeout)
+        page.evaluate(JS.runAll, 1200)
         errors = [
             out for cell in self.outputs(page) for out in cell if out["output_type"] == "error"
         ]
@@ -257,11 +257,11 @@ def lab(tmp_path_factory):
             server.kill()
 
 
-def address(server, log, timeout=600):
+def address(server, log):
     """Where JupyterLab answers, and the path that it opens; fail, showing the log, if it died or
     the time is up.
     """
-    end = time.monotonic() + timeout
+    end = time.monotonic() + 600
     while server.poll() is None and time.monotonic() < end:
         if found := re.search(r"(http://127\.0\.0\.1:\d+)(/lab\S*)\n", log.read_text()):
             with suppress(OSError):

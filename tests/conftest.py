@@ -34,7 +34,7 @@ pytest_plugins = ["sampling", "needs", "no_trace", "browsing"]
 
 
 @pytest.fixture
-def kept_results(tmp_path, monkeypatch):
+def saved_results(tmp_path, monkeypatch):
     """The folder of simulated times and compiled code: empty, in use, with none in memory."""
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)

@@ -1,4 +1,4 @@
-"""Pictures that tests look at, and what of them is compared. ``view`` draws each once."""
+"""Pictures that tests look at. ``view`` draws each once."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -139,18 +139,12 @@ def finish(player, name):
     return int(frames(player, f"finish {name}", "value").max())
 
 
-def drawn(player, name):
-    """The data of a source."""
-    return next(m for m in player.figures[0].references() if m.name == name).data
-
-
-def record(name, item=(1, 1), iterations=3, integers=False):
+def record(name, item=(1, 1)):
     """A recorded run of a kernel of the catalog; A and B as stored, and the recording."""
     kernel = ck.kernels[name]
     rng = np.random.default_rng(3)
-    (rows, columns), k = kernel.convention.multiple, kernel.k_step * iterations
+    (rows, columns), k = kernel.convention.multiple, kernel.k_step * 3
     m, n = 2 * rows, 3 * columns
     shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
-    draw = (lambda s: rng.integers(-4, 5, s)) if integers else rng.standard_normal
-    a, b = (draw(shape).astype(kernel.dtype) for shape in shapes)
+    a, b = (rng.standard_normal(shape).astype(kernel.dtype) for shape in shapes)
     return kernel, a, b, recorded(name, a, b, item)[0]

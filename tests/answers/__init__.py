@@ -26,7 +26,7 @@ from repository import ROOT
 
 import cypresskit as ck
 from cypresskit.teach.answer_source import AnswerSource
-from tools.book import read, solved, student
+from tools.book import read, student
 
 HERE = Path(__file__).parent
 LESSONS = [path.stem for path in sorted(HERE.glob("l*.toml"))]
@@ -43,9 +43,9 @@ class Planted(NamedTuple):
 
 
 @cache
-def given(lesson, name, solution=False):
-    """The IL text ``name`` of a lesson, as the student finds it or with its solution."""
-    cells = (solved if solution else student)(read(ROOT / f"notebooks/source/{lesson}.md")).cells
+def given(lesson, name):
+    """The IL text ``name`` of a lesson, as the student finds it."""
+    cells = student(read(ROOT / f"notebooks/source/{lesson}.md")).cells
     return next(
         cell.source.split("'''")[1] for cell in cells if cell.source.startswith(f"{name} = '''")
     )

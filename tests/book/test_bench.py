@@ -8,7 +8,7 @@ from sampling import drawn_by_day
 
 from tools import bench
 
-#: Those that start no browser.
+#: Those that start no browser, but for the costs of lines: a launch is simulated for them first.
 QUICK = [name for name in bench.ROWS if not name.startswith(("page", "costs"))]
 
 

@@ -6,7 +6,7 @@ from sampling import from_rows, seeded
 
 from cypresskit.compiler.ports import Ports, find_slot_reads
 
-X, Y, Z, W = range(4)
+X, Y = range(2)
 
 
 def fits(*units):

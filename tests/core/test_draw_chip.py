@@ -1,4 +1,4 @@
-"""The chip: its room, and its units' use over time."""
+"""The chip: its occupancy, and its units' use over time."""
 
 from dataclasses import replace
 

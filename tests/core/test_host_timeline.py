@@ -30,8 +30,8 @@ demands = st.lists(
 
 @given(demands)
 def test_shares_are_max_min_fair(demands):
-    """Nobody exceeds anything, and everybody sits at a full resource where nobody has a larger
-    share that could be cut for it.
+    """No demand exceeds a resource, and each has a full one on which no other has a larger share
+    that could be cut for it.
     """
     shares = fair_shares(demands)
     load = {r: sum(s * dict(d).get(r, 0) for s, d in zip(shares, demands)) for r in range(4)}

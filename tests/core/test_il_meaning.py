@@ -122,8 +122,8 @@ WORD = st.one_of(
 )
 
 
-def signed(word, bits_=32):
-    return word - (word >> (bits_ - 1) << bits_)
+def signed(word):
+    return word - (word >> 31 << 32)
 
 
 EXACT = {

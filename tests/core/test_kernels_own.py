@@ -1,5 +1,5 @@
-"""A kernel of one's own: how it is launched is found out or asked for, and it does what one of the
-catalog does.
+"""A kernel of one's own: it states how it is launched, or ``like`` names a kernel that does, and it
+does what one of the catalog does.
 """
 
 import random
@@ -80,11 +80,15 @@ def random_text(rng):
 @seeded(10)
 def test_every_statement_is_refused_or_its_launch_has_whole_texels_and_elements(seed):
     rng = random.Random(f"launch {seed}")
-    for _ in range(50):
+    launched = refused = 0
+    while launched < 10 or not refused:
+        assert launched + refused < 500, "nearly all have one outcome"
         try:
             kernel = ck.load_kernel(random_text(rng))
         except ck.LaunchConventionError:
+            refused += 1
             continue
+        launched += 1
         how = kernel.convention
         m, n, k = (rng.randint(1, 30) for _ in "mnk")
         a, b, c = random_matrices(kernel, m, n, k, np.random.default_rng(seed))

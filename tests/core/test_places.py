@@ -85,7 +85,7 @@ def test_rows_are_numbered_from_above_and_columns_from_the_left(name, count):
                     axes[kind, -round(mark.y)].append((int(named[2]), mark.x))
         for axis, places in axes.items():
             assert (np.diff([along for _, along in sorted(places)]) > -0.8).all(), axis
-    assert len(kinds) == count
+    assert len(kinds) == count, kinds
 
 
 @from_rows

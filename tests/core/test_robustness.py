@@ -46,7 +46,7 @@ def test_texts_are_refused_in_words(name):
     assert len(str(caught.value)) < 20_000
 
 
-def test_the_explaining_engine_takes_no_more_memory_than_it_says():
+def test_the_interpreter_takes_no_more_memory_than_it_says():
     for line in ("mov r0, r1", ""):
         with pytest.raises(ValueError, match="take a smaller domain"):
             ck.launch(ck.assemble(f"{HEAD}{line}\nend"), (1 << 14, 1 << 14), engine="interpreter")

@@ -30,12 +30,9 @@ ONE = replace(HD5870, simd_engines=1, clause_switch_clocks=0, clause_overhead_cl
 LANES = np.arange(64)
 
 
-def outcome(clauses, wavefronts=1, slots=4, device=ONE, repeats=1, group=1):
-    return run(
-        pack([WavefrontPath(np.arange(wavefronts), ((tuple(clauses), repeats),))], group),
-        device,
-        slots,
-    )
+def outcome(clauses, wavefronts=1, slots=4, device=ONE, repeats=1):
+    path = WavefrontPath(np.arange(wavefronts), ((tuple(clauses), repeats),))
+    return run(pack([path]), device, slots)
 
 
 def schedule(result):

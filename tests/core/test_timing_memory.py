@@ -71,7 +71,7 @@ def test_address_bits_choose_channel_and_bank():
 
 
 class Dram:
-    """A device's DRAM, which nobody else reads."""
+    """A device's DRAM, which nothing else reads."""
 
     begin = staticmethod(
         njit(lambda *state: read_dram(*state))
@@ -87,9 +87,9 @@ class Dram:
         return line_clocks(self.device) + self.begin(self.memory, clock, *at)
 
 
-def read_clocks(stride, count=8, **more):
+def read_clocks(stride, **more):
     dram = Dram(replace(HD5870, dram_row_clocks=0))
-    return max(dram.read(n * stride, **more) for n in range(count))
+    return max(dram.read(n * stride, **more) for n in range(8))
 
 
 def test_a_stride_of_2_kb_keeps_to_one_channel():
@@ -135,7 +135,7 @@ def test_lds_clocks(addresses, clocks):
     assert clocks_of(addresses) == clocks
 
 
-def test_lds_leaves_out_who_is_not_there():
+def test_lds_leaves_out_inactive_work_items():
     active = (LANES < 16)[np.newaxis]
     assert access_clocks((128 * LANES).reshape(1, 1, 64), HD5870, active)[0] == 16
 

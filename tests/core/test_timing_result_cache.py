@@ -1,4 +1,4 @@
-"""Launches that are kept: what comes from disk is what would be simulated, or it is simulated."""
+"""Saved results: what comes from disk is what would be simulated, or it is simulated."""
 
 import pickle
 import random
@@ -27,10 +27,10 @@ LAUNCHES = [
 
 
 @pytest.fixture(autouse=True)
-def folder(kept_results):
+def folder(saved_results):
     """An empty folder of kept files, in use; nothing else is in memory."""
     forget()
-    yield kept_results
+    yield saved_results
     forget()
 
 

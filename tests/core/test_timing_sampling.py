@@ -22,9 +22,9 @@ from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
 
 
-def extended(starts, live=1000.0, rest=0.0):
+def extended(starts, rest=0.0):
     """A sample of a launch of 400 wavefronts from its first ones, which start at these clocks, live
-    for so many and end ``rest`` clocks before all is over, no pace within them changing.
+    for 1000 and end ``rest`` clocks before all is over, no pace within them changing.
     """
     kernel = KERNELS["sgemm_tn"]
     shape = kernel.shape(6400, 256, 8, 1.0, 0.0)
@@ -33,7 +33,7 @@ def extended(starts, live=1000.0, rest=0.0):
     one = replace(launch, kernel=kernel.shape(64, 64, 8, 1.0, 0.0))
     some = run(pack(one.trace(one.wavefronts)), SMALL, one.active_wavefronts)
     start = np.asarray(starts, float)
-    end = start + live
+    end = start + 1000.0
     over = end.max() + rest
     outcome = replace(some, end_clock=over, start=start, end=end, engine=np.zeros(len(start)))
     return extrapolate(launch, outcome, Spread([]))

@@ -37,9 +37,9 @@ dcl_literal l1, 1, 2, 3, 0
 FETCH = "sample_resource(0)_sampler(0)"
 
 
-def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
+def shapes(body, domain=(8, 8), width=64):
     program = assemble(f"il_ps_2_0{HEAD}{body}\nend\n", "test.il")
-    cb0 = np.array([constants], np.float32).view(np.uint32)
+    cb0 = np.zeros((1, 4), np.uint32)
     return LaunchShape(program, (*domain, 1), {0: Extent(width, 64, 16)}, {0: cb0})
 
 

@@ -25,9 +25,9 @@ SHAPE = {"n": 96, "k": 40}
 
 
 @pytest.fixture(autouse=True)
-def folder(kept_results):
+def folder(saved_results):
     """An empty folder of cached results, in use."""
-    return kept_results
+    return saved_results
 
 
 def lesson(tmp_path, *cells):

@@ -84,9 +84,9 @@ class Talk:
             for message in self.messages
         )
 
-    def settle(self, edit, most=200):
+    def settle(self, edit):
         """Let everybody work until the edit is done. Returns in how many steps."""
-        for step in range(most):
+        for step in range(200):
             if self.is_done(edit) and self.conversation.supervisor.job is None:
                 return step
             if speakers := self.speakers():
