@@ -26,7 +26,7 @@ AGAIN = "the notebook is not what its source makes: run `make book`"
 FROM_SOURCE = "tags", "jupyter", book.METADATA_KEY
 
 
-def bare(notebook):
+def decided_by_source(notebook):
     """What the source decides: all but what a run adds."""
     return [
         (c.cell_type, c.id, c.source, *(c.metadata.get(name) for name in FROM_SOURCE))
@@ -73,7 +73,9 @@ GLOSSARY = re.compile(r"\]\(([^)]*glossary\.\w+[^)]*)\)")  # a link to it
 
 
 def test_the_glossary_is_the_words_of_contributing():
-    assert bare(book.glossary()) == bare(read_notebook(Path("glossary.md"))), AGAIN
+    assert decided_by_source(book.glossary()) == decided_by_source(
+        read_notebook(Path("glossary.md"))
+    ), AGAIN
 
 
 @each_lesson
@@ -85,8 +87,10 @@ def test_a_lesson_links_to_the_glossary(path):
 @each_lesson
 def test_notebooks_are_what_their_source_makes(path):
     source = book.read(path)
-    assert bare(book.student(source)) == bare(read_notebook(path)), AGAIN
-    assert bare(book.solved(source)) == bare(read_notebook(path, "solutions")), AGAIN
+    assert decided_by_source(book.student(source)) == decided_by_source(read_notebook(path)), AGAIN
+    assert decided_by_source(book.solved(source)) == decided_by_source(
+        read_notebook(path, "solutions")
+    ), AGAIN
 
 
 @each_lesson

@@ -38,7 +38,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def refused(capsys, words, status=1):
+def error_of(capsys, words, status=1):
     """What a command says that ends with ``status``: 2 where argparse refuses it."""
     if status == 2:
         with pytest.raises(SystemExit) as end:
@@ -108,11 +108,11 @@ def test_every_command_that_the_documents_name_is_understood():
 
 
 def test_words_that_make_no_sense_are_refused(capsys):
-    assert "invalid int value: 'x'" in refused(capsys, ["contest", "x.il", "--n", "x"], 2)
+    assert "invalid int value: 'x'" in error_of(capsys, ["contest", "x.il", "--n", "x"], 2)
     for n in ("255", "5000"):
         said = f"N is a whole number from 256 to 4,096, not {n}"
-        assert said in refused(capsys, ["contest", "x.il", "--n", n])
-    assert "contest has no option --fast" in refused(capsys, ["contest", "x.il", "--fast"], 2)
+        assert said in error_of(capsys, ["contest", "x.il", "--n", n])
+    assert "contest has no option --fast" in error_of(capsys, ["contest", "x.il", "--fast"], 2)
 
 
 def test_a_full_disk_is_reported_in_a_line(tmp_path):
@@ -125,14 +125,14 @@ def test_a_full_disk_is_reported_in_a_line(tmp_path):
 
 
 def test_names_of_files_cannot_steer_the_terminal(here, capsys):
-    error = refused(capsys, ["contest", "./\x1b[2Jevil.il"])
+    error = error_of(capsys, ["contest", "./\x1b[2Jevil.il"])
     assert "\x1b" not in error and r"\x1b[2Jevil.il: there is no such file" in error
 
 
 def test_lab_without_lessons_says_where_to_get_them(here, monkeypatch, capsys):
     monkeypatch.setattr(cmd_lab, "CHECKOUT", here / "site-packages/notebooks")
     monkeypatch.setattr(cmd_lab, "INSTALLED", here / "site-packages/cypresskit/lessons")
-    error = refused(capsys, ["lab"])
+    error = error_of(capsys, ["lab"])
     assert "make lab" in error and str(here / "site-packages/notebooks") in error
 
 

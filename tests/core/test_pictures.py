@@ -91,13 +91,13 @@ def player_parts(player):
             yield name, track.text, [track.prefix, *track.names]
 
 
-def report(picture):
+def described(picture):
     """What is compared of a picture: its texts, and a summary of each of its parts."""
     if isinstance(picture, Journey):
         return [
             f"{level.name}: {line}"
             for level in picture.levels
-            for line in [level.hint, f"links {[*level.links.items()]}", *report(level.player)]
+            for line in [level.hint, f"links {[*level.links.items()]}", *described(level.player)]
         ]
     texts, find_parts, columns = {}, chart_parts, defaultdict(list)
     if isinstance(picture, Player):
@@ -120,7 +120,7 @@ def report(picture):
 def test_every_part_of_a_picture_was_looked_at(name, request):
     """And it opens when something happens, and every figure has a name for those who listen."""
     picture = PICTURES[name]()
-    agree(request, FILE, name, report(picture))
+    agree(request, FILE, name, described(picture))
     if isinstance(picture, Player):
         spec = picture.figures[0].tags[0]
         assert all(spec["labels"]) and not IDLE.search(picture.captions[spec["opens"]])

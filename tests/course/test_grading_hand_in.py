@@ -39,7 +39,7 @@ from cypresskit.grading.submissions import Student
 from cypresskit.teach.answer_source import AnswerSource
 
 
-def bare(cells):
+def from_colab(cells):
     """As Colab saves them: without ids and metadata."""
     return [cell | {"id": "None", "metadata": {}} for cell in cells]
 
@@ -49,7 +49,7 @@ def from_windows(cells):
     return [cell | {"source": source} for cell, source in zip(cells, sources)]
 
 
-FORMS: list[Callable[[list[Cell]], list[Cell]]] = [list, bare, from_windows]
+FORMS: list[Callable[[list[Cell]], list[Cell]]] = [list, from_colab, from_windows]
 
 
 @pytest.mark.parametrize("form", FORMS)
