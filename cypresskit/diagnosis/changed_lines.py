@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, verify
-from cypresskit.il import ILError
 from cypresskit.il.cursor import bare_line
 from cypresskit.machine import KernelError
 from cypresskit.threads import never
@@ -56,7 +55,7 @@ def find_changed_fault(
     changes = _find_changes(known.splitlines(), lines)
     for fault, others in islice(_undo_changes(lines, changes), MAX_CHANGES):
         undone = replace(kernel, text="\n".join(others), given=None)
-        with suppress(ILError, KernelError, ValueError, TypeError):  # it can't be run
+        with suppress(KernelError, ValueError, TypeError):  # it can't be run
             if verify(undone, alpha=alpha, beta=beta, unless=unless):
                 return fault
     return None
@@ -124,6 +123,6 @@ def _undo_changes(lines: list[str], changes: Changes) -> Iterator[tuple[Note, li
         fields, known = _split_line(lines[at]), _split_line(old)
         wrong = [one for one, other in zip(fields, known) if one != other]
         fault = note("undone" if old else "without", at + 1)
-        if old and len(fields) == len(known) and not wrong[1:]:
+        if old and len(fields) == len(known) and len(wrong) == 1:
             fault = note("changed word", at + 1, wrong=wrong[0])
         yield fault, [*lines[:at], *filter(None, [old]), *lines[at + 1 :]]

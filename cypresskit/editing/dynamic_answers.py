@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 
-from cypresskit.compiler import CompileError, Control, compile
+from cypresskit.compiler import Control, compile
 from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.terms import Term
@@ -30,7 +30,6 @@ from cypresskit.kernels.statement import find_statement
 from cypresskit.machine import KernelError
 from cypresskit.tables import named_lines, quantity
 from cypresskit.threads import Unless, never
-from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import report_on, simulate
@@ -56,7 +55,7 @@ HELP = {
     " each.",
     "tail": "A larger N would help: the partly filled last round then matters less.",
 }
-UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
+UNTIMED = ValueError, RuntimeError, MemoryError
 
 
 def load_text(text: str, name: str, like: str | None) -> Kernel:
