@@ -1,7 +1,7 @@
 """What each idea of the course gains: the one list of the climb.
 
 Its picture (``draw.climb``), the workbench's steps, and the site's first page print these titles
-and speeds. Titles of steps are those of ``editing/steps.toml``. Speeds are the timing model's, of
+and speeds. Titles of steps are those of ``data/steps.toml``. Speeds are the timing model's, of
 the chip alone, stored in ``data/climb.json`` by ``python -m tools.stored_figures``.
 """
 
@@ -67,7 +67,7 @@ def _read(path: str) -> str:
 
 
 #: The rows of the file of steps, by name.
-STEP_ROWS: dict[str, dict[str, Any]] = tomllib.loads(_read("editing/steps.toml"))
+STEP_ROWS: dict[str, dict[str, Any]] = tomllib.loads(_read("data/steps.toml"))
 FIGURES: dict[Timed, Figure] = {
     Timed(*launch): Figure(*figure) for launch, figure in json.loads(_read("data/climb.json"))
 }

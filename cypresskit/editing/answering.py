@@ -13,7 +13,7 @@ from typing import Any
 from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
-from cypresskit.editing import dynamic_answers, static_answers
+from cypresskit.editing import dynamic_answers, judgement, static_answers
 from cypresskit.editing.protocol import Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
 from cypresskit.editing.static_answers import AnswerPart
@@ -55,7 +55,7 @@ class Evaluation:
         scales = self.step is not None and self.step.scales
 
         def verify(n: int | None) -> Verification:
-            return dynamic_answers.verify_text(
+            return judgement.verify_text(
                 job["text"], job["name"], job.get("like"), n, scales, self.comes
             )
 
@@ -75,7 +75,7 @@ class Evaluation:
     def report(self) -> Report:
         """The time of the kernel's launch. Raises one of ``UNTIMED`` if it can't be timed."""
         whole = self.step is not None and self.step.whole_launch
-        return dynamic_answers.report_at(self.verification.kernel, self.job["n"], whole)
+        return judgement.report_at(self.verification.kernel, self.job["n"], whole)
 
     @cached_property
     def small(self) -> SmallProduct | None:

@@ -1,17 +1,17 @@
 """The steps of the climb: each adds one idea to the reader's kernel.
 
 A step is data: its idea, how its kernel is launched and timed, and its targets. They are in
-``steps.toml``. ``ck.workbench(step="02")`` opens one, in its own file (``step_files``). Lessons and
-checks read the same table.
+``data/steps.toml``, which lessons and checks read, too. ``ck.workbench(step="02")`` opens one, in
+its own file (``step_files``).
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from itertools import chain
 
 from cypresskit.diagnosis.source_facts import choose_scalars
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
@@ -51,7 +51,7 @@ class Step:
     like: str  # kernel whose launch convention the text has, unless it stores C in another way
     share: float  # of the reference kernel's speed: the minimum
     reference: str  # name of the kernel that sets the second target
-    start: str = ""  # kernel that it starts from, if not the file in ``starts`` with its name
+    start: str = ""  # name of the source in ``starts`` that it starts from, if not its own
     published: str = "sgemm_tn"  # name of the published kernel that sets the third target
     hint: str = ""  # for a correct kernel that is slower than the reference; "": what would help
     opens: Sequence[str] = ()  # panels that are open at first
@@ -90,7 +90,7 @@ class Step:
     @property
     def starter(self) -> str:
         """The given source that the step starts from."""
-        return starter_text(self.start or self.name)
+        return _read_start(self.start or self.name)
 
     @property
     def solution(self) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ class Step:
         them, or below them; "" if there is none.
         """
         if self.reorders:
-            return starter_text(f"{self.name}_solved")
+            return _read_start(f"{self.name}_solved")
         rows, marks = self.starter.splitlines(), find_gaps(self.starter)
         if not marks or len(marks) != len(self.gaps):
             return ""
@@ -122,7 +122,7 @@ def reference_kernel(name: str) -> Kernel:
     ``"our_step_02"``; or a source that is yet to be written. Raises ``KeyError`` for other names.
     """
     if name in EMPTY_STARTS:
-        return Kernel(name, starter_text(name), EMPTY_STARTS[name])
+        return Kernel(name, _read_start(name), EMPTY_STARTS[name])
     if name.startswith(SOLUTION_PREFIX):
         step = STEPS[name.removeprefix(SOLUTION_PREFIX)]
         if text := step.with_solution():
@@ -134,9 +134,13 @@ def reference_kernel(name: str) -> Kernel:
 
 
 def starter_text(name: str) -> str:
-    """Return the source in ``starts`` of this name, or of the kernel."""
-    file = files("cypresskit").joinpath(f"editing/starts/{name}.il")
-    return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
+    """Return the given source of a step, or else of the reference kernel of this name."""
+    return STEPS[name].starter if name in STEPS else reference_kernel(name).text
+
+
+def _read_start(name: str) -> str:
+    """Return a source in ``starts``."""
+    return read_packaged(f"editing/starts/{name}.il")
 
 
 def kernel_name(file: str) -> str:
@@ -161,5 +165,5 @@ def step_named(name: object) -> Step:
     return STEPS[name]
 
 
-#: The steps of ``steps.toml``, by name.
+#: The steps of ``data/steps.toml``, by name.
 STEPS = {name: Step(name, **row) for name, row in STEP_ROWS.items()}

@@ -11,8 +11,8 @@ from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.widget_channel import make_channel
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.dynamic_answers import load_text
 from cypresskit.editing.edit_history import BROUGHT_NOTE, Edit, Edits
+from cypresskit.editing.judgement import load_text
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.protocol import Message

@@ -55,7 +55,7 @@ SUFFIXES = ".py .il .ll .json .toml .txt .css .html .js".split()
 ENGINE_SOURCES = "cypresskit/chip", "tools/bench_page/engine.py"
 #: What compiled kernels are made of.
 KERNEL_SOURCES = """
-    cypresskit/editing/starts cypresskit/editing/steps.toml cypresskit/il cypresskit/kernels
+    cypresskit/editing/starts cypresskit/data/steps.toml cypresskit/il cypresskit/kernels
     cypresskit/machine/compiled cypresskit/teach/l12_contest
     tools/bench_page/cypresskit_native.py tools/bench_page/engine.py tools/bench_page/kernels.py
     tools/bench_page/missing_math.py

@@ -1,0 +1,104 @@
+"""A kernel's text, judged: loaded, verified, timed, and what would make it faster.
+
+The workbench, the checks of lessons, and the site's pages all judge by these functions, and so none
+of them contradicts another.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from cypresskit.compiler import Control, compile
+from cypresskit.diagnosis.verification import Verification, verify, verify_at
+from cypresskit.editing.steps import kernel_name, reference_kernel
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.own import load_kernel
+from cypresskit.kernels.statement import find_statement
+from cypresskit.tables import named_lines, quantity
+from cypresskit.threads import Unless, never
+from cypresskit.timing.report import Report
+from cypresskit.timing.simulate import simulate
+
+MAX_SHOWN_LINES = 8
+LARGE_BLOCK_ELEMENTS = 64  # of C, per work-item: up to N = 2048 a launch takes two seconds
+#: What would help, by ``Report.limit``.
+HELP = {
+    "ALU": "Fewer bundles per iteration would help: fill them better, or do less besides"
+    " multiply-adds.",
+    "texture": "Fewer fetches per multiply-add would help, and fetches without bank conflicts.",
+    "LDS": "Fewer LDS accesses would help, or fewer bank conflicts.",
+    "L2": "Fewer L1 misses would help.",
+    "DRAM rows": "More accesses to rows of memory that are already open would help.",
+    "DRAM channel": "Accesses that are spread over the channels of the memory would help.",
+    "DRAM": "Reading and writing fewer bytes of memory would help.",
+    "latency": "More wavefronts would help if they fill the last round; so would longer clauses,"
+    " with fewer waits between them.",
+    "too few wavefronts": "More wavefronts would fill the chip; so would more independent work in"
+    " each.",
+    "tail": "A larger N would help: the partly filled last round then matters less.",
+}
+
+
+def load_text(text: str, name: str, like: str | None) -> Kernel:
+    """Return the kernel of a text, in the file ``name``. It is launched as it states, or else like
+    ``like``. Raises what ``ck.load_kernel`` raises.
+    """
+    launched_like = None if like is None or find_statement(text)[0] else reference_kernel(like)
+    return load_kernel(text, like=launched_like, name=kernel_name(name))
+
+
+def verify_text(
+    text: str,
+    name: str,
+    like: str | None = None,
+    n: int | None = None,
+    scales: bool = False,
+    unless: Callable[[], bool] = never,
+) -> Verification:
+    """Return whether the kernel of a text (``load_text``) is correct: also at ``n``, where it is
+    timed; and with alpha and beta, if it ``scales``. Raises ``Interrupted`` as soon as ``unless``
+    returns True. The last few results are cached.
+    """
+    return _verify_text(text, name, like, n, scales, Unless(unless))
+
+
+@lru_cache(maxsize=16)
+def _verify_text(
+    text: str, name: str, like: str | None, n: int | None, scales: bool, unless: Unless
+) -> Verification:
+    if n is not None:
+        small = _verify_text(text, name, like, None, scales, unless)
+        return verify_at(small, n, unless) if small else small
+    kernel = load_text(text, name, like)
+    verification = verify(kernel, unless=unless)
+    if scales and verification.unread:
+        return verify(kernel, alpha=2.0, beta=-1.0, unless=unless)
+    return verification
+
+
+def report_at(kernel: Kernel, n: int, whole_launch: bool = False) -> Report:
+    """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``. With
+    ``whole_launch``, that of a large block is simulated as a whole.
+    """
+    rows, columns = kernel.block
+    exact = whole_launch and rows * columns >= LARGE_BLOCK_ELEMENTS
+    return simulate(kernel, 1 if kernel.is_vector else n, m=n, k=n, exact=exact)
+
+
+def what_helps(limit: str, kernel: Kernel) -> str:
+    """Return what an iteration of a kernel does, and what would make it faster, by the limit."""
+    loop = compile(kernel.program).main_loop
+    return f"{_describe_iteration(loop)} {HELP[limit]}"
+
+
+def _describe_iteration(loop: Sequence[Control]) -> str:
+    """Return how many products and fetches an iteration makes, and which bundles make none."""
+    bundles = [bundle for control in loop for bundle in control.bundles]
+    fetches = sum(len(control.fetches) for control in loop)
+    products = sum(bundle.products for bundle in bundles)
+    others = [bundle for bundle in bundles if not bundle.products]
+    lines = sorted({operation.line for bundle in others for operation in bundle.operations})
+    named = f" ({named_lines(lines)})" if 0 < len(lines) <= MAX_SHOWN_LINES else ""
+    return (
+        f"An iteration makes {quantity(products, 'product')} with {fetches} fetches, in"
+        f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}."
+    )
