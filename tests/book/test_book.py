@@ -6,7 +6,6 @@ import ast
 import re
 import symtable
 from importlib import import_module
-from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -182,11 +181,11 @@ def test_sentences_stand_in_the_solved_notebook_and_folded_in_both(path):
     source = book.read(path)
     student, solved = book.student(source).cells, book.solved(source).cells
     for cells, stand in ((student, False), (solved, True)):
-        for asks, place, good in zip(cells, cells[1:], cells[2:]):
-            if asks.source.startswith(book.ASKS):
-                told = good.metadata[book.METADATA_KEY]["good"]
-                assert called_text(place.source) == (told if stand else "")
-                assert told in good.source and not place.metadata["deletable"]
+        asked = [n for n, cell in enumerate(cells) if cell.source.startswith(book.ASKS)]
+        for place, good in (cells[n + 1 : n + 3] for n in asked):
+            told = good.metadata[book.METADATA_KEY]["good"]
+            assert called_text(place.source) == told * stand
+            assert told in good.source and not place.metadata["deletable"]
 
 
 def called_text(cell):
@@ -301,28 +300,22 @@ def test_a_prediction_is_entered_before_anything_is_shown(path):
     output that JupyterLab shows.
     """
     cells = read_notebook(path).cells
-    for asks, cell in pairwise(cells):
-        if "**Predict first" in asks.source:
-            assert book.PREDICT in cell.source
-    for before, asks, result in zip(cells, cells[1:], cells[2:]):
-        if book.PREDICT not in asks.source:
-            continue
-        assert "**Predict first" in before.source and result.metadata.jupyter.outputs_hidden
+    asks = [n for n, cell in enumerate(cells) if "**Predict first" in cell.source]
+    controls = [n for n, cell in enumerate(cells) if book.PREDICT in cell.source]
+    assert controls == [n + 1 for n in asks]
+    for before, control, result in (cells[n : n + 3] for n in asks):
+        assert result.metadata.jupyter.outputs_hidden
         assert result.outputs[0].output_type == "stream", "of a picture, JupyterLab would show HTML"
         shown = _shown(result)
-        first, truths = (
-            shown.splitlines()[0],
-            re.findall(r"[Ii]t is (.+?)\. \(You made no guess", shown),
-        )
+        truths = re.findall(r"[Ii]t is (.+?)\. \(You made no guess", shown)
         assert truths or "guess=" in result.source, "the result is shown over the guess"
-        assert not [
-            truth for truth in truths if re.search(rf"(?<![\w.]){re.escape(truth)}(?![\w.])", first)
-        ]
-        for number in [
-            n for truth in truths for n in re.findall(r"^[\d,.]*\d\d(?= \w+$|$)", truth)
-        ]:
-            told = re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", before.source)
-            assert number in _shown(asks) or not told, f"{number} is told before"
+        assert not [truth for truth in truths if _has(shown.splitlines()[0], truth)]
+        numbers = [n for truth in truths for n in re.findall(r"^[\d,.]*\d\d(?= \w+$|$)", truth)]
+        assert not [n for n in numbers if _has(before.source, n) and n not in _shown(control)]
+
+
+def _has(text, number):
+    return re.search(rf"(?<![\w.]){re.escape(number)}(?![\w.])", text)
 
 
 @pytest.mark.parametrize("mark", ["### BEGIN SOLUTION\n", "### END SOLUTION\n"])
