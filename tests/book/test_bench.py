@@ -15,8 +15,6 @@ QUICK = [name for name in bench.ROWS if not name.startswith(("page", "costs"))]
 @drawn_by_day("name", QUICK, 2)
 def test_a_row_can_be_timed(name):
     prepared, timed = bench.ROWS[name]
-    for text in prepared, timed:
-        compile(text, name, "exec")
     settings = os.environ | {"CYPRESSKIT_KEEP": "0"}
     program = f"{prepared}\n{timed.replace('4096', '64').replace('1024', '64')}"
     subprocess.run([sys.executable, "-c", program], cwd=bench.ROOT, env=settings, check=True)

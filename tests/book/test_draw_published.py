@@ -5,7 +5,7 @@ import random
 import pytest
 from sampling import drawn_by_day
 
-from cypresskit import draw, published
+from cypresskit import published
 from cypresskit.draw.published_charts import CHARTS
 from cypresskit.draw.stored_curves import stored
 from tools import curves
@@ -40,8 +40,3 @@ def test_what_is_printed_is_what_the_papers_print():
     shown |= {level.y for chart in CHARTS.values() for level in chart.levels}
     printed = {row.get("gflops_max") for name, row in published.kernels().items() if name in STORED}
     assert printed - {None} | {*published.kernel("sgemm_packed4")["gflops_range"]} <= shown
-
-
-def test_an_unknown_chart_is_named():
-    with pytest.raises(ValueError, match="no chart 'nakasato_8'; there are nakasato_4"):
-        draw.published("nakasato_8")

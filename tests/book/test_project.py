@@ -238,15 +238,13 @@ def test_published_figures_are_met_as_nearly_as_is_said():
         getattr(score, name, name): bounds for name, *bounds in ROWS["test_project"]["figures_met"]
     }
     names = {words: name for name, words in score.WORDS.items()}
-    found = set()
-    for line in SCORE.splitlines()[2:]:
-        _, words, _, _, simulated, ratio, *_ = [*line.strip("| ").split(" | "), *[""] * 6]
-        if (quantity := names.get(words)) in bounds:
-            found.add(quantity)
-            least, most = bounds[quantity]
-            for one in (simulated if ratio == "-" else ratio).split(" to "):
-                assert least <= float(one) <= most, line
-    assert found == bounds.keys()
+    rows = [[*line.strip("| ").split(" | "), *[""] * 6] for line in SCORE.splitlines()[2:]]
+    judged = [(names[row[1]], row) for row in rows if names.get(row[1]) in bounds]
+    assert {quantity for quantity, _ in judged} == bounds.keys()
+    for quantity, (_, words, _, _, simulated, ratio, *_) in judged:
+        least, most = bounds[quantity]
+        for one in (simulated if ratio == "-" else ratio).split(" to "):
+            assert least <= float(one) <= most, words
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 6, 15), (3, 10, 13)])

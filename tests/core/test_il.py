@@ -301,16 +301,18 @@ def test_the_instruction_that_is_suggested_for_a_statement_is_one(seed):
     assert found > 10
 
 
-@given(
-    st.sampled_from([0, 1, ALL - 1, ALL, ALL + 1, 2 * ALL]) | st.integers(0, 10**10), st.booleans()
-)
-def test_a_number_has_32_bits(number, is_hexadecimal):
-    written = f"0x{number:x}" if is_hexadecimal else str(number)
-    lines = f"dcl_literal l0, {written}, 0, 0, 0", "mov o0, l0"
-    if number <= ALL:
-        out = np.zeros((1, 1, 4), np.uint32)
-        ck.launch(pixel(*lines), (1, 1), outputs={0: out}, engine="interpreter")
-        assert out[0, 0, 0] == number
-    else:
-        with pytest.raises(ck.ILError, match=rf"`{written}\S*` does not fit in 32 bits"):
-            pixel(*lines)
+WRITTEN = st.sampled_from(["{:d}", "0x{:x}"])
+
+
+@given(st.sampled_from([0, 1, ALL - 1, ALL]) | st.integers(0, ALL), WRITTEN)
+def test_a_number_has_32_bits(number, written):
+    out = np.zeros((1, 1, 4), np.uint32)
+    program = pixel(f"dcl_literal l0, {written.format(number)}, 0, 0, 0", "mov o0, l0")
+    ck.launch(program, (1, 1), outputs={0: out}, engine="interpreter")
+    assert out[0, 0, 0] == number
+
+
+@given(st.sampled_from([ALL + 1, 2 * ALL]) | st.integers(ALL + 1, 10**10), WRITTEN)
+def test_a_number_of_more_bits_is_refused(number, written):
+    with pytest.raises(ck.ILError, match=rf"`{written.format(number)}\S*` does not fit in 32 bits"):
+        pixel(f"dcl_literal l0, {written.format(number)}, 0, 0, 0", "mov o0, l0")

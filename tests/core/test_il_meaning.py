@@ -50,6 +50,9 @@ def single(exact, sign):
     )
 
 
+FINITE, NUMBER = FLOAT.filter(math.isfinite), FLOAT.filter(lambda x: not math.isnan(x))
+
+
 def flush(x):
     return math.copysign(0.0, x) if abs(x) < 2.0**-126 else x
 
@@ -194,19 +197,24 @@ CHOSEN = {"min": operator.lt, "max": operator.ge}
 
 @given(FLOAT, FLOAT)
 @settings(max_examples=500)
-def test_floats_compare_choose_and_round_as_numbers(a, b):
+def test_floats_compare_as_numbers(a, b):
     x, y = flush(a), flush(b)
-    with np.errstate(all="ignore"):
-        got = {op: MEANING[op](bits(a), bits(b))[0] for op in COMPARED | CHOSEN}
-        rest = MEANING["frc"](bits(a)).view(np.float32)[0]
     for op, holds in COMPARED.items():
-        assert got[op] == 0xFFFFFFFF * holds(x, y), op
-    if not math.isnan(x) and not math.isnan(y):
-        for op, first in CHOSEN.items():
-            assert same(got[op].reshape(1), x if first(x, y) else y), op
-    if math.isfinite(x):
-        exact = nearest(Fraction(x) - math.floor(x), 24, -149)
-        assert Fraction(float(rest)) == exact or rest == 0
+        assert MEANING[op](bits(a), bits(b))[0] == 0xFFFFFFFF * holds(x, y), op
+
+
+@given(NUMBER, NUMBER)
+def test_of_two_numbers_one_is_chosen(a, b):
+    x, y = flush(a), flush(b)
+    for op, first in CHOSEN.items():
+        assert same(MEANING[op](bits(a), bits(b)), x if first(x, y) else y), op
+
+
+@given(FINITE)
+@settings(max_examples=500)
+def test_a_fraction_is_what_is_above_the_whole_number(a):
+    x, rest = flush(a), MEANING["frc"](bits(a)).view(np.float32)[0]
+    assert rest == 0 or Fraction(float(rest)) == nearest(Fraction(x) - math.floor(x), 24, -149)
 
 
 DOUBLE = {"dadd": np.add, "dmul": np.multiply}
@@ -230,15 +238,14 @@ ROUNDED = {
 ROUNDED["flr"] = math.floor
 
 
-@given(FLOAT)
+@given(FINITE)
 @settings(max_examples=500)
 def test_whole_numbers_are_rounded_as_their_names_say(a):
     x = flush(a)
-    if math.isfinite(x):
-        for op, exact in ROUNDED.items():
-            got = MEANING[op](bits(a)).view(np.float32)[0]
-            assert got == exact(Fraction(x)), op
-            assert math.copysign(1, got) == math.copysign(1, x) or got > 0 > x or got != 0
+    for op, exact in ROUNDED.items():
+        got = MEANING[op](bits(a)).view(np.float32)[0]
+        assert got == exact(Fraction(x)), op
+        assert math.copysign(1, got) == math.copysign(1, x) or got > 0 > x or got != 0
 
 
 @given(st.lists(FLOAT, min_size=8, max_size=8))

@@ -1,6 +1,5 @@
 """Packages whose names are imported when they are first used."""
 
-import pytest
 from new_python import printed_by
 
 import cypresskit as ck
@@ -26,12 +25,3 @@ def test_a_module_that_is_imported_first_doesnt_hide_the_view_of_its_name():
     modules = "; ".join(f"import cypresskit.draw.{ck.draw.VIEWS[name]}" for name in names)
     views = ", ".join(f"callable(cypresskit.draw.{name})" for name in names)
     assert printed_by(f"{modules}; print({views})") == "True True True\n"
-
-
-def test_a_name_that_isnt_there_is_told_with_its_neighbor():
-    with pytest.raises(AttributeError, match="Did you mean `check_place`"):
-        ck.teach.lds.chek_place  # noqa: B018
-    with pytest.raises(AttributeError, match="Did you mean `wavefronts`"):
-        ck.draw.wavefront  # noqa: B018
-    with pytest.raises(ImportError):
-        from cypresskit.draw import roofline  # noqa: F401

@@ -2,12 +2,10 @@
 that help.
 """
 
-import numpy as np
 import pytest
 from sampling import drawn_by_day
 
 import cypresskit as ck
-from cypresskit.machine.checks import check
 
 HEAD = "il_ps_2_0\n"
 
@@ -44,21 +42,6 @@ def test_texts_are_refused_in_words(name):
     assert words in str(caught.value)
     str(caught.value).encode()
     assert len(str(caught.value)) < 20_000
-
-
-def test_the_interpreter_takes_no_more_memory_than_it_says():
-    for line in ("mov r0, r1", ""):
-        with pytest.raises(ValueError, match="take a smaller domain"):
-            ck.launch(ck.assemble(f"{HEAD}{line}\nend"), (1 << 14, 1 << 14), engine="interpreter")
-    registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(1_900))
-    with pytest.raises(ValueError, match="take a smaller domain"):
-        ck.launch(ck.assemble(f"{HEAD}{registers}end"), (1024, 1024), engine="interpreter")
-
-
-def test_rejects_a_check_of_a_huge_domain_in_advance():
-    store = ck.assemble("il_cs_2_0\nmov g[vaTid0.x], vaTid0\nend")
-    with pytest.raises(ValueError, match="take a smaller domain"):
-        check(store, 1 << 28, global_memory=np.zeros((64, 4), np.float32))
 
 
 def test_comments_may_hold_any_character():

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from cypresskit.diagnosis.notes import SENTENCES, Lines, Note, note
+from cypresskit.diagnosis.notes import SENTENCES, Lines, note
 
 
 @pytest.mark.parametrize("kind", SENTENCES)
@@ -26,13 +26,3 @@ def test_an_optional_part_is_said_if_all_that_it_names_is_there(kind):
             some = lines[: int(name)] if name.isdigit() else lines[:0] if name == "lines" else lines
             left = note(kind, *some, **values | {name: ""} if name in values else values).text
             assert len(left) < len(whole) and not re.search(r"[\[\]{}]", left), (name, left)
-
-
-def test_other_terms_lines_and_a_missing_term_are_said_beside_it():
-    reads = note("reads", 3, element="A[0, 1]", wanted="A[0, 0]")
-    assert reads.text == "Line 3 reads A[0, 1] in place of A[0, 0]."
-    told = Note(**vars(reads) | {"more": 1, "term": "term k = 2"})
-    assert told.text == (
-        "Term k = 2 is missing: line 3 reads A[0, 1] in place of A[0, 0]. The same fault"
-        " affects 1 more term."
-    )
