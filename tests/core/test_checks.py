@@ -14,7 +14,7 @@ from kernel_files import launch_of
 from kernel_texts import TEXTURE, compute, pixel
 from products import random_matrices
 from repository import ROOT
-from sampling import each_of_six, from_rows, seeded
+from sampling import each_of_six, seeded
 
 import cypresskit as ck
 from cypresskit.diagnosis.verification import NAMES, verify
@@ -197,7 +197,16 @@ def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing()
     assert found.advice == said
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "line, names",
+    [
+        ("mov r0.xy, l9.xy", False),
+        ("iand r0.xy, vTidInGrpFlat.x, l9.x", None),
+        ("ior r0.xy, l9.x, l9.y", None),
+        ("ftoi r0.xy, r0", True),
+        ("iadd r0.xy, l9.x, l9.y", True),
+    ],
+)
 def test_whatever_puts_an_integer_into_a_coordinate_it_is_found(line, names):
     """And a line of integers below the loop, for an address, isn't named."""
     text = starter_text("00").replace("dcl_literal", "dcl_literal l9, 2, 4, 6, 1\ndcl_literal", 1)

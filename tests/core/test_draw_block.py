@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 from players import record
-from sampling import SIX, from_rows
+from sampling import SIX
 
 import cypresskit as ck
 from cypresskit.draw.block import elements, find_block
 from cypresskit.kernels.samples import record_work_item
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "name, item, size, phases, k_axis",
+    [("sgemm_tn", [2, 0], 8, 2, [0, 0]), ("sgemm_nn", [1, 1], 8, 4, [1, 0])],
+)
 def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
     kernel, a, b, recording = record(name, tuple(item))
     block = find_block(recording)

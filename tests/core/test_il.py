@@ -63,7 +63,10 @@ def test_short_swizzles_are_filled_by_repeating_them(short, swizzle):
     assert only(f"mov r1, r0.{short}").sources[0].swizzle == swizzle
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "short, mask",
+    [("x___", "x___"), ("__zw", "__zw"), ("y_w", "_y_w"), ("yz", "_yz_"), ("w", "___w")],
+)
 def test_masks_are_read_from_the_left(short, mask):
     assert only(f"mov r1.{short}, r0").dest.mask == mask
 

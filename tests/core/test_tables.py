@@ -28,7 +28,7 @@ def test_random_texts_come_back_and_none_begins_a_formula(ends, seed):
         assert row["number"] == "-1.5"
 
 
-@from_rows
+@pytest.mark.parametrize("count, words", [(0, "0 lines"), (1, "1 line"), (1200, "1,200 lines")])
 def test_a_quantity_has_its_plural(count, words):
     assert quantity(count, "line") == words
 
@@ -38,7 +38,10 @@ def test_a_duration_has_the_unit_that_suits(seconds, words):
     assert duration(seconds) == words
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "numbers, words",
+    [([3], "3"), ([3, 4], "3 and 4"), ([3, 4, 5], "3 to 5"), ([1, 3, 5], "1, 3 and 5")],
+)
 def test_numbers_that_follow_each_other_are_a_range(numbers, words):
     assert ranged(numbers) == words
 

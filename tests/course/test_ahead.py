@@ -13,7 +13,6 @@ import nbformat
 import psutil
 import pytest
 from new_python import printed_by, refused
-from sampling import from_rows
 from waiting import is_alive, wait_for
 
 import cypresskit as ck
@@ -67,7 +66,7 @@ def test_nothing_runs_ahead_where_nothing_is_cached(monkeypatch):
     assert ahead.start([]) is None
 
 
-@from_rows
+@pytest.mark.parametrize("count, plugged", [(1, None), (1, True), (2, False)])
 def test_no_lesson_is_run_on_one_processor_or_a_battery(tmp_path, monkeypatch, count, plugged):
     battery = None if plugged is None else SimpleNamespace(power_plugged=plugged)
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)

@@ -13,7 +13,7 @@ from case_files import agree, edited
 from changed_texts import plant
 from kernel_texts import altered
 from repository import ROOT
-from sampling import SIX, drawn_by_day, from_rows, seeded
+from sampling import SIX, drawn_by_day, seeded
 
 import cypresskit as ck
 from cypresskit.diagnosis.elements import MatrixElement, number_elements
@@ -280,7 +280,7 @@ def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
     assert (fault.kind, fault.line) == ("loads a sum", 0)
 
 
-@from_rows
+@pytest.mark.parametrize("row, column", [(8, 0), (0, 16)])
 def test_an_element_that_is_not_there_is_rejected(row, column):
     with pytest.raises(ValueError, match="C is 8 x 16: it has no element"):
         ck.trace_element(SINGLE, row, column)

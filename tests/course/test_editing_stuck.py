@@ -6,7 +6,7 @@ import re
 
 import pytest
 from actors import Actor, judge
-from sampling import from_rows, seeded
+from sampling import seeded
 
 import cypresskit as ck
 from cypresskit.editing import stuck, workbench
@@ -77,7 +77,11 @@ def test_each_press_shows_a_hint_and_then_its_line_until_there_is_none(tmp_path,
         assert heard[-1]["end"] == why
 
 
-@from_rows
+# More tries and seconds than a reader needs who is stuck; a correct kernel; is a line shown?
+@pytest.mark.parametrize(
+    "tries, seconds, right, shown",
+    [(0, 60, False, True), (-1, 60, False, False), (0, -60, False, False), (0, 60, True, False)],
+)
 def test_a_line_is_shown_after_time_and_tries_alone(
     tmp_path, monkeypatch, tries, seconds, right, shown
 ):

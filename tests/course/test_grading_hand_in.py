@@ -354,7 +354,7 @@ def test_only_a_call_of_a_name_that_is_set_says_which_is_judged(line):
     assert attempt.check == f"{check}({exercise.answer})"
 
 
-@from_rows
+@pytest.mark.parametrize("coding, ends", [("cp1252", ";"), ("utf-8-sig", ","), ("utf-16", "\t")])
 def test_a_table_that_a_spreadsheet_saved_is_read(coding, ends, tmp_path):
     rows = ["id", "exercise", "points", "remark"], ["Jörg", "09.1 why", "1.5", "so"]
     (tmp_path / "decisions.csv").write_bytes("\n".join(map(ends.join, rows)).encode(coding))

@@ -62,7 +62,15 @@ def test_a_guessed_curve_is_drawn_with_the_result():
     assert "guess" not in str(chart), "the text form is the same for all"
 
 
-@from_rows
+@pytest.mark.parametrize(
+    "kernel, user",
+    [
+        ({"content": {"allow_stdin": True}}, True),
+        ({"content": {"allow_stdin": False}}, False),
+        ({"content": {}}, False),
+        ({}, False),
+    ],
+)
 def test_a_user_is_who_may_be_asked(kernel, user, monkeypatch):
     """By the kernel's last request; a kernel may have none, or not tell."""
     told = SimpleNamespace(get_parent=lambda: kernel)
