@@ -101,12 +101,14 @@ const faults = () => {
     }))
     for (const [{glyph, data_source}, ends] of lost)
         if (ends.includes(true)) faults.push(`outside: ends of ${glyph.type} ${data_source.name}`)
-    for (const one of document.querySelectorAll(".cypresskit-figure svg text")) {
-        const size = parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a
-        if (one.textContent && size < 10) faults.push(`${size} px: ${one.textContent}`)
-    }
     return faults
 }
+
+// What is written on the page too small to be read, and how high its letters are.
+const small = () => [...document.querySelectorAll("body *")].filter(one => one.checkVisibility())
+    .filter(one => [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+    .map(one => [parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM?.().a ?? 1), one.textContent])
+    .filter(([size]) => size < 10.9)
 
 // The stops of Tab without a name, and the boxes that scroll and are none.
 const strangeStops = () => {

@@ -101,7 +101,6 @@ def tracked():
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_constraints_pin_every_dependency_within_its_bounds(python):
-    """Every dependency names the least that works, and the constraints keep to it."""
     pinned = constraints(python)
     wanted = [PROJECT["dependencies"], *EXTRAS.values(), *GROUPS.values()]
     assert set().union(*map(names, wanted)) <= pinned.keys()

@@ -45,7 +45,7 @@ def test_all_engines_agree_on_a_damaged_program_or_it_is_refused(seed):
             program = ck.assemble(typed(text, rng, rng.randint(1, 3)))
             findings = check(program, **launch, max_instructions=STEPS)
         except (ck.KernelError, ValueError, TypeError) as error:  # ILError is a ValueError
-            assert re.search(r":\d+: ", str(error)), "the line"
+            assert re.search(r":\d+: ", str(error))
             refused += 1
             continue
         agree(program, launch, defined=not OPEN & {finding.kind for finding in findings})

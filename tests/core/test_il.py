@@ -195,11 +195,6 @@ def test_faulty_lines_are_reported_each_and_alone(name, seed):
         assert [f.line - 1 + given for f in found] == faulty
 
 
-def test_a_listing_of_compiled_code_is_told_from_il():
-    (found,) = fault(ck.compile("sgemm_naive").listing()).faults
-    assert "this is compiled code" in found.message
-
-
 MNEMONICS = (ROOT / "tests/il_mnemonics.txt").read_text().split()
 
 

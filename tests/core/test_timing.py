@@ -162,7 +162,6 @@ def test_a_kernel_without_its_fetches_is_timed():
 
 
 def test_a_kernel_of_floats_that_sums_in_double_is_timed():
-    """Its products are of doubles."""
     text = ck.kernels["sgemm_naive"].text
     product = re.search(r"mad (r10).x, (\S+), (\S+), r10.x", text)
     wide = (

@@ -31,7 +31,7 @@ def test_a_number_stands_under_a_number_and_is_what_was_given(seed):
     shown = cells(made._repr_html_(), "td")
     for n, row in enumerate(rows):
         written = shown[n * len(row) : (n + 1) * len(row)]
-        assert lines[n].split() == " ".join(written).split(), "both forms say the same"
+        assert lines[n].split() == " ".join(written).split()
         for value, text, column in zip(row, written, zip(*rows)):
             if not isinstance(value, int | float):
                 assert text == ("" if value is None else value)

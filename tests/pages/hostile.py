@@ -22,7 +22,7 @@ TEXT = (
 )
 
 
-def report(text):
+def report_called(text):
     """A report on a kernel and a board that are called so."""
     true = reports()[1]
     return replace(true, kernel=text, device=replace(true.device, name=text))
@@ -79,8 +79,8 @@ OF_TEXT: dict[str, Callable[[str], Displayable]] = {
     "texture_fetch": lambda text: draw.texture_fetch(called(text)),
     "bundles": lambda text: draw.bundles(ck.compile(commented(text))),
     "compilers": lambda text: draw.compilers(called(text), 64),
-    "wavefronts": lambda text: draw.wavefronts(report(text)),
-    "chip": lambda text: draw.chip(report(text)),
+    "wavefronts": lambda text: draw.wavefronts(report_called(text)),
+    "chip": lambda text: draw.chip(report_called(text)),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
     "line_chart": line_chart,
     "a sheet": sheet,

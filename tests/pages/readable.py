@@ -3,7 +3,7 @@
 import random
 from importlib.util import find_spec
 
-from browsing import script_errors
+from browsing import JS, script_errors
 from needs import demanded
 from sampling import DAY
 
@@ -34,8 +34,8 @@ WIDE, PHONE, SMALL_PHONE = (1366, 768), (390, 844), (320, 640)
 
 def unreadable(page, show=lambda: None, narrow=SMALL_PHONE):
     """What keeps somebody from reading a page that ``show`` shows on a wide and on a narrow screen:
-    it scrolls sideways, a script fails, or what a checker of accessibility finds. Which of them is
-    dark, the day decides. No picture plays by itself.
+    it scrolls sideways, a script fails, letters are small, or a checker of accessibility finds it.
+    Which of them is dark, the day decides. No picture plays by itself.
     """
     found = script_errors(page)
     looks = random.Random(DAY).sample(["light", "dark"], 2)
@@ -45,6 +45,7 @@ def unreadable(page, show=lambda: None, narrow=SMALL_PHONE):
         show()
         wide = page.evaluate("document.documentElement.scrollWidth")
         found += [f"{wide} of {width} pixels"] * (wide > width) + axe_finds(page)
+        found += page.evaluate(JS.small)
     return found
 
 

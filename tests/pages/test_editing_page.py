@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browsing import close_at_script_errors, script_errors
+from browsing import JS, close_at_script_errors, script_errors
 from readable import axe_finds
 from sampling import drawn_by_day
 
@@ -112,7 +112,7 @@ def test_all_statements_come_for_the_last_text(begin, page):
     for place in ("findings", "terms", "card", "costliest"):
         said = page.text_content(f".ckw-{place}").replace(",", "")
         assert stamp in said, place
-    assert page.text_content(".ckw-speed") == "", "an incorrect kernel has no speed"
+    assert page.text_content(".ckw-speed") == ""
     assert "once C is correct" in page.text_content(".ckw-units")
 
 
@@ -726,12 +726,11 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
 
 # -- screens
 
-SMALL = """() => {
-    const seen = (one) => one.getClientRects().length && one.textContent.trim()
-    const letters = [...host.querySelectorAll("*")].filter(
-        (one) => seen(one) && [...one.childNodes].some((node) => node.nodeType === 3))
-    return letters.filter((one) => parseFloat(getComputedStyle(one).fontSize) < 11)
-        .map((one) => one.className)
+#: While a text is checked: where the editor begins, and how high the head is.
+CHECKED = """() => {
+    host.querySelector(".ckw-verdict").dataset.kind = ""
+    return [host.querySelector(".ckw-area").getBoundingClientRect().y,
+        host.querySelector(".ckw-head").offsetHeight]
 }"""
 LISTED = """() => {
     const {scrollHeight, clientHeight} = host.querySelector(".ckw-verdict")
@@ -762,7 +761,7 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
             busy: {ALU: 1, texture: 1, LDS: 1, L2: 1, DRAM: 1}})"""
     )
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    assert page.evaluate(SMALL) == []
+    assert page.evaluate(JS.small) == []
     assert page.evaluate(CUT) == []
     page.focus(AREA)
     page.keyboard.press("Control+End")
@@ -770,9 +769,8 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
     assert page.text_content(".ckw-row.ckw-here .ckw-number") == "13"
     assert page.locator(".ckw-paint > .ckw-here").is_visible()
     page.evaluate("scrollTo(0, 0)")
-    page.evaluate("host.querySelector('.ckw-verdict').dataset.kind = ''")  # it is checked
-    assert page.locator(AREA).bounding_box()["y"] == top
-    assert page.locator(".ckw-head").bounding_box()["height"] <= 40, "one line covers one"
+    y, height = page.evaluate(CHECKED)
+    assert y == top and height <= 40, "one line covers one"
 
 
 def test_forced_colors_hide_nothing(begin, page):

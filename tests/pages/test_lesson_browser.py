@@ -1,5 +1,5 @@
-"""The player in a real browser: as a page from disk without network, and in lesson 01, in
-JupyterLab.
+"""A player on a saved page, and what lessons do in JupyterLab: pictures, guesses, charts with
+controls, colors of IL, prose.
 """
 
 import numpy as np
@@ -69,7 +69,6 @@ def test_a_screen_reader_hears_each_step_but_not_while_playing(shown):
 
 
 def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
-    """By clicks from the chip to an element of C, whose sum is told; back with Escape."""
     page.set_viewport_size({"width": 1366, "height": 768})
     journey = ck.draw.explore("sgemm_tn", 64)
     show(journey)
@@ -190,76 +189,65 @@ INK = """() => {
 }"""
 
 
-def test_the_lesson_takes_a_guess_runs_and_plays_in_jupyterlab(lab, page):
-    """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was
-    counted. Prose stays rendered when it is clicked twice: there are solutions in it. Then all of
-    it, and a player.
-    """
+@pytest.fixture(scope="module")
+def lesson(lab, context):
+    """A page of lesson 01, which has run, and whose player plays."""
+    page = context.new_page()
     lab.open(page, LESSON)
-    page.locator(".jp-RenderedMarkdown").first.dblclick()
-    assert page.locator(".jp-MarkdownCell .cm-editor:visible").count() == 0
-    assert not page.evaluate("() => window.jupyterapp.shell.currentWidget.context.model.dirty"), (
-        "just opened"
-    )
-    lab.run(page, "import numpy", "ck.draw.load(", "times = ck.draw.predict(")
-    entry = page.get_by_placeholder("a number")
-    entry.scroll_into_view_if_needed()
-    entry.fill("8")
-    entry.press("Tab")
-    page.get_by_text("Noted: 8.").wait_for()
-    page.get_by_role("button", name="double", exact=True).click()
-    page.get_by_text("Noted: double.").wait_for()
-    lab.run(page, "times.reveal(")
-    said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
-    assert (
-        "You said 8, and it is 8 times: well guessed!" in said
-        and "If N doubles, what happens to W? You said double, and it is the same." in said
-    )
-    assert entry.input_value() == "8", "the control that was filled in is still there"
-
     lab.run_all(page)
-    page.locator(
-        ".cypresskit-player"
-    ).first.scroll_into_view_if_needed()  # what is near starts first
-    page.wait_for_function(
-        "() => document.querySelector('.cypresskit-player').querySelector('[data-ready]')"
-    )
-    assert not page.evaluate(JS.scrolled), (
-        "an output with a scroll bar of its own, which keeps the wheel"
-    )
+    player = page.locator(".cypresskit-player").first
+    player.scroll_into_view_if_needed()  # what is near starts first
+    player.locator("[data-ready]").wait_for(state="attached")
+    yield page
+    page.close()
 
-    at(page, 30, "cells C")
-    page.locator("[data-ready]").first.focus()
+
+def test_prose_with_solutions_stays_rendered(lesson):
+    lesson.locator(".jp-RenderedMarkdown").first.dblclick()
+    assert lesson.locator(".jp-MarkdownCell .cm-editor:visible").count() == 0
+
+
+def test_the_wheel_over_a_player_scrolls_the_notebook(lesson):
+    """Its output has no scroll bar of its own."""
+    assert not lesson.evaluate(JS.scrolled)
+
+
+def test_keys_are_the_players_while_it_has_the_focus(lesson):
+    at(lesson, 30, "cells C")
+    lesson.locator("[data-ready]").first.focus()
     active = "() => window.jupyterapp.shell.currentWidget.content.activeCellIndex"
-    cell = page.evaluate(active)
-    assert press(page, "ArrowRight", "ArrowRight", "ArrowLeft") == 31
-    page.keyboard.press("Space")
-    page.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 35")
-    page.keyboard.press("Space")
-    assert page.evaluate(active) == cell, "the keys were meant for the player"
-
-    # With the focus elsewhere the keys are JupyterLab's again.
-    frame = press(page)
-    page.evaluate(
+    cell = lesson.evaluate(active)
+    assert press(lesson, "ArrowRight", "ArrowRight", "ArrowLeft") == 31
+    lesson.keyboard.press("Space")
+    lesson.wait_for_function("() => +document.querySelector('[data-ready]').dataset.frame > 35")
+    frame = press(lesson, "Space")
+    assert lesson.evaluate(active) == cell
+    lesson.evaluate(
         "() => { document.activeElement.blur();"
         " window.jupyterapp.shell.currentWidget.content.activate() }"
     )
-    page.wait_for_function("() => document.activeElement.closest('.jp-Notebook')")
-    page.keyboard.press("ArrowDown")
-    page.wait_for_function(f"next => ({active})() === next", arg=cell + 1)
-    assert press(page) == frame
+    lesson.wait_for_function("() => document.activeElement.closest('.jp-Notebook')")
+    lesson.keyboard.press("ArrowDown")
+    lesson.wait_for_function(f"next => ({active})() === next", arg=cell + 1)
+    assert press(lesson) == frame
 
-    # It follows JupyterLab's theme, and its letters stand out.
+
+def test_letters_of_a_player_stand_out_in_jupyterlabs_themes(lesson):
     for theme, look in (("Dark", "dark"), ("Light", "light")):
         change = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
-        page.evaluate(change, f"JupyterLab {theme}")
-        page.wait_for_selector(f".cypresskit-player[data-look={look}] [data-ready]")
-        page.wait_for_function(f"isDark => ({INK})() > 200 === isDark", arg=look == "dark")
+        lesson.evaluate(change, f"JupyterLab {theme}")
+        lesson.wait_for_selector(f".cypresskit-player[data-look={look}] [data-ready]")
+        lesson.wait_for_function(f"isDark => ({INK})() > 200 === isDark", arg=look == "dark")
 
 
 LOAD = "import cypresskit as ck\nck.draw.load()"
 # Not `input`: while its field waits, JupyterLab refuses to run another cell, with a dialog.
 WAITS = "from pathlib import Path\nwhile not Path('go').exists(): pass", "'end'"
+GUESSES = (
+    "times = ck.draw.predict('How often?', unit='times')\n"
+    "change = ck.draw.predict('What happens to W?', ['the same', 'double'])",
+    "print(times.reveal(8))\nprint(change.reveal('the same'))",
+)
 CURVE = (
     "guess = ck.draw.predict('how fast', curve=(1, 2, 4), top=200)",
     "speed = {'speed': {1: 50, 2: 100, 4: 190}}\n"
@@ -282,10 +270,28 @@ CONTROLS = """ck.draw.interactive(
 def cells(lab, context):
     """A page of one notebook with the cells of the next tests."""
     page = context.new_page()
-    lab.write(page, "cells.ipynb", LOAD, *WAITS, IL, CONTROLS, *CURVE)
+    lab.write(page, "cells.ipynb", LOAD, *WAITS, IL, CONTROLS, *GUESSES, *CURVE)
     lab.run(page, LOAD)
     yield page
     page.close()
+
+
+def test_guesses_are_told_beside_the_truth(lab, cells):
+    """A number and a choice; and the control that was filled in is still there."""
+    ask, reveal = GUESSES
+    lab.run(cells, ask)
+    entry = cells.get_by_placeholder("a number")
+    entry.scroll_into_view_if_needed()
+    entry.fill("8")
+    entry.press("Tab")
+    cells.get_by_text("Noted: 8.").wait_for()
+    cells.get_by_role("button", name="double", exact=True).click()
+    cells.get_by_text("Noted: double.").wait_for()
+    lab.run(cells, reveal)
+    said = "".join(out.get("text", "") for cell in lab.outputs(cells) for out in cell)
+    assert "You said 8, and it is 8 times: well guessed!" in said
+    assert "You said double, and it is the same." in said
+    assert entry.input_value() == "8"
 
 
 def test_a_curve_that_is_drawn_reaches_python(lab, cells):
