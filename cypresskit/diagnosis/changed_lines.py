@@ -17,7 +17,7 @@ from typing import NamedTuple
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il.cursor import bare_line
-from cypresskit.machine import KernelError
+from cypresskit.kernels.products import RUN_ERRORS
 from cypresskit.threads import never
 
 MAX_CHANGES = 20  # changes that are undone: each takes a run
@@ -52,10 +52,10 @@ def find_changed_fault(
     kernel = verification.kernel
     alpha, beta = verification.asked
     lines = kernel.text.splitlines()
-    changes = _find_changes(known.splitlines(), lines)
+    changes = _find_changes(known, lines)
     for fault, others in islice(_undo_changes(lines, changes), MAX_CHANGES):
         undone = replace(kernel, text="\n".join(others), given=None)
-        with suppress(KernelError, ValueError, TypeError):  # it can't be run
+        with suppress(*RUN_ERRORS):
             if verify(undone, alpha=alpha, beta=beta, unless=unless):
                 return fault
     return None
@@ -71,7 +71,7 @@ def lead_to_fault(
     """
     if fault:
         return [fault, *(each for each in notes if fault.line in each.lines)]
-    changes = _find_changes(known.splitlines(), text.splitlines())
+    changes = _find_changes(known, text.splitlines())
     changed = {at + 1 for at in changes.replaced} if known else set()
     led = []
     for each in [*notes, *(other for one in notes for other in one.others)]:
@@ -84,25 +84,27 @@ def lead_to_fault(
 
 
 def _split_line(line: str) -> list[str]:
-    """Return the fields of a line: the opcode, the result, and the sources."""
-    op, _, operands = bare_line(line).partition(" ")
-    return [op.lower(), *(operand.strip() for operand in operands.split(","))]
+    """Return the fields of a bare line: the opcode, the result, and the sources."""
+    op, _, operands = line.partition(" ")
+    return [op.lower(), *operands.split(", ")]
 
 
-def _find_changes(old: Sequence[str], new: Sequence[str]) -> Changes:
-    """Return how a text differs from an old one. Comments, spaces and empty lines don't count."""
-    before = [line for line in map(bare_line, old) if line]
-    places = [at for at, line in enumerate(new) if bare_line(line)]
-    after = [bare_line(new[at]) for at in places]
+def _find_changes(known: str, lines: Sequence[str]) -> Changes:
+    """Return how lines differ from a known text. Comments, spaces and empty lines don't count."""
+    before = [*filter(None, map(bare_line, known.splitlines()))]
+    bare = {at: line for at, line in enumerate(map(bare_line, lines)) if line}
+    places, after = [*bare], [*bare.values()]
     replaced: dict[int, str] = {}
     deleted: list[tuple[int, str]] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
         if kind != "equal":
             is_paired = i2 - i1 == j2 - j1
-            known = {(*_split_line(line)[:2],): line for line in before[i1:i2]}
-            alike = [known.get((*_split_line(line)[:2],), "") for line in after[j1:j2]]
+            of_result = {(*_split_line(line)[:2],): line for line in before[i1:i2]}
+            alike = [of_result.get((*_split_line(line)[:2],), "") for line in after[j1:j2]]
             replaced |= zip(places[j1:j2], before[i1:i2] if is_paired else alike)
-            deleted += [((*places, len(new))[j1], line) for line in before[i1:i2] if not is_paired]
+            deleted += [
+                ((*places, len(lines))[j1], line) for line in before[i1:i2] if not is_paired
+            ]
 
     return Changes(replaced, deleted)
 
@@ -120,9 +122,9 @@ def _undo_changes(lines: list[str], changes: Changes) -> Iterator[tuple[Note, li
                 fault = note("moved", moved + 1, before=at + 1)
                 yield fault, put_back[:place] + put_back[place + 1 :]
     for at, old in sorted(changes.replaced.items(), reverse=True):
-        fields, known = _split_line(lines[at]), _split_line(old)
-        wrong = [one for one, other in zip(fields, known) if one != other]
+        fields, correct = _split_line(bare_line(lines[at])), _split_line(old)
+        wrong = [one for one, other in zip(fields, correct) if one != other]
         fault = note("undone" if old else "without", at + 1)
-        if old and len(fields) == len(known) and len(wrong) == 1:
+        if old and len(fields) == len(correct) and len(wrong) == 1:
             fault = note("changed word", at + 1, wrong=wrong[0])
         yield fault, [*lines[:at], *filter(None, [old]), *lines[at + 1 :]]

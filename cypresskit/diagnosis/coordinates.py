@@ -7,12 +7,11 @@ else what ended the loop. An offset, or the choice of a register, is the fault o
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cypresskit.diagnosis.elements import MatrixElement, is_k_row
+from cypresskit.diagnosis.elements import MatrixElement
 from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.il.dataflow import Key, keys, uses
@@ -24,34 +23,39 @@ AXES = 0, 1
 
 
 class Fetches:
-    """The fetches of a matrix.
+    """The fetches of a matrix in a run.
 
     Attributes
     ----------
+    others
+        The fetches of each matrix.
     steps
         Those that ran.
     k_axis
-        The coordinate that depends on k; -1 of C, of which none does.
-    offsets
-        Those of the fetches of a factor in k.
+        The coordinate that depends on k; None of C, of which none does.
+    k_registers, offsets
+        The registers of that coordinate, and what the fetches add to it; of C none.
     """
 
-    def __init__(self, run: TracedRun, matrix: str) -> None:
-        self.run, self.matrix = run, matrix
+    def __init__(self, run: TracedRun, matrix: str, others: Mapping[str, "Fetches"]) -> None:
+        self.run, self.matrix, self.others = run, matrix, others
         self.steps = dict.fromkeys(step for step in run.readers(matrix) if run.steps[step].texel)
-        self.k_axis = -1 if matrix == "C" else int(is_k_row(run.traced.kernel, matrix))
+        self.convention = run.traced.kernel.convention
+        self.k_axis = self.convention.k_axis(matrix)
+        axes = [] if self.k_axis is None else [self.k_axis]
+        self.k_registers = self.registers(*axes)
         fetches = map(run.instruction, self.steps)
-        self.offsets = {fetch.controls.aoffimmi[self.k_axis] for fetch in fetches}
+        self.offsets = {fetch.controls.aoffimmi[axis] for fetch in fetches for axis in axes}
 
-    @cached_property
+    @property
     def other(self) -> "Fetches":
         """Of a factor, the fetches of the other one; of C, those of A."""
-        return Fetches(self.run, "B" if self.matrix == "A" else "A")
+        return self.others["B" if self.matrix == "A" else "A"]
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
-        convention = self.run.traced.kernel.convention
-        return element.column * BYTES[convention.precision] // convention.texel, element.row
+        size = BYTES[self.convention.precision]
+        return element.column * size // self.convention.texel, element.row
 
     def registers(self, *axes: int) -> set[Key]:
         """Return the registers of some coordinates."""
@@ -74,9 +78,9 @@ class Fetches:
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
         read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
         incorrect = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
-        if incorrect in ([], [self.k_axis]):
-            return self._explain_k(steps) if self.k_axis >= 0 else NO_NOTE
-        if len(incorrect) > 1:
+        if self.k_axis is not None and incorrect in ([], [self.k_axis]):
+            return self._explain_k(self.k_axis, steps)
+        if len(incorrect) != 1:
             return NO_NOTE
         (axis,) = incorrect
         # "B is fetched at A's column": that is right for A
@@ -84,12 +88,12 @@ class Fetches:
         registers = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))]) - others
         return self._find_setter(registers, fetches[0], {need[axis], first[axis]})
 
-    def _explain_k(self, steps: Sequence[int]) -> Note:
+    def _explain_k(self, axis: int, steps: Sequence[int]) -> Note:
         """Return what set k in the first iteration that doesn't fetch its own values of k, or in
         which one of ``steps`` fetches another; or what ended the loop before it.
         """
-        run, axis, traced = self.run, self.k_axis, self.run.traced
-        iterations, registers = self._split_by_iteration(), self.registers(axis)
+        run, traced = self.run, self.run.traced
+        iterations, registers = self._split_by_iteration(), self.k_registers
         is_stated = find_statement(traced.kernel.text)[0]
         count = traced.kernel.k_step
         if not is_stated:
@@ -105,7 +109,7 @@ class Fetches:
             others = [step for step, place in fetched.items() if place not in needed]
             if needed <= {*fetched.values()} and not {*others} & {*steps}:
                 continue
-            is_shared = registers & self.other.registers(self.other.k_axis)
+            is_shared = registers & self.other.k_registers
             is_offset = is_shared and self.offsets != self.other.offsets
             if not others or len(registers) > 1 or is_offset:
                 return NO_NOTE
@@ -130,7 +134,7 @@ class Fetches:
         have skipped the fetches, or the first fetch of C; or that they are in no loop.
         """
         run, body, pairs = self.run, self.run.program.body, self.run.program.matching
-        fetches = [at for at, i in enumerate(body) if run.reads_from(i, self.matrix)]
+        fetches = [at for at, i in enumerate(body) if self.convention.reads(i, self.matrix)]
         branches = []
         for step, (at, *_) in enumerate(run.steps):
             flow = body[at].op.flow
@@ -140,7 +144,7 @@ class Fetches:
         lines = Lines(body[at].written_line for at in fetches)
         if not branches:
             return note("no loop", *lines[:1]) if iterations else NO_NOTE
-        if self.k_axis >= 0:
+        if self.k_axis is not None:
             registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
             if found := self._find_setter(registers, branches[-1], correct):
                 return found
@@ -149,7 +153,7 @@ class Fetches:
         writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)
         sets = [run.line(step) for step in writers if step is not None]
         places = branch.written_line, *sets[:1]
-        if self.k_axis < 0:  # C, which is read once
+        if self.k_axis is None:  # C, which is read once
             return note("skipped", *places, skipped=Lines(lines[:1]))
         return note("skipped", *places, iteration=len(iterations) + 1, skipped=lines)
 

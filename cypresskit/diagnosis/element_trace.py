@@ -132,10 +132,10 @@ def trace_element(
     >>> print(ck.trace_element(mine, 0, 3).notes[0])
     Line 54 multiplies A[0, 1] in place of A[0, 0]. The same fault affects 1 more term.
     """
-    known = resolve(kernel)
-    whole = None if size is None else whole_size(known, size)
+    kernel = resolve(kernel)
+    whole = None if size is None else whole_size(kernel, size)
     if whole is None or row is None:
-        checked = verify(known, alpha=alpha, beta=beta)
+        checked = verify(kernel, alpha=alpha, beta=beta)
         whole = whole or checked.given.size
         place = 0, 0
         if checked.size == whole:
@@ -144,8 +144,8 @@ def trace_element(
                 place = checked.wrong[:2]
         if row is None and column is None:
             row, column = place
-    alpha, beta = choose_scalars(known, alpha, beta)
-    return trace_product(make_product(known, whole, alpha, beta), row, column)
+    alpha, beta = choose_scalars(kernel, alpha, beta)
+    return trace_product(make_product(kernel, whole, alpha, beta), row, column)
 
 
 def trace_product(given: Product, row: Any, column: Any) -> ElementTrace:

@@ -11,7 +11,7 @@ from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
 from cypresskit.machine.observer import WroteEvent
 
-#: The elements are whole, from here on and below twice this: a double's high word tells all.
+#: The elements are whole, from here on and below twice this: a double's high word is its own.
 MIN_NUMBER = 1 << 19
 
 
@@ -70,7 +70,7 @@ class TracedElement:
         return self.given.kernel
 
     @cached_property
-    def words(self) -> int:
+    def number_words(self) -> int:
         """Words per number of C."""
         return BYTES[self.kernel.precision] // 4
 
@@ -106,10 +106,8 @@ class TracedElement:
         """Return the first element that the block takes of a matrix, for the same k."""
         places = zip((self.row, self.column), self.kernel.block)
         row, column = (at - at % side for at, side in places)
-        if element.matrix == "C":
-            return MatrixElement("C", row, column)
-        k, _ = k_and_place(self.kernel, element)
-        return factor(self.kernel, element.matrix, row if element.matrix == "A" else column, k)
+        k = k_of(self.kernel, element)
+        return element_for(self.kernel, element.matrix, row, column, k)
 
     def name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
@@ -122,25 +120,29 @@ class TracedElement:
         return ("beta", self.given.beta) if is_old else ("alpha", self.given.alpha)
 
 
-def is_k_row(kernel: Kernel, matrix: str) -> bool:
-    """Return whether k is the row of A, or of B, as it is stored; else it is the column."""
-    return kernel.trans_a if matrix == "A" else not kernel.trans_b
+def k_of(kernel: Kernel, element: MatrixElement) -> int | None:
+    """Return the k of an element of A or B; of C None."""
+    axis = kernel.convention.k_axis(element.matrix)
+    return None if axis is None else (element.column, element.row)[axis]
 
 
-def k_and_place(kernel: Kernel, element: MatrixElement) -> tuple[int, int]:
-    """Return the k of an element of A or B, and the row or column of C to which it belongs."""
-    matrix, row, column = element
-    return (row, column) if is_k_row(kernel, matrix) else (column, row)
+def place_of(kernel: Kernel, factor: MatrixElement) -> int:
+    """Return the row or column of C to which an element of A or B belongs."""
+    return factor.column if kernel.convention.k_axis(factor.matrix) else factor.row
 
 
-def factor(kernel: Kernel, matrix: str, place: int, k: int) -> MatrixElement:
-    """Return the element of A or B for a k, and a row or column of C."""
-    return MatrixElement(matrix, *((k, place) if is_k_row(kernel, matrix) else (place, k)))
+def element_for(kernel: Kernel, matrix: str, row: int, column: int, k: int | None) -> MatrixElement:
+    """Return the element of A or B that C[row, column] takes for a k; of C, without one, itself."""
+    if k is None:
+        return MatrixElement(matrix, row, column)
+    place = row if matrix == "A" else column
+    return MatrixElement(matrix, *((k, place) if kernel.convention.k_axis(matrix) else (place, k)))
 
 
 def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elements]:
     """Return the elements whose products are the ``k`` terms of the correct C[row, column]."""
-    return [(factor(kernel, "A", row, at), factor(kernel, "B", column, at)) for at in range(k)]
+    sides = "A", "B"
+    return [(*(element_for(kernel, side, row, column, n) for side in sides),) for n in range(k)]
 
 
 def number_elements(given: Product, is_turned: bool) -> tuple[Product, dict[int, MatrixElement]]:
@@ -156,7 +158,7 @@ def number_elements(given: Product, is_turned: bool) -> tuple[Product, dict[int,
             f"A, B and C have {count:,} elements: trace a product of at most {MIN_NUMBER:,}"
         )
     chosen = np.random.default_rng(1).choice(MIN_NUMBER, count, replace=False)
-    numbers = np.roll(chosen, count // 3 * is_turned) + float(MIN_NUMBER)
+    numbers = (np.roll(chosen, count // 3) if is_turned else chosen) + float(MIN_NUMBER)
     elements: dict[int, MatrixElement] = {}
     made = []
     for letter, matrix in matrices.items():

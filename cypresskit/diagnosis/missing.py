@@ -2,7 +2,7 @@
 was lost on its way to the store.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import Elements, MatrixElement
@@ -14,7 +14,9 @@ from cypresskit.il.program import LETTERS
 OVERWRITTEN = "overwritten", "overwritten next"  # kinds of notes on a product
 
 
-def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Reading, ...]]:
+def explain_missing(
+    fetches: Mapping[str, Fetches], run: TracedRun, elements: Elements
+) -> tuple[Note, tuple[Reading, ...]]:
     """Return why a correct term is missing, and its factors with the lines that read them. Of what
     is made, or read, several times, the last product counts, and the first read.
     """
@@ -29,25 +31,29 @@ def explain_missing(run: TracedRun, elements: Elements) -> tuple[Note, tuple[Rea
     if made := run.products.get(elements):
         return _explain_lost(run, *made[-1]), readings
     if is_old:
-        return _explain_old(run), readings
+        return _explain_old(fetches["C"]), readings
     if all(reading.line for reading in readings):
         return _explain_unmultiplied(run, elements), readings
     absent = next(reading.element for reading in readings if not reading.line)
-    return _explain_unread(run, absent), readings
+    return _explain_unread(fetches[absent.matrix], absent), readings
 
 
 def _explain_lost(run: TracedRun, step: int, register: int, component: int) -> Note:
-    """Return where a product that was made at a step was lost; of its copies, the first lost."""
+    """Return where a product that was made at a step was lost: of its copies that were overwritten,
+    the last whose register what is stored was then computed from, or else the last of all.
+    """
     key = register, component
     held = {key: step}  # where it is, and the step that wrote it there
+    losses: list[tuple[int, Key, int]] = []
     for later in range(step + 1, run.store):
         written = defines(run.instruction(later))
         kept = [place for place in written if _reads_any(run, later, place, held)]
         lost = {place: held.pop(place) for place in written if place in held and place not in kept}
         held |= dict.fromkeys(kept, later)
-        if not held:
-            (place, at), *_ = lost.items()
-            return _name_overwriting(run, at, place, later)
+        losses += ((at, place, later) for place, at in lost.items())
+    losses_of_sum = [loss for loss in losses if (loss[2], loss[1][1]) in run.summed]
+    if losses_of_sum or not held:
+        return _name_overwriting(run, *(losses_of_sum or losses)[-1])
     return note("elsewhere", run.line(step), run.line(run.store), at=1, register=run.name(key))
 
 
@@ -64,16 +70,17 @@ def _name_overwriting(run: TracedRun, step: int, place: Key, later: int) -> Note
     return note("overwritten", line, run.line(later), at=1, register=register)
 
 
-def _explain_old(run: TracedRun) -> Note:
-    """Return why the old value of C is missing."""
+def _explain_old(fetches: Fetches) -> Note:
+    """Return why the old value of C is missing, from C's fetches."""
+    run = fetches.run
     if late := find_late_read(run):
         return late
     (element,) = run.traced.old
     readers = run.reads.get(element, ())
     if not readers:
         if run.readers("C"):
-            return _explain_unread(run, element)
-        if skipped := Fetches(run, "C").explain_end([], set()):
+            return _explain_unread(fetches, element)
+        if skipped := fetches.explain_end([], set()):
             return skipped
     for step in readers:
         for key in defines(run.instruction(step)):
@@ -86,8 +93,9 @@ def _explain_old(run: TracedRun) -> Note:
 
 def find_late_read(run: TracedRun) -> Note | None:
     """Return the note on a read of C from where this work-item had stored; or None."""
+    readers = run.readers("C")
     for step, stored in run.recorded.late_reads.items():
-        if run.reads_from(run.instruction(step), "C"):
+        if step in readers:
             return note("late read", run.line(step), run.line(stored))
     return None
 
@@ -112,11 +120,11 @@ def _explain_unmultiplied(run: TracedRun, elements: Elements) -> Note:
     return Note("not multiplied", 0, (*lines,))
 
 
-def _explain_unread(run: TracedRun, element: MatrixElement) -> Note:
+def _explain_unread(fetches: Fetches, element: MatrixElement) -> Note:
     """Return why no line read an element, or else what reads outside of its matrix, which gives
     zeros (no element is 0 here), or others of it.
     """
-    why = Fetches(run, element.matrix).explain(element)
+    run, why = fetches.run, fetches.explain(element)
     if why:
         return note("not fetched", *why.lines, element=element, why=why)
     readers = run.readers(element.matrix)

@@ -40,7 +40,7 @@ SENTENCES = {
     "repeated": "{name} is added {times} times, in {places}[: {why.clause}]",
     "not multiplied": "{lines:read} its factors, but no line multiplies them in that iteration",
     "masked": "line {0} multiplies its factors, but its mask leaves out {component}",
-    "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {see}]",
+    "scaled": "{name} is multiplied by {times:g}, not by {scalar} = {value:g}[: see {lines}]",
     "old C": "[{lines:read} it; ]add it, times beta = {beta:g}",
     "late read": "line {0} reads C after line {1} has stored there",
     # Where a product was lost.
@@ -142,7 +142,7 @@ class Note:
     @property
     def aside(self) -> str:
         """What has the same fault, as a sentence, or ""."""
-        return f"The same fault affects {quantity(self.more, 'more term')}." * bool(self.more)
+        return f"The same fault affects {quantity(self.more, 'more term')}." if self.more else ""
 
     @property
     def text(self) -> str:
@@ -172,10 +172,10 @@ def note(kind: str, /, *lines: int, at: int = 0, **values: Any) -> Note:
 
 def _fill(sentence: str, *lines: int, **values: Any) -> str:
     """Return a sentence with its lines and values."""
-    known = values | {str(n): line for n, line in enumerate(lines)}
+    named = values | {str(n): line for n, line in enumerate(lines)}
 
     def optional(part: re.Match) -> str:
-        named: Iterable[str] = re.findall(r"{(\w+)", part[1])
-        return part[1] if all(f"{known.get(name, '')}" for name in named) else ""
+        names: Iterable[str] = re.findall(r"{(\w+)", part[1])
+        return part[1] if all(f"{named.get(name, '')}" for name in names) else ""
 
     return re.sub(r"\[(.*?)\]", optional, sentence).format(*lines, **values)

@@ -20,11 +20,9 @@ from cypresskit.diagnosis.elements import (
     number_elements,
 )
 from cypresskit.diagnosis.recorded import LdsStore, StepRecorder
-from cypresskit.diagnosis.source_facts import reads_old_c
-from cypresskit.il import Instruction, Source
+from cypresskit.il import Source
 from cypresskit.il.dataflow import Key, defines, read_positions
 from cypresskit.il.program import LETTERS
-from cypresskit.kernels.convention import MATRICES
 
 Node = tuple[int, int]  # a step, and a component of its result
 
@@ -109,7 +107,8 @@ class TracedRun:
     @property
     def stored(self) -> Node:
         """The store, and the component that it stores: of a double, its high word."""
-        return self.store, self.traced.place.word + (self.traced.words > 1)
+        word = self.traced.place.word
+        return self.store, word if self.traced.number_words == 1 else word + 1
 
     def name(self, key: Key) -> str:
         """Return the name of a component of a register as it is written, such as ``r5.x``."""
@@ -141,7 +140,7 @@ class TracedRun:
             return None
         value = float(np.uint32(first).view(np.float32))
         letter = self.instruction(at.step).op.sources[at.n]
-        if letter == "d" or (letter == "b" and self.traced.words > 1):
+        if letter == "d" or (letter == "b" and self.traced.number_words > 1):
             low = self.steps[at.step].sources[at.n][at.position - 1]
             value = float(np.array([low, first], np.uint32).view(np.float64)[0])
         return value * self.sign(at)
@@ -209,16 +208,10 @@ class TracedRun:
             words += source if i.sources[n].register.kind == "g" else []
         return words
 
-    def reads_from(self, i: Instruction, matrix: str) -> bool:
-        """Return whether an instruction reads a matrix, wherever."""
-        if matrix == "C":
-            return reads_old_c(self.traced.kernel, i)
-        return i.op.kind == "fetch" and MATRICES.get(i.controls.resource) == matrix
-
     def readers(self, matrix: str) -> list[int]:
         """Return the steps that read a matrix, wherever, but not through the LDS."""
-        steps = range(len(self.steps))
-        return [step for step in steps if self.reads_from(self.instruction(step), matrix)]
+        reads, steps = self.traced.kernel.convention.reads, range(len(self.steps))
+        return [step for step in steps if reads(self.instruction(step), matrix)]
 
     @cached_property
     def reads(self) -> dict[MatrixElement, list[int]]:
@@ -252,16 +245,21 @@ class TracedRun:
         return found
 
     @cached_property
-    def empty_loads(self) -> list[int]:
-        """The loads of a 0 from which the stored word is computed. No element is 0: they load
-        outside of ``g[]``, or from the LDS what no store has written, or as 0.
-        """
+    def summed(self) -> set[Node]:
+        """The results from which the stored word is computed."""
         pending = [self.stored]
         followed: set[Node] = set()
         while pending:
             followed.add(node := pending.pop())
             writers = {self.writer(at) for at in self.operands(*node)}
             pending += filter(None, writers - followed)
-        found = sorted({step for step, c in followed if not self.steps[step].words.get(c, 1)})
+        return followed
+
+    @cached_property
+    def empty_loads(self) -> list[int]:
+        """The loads of a 0 from which the stored word is computed. No element is 0: they load
+        outside of ``g[]``, or from the LDS what no store has written, or as 0.
+        """
+        found = sorted({step for step, c in self.summed if not self.steps[step].words.get(c, 1)})
         loads = (step for step in found if self.instruction(step).op.kind != "fetch")
         return [step for step in loads if self.read_words(step)]

@@ -3,19 +3,25 @@
 from collections import Counter
 
 from cypresskit.diagnosis.notes import NO_NOTE, Note, note
-from cypresskit.kernels.products import Product
+from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.products import Size, make_product
 from cypresskit.machine.observer import FetchEvent, Observer
 
+LONGER = 8  # times k: what is fetched ahead of a loop is then little
 
-def find_overlong(given: Product) -> Note:
-    """Return the note on a line that fetches outside in more than a third of its runs: of several,
-    that with the most fetches above it. To time such a loop would take long.
+
+def find_overlong(kernel: Kernel, size: Size, alpha: float, beta: float) -> Note:
+    """Return the note on a line that fetches outside in more than a third of its runs, in a product
+    of ``LONGER`` times the k of a ``size``: of several, that with the most fetches above it. To
+    time such a loop would take long.
     """
+    m, n, k = size
+    given = make_product(kernel, (m, n, LONGER * k), alpha, beta)
     fetches = _FetchCounter()
     given.run(engine="interpreter", observers=[fetches])
     for at, excess in fetches.excess.most_common(1):
         if excess > 2:  # one may be ahead of the loop
-            return note("overlong", given.kernel.program.body[at].written_line)
+            return note("overlong", kernel.program.body[at].written_line)
     return NO_NOTE
 
 

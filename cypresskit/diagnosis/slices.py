@@ -101,7 +101,7 @@ class Slice:
 
     def _takes_halves(self, step: int) -> bool:
         """Return whether a step computes with halves of doubles as with numbers."""
-        return self.run.traced.words > 1 and "f" in self.run.instruction(step).op.sources
+        return self.run.traced.number_words > 1 and "f" in self.run.instruction(step).op.sources
 
     def _follow(self, node: Node) -> None:
         """Collect the terms of a result."""
@@ -136,7 +136,8 @@ class Slice:
         number, writer = run.number(at), run.writer(at)
         if number is not None:
             self.number += path.times * times * number
-            self.number_steps += [writer[0] if writer else at.step] * bool(number)
+            if number:
+                self.number_steps.append(writer[0] if writer else at.step)
             hides = not number or isnan(number)
             made = run.instruction(writer[0]) if writer and hides else None
             if made is None or not (made.opcode == "mov" or made.op.multiplies):

@@ -2,29 +2,13 @@
 of C it stores.
 """
 
-from typing import Any
-
 import numpy as np
 
 from cypresskit.devices import Range
-from cypresskit.il import Instruction
 from cypresskit.il.dataflow import ADDRESS, Key, components, defines, keys, liveness, uses
 from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.kernels.catalogue import Kernel
-from cypresskit.kernels.convention import BYTES, pack_constants, to_scalars
-
-BETA_FLAG = 4  # element of cb0 that tells whether beta isn't 0
-OLD_C = 2  # its resource, if C is written to output streams
-NOT_ZERO = 0.1, 1e-20  # the high and low part of a number: in any precision no word of it is 0
-
-
-def _elements_of(alpha: Any, beta: Any) -> set[Key]:
-    """Return the components of cb0 that depend on scalars that aren't 0."""
-    words = pack_constants(to_scalars(alpha, beta), 0, 0, (0, 0), (0, 0, 0, 0))
-    return {(int(element), int(component)) for element, component in np.argwhere(words)}
-
-
-ALPHA, BETA = _elements_of(NOT_ZERO, 0), _elements_of(0, NOT_ZERO)
+from cypresskit.kernels.convention import ALPHA, BETA, BETA_FLAG, BYTES
 
 
 def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
@@ -34,7 +18,7 @@ def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> t
     if the kernel reads beta or the old C, and 0 if it reads neither.
     """
     reads_alpha, reads_beta = scalars_read(kernel)
-    reads_c = any(reads_old_c(kernel, i) for i in kernel.program.body)
+    reads_c = any(kernel.convention.reads(i, "C") for i in kernel.program.body)
     if alpha is None:
         alpha = 2.0 if reads_alpha else 1.0
     if beta is None:
@@ -46,15 +30,6 @@ def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> t
                 f"{name} = {shorten(scalar)} has to be a finite number of {kernel.dtype}"
             )
     return alpha, beta
-
-
-def reads_old_c(kernel: Kernel, i: Instruction) -> bool:
-    """Return whether an instruction of a kernel reads C."""
-    convention = kernel.convention
-    if convention.streams:
-        return i.op.kind == "fetch" and i.controls.resource == OLD_C
-    # in one buffer A and B are there, too
-    return not convention.buffer and any(source.register.kind == "g" for source in i.sources)
 
 
 def scalars_read(kernel: Kernel) -> tuple[bool, bool]:

@@ -15,7 +15,8 @@ from cypresskit.diagnosis.elements import (
     Elements,
     MatrixElement,
     correct_products,
-    k_and_place,
+    k_of,
+    place_of,
 )
 from cypresskit.diagnosis.missing import OVERWRITTEN, explain_missing
 from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, Values, note
@@ -122,6 +123,9 @@ class _Judge:
     def __init__(self, sliced: Slice) -> None:
         self.slice, self.run, self.traced = sliced, sliced.run, sliced.run.traced
         self.kernel, self.correct = self.traced.kernel, self.traced.correct
+        self.fetches: dict[str, Fetches] = {}
+        for matrix in "ABC":
+            self.fetches[matrix] = Fetches(self.run, matrix, self.fetches)
         self.store = self.run.line(self.run.store)
         added = sliced.terms
         self.missing = [elements for elements in self.correct if elements not in added]
@@ -188,7 +192,7 @@ class _Judge:
         first: Elements = min(products, default=())
         if not wanted <= {*self.missing} or _join_letters(first) != "AB":
             return None
-        (_, row), (_, column) = (k_and_place(self.kernel, factor) for factor in first)
+        row, column = (place_of(self.kernel, factor) for factor in first)
         is_whole = products == {*correct_products(self.kernel, row, column, len(wanted))}
         return MatrixElement("C", row, column) if is_whole else None
 
@@ -226,7 +230,6 @@ class _Judge:
             times=whole.times,
             scalar=scalar,
             value=value,
-            see=lines,
         )
         return self._make_term("scaled", whole, self.correct[elements], found)
 
@@ -234,7 +237,7 @@ class _Judge:
         """Return a term that was added before."""
         added = self.slice.terms[elements]
         lines = Lines(sorted({self._line(addend) for addend in added}))
-        whys = (Fetches(self.run, element.matrix).explain(element) for element in elements)
+        whys = (self.fetches[element.matrix].explain(element) for element in elements)
         why = next((each for each in whys if each), NO_NOTE)
         found = note(
             "repeated",
@@ -250,7 +253,7 @@ class _Judge:
 
     def _explain_missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
-        reason, readings = explain_missing(self.run, elements)
+        reason, readings = explain_missing(self.fetches, self.run, elements)
         product = "" if elements == self.traced.old else f", {_join(elements)},"
         found = replace(reason, term=f"{self.traced.name(elements)}{product}")
         read = (reading.line for reading in readings)
@@ -287,7 +290,7 @@ class _Judge:
         alike = [some for some in nowhere if _join_letters(some) == _join_letters(addend.elements)]
         scaled = {element for some in self.run.products if not some[1:] for element in some}
         shared = [some for some in alike if {*some} & {*addend.elements}]
-        ks = {k_and_place(self.kernel, each)[0] for each in addend.elements if each.matrix != "C"}
+        ks = {k_of(self.kernel, element) for element in addend.elements}
         # "an offset that is another"; by k, "one product is missing, and both ..."
         found = shared or [some for some in alike if {self.correct[some]} >= ks]
         # "a counter from 1, of which only the offset of B knows"
@@ -308,7 +311,7 @@ class _Judge:
         """
         line, run = self._line(addend), self.run
         names: Values = {"element": read.element, "wanted": wanted}
-        why = Fetches(run, wanted.matrix).explain(wanted, [read.step])
+        why = self.fetches[wanted.matrix].explain(wanted, [read.step])
         read_kind = run.instruction(read.step).op.kind
         steps = run.reads.get(wanted, ())
         readers = [step for step in steps if run.instruction(step).op.kind == read_kind]

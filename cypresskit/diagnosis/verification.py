@@ -8,7 +8,7 @@ perhaps at the size at which it is timed (``at_size``). A limit on instructions 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from cypresskit.diagnosis.at_size import NO_COMPARISON, SizedComparison, compare
 from cypresskit.diagnosis.notes import NO_NOTE, Note, note
 from cypresskit.diagnosis.outside_reads import find_overlong
 from cypresskit.diagnosis.source_facts import (
-    OLD_C,
     choose_scalars,
     scalars_read,
     stored_elements,
@@ -26,9 +25,9 @@ from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
 from cypresskit.kernels.compiled import values_taken
-from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import (
+    RUN_ERRORS,
     Product,
     Size,
     blocks,
@@ -36,13 +35,11 @@ from cypresskit.kernels.products import (
     make_product,
 )
 from cypresskit.kernels.statement import EXAMPLE, find_statement, state
-from cypresskit.machine import KernelError
 from cypresskit.machine.arguments import LackedError
 from cypresskit.machine.checks import Finding, Findings, check
 from cypresskit.tables import quantity
 from cypresskit.threads import Interrupted, never
 
-NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 CHECKED_PRODUCTS = 2  # the first products, of 1 x 2 and 2 x 1 blocks, run under all checks
 ITERATIONS = 2  # of the loop in the smallest product
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
@@ -64,7 +61,8 @@ class WrongElement(NamedTuple):
 
     def __str__(self) -> str:
         place = f"C[{self.row}, {self.column}]"
-        place += f" of product {self.product + 1}" * bool(self.product)
+        if self.product:
+            place += f" of product {self.product + 1}"
         return f"{place} is {self.got:.9g} in place of {self.expected:.9g}."
 
 
@@ -94,7 +92,7 @@ class Verification:
         What a correct kernel reads outside of an array, or that an iteration takes fewer values of
         k than the kernel is launched for.
     overlong
-        Which line reads outside in more than a third of its runs.
+        Which line fetches outside in more than a third of its runs (``find_overlong``).
     comparison
         The elements at all ``sizes``, or else those at ``size``, compared with numpy's.
     at_size
@@ -161,7 +159,8 @@ class Verification:
     def __str__(self) -> str:
         if self.right:
             first = f"{self.kernel.name} is correct at {self.sizes_text}: {self.comparison}."
-            return "\n".join([first, *[f"{self.at_size}."] * bool(self.at_size), *self.asides])
+            at_size = f"{self.at_size}." if self.at_size else ""
+            return "\n".join(filter(None, [first, at_size, *self.asides]))
         m, n, k = self.given.size
         first = f"{self.kernel.name} is incorrect"
         if self.size:
@@ -226,20 +225,20 @@ equal numpy's, to the last bit.
     >>> print(ck.verify("sgemm_tn", size=2048).at_size)  # doctest: +ELLIPSIS
     At 2048 x 2048, k = 2048: All 16,384 elements equal numpy's within rounding: largest error ...
     """
-    known = resolve(kernel)
-    whole = None if size is None else whole_size(known, size)
+    kernel = resolve(kernel)
+    whole = None if size is None else whole_size(kernel, size)
     asked = alpha, beta
     last_beta = 0.0 if beta is None else beta
-    alpha, beta = choose_scalars(known, alpha, beta)
+    alpha, beta = choose_scalars(kernel, alpha, beta)
     passed: list[Size] = []
     outside = NO_FINDINGS
     compared = NO_COMPARISON
-    *sizes, last = _sizes(known)
+    *sizes, last = _sizes(kernel)
     scalars = [(small, beta) for small in sizes] + [(last, last_beta)]
     for small, factor in scalars:
         if unless():
             raise Interrupted
-        given = make_product(known, small, alpha, factor)
+        given = make_product(kernel, small, alpha, factor)
         is_checked = len(passed) < CHECKED_PRODUCTS or factor != beta  # other branches may run
         comparison = None if is_checked else _compare(given)
         if not comparison:
@@ -250,24 +249,23 @@ equal numpy's, to the last bit.
             outside = outside or outcome.findings
         compared += comparison
         passed.append(small)
-    states_more = find_statement(known.text)[0] and values_taken(known) < known.k_step
-    remarks = _restate(known, alpha, beta, unless) if outside or states_more else NO_NOTE
+    states_more = find_statement(kernel.text)[0] and values_taken(kernel) < kernel.k_step
+    remarks = _restate(kernel, alpha, beta, unless) if outside or states_more else NO_NOTE
     if outside:
         lines = sorted({line for found in outside for line in (found.line, *found.also)})
         remarks = note("reads 0", *lines, why=remarks)
-    longer = *last[:2], 8 * last[2]  # so that what is fetched ahead of a loop is little
     found = Verification(
-        known,
+        kernel,
         True,
         tuple(passed),
         remarks=remarks,
-        overlong=find_overlong(make_product(known, longer, alpha, beta)) if outside else NO_NOTE,
+        overlong=find_overlong(kernel, last, alpha, beta) if outside else NO_NOTE,
         comparison=compared,
         alpha=alpha,
         beta=beta,
         asked=asked,
     )
-    if known.precision == "double-double" and not has_correct_low_parts(known, last, alpha, beta):
+    if kernel.precision == "double-double" and not has_correct_low_parts(kernel, last, alpha, beta):
         return replace(found, right=False, fault=note("low parts"))
     return verify_at(found, whole, unless) if whole else found
 
@@ -321,7 +319,7 @@ def _compare(given: Product) -> ProductComparison | None:
     """Run a product without checks and compare its C; None if the kernel fails."""
     try:
         result = given.run(engine="interpreter")
-    except (KernelError, ValueError):
+    except RUN_ERRORS:
         return None
     return given.compare(result)
 
@@ -336,20 +334,19 @@ def _sizes(kernel: Kernel) -> list[Size]:
 
 def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
     """Run a product under all checks. Of a correct C, the findings are reads outside."""
-    kernel, convention = given.kernel, given.kernel.convention
-    names = MATRICES | {OLD_C: "C"} if convention.streams else NAMES
+    kernel = given.kernel
     found = Verification(kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta)
     try:
         arguments = given.arguments()
         findings = check(
             kernel.program,
             **arguments,
-            names={} if convention.buffer else names,
+            names=kernel.convention.names,
             in_place=True,
         )
     except LackedError as error:  # who writes a kernel calls no `launch`
         return replace(found, fault=note("not given", error.line, does=error.does))
-    except (ValueError, TypeError) as error:  # it can't be launched
+    except RUN_ERRORS as error:
         return replace(found, fault=note("not launched", error=f"{error}".rstrip(".")))
     found = replace(found, findings=findings, fault=_explain_block(kernel))
     if findings.ended_early:

@@ -18,7 +18,7 @@ from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import shown_speed
 from cypresskit.il.errors import last_line
-from cypresskit.machine import KernelError
+from cypresskit.kernels.products import RUN_ERRORS
 from cypresskit.tables import named_lines
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.report import Report
@@ -108,7 +108,7 @@ def replay_answer(
     try:
         trace = trace_product(given, row, column)
         notes = lead(trace.faults) if trace.faults else []
-    except (ValueError, KernelError) as error:
+    except RUN_ERRORS as error:
         return {"problem": last_line(error)}
     state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
     message = f"C[{row}, {column}]: {state}."

@@ -7,8 +7,7 @@ import numpy as np
 from cypresskit.diagnosis.verification import WrongElement
 from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.products import Product, make_product
-from cypresskit.machine import KernelError
+from cypresskit.kernels.products import RUN_ERRORS, Product, make_product
 
 SHOWN_SIDE = 8  # rows and columns of C that are shown
 MAX_TILE_SIDE = 64  # of the tiles in which C is cut: larger ones get no small product
@@ -82,7 +81,7 @@ def multiply_small(kernel: Kernel) -> SmallProduct | None:
     product = replace(make_product(kernel, (m, n, k), 1.0, 0.0, least=1), unused=0.0)
     try:
         c = np.asarray(product.run(engine="interpreter"), float)
-    except (KernelError, ValueError, TypeError):
+    except RUN_ERRORS:
         return None
     return SmallProduct(product, c)
 

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.il import Instruction
 from cypresskit.il.bits import ALL
 
 BYTES = {"single": 4, "double": 8, "double-double": 16}  # per element
 MATRICES = {0: "A", 1: "B"}  # by resource
+OLD_C = 2  # its resource, if C is written to output streams
+BETA_FLAG = 4  # the element of cb0 that tells whether beta isn't 0
 
 #: What each element of cb0 holds, in words.
 ELEMENTS = (
@@ -98,6 +101,24 @@ class Convention:
             return rows, columns
         held = 16 // BYTES[self.precision]
         return (lcm(rows, held), columns) if self.is_vector else (rows, lcm(columns, held))
+
+    @property
+    def names(self) -> dict[Any, str]:
+        """The matrix in each resource, and in ``g[]``; none if ``g[]`` holds all of them."""
+        return {} if self.buffer else MATRICES | {OLD_C if self.streams else "g": "C"}
+
+    def reads(self, i: Instruction, matrix: str) -> bool:
+        """Return whether an instruction reads a matrix, wherever."""
+        if i.op.kind == "fetch":
+            return self.names.get(i.controls.resource) == matrix
+        in_memory = self.names.get("g") == matrix
+        return in_memory and any(source.register.kind == "g" for source in i.sources)
+
+    def k_axis(self, matrix: str) -> int | None:
+        """Return which coordinate of a matrix, as it is stored, is k: 0, the column, or 1, the row;
+        of C None.
+        """
+        return {"A": int(self.trans_a), "B": int(not self.trans_b)}.get(matrix)
 
     @property
     def is_vector(self) -> bool:
@@ -207,6 +228,16 @@ def pack_constants(
     words[0, 3] = stride
     words[1] = np.ascontiguousarray(scalars[:, 0]).view(np.uint32)
     words[2:4] = scalars.view(np.uint32)
-    words[4, :3] = ALL if scalars[1].any() else 0, blocks[1], blocks[0]
+    words[BETA_FLAG, :3] = ALL if scalars[1].any() else 0, blocks[1], blocks[0]
     words[5] = places
     return words
+
+
+def _find_words_of(alpha: Any, beta: Any) -> set[tuple[int, int]]:
+    """Return the elements and components of cb0 that depend on scalars that aren't 0."""
+    words = pack_constants(to_scalars(alpha, beta), 0, 0, (0, 0), (0, 0, 0, 0))
+    return {(int(element), int(component)) for element, component in np.argwhere(words)}
+
+
+NOT_ZERO = 0.1, 1e-20  # the high and low part of a number: in any precision no word of it is 0
+ALPHA, BETA = _find_words_of(NOT_ZERO, 0), _find_words_of(0, NOT_ZERO)

@@ -11,9 +11,12 @@ import numpy as np
 
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare, rounding_bounds
+from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 
 Size = tuple[int, int, int]
+#: What ``Product.run`` raises of a kernel that can't be launched, or not run to its end.
+RUN_ERRORS = KernelError, ValueError, TypeError
 MAX_ERROR = 0.1  # of an element of a long sum, in which whole numbers are off by at least 1
 LOW = 2.0**-60  # the unit of low parts: they are whole numbers of it, and their products too small
 
@@ -59,7 +62,9 @@ class Product:
         return c[..., 0] if self.kernel.precision == "double-double" else c
 
     def run(self, **options: Any) -> np.ndarray:
-        """Return the C that the kernel computes. The ``options`` are those of ``launch``."""
+        """Return the C that the kernel computes. The ``options`` are those of ``launch``,
+        the errors ``RUN_ERRORS``.
+        """
         arguments = self.arguments()
         launch(self.kernel.program, **arguments, **options)
         return self.result(arguments)

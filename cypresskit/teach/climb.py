@@ -21,7 +21,7 @@ from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.machine import KernelError
+from cypresskit.kernels.products import RUN_ERRORS
 from cypresskit.machine.checks import Finding
 from cypresskit.teach.check import Verdict, announce_if_slow, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
@@ -141,7 +141,7 @@ def trace_wrong(verification: Verification) -> tuple[Note, ...]:
     """
     if verification.wrong is None or verification.wrong.product:
         return ()
-    with suppress(KernelError, ValueError):
+    with suppress(*RUN_ERRORS):
         return trace_product(verification.given, *verification.wrong[:2]).faults
     return ()
 

@@ -17,7 +17,7 @@ from repository import ROOT
 from sampling import each_of_six, seeded
 
 import cypresskit as ck
-from cypresskit.diagnosis.verification import NAMES, verify
+from cypresskit.diagnosis.verification import verify
 from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.machine.checks import Finding, Findings, check
 
@@ -245,7 +245,7 @@ def test_every_fence_of_the_lds_kernel_is_needed():
     launch, text = kernel.arguments(a, b, None, 1.0, 0.0), kernel.text
     for fence in re.finditer("fence_threads_lds", text):
         wrong = ck.assemble(text[: fence.start()] + text[fence.end() :], "wrong.il")
-        assert {f.kind for f in check(wrong, **launch, names=NAMES)} == {"race"}
+        assert {f.kind for f in check(wrong, **launch, names=kernel.convention.names)} == {"race"}
 
 
 @pytest.mark.parametrize("engine", ["compiled", "interpreter"])

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from cypresskit.devices import HD5870
-from cypresskit.diagnosis.verification import NAMES
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.products import Product, make_product
@@ -66,7 +65,9 @@ def check_reduction(program: Program) -> Verdict:
     for m, k in ((128, 8), (256, 24)):
         given = make_product(kernel, (m, 1, k), seed=16)
         arguments = given.arguments()
-        findings = check(program, **arguments, names=NAMES | {"g": "y"}, in_place=True)
+        findings = check(
+            program, **arguments, names=kernel.convention.names | {"g": "y"}, in_place=True
+        )
         if findings:
             finding = findings[0]
             hint = "the line it names."
