@@ -36,11 +36,11 @@ export class LineHelp {
   }
 
   /** Explain the caret's line, by the answer on the text. */
-  show({faults = [], live = []} = {}) {
+  show({faults = [], registers = []} = {}) {
     const {line, column} = this.editor.caret
     const text = this.editor.line(line)
     const words = [wordAt(text, column, this.token), text.trim().split(/[\s,]/)[0]]
-    const meaning = words.map((word) => word && this.meaning(word, line, live)).find(Boolean)
+    const meaning = words.map((word) => word && this.meaning(word, line, registers)).find(Boolean)
     this.box.replaceChildren()
     const say = (said, kind = "", tag = "span") => makeSentence(this.box, tag, {class: kind}, said)
     const fault = faults.find((one) => one.line === line)
@@ -59,14 +59,13 @@ export class LineHelp {
   }
 
   /** Return what a word means in a line, as [name, meaning]. */
-  meaning(word, line, live) {
+  meaning(word, line, registers) {
     const [name] = word.match(/^r\d+\b/) ?? []
     if (!name) return this.meanings.get(word)
-    const [, , names = ""] = live.find(([at]) => at === line) ?? []
-    if (!live.length) return
-    const find = (some) => some.split(" ").find((one) => one.split(".")[0] === name)
-    const held = find(names)
-    const set = live.flatMap(([at, , , written]) => (find(written) ? [at] : []))
+    if (!registers.length) return
+    const find = (names = []) => names.find((one) => one.split(".")[0] === name)
+    const held = find(registers.find((row) => row.line === line)?.live)
+    const set = registers.filter(({sets}) => find(sets)).map((row) => row.line)
     const where = set.length ? `set in ${linesInWords(set)}` : "no line sets it"
     return [name, `${held ? `${held} is` : "not"} in use here; ${where}`]
   }

@@ -49,34 +49,37 @@ def _meaning(word: str) -> tuple[str, str] | None:
     return name, " · ".join(part for part in (operands, meaning, cost) if part != "-")
 
 
-def text_answer(text: str, name: str = "kernel.il") -> AnswerPart:
+def text_answer(text: str, name: str) -> AnswerPart:
     """Return the part "text".
 
     It holds ``faults``, each with line, column (from 1), message, and the line's text;
-    ``meanings``, see ``token_meanings``; and without faults ``live``: [line, count, names, set] of
-    the registers that are live before or after each line, and of those that it sets.
+    ``meanings``, see ``token_meanings``; and without faults ``registers``: each ``line`` that has
+    instructions, the names of those ``live`` before or after it, and of those that it ``sets``.
     """
-    answer = {"faults": [], "live": [], "meanings": token_meanings(text)}
+    answer = {"faults": [], "registers": [], "meanings": token_meanings(text)}
     try:
-        return answer | {"live": _live(assemble(text, name))}
+        return answer | {"registers": _registers(assemble(text, name))}
     except ILError as error:
         return answer | {"faults": [vars(fault) for fault in error.faults], "is_last": True}
 
 
-def _live(program: Program) -> list[list]:
-    """Return [line, count, names] of the live registers, by line, and the names of those set."""
+def _registers(program: Program) -> list[AnswerPart]:
+    """Return the line, the live registers and those set, of each line that has instructions. Of the
+    instructions that a macro makes of a line, the one with the most live registers counts.
+    """
     before = liveness(program)
-    sets: dict[int, list[frozenset]] = defaultdict(list)
-    written: dict[int, set[int]] = defaultdict(set)
+    found: dict[int, list] = defaultdict(lambda: [frozenset()] * 2)
     for index, instruction in enumerate(program.body):
-        sets[instruction.written_line] += before[index : index + 2]
-        written[instruction.written_line] |= {number for number, _ in defines(instruction)}
-    rows = []
-    for line in sorted(sets):
-        held = max(({number for number, _ in live} for live in sets[line]), key=len)
-        names = [" ".join(f"r{n}" for n in sorted(some)) for some in (held, written[line])]
-        rows.append([line, len(held), *map(program.as_written, names)])
-    return rows
+        keys = [*before[index : index + 2], defines(instruction)]
+        *sides, written = (frozenset(number for number, _ in each) for each in keys)
+        live, sets = found[instruction.written_line]
+        found[instruction.written_line] = [max(live, *sides, key=len), sets | written]
+
+    def names(numbers: frozenset[int]) -> list[str]:
+        return [program.as_written(f"r{number}") for number in sorted(numbers)]
+
+    rows = sorted(found.items())
+    return [{"line": n, "live": names(live), "sets": names(sets)} for n, (live, sets) in rows]
 
 
 def code_answer(program: Program, by: str = "cypresskit") -> AnswerPart:

@@ -10,6 +10,14 @@ const WITHIN = 0.02
 const HINT = "Stuck? Show a hint"
 const CHECK = "[data-cypresskit-check]" // the output of a check
 
+/**
+ * @typedef {object} Target
+ * @property {string} name
+ * @property {number} gflops
+ * @property {string} reached what is said of a kernel that is as fast
+ * @property {string} [passed] what is said of a faster one, if it is something else
+ * @property {boolean} [isRecord] whether only a faster one reaches it */
+
 export class StepHead {
   /**
    * @param {HTMLElement} parent
@@ -19,7 +27,7 @@ export class StepHead {
    * @param {{share: () => void, more: () => void, restart: () => void}} owner */
   constructor(parent, hints, below, step, owner) {
     this.step = step
-    this.saved = step.saved // Gflop/s of the text that it saves
+    this.saved = 0 // Gflop/s of the text that it saves
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
@@ -56,7 +64,7 @@ export class StepHead {
 
   /** The step saves another text, of so many Gflop/s; null: none. */
   showSaved(saved) {
-    this.saved = saved
+    this.saved = saved ?? 0
     this.showTargets()
   }
 
@@ -85,18 +93,17 @@ export class StepHead {
     const before = this.fastest ?? Number.POSITIVE_INFINITY
     this.fastest = Math.max(gflops, this.fastest ?? 0)
     const passes = (target) => !reaches(before, target) && reaches(gflops, target)
-    const passed = this.targets.findLast(passes)
+    const target = this.targets.findLast(passes)
     const {minimum} = this.step.targets
     if (gflops < minimum) return {toPass: `${inWhole(minimum)} to pass`}
-    if (!passed) return {}
-    const [, target, , reached, faster] = passed
-    const isFaster = faster && inWhole(gflops) !== inWhole(target)
-    return {passed: `${inWhole(gflops)}: ${isFaster ? faster : reached}`}
+    if (!target) return {}
+    const isFaster = inWhole(gflops) !== inWhole(target.gflops)
+    return {passed: `${inWhole(gflops)}: ${(isFaster && target.passed) || target.reached}`}
   }
 
   /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
-    this.fastest ??= this.saved ?? 0
+    this.fastest ??= this.saved
     this.markChecks()
   }
 
@@ -108,38 +115,38 @@ export class StepHead {
       else if (bench?.contains(this.box)) one.setAttribute("data-cypresskit-check", "old")
   }
 
-  /** [name, Gflop/s, whether it must be passed, message when it is reached, message when it is
-   * passed] of each target, the lowest first */
+  /** The targets, the lowest first.
+   * @returns {Target[]} */
   get targets() {
     const {targets, record} = this.step
     const {minimum, reference, published} = targets
     const past = `past ${record}'s ${inWhole(published)}`
-    /** @type {[string, number, boolean, string, string][]} */
     const all = [
-      ["to pass", minimum, false, "saved", ""],
-      ["our solution", reference, false, "as fast as our solution", "faster than our solution"],
-      [`${record}'s record, measured,`, published, true, past, past],
+      {name: "to pass", gflops: minimum, reached: "saved"},
+      {
+        name: "our solution",
+        gflops: reference < minimum ? 0 : reference,
+        reached: "as fast as our solution",
+        passed: "faster than our solution",
+      },
+      {name: `${record}'s record, measured,`, gflops: published, reached: past, isRecord: true},
     ]
-    return all
-      .filter(([, target], at) => target && !(at === 1 && target < minimum))
-      .sort(([, one], [, other]) => one - other)
+    return all.filter(({gflops}) => gflops).sort((one, other) => one.gflops - other.gflops)
   }
 
   showTargets() {
-    const {speed} = this
-    const {saved} = this
-    const {targets} = this.step
-    const fastest = Math.max(speed, saved ?? 0) // a later text takes no tick away
+    const {speed, saved} = this
+    const fastest = Math.max(speed, saved) // a later text takes no tick away
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)
-    for (const each of this.targets) {
-      const [words, target] = each
-      const reached = reaches(fastest, each)
-      say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}`, reached ? "ckw-reached" : "")
+    for (const target of this.targets) {
+      const reached = reaches(fastest, target)
+      const words = `${target.name} ${inWhole(target.gflops)}`
+      say(reached ? `✓ ${words}` : words, reached ? "ckw-reached" : "")
     }
     say(saved ? `Saved: ${inWhole(saved)} Gflop/s` : "", "ckw-saved", "b")
-    const helps = speed && speed < targets.reference * (1 - WITHIN)
+    const helps = speed && speed < this.step.targets.reference * (1 - WITHIN)
     this.hint.hidden = !helps
   }
 
@@ -159,8 +166,8 @@ export class StepHead {
 }
 
 /** Return whether a speed reaches a target, or passes a record.
- * @param {number} gflops
- * @param {any[]} target */
-function reaches(gflops, [, target, mustPass]) {
-  return mustPass ? gflops > target : gflops >= target
+ * @param {number} speed
+ * @param {Target} target */
+function reaches(speed, {gflops, isRecord}) {
+  return isRecord ? speed > gflops : speed >= gflops
 }

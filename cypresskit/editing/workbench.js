@@ -323,7 +323,7 @@ class Bench {
     this.host.removeAttribute("aria-busy")
   }
 
-  show_text({faults, live, meanings}) {
+  show_text({faults, registers, meanings}) {
     this.help.learn(meanings)
     this.editor.paintFaults(faults)
     if (faults.length) {
@@ -332,8 +332,11 @@ class Bench {
       this.headline.show("fault", `Line ${line}:`, message, faults, spoken)
       this.panels.offerIL(make(this.headline.faults, "p"))
     } else {
-      const title = (count, names) => `${count} register${count === 1 ? "" : "s"} in use: ${names}`
-      const rows = live.map(([line, count, names]) => [line, count, count, title(count, names)])
+      const rows = registers.map(({line, live}) => {
+        const count = live.length
+        const title = `${count} register${count === 1 ? "" : "s"} in use: ${live.join(" ")}`
+        return [line, count, count, title]
+      })
       this.editor.lines.know("live", cellsOf(rows, 2))
     }
     this.moved(this.editor.caret.line)

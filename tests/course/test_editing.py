@@ -51,9 +51,10 @@ def test_live_registers_are_those_of_the_dataflow(name):
     answer = static_answers.text_answer(ck.kernels[name].text, program.name)
     before = dataflow.liveness(program)
     most = max(len({number for number, _ in live}) for live in before)
-    assert max(count for _, count, *_ in answer["live"]) == most
-    assert [line for line, *_ in answer["live"]] == sorted({line for line, *_ in answer["live"]})
-    sets = {(line, name) for line, *_, names in answer["live"] for name in names.split()}
+    rows = answer["registers"]
+    assert max(len(row["live"]) for row in rows) == most
+    assert [row["line"] for row in rows] == sorted({row["line"] for row in rows})
+    sets = {(row["line"], name) for row in rows for name in row["sets"]}
     written = ((i.written_line, dataflow.defines(i)) for i in program.body)
     assert sets == {(n, program.as_written(f"r{r}")) for n, keys in written for r, _ in keys}
 
@@ -352,10 +353,11 @@ def test_a_job_is_interrupted_and_resumed(text, soon, stops):
         f'[{{"number": 1, "text": "", "gflops": 1{"0" * 400}}}]',
         '{"edits": [{"number": "x", "text": ""}]}',
         '{"edits": [{"number": 1, "text": 1}]}',
+        '{"edits": [{"number": 1, "text": [1]}]}',
         '{"edits": [{"number": 1, "text": "", "gflops": Infinity}]}',
         '{"edits": [{"number": 1, "text": "", "gflops": "fast"}]}',
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     path = tmp_path / ".my.il.history.json"

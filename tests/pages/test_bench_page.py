@@ -173,7 +173,7 @@ from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.static_answers import text_answer
 
 job = json.loads({job!r})
-messages = [text_answer(job["text"])]
+messages = [text_answer(job["text"], "")]
 LocalAnswerer(messages.append).ask(job)
 _host.call(b"report " + json.dumps(messages).encode())
 """
@@ -204,7 +204,7 @@ def random_job(seed):
 
 def answers_here(job):
     """The answers of Python here, after a round trip through JSON."""
-    messages = [text_answer(job["text"])]
+    messages = [text_answer(job["text"], "")]
     with patch.object(back_end, "HAS_LLVM", False):  # as there: only stored code of LLVM's
         LocalAnswerer(messages.append).ask(job)
     return json.loads(json.dumps(messages))

@@ -29,9 +29,10 @@ function answersTo(text) {
   const lines = text.split("\n")
   const some = lines.map((_, n) => n + 1).filter((n) => n % 3 === 0)
   const fault = {line: Math.min(3, lines.length), column: 1, message: `fault ${stamp}`}
-  if (fate === "fault") return [{part: "text", faults: [fault], live: [], meanings}]
-  const live = some.map((line) => [line, stamp, `r${stamp}`, `r${stamp}`])
-  const answers = [{part: "text", faults: [], live, meanings}]
+  if (fate === "fault") return [{part: "text", faults: [fault], registers: [], meanings}]
+  const names = [`r${stamp}`]
+  const registers = some.map((line) => ({line, live: names, sets: names}))
+  const answers = [{part: "text", faults: [], registers, meanings}]
   if (fate === "refusal")
     return [...answers, {part: "code", refusal: {line: 1, message: `refused ${stamp}`}}]
   const rows = some.slice(0, 40).map((line) => ({
