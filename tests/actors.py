@@ -26,6 +26,7 @@ class Actor:
         return not (self.stopped or self.dead)
 
     def ask(self, job):
+        assert job["parts"], "no process is asked for nothing"
         self.job = job
 
     def stop(self):

@@ -25,6 +25,7 @@ from cypresskit.timing.costs import line_costs
 from cypresskit.timing.report import Report
 
 PAUSE_SECONDS = 1.0  # without another job before costs are computed
+NO_LAUNCH = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
 
 
 class Evaluation:
@@ -53,17 +54,12 @@ class Evaluation:
         """
         job = self.job
         scales = self.step is not None and self.step.scales
-
-        def verify(n: int | None) -> Verification:
-            return judgement.verify_text(
-                job["text"], job["name"], job.get("like"), n, scales, self.comes
-            )
-
-        small = verify(None)
+        kernel = job["text"], job["name"], job.get("like")
+        small = judgement.verify_text(*kernel, None, scales, self.comes)
         if not small:
             return small
         self.tell(f"Correct at small sizes; now at N = {job['n']:,} …")
-        return verify(job["n"])
+        return judgement.verify_text(*kernel, job["n"], scales, self.comes)
 
     @cached_property
     def fault(self) -> Note | None:
@@ -89,13 +85,16 @@ class Evaluation:
 
     def code(self) -> AnswerPart:
         answer = static_answers.code_answer(assembled(self.job["text"], self.job["name"]))
-        return answer | {"is_last": "refusal" in answer}
+        return answer | {"is_last": True} if "refusal" in answer else answer
 
     def verdict(self) -> AnswerPart:
         try:
             shown = replace(self.verification, wrong=self.incorrect)
         except (ValueError, TypeError) as error:
-            return unknown_launch(error)
+            # No launch is known.
+            message = f"It can't be launched: {last_line(error)}"
+            row = {"message": message, "advice": NO_LAUNCH}
+            return {"right": False, "message": message, "findings": [row], "is_last": True}
         # Otherwise the terms are shown with it.
         cause = self.fault if shown.findings or not self.small else None
         small = self.small and self.small.answer()
@@ -128,14 +127,6 @@ class Evaluation:
         if self.comes(PAUSE_SECONDS):
             raise Interrupted
         return dynamic_answers.costs_answer(line_costs(self.report, unless=self.comes))
-
-
-def unknown_launch(error: Exception) -> AnswerPart:
-    """Return the part "verdict" of a text for which no launch is known."""
-    advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
-    message = f"It can't be launched: {last_line(error)}"
-    row = {"message": message, "advice": advice}
-    return {"right": False, "message": message, "findings": [row], "is_last": True}
 
 
 class LocalAnswerer:
@@ -179,8 +170,10 @@ class LocalAnswerer:
                 answer = getattr(evaluation, part)()
                 if answer is not None:
                     self._say(evaluation, "answer", part=part, **answer)
-                is_last = (answer or {}).get("is_last")
-                del evaluation.parts[: None if is_last else 1]
+                if answer and "is_last" in answer:
+                    evaluation.parts.clear()
+                else:
+                    del evaluation.parts[0]
         except Interrupted:
             return
         except Exception as error:  # a fault of the package

@@ -7,9 +7,10 @@ own answers the pages (``supervisor``), so the notebook's kernel stays free, wha
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from itertools import count
 from typing import Any
@@ -68,7 +69,7 @@ class Conversation:
     edit
         The name of the newest text.
     answers, missing_parts
-        The parts of its answer so far, by name; and those that aren't made yet.
+        The parts of its answer so far, by name; and those that are wanted, and aren't made yet.
     edits
         The history of the file.
     pages
@@ -83,7 +84,7 @@ class Conversation:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.file, self.edits, self.settings = file, file.edits, settings
-        self.edits.listeners.append(self._say_history)
+        self.edits.tell = self._say_history
         self.name = file.path.name
         self.step = STEPS.get(settings.get("step") or "")
         self.shown_lines = ShownLines(self.edits, self.step) if self.step else None
@@ -101,11 +102,6 @@ class Conversation:
         """The newest text."""
         return self.file.text
 
-    @property
-    def is_ruled_out(self) -> bool:
-        """Whether no other part of the answer can be made than those that are here."""
-        return any(answer.get("is_last") for answer in self.answers.values())
-
     # -- pages
 
     def follow(self, send: Send) -> None:
@@ -113,8 +109,7 @@ class Conversation:
         Only the last few get them.
         """
         with self.lock:
-            others = [page for page in self.pages if page != send]
-            self.pages = [*others, send][-MAX_PAGES:]
+            self.pages = [*self.pages, send][-MAX_PAGES:]
 
     def connect(self, send: Send) -> None:
         """Send all messages to this page, too. Start the process that answers, and look at the file
@@ -136,11 +131,15 @@ class Conversation:
 
     def say(self, message: Message, page: Send | None = None) -> None:
         """Send a message to a page, or to all. A page that fails is removed."""
-        for send in tuple(self.pages) if page is None else (page,):
+        for send in self.pages if page is None else [page]:
             try:
                 send(message)
             except Exception:  # whatever a closed page raises
                 self.pages = [other for other in self.pages if other != send]
+
+    def _tell(self, kind: str, page: Send | None = None, **more: Any) -> None:
+        """Send a message of a type about the newest text."""
+        self.say({"type": kind, "edit": self.edit} | more, page)
 
     def hear(self, message: Message, page: Send | None = None) -> None:
         """Take a message of a page: ``_hear_text`` takes those of the type "text", and so on.
@@ -152,7 +151,7 @@ class Conversation:
             try:
                 getattr(self, f"_hear_{message['type']}")(message, page)
             except Exception as error:  # a fault of the page, or of the package
-                self.say({"type": "trouble", "message": bug_message(error)})
+                self._tell("trouble", message=bug_message(error))
 
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
@@ -161,29 +160,28 @@ class Conversation:
             "targets": asdict(self.step.targets),
             **{name: getattr(self.step, name) for name in STEP_FIELDS},
         }
-        state = {
-            "type": "state",
-            "name": self.name,
-            "file": str(self.file.path),
-            "text": self.text,
-            "edit": self.edit,
-            "gap": next(iter(find_gaps(self.text)), 0),
-            "token": TOKEN.pattern,
-            "colors": len(SERIES),
-            "tables": TABLES,
-            "history": self._history(),
-            "problem": self.file.problem,
-            "step": step,
-            "llvm": HAS_LLVM,
-        }
-        self.say(state, page)
+        self._tell(
+            "state",
+            page,
+            name=self.name,
+            file=str(self.file.path),
+            text=self.text,
+            gap=next(iter(find_gaps(self.text)), 0),
+            token=TOKEN.pattern,
+            colors=len(SERIES),
+            tables=TABLES,
+            history=self._history(),
+            problem=self.file.problem,
+            step=step,
+            llvm=HAS_LLVM,
+        )
 
     # -- texts
 
     def _hear_text(self, message: Message, _: Send | None) -> None:
         """Take a text that was typed."""
-        edit, text = str(message["edit"]), replace_surrogates(str(message["text"]))
-        self.take_text(edit, text, message.get("base"))
+        text = replace_surrogates(str(message["text"]))
+        self.take_text(str(message["edit"]), text, message.get("base"))
 
     def _hear_unsent(self, message: Message, _: Send | None) -> None:
         """Keep a text that was based on an older one than the file's."""
@@ -203,7 +201,7 @@ class Conversation:
             self.file.replace(text, is_typed_on=is_typed_on)
             self._begin_text(edit)
             if is_at_once:
-                self.say({"type": "trouble", "message": AT_ONCE})
+                self._tell("trouble", message=AT_ONCE)
             self._answer_text()
 
     def load(self, text: str, note: str) -> None:
@@ -218,7 +216,7 @@ class Conversation:
     def _begin_text(self, edit: str) -> None:
         """Send the pages the new text, of which nothing is known."""
         self.edit = edit
-        self.say({"type": "text", "text": self.text, "edit": edit})
+        self._tell("text", text=self.text)
         self.answers, self.missing_parts, self.element = {}, {*PARTS}, None
         self.supervisor.drop()
 
@@ -230,7 +228,7 @@ class Conversation:
         """Show a reader who is stuck one more line of the solution. The history says so."""
         if self.shown_lines and seconds_until_help(self.edits, self.step) == 0.0:
             self.edits.read_changes()
-            self.say({"type": "line"} | self.shown_lines.press(self.text), page)
+            self._tell("line", page, **self.shown_lines.press(self.text))
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         for edit in self.edits.rows:
@@ -238,7 +236,7 @@ class Conversation:
                 self.load(edit.text, f"edit {edit.number} again")
 
     def _acknowledge(self, edit: str) -> None:
-        self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
+        self._tell("heard", edit=edit, problem=self.file.problem)
 
     # -- answers
 
@@ -249,16 +247,19 @@ class Conversation:
         for answer in tuple(self.answers.values()):
             self.say(answer, page)
         if not self.missing_parts:
-            self.say({"type": "done", "edit": self.edit}, page)
+            self._tell("done", page)
         elif self.supervisor.job is None:
             self._answer_text()
 
     def _answer_text(self) -> None:
-        """Answer the newest text: its faults at once, all else by the process."""
+        """Answer the newest text: its faults at once; if it has none, all else by the process."""
         self._acknowledge(self.edit)
         answer = text_answer(self.text, self.name)
         self._take_answer({"type": "answer", "edit": self.edit, "part": "text", **answer})
-        self.supervisor.ask(self.job(self.missing_parts))
+        if self.missing_parts:
+            self.supervisor.ask(self.job(self.missing_parts))
+        else:
+            self._tell("done")
 
     def _hear_ask(self, message: Message, page: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, LLVM's code,
@@ -269,20 +270,23 @@ class Conversation:
             return
         if part == "climb":
             picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
-            answer = {"type": "answer", "edit": self.edit, "part": part, "picture": picture}
-            self.say(answer, page)
-        elif part in ALL_PARTS and not self.is_ruled_out:
+            self._tell("answer", page, part=part, picture=picture)
+        elif part in ALL_PARTS and not any("is_last" in answer for answer in self.answers.values()):
             if "element" in message:
                 self.element = [int(place) for place in message["element"]]
             self.missing_parts.add(part)
             self.supervisor.ask(self.job(self.missing_parts))
 
     def answer_here(self) -> None:
-        """Check and time the newest text in the calling process: pages ask for the other parts."""
+        """Check and time the newest text in the calling process: pages ask for the other parts. A
+        fault of the package is a warning of the cell, since no page may be there to show it.
+        """
 
         def hear(message: Message) -> None:
             if message["type"] == "answer":
                 self._take_answer(message)
+            elif message["type"] == "trouble":
+                warnings.warn(message["message"], stacklevel=2)
 
         with self.lock:
             if not text_answer(self.text, self.name)["faults"]:
@@ -298,7 +302,7 @@ class Conversation:
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""
-        if message["type"] == "done" or message.get("is_last"):
+        if message["type"] == "done" or "is_last" in message:
             self.missing_parts.clear()
         if message["type"] == "answer":
             self.answers[message["part"]] = message
@@ -309,24 +313,18 @@ class Conversation:
 
     def _add_judged(self) -> None:
         """Add the answered text to the history."""
-        verdict, clocks = self.answers["verdict"], self.answers["clocks"]
-        gflops = clocks.get("gflops", 0.0)
-        edit = Edit(
-            number=0,
-            text=self.text,
-            right=verdict["right"],
-            gflops=gflops,
-            n=clocks["size"][0] if gflops else 0,
-            bound=clocks.get("bound", ""),
-            note=self.file.note,
-        )
+        clocks = self.answers["clocks"]
+        edit = Edit(0, self.text, self.answers["verdict"]["right"], note=self.file.note)
+        if "gflops" in clocks:
+            n, *_ = clocks["size"]
+            edit = replace(edit, gflops=clocks["gflops"], n=n, bound=clocks["bound"])
         self.file.note = ""
         self.edits.add_judged(edit)
 
     def _say_history(self) -> None:
         if self.edits.problem:
-            self.say({"type": "trouble", "message": self.edits.problem})
-        self.say({"type": "history"} | self._history())
+            self._tell("trouble", message=self.edits.problem)
+        self._tell("history", **self._history())
 
     def _history(self) -> Message:
         """Return what a page shows of the history."""

@@ -1,7 +1,6 @@
 """Answers that run a kernel or simulate its time: is C correct, how fast is it, what do lines cost?
 
-All results are plain data for JSON. A kernel that can't be checked or timed has an answer that says
-why.
+All results are plain data for JSON. One that can't be had says why.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +10,6 @@ from dataclasses import replace
 from cypresskit.compiler import compile
 from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, trace_product
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.terms import Term
 from cypresskit.diagnosis.verification import Fault, Verification, WrongElement
 from cypresskit.editing.judgement import what_helps
 from cypresskit.editing.small_product import SmallProduct
@@ -33,23 +31,17 @@ UNTIMED = ValueError, RuntimeError, MemoryError
 def verdict_answer(verification: Verification, cause: Note | None = None) -> AnswerPart:
     """Return the part "verdict".
 
-    It holds whether C is correct (``right``); a ``message``, and what is said ``aside``; and
-    ``findings`` (``fault_rows``), each with a message, and perhaps kind, line, column and advice.
-    The first is what the message says.
+    It holds whether C is correct (``right``); ``findings`` (``fault_rows``), each with a message,
+    and perhaps kind, line, column and advice; the first as a ``message``; what is said ``aside``.
     """
     findings = fault_rows(verification, cause)
-    asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
-    result = "y" if verification.kernel.is_vector else "C"
-    message = f"{result} is correct."
+    message = "y is correct." if verification.kernel.is_vector else "C is correct."
     for first in findings[:1]:
         form = "Line {line}, {kind}: {message}." if "kind" in first else "{message}"
         message = form.format(**first)
-    return {
-        "right": verification.right,
-        "message": message,
-        "findings": findings,
-        "aside": " ".join(asides),
-    }
+    asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
+    aside = " ".join(asides)
+    return {"right": verification.right, "message": message, "findings": findings, "aside": aside}
 
 
 def _tested_sizes(verification: Verification) -> str:
@@ -64,9 +56,7 @@ def _tested_sizes(verification: Verification) -> str:
 
 
 def fault_rows(verification: Verification, first: Note | None) -> list[AnswerPart]:
-    """Return what is wrong, in rows of which the first is the headline: a note, if one is to come
-    ``first``.
-    """
+    """Return what is wrong, in rows; the headline is the first, a note if one is to come first."""
     faults = [*filter(None, [first]), *verification.faults]
     return [_fault_row(fault) for fault in faults[:MAX_SHOWN_FAULTS]]
 
@@ -91,50 +81,48 @@ def replay_answer(
     place: Sequence[int],
     lead: Callable[[Sequence[Note]], Sequence[Note]],
 ) -> AnswerPart:
-    """Return the part "replay": the terms of the element of C at a place.
+    """Return the part "replay": the terms of the element of C at a place, of the ``small`` product
+    unless that doesn't show the fault.
 
-    It is an element of the ``small`` product, unless that doesn't show the fault.
-
-    The answer holds a ``message`` with the element's place and value; of an incorrect one,
-    ``findings`` that replace the verdict's, unless that names a cause, and the text of the other
-    ``notes``, in the order in which they ``lead`` to it; the first ``terms``, each with ``text``,
-    whether it is ``right``, a ``note``, its ``line``, and the ``lines`` that changed it; how many
+    It holds a ``message`` with the element's place and value; of an incorrect one, ``findings``
+    that replace the verdict's, unless that names a cause, and the other ``notes``, in the order in
+    which they ``lead`` to it; the first ``terms``, with the ``lines`` that changed them; how many
     ``more`` there are; or a ``problem``, why there are no terms.
     """
     if small is not None and not (verification.right or verification.at_size or small.incorrect):
         small = None
     given = small.product if small else verification.given
-    row, column = place
     try:
-        trace = trace_product(given, row, column)
+        trace = trace_product(given, *place)
         notes = lead(trace.faults) if trace.faults else []
     except RUN_ERRORS as error:
         return {"problem": last_line(error)}
-    state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
-    message = f"C[{row}, {column}]: {state}."
-    message += f" The test uses alpha = {given.alpha:g}, beta = {given.beta:g}."
-    if small is not None:
-        message = small.describe(row, column)
+    if small is None:
+        row, column = place
+        expected = "" if trace.right else f"; it should be {trace.expected:.9g}"
+        scalars = f"alpha = {given.alpha:g}, beta = {given.beta:g}"
+        message = f"C[{row}, {column}]: {trace.got:.9g}{expected}. The test uses {scalars}."
+    else:
+        message = small.describe(*place)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
     is_led = verification.faults[:1] == [verification.wrong]  # or else more is said before it
-    others = replace(verification, wrong=None)
+    findings = fault_rows(replace(verification, wrong=None), notes[0]) if is_led and notes else []
     return {
         "message": message,
-        "findings": fault_rows(others, notes[0]) if is_led and notes else [],
-        "notes": [note.text for note in notes[is_led:]],
-        "terms": [_term_row(term) for term in trace.terms[:MAX_SHOWN_TERMS]],
+        "findings": findings,
+        "notes": [note.text for note in (notes[1:] if is_led else notes)],
+        "terms": [
+            {
+                "text": term.text,
+                "right": term.right,
+                "note": term.note.text,
+                "line": term.note.line or term.line,
+                "lines": list(term.lines),
+            }
+            for term in trace.terms[:MAX_SHOWN_TERMS]
+        ],
         "more": trace.more,
-    }
-
-
-def _term_row(term: Term) -> AnswerPart:
-    return {
-        "text": term.text,
-        "right": term.right,
-        "note": term.note.text,
-        "line": term.note.line or term.line,
-        "lines": list(term.lines),
     }
 
 
@@ -143,8 +131,7 @@ def clocks_answer(verification: Verification, time: Callable[[], Report]) -> Ans
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, in words; the ``limit`` in
     them; ``busy`` (shares of the time, by unit); and ``notes`` on what would help and on its time;
-    or a ``problem``, why it can't be timed. It is empty for an incorrect kernel, which may run for
-    much longer than a correct one.
+    or a ``problem``, why it isn't timed. It is empty for an incorrect kernel, which may run long.
     """
     if not verification.right:
         return {}
@@ -175,9 +162,7 @@ def _notes_on_time(report: Report) -> list[str]:
 
 
 def llvm_answer(verification: Verification, time: Callable[[], Report]) -> AnswerPart:
-    """Return the part "llvm" of a kernel: LLVM's code of it, as in the part "code", and its
-    ``gflops`` if it is correct; ``time`` times our code.
-    """
+    """Return the part "llvm": LLVM's code, its ``gflops`` if C is correct; ``time`` times ours."""
     program = verification.kernel.program
     answer = code_answer(program, by="llvm")
     if "refusal" in answer or not verification.right:

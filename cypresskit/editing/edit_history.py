@@ -9,22 +9,18 @@ replaced.
 
 import json
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cypresskit.files.atomic import file_stamp, save_file
-from cypresskit.files.received import read_plain
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.own import find_given_text
 from cypresskit.tables import elided, quantity
 
-MAX_HISTORY_BYTES = 64 << 20
 BURST_SECONDS = 2.0  # between two edits: nobody has read the judgement of the first
 MAX_LINE_CHARACTERS = 48  # of a line that is quoted
 #: Notes on which something depends: on the text of another reader, on one at which the reader was
@@ -53,18 +49,17 @@ class Edit:
     change: str = ""  # from the edit before, in words
 
     @property
-    def judgement(self) -> str:
-        """Whether C is correct, and how fast it is."""
-        if not self.right:
-            return "not checked" if self.right is None else "C is incorrect"
-        size = f" at N = {self.n:,}" if self.n else ""
-        speed = f"{self.gflops:,.0f} Gflop/s{size}, limited by {self.bound}"
-        return speed if self.gflops else "not timed"
+    def judgement(self) -> tuple:
+        """What was found about it: two edits of one judgement look alike."""
+        return self.right, self.gflops, self.n, self.bound
 
     def __str__(self) -> str:
         """Return what was found about it, and where it comes from."""
+        found = f"{self.gflops:,.0f} Gflop/s at N = {self.n:,}, limited by {self.bound}"
+        if not (self.right and self.gflops):
+            found = {None: "not checked", False: "C is incorrect", True: "not timed"}[self.right]
         origin = filter(None, (SENTENCES.get(self.note, self.note), self.change))
-        return "; ".join(filter(None, (self.judgement, ", ".join(origin))))
+        return "; ".join(filter(None, (found, ", ".join(origin))))
 
     def shown(self) -> dict[str, Any]:
         """Return what a page shows; ``gflops`` is 0 unless C is correct."""
@@ -87,17 +82,17 @@ class Edits(Sequence[Edit]):
     ----------
     problem
         Why not all edits are written, or "".
-    listeners
+    tell
         Called when the edits have changed.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problem = ""
-        self.listeners: list[Callable[[], None]] = []
+        self.tell: Callable[[], None] = lambda: None
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
-        self._written = self.rows  # those that the file has
-        self._kept: Edit | None = None  # the one that was kept last: it isn't replaced
+        self._file_rows = self.rows  # those that the file has
+        self._kept_edit: Edit | None = None  # the one that was kept last: it isn't replaced
         self._stamp: object = ...  # of the file when it was last read or written
         self.read_changes()
 
@@ -132,29 +127,33 @@ class Edits(Sequence[Edit]):
         written, the edit is written with the next one.
         """
         self.read_changes()
+        edit = replace(edit, number=self._next_number, time=round(edit.time or time.time(), 1))
         rows = [*self.rows]
-        last = rows[-1] if rows else Edit(0, "", right=True)
-        now = round(edit.time or time.time(), 1)
-        are_typed = not (last.note or edit.note)
-        is_unread = last.judgement == edit.judgement and now - last.time < BURST_SECONDS
-        is_shown = SHOWN_NOTE in (last.note, edit.note)
-        if last.text == edit.text and not last.right and not is_shown:
-            edit = replace(edit, note=last.note or edit.note)
-            rows.pop()
-        elif are_typed and is_unread and last != self._kept and rows:
-            rows.pop()
+        if rows and self._gives_way(rows[-1], edit):
+            last = rows.pop()
+            if last.text == edit.text:
+                edit = replace(edit, note=last.note or edit.note)
         before = rows[-1].text if rows else edit.text
-        change = describe_change(before, edit.text)
-        rows.append(replace(edit, number=last.number + 1, time=now, change=change))
-        self.rows = rows
+        self.rows = [*rows, replace(edit, change=describe_change(before, edit.text))]
         self.save()
-        self._tell()
+        self.tell()
+
+    def _gives_way(self, last: Edit, edit: Edit) -> bool:
+        """Return whether an edit replaces the last one."""
+        if last.text == edit.text:
+            return not last.right and SHOWN_NOTE not in (last.note, edit.note)
+        is_unread = last.judgement == edit.judgement and edit.time - last.time < BURST_SECONDS
+        return is_unread and not (last.note or edit.note) and last != self._kept_edit
+
+    @property
+    def _next_number(self) -> int:
+        return self.rows[-1].number + 1 if self.rows else 1
 
     def add_judged(self, edit: Edit) -> None:
-        """Add an edit that was checked, unless the last one says the same."""
+        """Add an edit that was checked, unless the last one has its text and its judgement."""
         self.read_changes()
-        last = self.rows[-1] if self.rows else Edit(0, "")
-        if (last.text, last.judgement) != (edit.text, edit.judgement):
+        found = [(last.text, last.judgement) for last in self.rows[-1:]]
+        if found != [(edit.text, edit.judgement)]:
             self.add(edit)
 
     def keep(self, text: str, note: str, again: bool = False) -> None:
@@ -165,7 +164,7 @@ class Edits(Sequence[Edit]):
         known = self.find_text(text)
         if again or (text.strip() and known is None):
             self.add(replace(known or Edit(0, text), note=note, time=0.0))
-        self._kept = self.find_text(text) or self._kept
+        self._kept_edit = self.find_text(text) or self._kept_edit
         self.save()
 
     # -- the file
@@ -174,13 +173,13 @@ class Edits(Sequence[Edit]):
         """Write the edits that aren't written yet. If the file isn't the one that was read, it is
         read first.
         """
-        if self._written is self.rows:
+        if self._file_rows is self.rows:
             return
         rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
         self.problem = ""
         try:
             self._stamp = save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n', self._look)
-            self._written = self.rows
+            self._file_rows = self.rows
         except OSError as error:
             self.problem = f"The history can't be written: {error.strerror or error}."
         except _ChangedError:
@@ -191,21 +190,23 @@ class Edits(Sequence[Edit]):
             raise _ChangedError
 
     def read_changes(self) -> None:
-        """Read the file if another workbench has written it. Edits that weren't written follow."""
-        if self._stamp != (stamp := file_stamp(self.path)):
-            self._stamp, self.problem = stamp, ""
-            written = {*self._written}
-            own = [edit for edit in self.rows if edit not in written]
-            self.rows = self._written = _read(self.path)
-            for edit in own:
-                number = self.rows[-1].number + 1 if self.rows else 1
-                self.rows = [*self.rows, replace(edit, number=number)]
-            self.save()
-            self._tell()
-
-    def _tell(self) -> None:
-        for listener in self.listeners:
-            listener()
+        """Read the file if another workbench has written it. Edits that weren't written follow.
+        While the system can't read it, nothing is changed, and none is written.
+        """
+        if self._stamp == (stamp := file_stamp(self.path)):
+            return
+        try:
+            rows = [] if stamp is None else _read(self.path)
+        except OSError as error:
+            self.problem = f"The history can't be read: {error.strerror}."
+            return
+        own = [edit for edit in self.rows if edit not in self._file_rows]
+        self._stamp, self.problem = stamp, ""
+        self.rows = self._file_rows = rows
+        for edit in own:
+            self.rows = [*self.rows, replace(edit, number=self._next_number)]
+        self.save()
+        self.tell()
 
     def __repr__(self) -> str:
         lines = (f"  {edit.number:3}  {edit}" for edit in self.rows)
@@ -238,14 +239,17 @@ def history_path(path: Path) -> Path:
 
 
 def _read(path: Path) -> list[Edit]:
-    """Return the edits in a file. One that can't be read gets a new name, and so isn't lost."""
+    """Return the edits in a file. One that holds no edits gets a new name, and so isn't lost.
+    Raises ``OSError`` if the system can't read or rename it.
+    """
     try:
-        content = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
-        edits = [Edit(**row) for row in content["edits"]]
-        if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in edits):
+        if not path.is_file():
+            raise ValueError("a pipe, which might block")
+        edits = [Edit(**row) for row in json.loads(path.read_text(encoding="utf-8"))["edits"]]
+        # As a set: no list is in the place of a text.
+        if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in {*edits}):
             raise ValueError("a number that isn't finite")
         return edits
-    except Exception:  # whatever a damaged file raises
-        with suppress(OSError):  # there is none
-            path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
         return []

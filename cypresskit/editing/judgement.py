@@ -4,10 +4,10 @@ The workbench, the checks of lessons, and the site's pages all judge by these fu
 of them contradicts another.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 
-from cypresskit.compiler import Control, compile
+from cypresskit.compiler import compile
 from cypresskit.diagnosis.verification import Verification, verify, verify_at
 from cypresskit.editing.steps import kernel_name, reference_kernel
 from cypresskit.kernels import Kernel
@@ -85,13 +85,10 @@ def report_at(kernel: Kernel, n: int, whole_launch: bool = False) -> Report:
 
 
 def what_helps(limit: str, kernel: Kernel) -> str:
-    """Return what an iteration of a kernel does, and what would make it faster, by the limit."""
+    """Return what an iteration of a kernel does: its products, its fetches, and the bundles without
+    a product; and what would make it faster, by its limit.
+    """
     loop = compile(kernel.program).main_loop
-    return f"{_describe_iteration(loop)} {HELP[limit]}"
-
-
-def _describe_iteration(loop: Sequence[Control]) -> str:
-    """Return how many products and fetches an iteration makes, and which bundles make none."""
     bundles = [bundle for control in loop for bundle in control.bundles]
     fetches = sum(len(control.fetches) for control in loop)
     products = sum(bundle.products for bundle in bundles)
@@ -100,5 +97,5 @@ def _describe_iteration(loop: Sequence[Control]) -> str:
     named = f" ({named_lines(lines)})" if 0 < len(lines) <= MAX_SHOWN_LINES else ""
     return (
         f"An iteration makes {quantity(products, 'product')} with {fetches} fetches, in"
-        f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}."
+        f" {len(bundles)} bundles. Of these, {len(others)} have no product{named}. {HELP[limit]}"
     )

@@ -20,17 +20,16 @@ NO_STEPS = (
 def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
     """Return the climb. ``histories`` maps the name of a step to its edits."""
     bars: list[Bar] = []
-    before = Edit(0, "")  # the saved one of the step before
+    text, gflops = "", 0.0  # of the step before
     for step, saved in _steps(histories):
         continues = step.previous and bars and not step.reorders
-        start = before.text if continues else step.starter
-        change = describe_change(start, saved.text)
-        bars.append(Bar(step.title, change, saved.gflops, before.gflops))
-        before = saved
+        change = describe_change(text if continues else step.starter, saved.text)
+        bars.append(Bar(step.title, change, saved.gflops, gflops))
+        text, gflops = saved.text, saved.gflops
     if not bars:
         return Climb(NO_STEPS, ())
     speeds = " to ".join(f"{bar.gflops:,.0f}" for bar in dict.fromkeys((bars[0], bars[-1])))
-    share = f"{100 * before.gflops / MODELED:.0f} % of the record's {MODELED:,.0f}, modeled"
+    share = f"{100 * gflops / MODELED:.0f} % of the record's {MODELED:,.0f}, modeled"
     return Climb(f"{quantity(len(bars), 'step')}: {speeds} Gflop/s, {share}", bars)
 
 

@@ -4,6 +4,27 @@ The page (``workbench.js``) holds the editor and the pictures; it contains no co
 *channel*, ``{send(message), listen(function)}``. Each message is a JSON object with a ``type``. In
 a notebook, the channel is a widget (``draw.widget_channel``); on the site, it is a worker.
 
+::
+
+    page                        conversation                process that answers
+     |  hello                        |                               |
+     | ----------------------------> |                               |
+     |                        state  |                               |
+     | <---------------------------- |                               |
+     |  shown, or text (typed)       |                               |
+     | ----------------------------> |                               |
+     |         heard, answer "text"  |  job: the parts to make       |
+     | <---------------------------- | ----------------------------> |
+     |         working, answer, ...  |         working, answer, ...  |
+     | <---------------------------- | <---------------------------- |
+     |  ask (another part)           |  job: that, and what is left  |
+     | ----------------------------> | ----------------------------> |
+     |                         done  |                         done  |
+     | <---------------------------- | <---------------------------- |
+
+A text with faults is done at once: its process gets no job. ``text``, ``history`` and ``trouble``
+come at any time.
+
 These are messages, not a widget's traits, since a text may lose against another editor's. So it
 says what it was made from, and the reply says what became of it. The newest value of a trait would
 win, without a word.
@@ -39,7 +60,7 @@ Messages of the page
 
 Messages of Python
 ------------------
-Those about a part of the answer have ``job``, the number of the job that made it, by which the
+Those of the process have ``job``, the number of the job that they are about, by which the
 supervisor drops those of older jobs; a page needs none.
 
 ``state``: name, file, text, edit, gap, token, colors, tables, history, problem, step, llvm
@@ -87,7 +108,8 @@ supervisor drops those of older jobs; a page needs none.
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message
-    A message for the reader, shown once.
+    A message for the reader, shown once. Of the process: a fault of the package, or why a job was
+    given up.
 """
 
 from typing import Any

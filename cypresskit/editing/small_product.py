@@ -60,8 +60,9 @@ class SmallProduct:
         rows, columns = self.factors
         terms = [f"{a:g}·{b:g}" for a, b in zip(rows[row], columns[:, column])]
         got, expected = self.c[row, column], self.product.expected[row, column]
-        more = ["…"] * (len(terms) > MAX_SUM_TERMS)
-        correct = f"{' + '.join(terms[:MAX_SUM_TERMS] + more)} = {expected:g}."
+        if len(terms) > MAX_SUM_TERMS:
+            terms[MAX_SUM_TERMS:] = ["…"]
+        correct = f"{' + '.join(terms)} = {expected:g}."
         if got == expected:
             return f"C[{row}, {column}] = {correct}"
         return f"C[{row}, {column}] should be {correct} It is {got:.6g}."

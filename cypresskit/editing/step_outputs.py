@@ -42,7 +42,7 @@ def submitted_output(edits: Edits, step: Step) -> dict[str, Any]:
     content = {"step": step.name, "text": edit.text, "is_saved": is_saved}
     if lines := find_shown_lines(edits, step):
         content["lines_shown"] = len(lines)
-    return {MIME: content, HTML: "", PLAIN: "Saved." * is_saved}
+    return {MIME: content, HTML: "", PLAIN: "Saved." if is_saved else ""}
 
 
 def find_step_texts(outputs: object) -> dict[str, StepText]:

@@ -107,7 +107,8 @@ class Step:
         if not marks or len(marks) != len(self.gaps):
             return ""
         for mark, lines in reversed([*zip(marks, self.gaps)]):
-            rows[mark - 1 + keeps_comments : mark] = [f"    {line}" for line in lines]
+            first = mark if keeps_comments else mark - 1
+            rows[first:mark] = [f"    {line}" for line in lines]
         return "\n".join(rows) + "\n"
 
 

@@ -121,7 +121,7 @@ def workbench(
     bench = Workbench(path.absolute(), settings)
     if text is not None:
         bench.conversation.load(text, "from the notebook's cell")
-    edit = bench.history.find_text(bench.text) or Edit(0, "")
+    edit = bench.history.find_text(bench.text) or Edit(0, bench.text)
     is_given = text is not None or edit.note == BROUGHT_NOTE
     if chosen is not None and edit.right is None and is_given:
         bench.conversation.answer_here()

@@ -246,7 +246,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
     )
     assert conversation.supervisor.job is None and conversation.supervisor.deadline == math.inf
     assert conversation.edit == talk.last and conversation.text == talk.texts[talk.last]
-    if conversation.supervisor.answerer is None:  # the next text starts one
+    while conversation.supervisor.answerer is None:  # the next text without faults starts one
         talk.failures = 0
         talk.type_text()
         talk.settle(talk.last)
@@ -527,14 +527,19 @@ def test_a_recalled_text_is_that_of_the_history(talk):
 @seeded(4)
 def test_two_workbenches_share_a_history_and_lose_nothing(seed, full, order, tmp_path, monkeypatch):
     """All that was added is read, in order, also if one adds while the other writes; on a disk
-    that is full now and then it is written later.
+    that is full or can't be read now and then it is written later.
     """
-    rng, write = random.Random(seed), edit_history.save_file
+    rng, write, read = random.Random(seed), edit_history.save_file, Path.read_text
     waiting: list[Edit] = []
 
-    def save(*given):
+    def fail():
         if rng.random() < full:
-            raise OSError(28, "No space left on device")
+            raise OSError(28, "No space left on device, or too many open files")
+
+    monkeypatch.setattr(Path, "read_text", lambda *given, **more: fail() or read(*given, **more))
+
+    def save(*given):
+        fail()
         edits, waiting[:] = [*waiting], []
         for edit in edits:
             other.add(edit)
@@ -549,7 +554,7 @@ def test_two_workbenches_share_a_history_and_lose_nothing(seed, full, order, tmp
         one, other = rng.sample(workbenches, 2)
         (waiting.append if number % 2 else one.add)(edit)
         fastest[edit.n] = edit.text
-    monkeypatch.setattr(edit_history, "save_file", write)
+    monkeypatch.undo()
     for edit in waiting:
         other.add(edit)
     for edits in workbenches:
@@ -773,6 +778,13 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     talk.take_text("a-1", linked + "; mine")
     talk.answer_here()
     assert bench.saved_kernel.text == linked + "; mine"
+
+
+def test_a_fault_of_the_package_is_told_where_no_page_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cypresskit.editing.static_answers.code_answer", None)
+    with pytest.warns(UserWarning, match="a bug in cypresskit"):
+        ck.workbench(step="00", text=NAIVE)
 
 
 @pytest.mark.parametrize("step", ["larger", "contest"])

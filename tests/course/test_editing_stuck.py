@@ -146,7 +146,7 @@ class Reader:
     def open(self):
         for talk in workbench.open_conversations.values():  # those of a Python that has ended
             talk.close()
-            talk.edits.listeners.clear()
+            talk.edits.tell = lambda: None
             talk.pages.clear()
         workbench.open_conversations.clear()
         self.monkeypatch.chdir(self.folder)
