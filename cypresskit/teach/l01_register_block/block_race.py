@@ -15,6 +15,7 @@ from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Grid, Sheet
 from cypresskit.machine.record import Recording
+from cypresskit.tables import listed
 from cypresskit.teach.l01_register_block.checks import block_runs
 
 FRAMES = 128
@@ -43,9 +44,11 @@ def block_race(sizes: Sequence[int] = (1, 2, 4, 8)) -> Player:
     for name, launch in launches.items():
         _draw_launch(sheet, name, launch, clocks)
 
-    captions = [
-        f"After at most {clock:,} words: how much of C has each block computed?" for clock in clocks
-    ]
+    done = {name: launch["C"][:, :1] <= clocks for name, launch in launches.items()}
+    captions = []
+    for n, clock in enumerate(clocks):
+        shares = [f"{name} {100 * terms[:, n].mean():.0f} %" for name, terms in done.items()]
+        captions.append(f"After at most {clock:,} words, of C are computed: by {listed(shares)}.")
     captions[-1] = sheet.winner(words, "word")
     note = theme.html(
         "Each receives one word per step. The stronger a color in A or B, the more often it was"
@@ -57,7 +60,7 @@ def block_race(sizes: Sequence[int] = (1, 2, 4, 8)) -> Player:
         captions,
         "counted",
         below=[legend, note],
-        step="Moment",
+        step="Moment of the race",
         seconds=16,
         opens=1,
     )
