@@ -65,6 +65,8 @@
       if (kind !== "right") return
       riddle.classList.add("solved")
       withhold(false)
+      for (const {parentNode: link, textContent} of answers)
+        if (link.matches("svg a")) link.ariaLabel += `, ${textContent} Gflop/s`
       if (typed) tell(document.getElementById(FIRST))
       $("#solved").textContent = `${all(".solved").length} of ${all(".riddle").length} solved`
     }
@@ -255,7 +257,7 @@
   }
   /** The page's address with a step's workbench, or with none. */
   function addressOf(step = undefined) {
-    const address = new URL(location.href)
+    const address = new URL(location.href.split("#")[0]) // whose place was left
     if (step) address.searchParams.set("try", step.id)
     else address.searchParams.delete("try")
     return address
@@ -348,6 +350,7 @@
       if (!location.href.endsWith(address)) return watch.disconnect()
       next?.focus({preventScroll: true})
       step.scrollIntoView({behavior: "instant"})
+      place.scrollIntoView({behavior: "instant", block: "nearest"}) // a riddle: with all of its answers
     })
     watch.observe(document.body)
     onHand(() => watch.disconnect())

@@ -41,7 +41,7 @@ CANDIDATES = (
 )
 #: By a step whose kernel is a candidate: the riddle that its numbers and words would answer.
 ANSWERS = {"02": "sizes", "03": "orders", "nn": "layouts", "compute": "layouts"}
-TO_BEAT = "Gflop/s to beat"  # the unit of a speed that isn't the reader's
+BEFORE = "Gflop/s before"  # the unit of a speed that isn't the reader's
 HOLE = "@"  # the row of the loop that is missing
 #: What the loop's lines fetch and compute, from its first fetch to the hole.
 NOTES = "x, y: A[k, rows 0 and 1]", "x, y: B[k, columns 0 and 1]", "row 0", "row 1"
@@ -136,7 +136,7 @@ def _typed(line: str) -> Frame:
     words = ". ".join(said).rstrip(".")
     says = f"{(c != right).sum()} of {c.size} are wrong. {words}."
     shown = cells, f"rows {ranged([*np.flatnonzero((c != right).any(axis=1))])} are wrong"
-    return Frame(choice, shown, says, before, "wrong" if line else "", TO_BEAT)
+    return Frame(choice, shown, says, before, "wrong" if line else "", BEFORE)
 
 
 @cache
@@ -254,7 +254,7 @@ def _frame(choice: str, shown: Any, says: str, made: Kernel) -> Frame:
 def _asked(step: str, empty: Any, frames: list[Frame]) -> tuple[Frame, ...]:
     """Return what is there before the first touch, and the candidates: the fastest is right."""
     most, least = max(frame.gflops for frame in frames), _slower(step)
-    made = [Frame("", empty, "", least, "", TO_BEAT)]
+    made = [Frame("", empty, "", least, "", BEFORE)]
     for frame in frames:
         kind, word = "wrong", "No" if frame.gflops <= least else "Faster, but not the fastest"
         if frame.gflops == most:
