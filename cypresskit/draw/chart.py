@@ -9,6 +9,8 @@ mark, Tab and arrow keys tell its value, in a row above the drawing.
 """
 
 import base64
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,7 +33,6 @@ APART = 3  # pixels from one number of an axis to the next
 SAMPLED = 24  # pixels: from here on, the points of a curve have dots
 FAR = 20  # pixels between a text and its point: from here on, a line joins them
 LARGE = 7 / 6  # of a bold text's letters to others
-BESIDE = 25  # pixels: points that are nearer in x are one above the other
 BESIDE_LINE = 3.5  # pixels to each side of a line whose points are marked
 SHORT = 14  # letters of a label that has room beside the axes of a phone
 COLORS = "read", "wrote", "green", "purple"  # of lines, one after another; context is "soft"
@@ -49,9 +50,9 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 Place = tuple[str, float, float]  # the anchor of a text, and its distance to the right and down
 #: Places of a point's label, the best first: around it, and further up and down.
 NEAR: list[Place] = [("middle", 0, -GAP), ("start", 11, 0), ("end", -11, 0), ("middle", 0, GAP)]
-for _far, _steps in (8, (12,)), (11, range(8, 240, 8)):
-    for _anchor, _right in ("start", _far), ("end", -_far):
-        NEAR += [(_anchor, _right, _side * step) for step in _steps for _side in (-1, 1)]
+for _far, _down in (8, 12), *((11, down) for down in range(8, 240, 8)):
+    NEAR += [("start", _far, -_down), ("end", -_far, -_down)]
+    NEAR += [("start", _far, _down), ("end", -_far, _down)]
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class Canvas:
         self._texts: list[str] = []
         self._marks: list[str] = []  # in front of all
         self._taken: list[Box] = []  # by texts
+        self._dots: list[tuple[float, float]] = []  # to which a text near them would seem to belong
         self._drawn = np.empty((0, 2))  # points of lines, which texts avoid if possible
         self._grid: list[float] = []  # y of lines that names of lines avoid
 
@@ -154,14 +156,18 @@ class Canvas:
         self, x: float, y: float, places: Sequence[Place], text: str, color: str, **how: Any
     ) -> Box:
         """Write text at the first of some places where no text is and no line, nor one between it
-        and its point; or else where few are. Return its box.
+        and its point, and no other dot is as near; or else where few are. Return its box.
         """
         found = []
         for number, (anchor, right, down) in enumerate(places):
             box = _box(x + right, y + down, text, anchor, **how)
             if self._is_free(box):
-                found.append((3 * self._lines_at(x, y, box) + number / 4, number))
-                if number >= found[0][1] + 24:
+                away = _away(x, y, box)
+                others = [at for at in self._dots if math.dist(at, (x, y)) > 8]
+                is_others = away < FAR and any(_away(*at, box) <= away for at in others)
+                faults = self._lines_at(x, y, box) + 4 * is_others
+                found.append((3 * faults + number / 4, number))
+                if number >= found[0][1] + 40:
                     break
         anchor, right, down = places[min(found, default=(0, 0))[1]]
         self.write(x + right, y + down, text, color, anchor, **how)
@@ -176,16 +182,16 @@ class Canvas:
         for x in np.arange(right, left - 1, -12):
             y = np.interp(x, *line)
             for away in (10.0, 16.0, 24.0):
-                for anchor in ("end", "start"):
-                    places += [(x, y, anchor, 0.0, side * away) for side in (-1, 1)]
+                for anchor, aside in ("end", -5.0), ("start", 5.0):
+                    places += [(x, y, anchor, aside, side * away) for side in (-1, 1)]
         found = []
         for number, (x, y, anchor, aside, down) in enumerate(places):
             box = _box(x + aside, y + down, text, anchor)
             if self._is_free(box):
-                away = np.hypot(*(_nearest(x, y, box) - (x, y))) - 0.5
+                away = _away(x, y, box) - 0.5
                 around = *(np.array(box[:2]) - away), *(np.array(box[2:]) + away)
                 struck = sum(box[1] + 2 < line < box[3] - 2 for line in self._grid)
-                found.append((self._lines_at(x, y, box), self._crossings(around) + struck, number))
+                found.append((self._lines_at(x, y, box), self.crossings(around) + struck, number))
         x, y, anchor, aside, down = places[min(found, default=(0, 0, 0))[2]]
         self.write(x + aside, y + down, text, color, anchor, **how)
 
@@ -193,7 +199,7 @@ class Canvas:
         """Let texts that are placed later avoid points (x, y) of a line, if they can."""
         self._drawn = np.concatenate([self._drawn, points])
 
-    def _crossings(self, box: Box) -> int:
+    def crossings(self, box: Box) -> int:
         """Return how many points of lines are in a box."""
         left, top, right, bottom = box
         x, y = self._drawn.T
@@ -208,13 +214,13 @@ class Canvas:
         drawn = self._drawn[((low < self._drawn) & (self._drawn < high)).all(axis=1)]
         drawn = drawn[np.hypot(*(drawn - (x, y)).T) > 8]
         off = np.abs(way[:, np.newaxis] - drawn).max(axis=2)
-        return self._crossings(box) + int((off < BESIDE_LINE).any(axis=0).sum())
+        return self.crossings(box) + int((off < BESIDE_LINE).any(axis=0).sum())
 
-    def _is_free(self, box: Box, beyond: float = 0) -> bool:
-        """Whether a box is inside of the drawing, or not far ``beyond``, and no text is in it."""
+    def _is_free(self, box: Box) -> bool:
+        """Whether a box is inside of the drawing, and no text is in it."""
         left, top, right, bottom = box
-        is_inside = left >= -beyond and right <= self.width + beyond
-        return (is_inside and top >= 0 and bottom <= self.height) and all(
+        is_inside = left >= 0 and right <= self.width and top >= 0 and bottom <= self.height
+        return is_inside and all(
             left >= other[2] or other[0] >= right or top >= other[3] or other[1] >= bottom
             for other in self._taken
         )
@@ -223,6 +229,7 @@ class Canvas:
         self, name: str, words: str, x: float, y: float, color: str, kind: str, **how: Any
     ) -> None:
         """Add a dot or a ring, which shows ``words`` when it is pointed at or has the focus."""
+        self._dots.append((x, y))
         dot = element("circle", color, cx=x, cy=y, **how)
         self._marks.append(_point(dot, words, **_told(name, words, kind)))
 
@@ -257,8 +264,6 @@ class Axes(Canvas):
         The scales of x and y.
     ends
         The labels at lines' ends. On a phone long ones are inside of the axes.
-    has_grid
-        Whether there are lines at the ticks of y.
     """
 
     def __init__(
@@ -269,34 +274,35 @@ class Axes(Canvas):
         ends: Sequence[str] = (),
         *,
         height: float = 280,
-        has_grid: bool = True,
     ) -> None:
         self.high = max(height if width == WIDE else 6 / 7 * height, GAP * (len(ends) + 1))
         super().__init__(width, HEAD + self.high + FOOT)
         self.across, self.up = across, up
         longest = max((min(len(end), LONGEST) for end in ends), default=0)
         self.is_beside = not self.is_narrow or longest < SHORT
-        beside = max(10, self.is_beside * (longest * theme.LETTER + 10 * bool(ends)))
+        beside = max(20, self.is_beside * (longest * theme.LETTER + 10 * bool(ends)))
         self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
         self._ends: list[tuple[float, str, str, str, np.ndarray]] = []
+        self._inside = self._ends[:]  # those along their lines
         self._spots: list[tuple[float, float, str, str, str]] = []  # x, y, text, color, class
-        self._draw_axes(has_grid)
+        #: By x, kind and class: the quoted heights that are nothing but numbers.
+        self._quoted: dict[tuple[float, str, str], list[float]] = defaultdict(list)
+        self._draw_axes()
 
-    def _draw_axes(self, has_grid: bool) -> None:
+    def _draw_axes(self) -> None:
+        self._grid = [self.foot, *map(self.y, self.up.numbers())]
+        for y in self._grid:
+            line = f"M{self.left:.1f} {y:.1f}H{self.right:.1f}"
+            self.add("path", "line", d=line, opacity=0.5)
         for tick in self.up.numbers():
-            y = self.y(tick)
-            if has_grid or tick == self.up.low:
-                line = f"M{self.left:.1f} {y:.1f}H{self.right:.1f}"
-                self.add("path", "line", d=line, opacity=0.5)
-                self._grid.append(y)
-            self.write(self.left - 8, y, number_text(tick), "soft", "end", data_axis="y")
+            self.write(self.left - 8, self.y(tick), number_text(tick), "soft", "end", data_axis="y")
         self._avoid_along(self.across.numbers(), [self.up.low] * len(self.across.numbers()))
         for tick in self.across.numbers():
             x, text = float(self.x(tick)), number_text(tick)
             left, top, right, foot = _box(x, self.foot + 16, text, "middle")
-            if self._is_free((left - APART, top, right + APART, foot), EDGE):
+            if self._is_free((left - APART, top, right + APART, foot)):
                 self.write(x, self.foot + 13, text, "soft", "middle", data_axis="x")
         self.write(0, 8, self.up.label, "soft")
         self.write(self.right, self.foot + 30, self.across.label, "soft", "end")
@@ -335,7 +341,7 @@ class Axes(Canvas):
         self.line(name, (start or low, end), (y, y), color, kind, stroke_dasharray="6 5")
         if start:
             self.note(end, y, text, color)
-        elif text:
+        else:
             self.end(y, text, color)
 
     def band(
@@ -384,6 +390,9 @@ class Axes(Canvas):
             if at in quoted:
                 text = f"{number_text(up)} {quoted[at]}".strip()
                 self.note(at, up, text, color, f"bold{later}")
+                self._quoted[at, kind, later] += [up] * (not quoted[at])
+            if seen:
+                self._dots.append((self.x(at), self.y(up)))
             place = {"cx": self.x(at), "cy": self.y(up), "r": 7}
             shape = element("circle", color, color, class_=f"spot{seen}", **place)
             spots.append((f"{named}: {number_text(up)} at {number_text(at)}", shape))
@@ -421,49 +430,44 @@ class Axes(Canvas):
         *,
         is_result: bool = False,
     ) -> None:
-        """Add a label for a line through points, by default across, that ends at the height of
-        ``y``.
+        """Add a label for a line through points that ends at the height of ``y``, beside the axes
+        or, if it is long on a phone, along the line; or for a line across.
         """
         kind = "end later" if is_result else "end"
         x, heights = line or ((self.across.low, self.across.high), (y, y))
         corners = np.array([self.x(x), self.y(heights)])
-        self._ends.append((self.y(y), elided(text, LONGEST), color, kind, corners))
-
-    def along(self, x: Sequence[float], y: Sequence[float], text: str, color: str) -> None:
-        """Write the name of a line from one point to another along it, at its beginning."""
-        (left, right), (low, high) = self.x(x), self.y(y)
-        turn = np.arctan2(high - low, right - left)
-        away = 14 + theme.LETTER * np.arange(len(text))
-        letters = left + away * np.cos(turn), low + away * np.sin(turn) - 10
-        self.avoid(np.transpose(letters))
-        x, y = left + 14 * np.cos(turn), low + 14 * np.sin(turn)
-        place = f"translate({x:.1f} {y:.1f}) rotate({np.degrees(turn):.1f})"
-        self._texts.append(text_element(0, -10, text, color, transform=place))
+        ends = self._ends if line and self.is_beside else self._inside
+        ends.append((self.y(y), elided(text, LONGEST), color, kind, corners))
 
     def svg(self) -> str:
         """Return the drawing's elements."""
-        writers = [self._write_ends, self._write_spots]
-        for write in writers if self.is_beside else writers[::-1]:  # what has fewer places first
-            write()
+        self._compare()
+        self._write_ends()
+        self._write_spots()
+        for _, text, color, kind, line in sorted(self._inside, key=lambda end: -len(end[1])):
+            self.write_along(line, text, color, class_=kind)
         return super().svg()
 
+    def _compare(self) -> None:
+        """Join two quoted numbers above each other, and write how many times one is the other."""
+        for (x, kind, later), heights in self._quoted.items():
+            y = self.y(heights)
+            if len(y) == 2 and min(heights) > 0 and np.ptp(y) > 2 * GAP:
+                self.line(f"gap {x}", (x, x), heights, "ink", kind, class_=later)
+                text = f"{max(heights) / min(heights):.2f} x"
+                self._spots.append((self.x(x), y.mean(), text, "ink", f"bold{later}"))
+
     def _write_ends(self) -> None:
-        """Write the labels apart from each other: where their lines end, or beside the axes; on a
-        phone, long ones along their lines.
-        """
-        if not self.is_beside:
-            for _, text, color, kind, line in sorted(self._ends, key=lambda end: -len(end[1])):
-                self.write_along(line, text, color, class_=kind)
-            return
+        """Write the labels apart from each other: where their lines end, or beside the axes."""
         wanted = [self.foot - y for y, *_ in self._ends]
-        for up, end in zip(spread(wanted, GAP, self.high), self._ends):
-            y, text, color, kind, line = end
+        places = spread(wanted, GAP, self.high)
+        for up, (y, text, color, kind, line) in zip(places, self._ends):
             right = line[0, -1]
             x, down = self.right + 10, self.foot - up
             is_moved = abs(y - down) > 3
             if not is_moved and right < self.right - 2 * GAP:  # it ends early
                 box = _box(right + 10, down, text, "start")
-                if self._is_free(box) and not self._crossings(box):
+                if self._is_free(box) and not self.crossings(box):
                     x = right + 10
             if is_moved:
                 leader = f"M{self.right:.1f} {y:.1f}L{self.right + 8:.1f} {down:.1f}"
@@ -471,15 +475,13 @@ class Axes(Canvas):
             self.write(x, down, text, color, class_=kind)
 
     def _write_spots(self) -> None:
-        """Write the labels of rings and dots, bold ones first, and below a point if that of another
-        is above it. A thin line leads to one that is far.
+        """Write the labels of rings and dots, bold ones first. A thin line leads to one that is
+        far.
         """
         for x, y, text, color, class_ in sorted(self._spots, key=lambda s: ("bold" not in s[4], s)):
-            is_lower = any(abs(spot[0] - x) < BESIDE and spot[1] < y for spot in self._spots)
-            places = [(at, right, -down) for at, right, down in NEAR] if is_lower else NEAR
-            box = self.write_free(x, y, places, text, color, class_=class_)
+            box = self.write_free(x, y, NEAR, text, color, class_=class_)
             left, up = _nearest(x, y, box)
-            if np.hypot(left - x, up - y) > FAR:
+            if _away(x, y, box) > FAR:
                 self.add("path", color, d=f"M{x:.1f} {y:.1f}L{left:.1f} {up:.1f}", class_=class_)
 
 
@@ -557,17 +559,15 @@ class Chart(Displayable):
         return (
             f'<div class="ck-chart"{" data-guess" * self.guess}>'
             f'<div class="finding later" style="font-size: 18px; font-weight: 600">'
-            f'{theme.escape_html(self.title)}</div>{_paragraph(self.about)}<div role="status"'
+            f'{theme.tied(self.title)}</div>{_paragraph(self.about)}<div role="status"'
             f' style="{TOLD}"></div>{shown}{_paragraph(self.note)}</div>'
         )
 
 
 def _paragraph(text: str) -> str:
     """Return a text below a chart's sentence or below the chart; "" if there is none."""
-    words = theme.escape_html(text)
-    return (
-        text and f'<div style="max-width: 760px; margin: 2px 0 6px; font-size: 13px">{words}</div>'
-    )
+    look = "max-width: 760px; margin: 2px 0 6px; font-size: 13px"
+    return text and f'<div style="{look}">{theme.tied(text)}</div>'
 
 
 def data_url(svg: str) -> str:
@@ -585,6 +585,11 @@ def _box(x: float, y: float, text: str, anchor: str, class_: str = "", **_: Any)
 def _nearest(x: float, y: float, box: Box) -> np.ndarray:
     """Return the point of a box that is nearest to a point."""
     return np.clip((x, y), box[:2], box[2:])
+
+
+def _away(x: float, y: float, box: Box) -> float:
+    """Return how far a box is from a point."""
+    return math.dist((x, y), _nearest(x, y, box))
 
 
 def text_element(

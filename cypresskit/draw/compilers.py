@@ -97,7 +97,7 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
         f" {ours.speed.removesuffix(' Gflop/s')}",
         lambda width: _paint(tables, known, width),
         about="The loop's bundles by two compilers, counted: a cell is a slot, with the number of"
-        " its line of IL; dashed: left empty. Point at a cell, or use the arrow keys.",
+        " its line of IL; dashed: left empty.",
         lines=[f"{table.name}: {'; '.join([*table.facts, table.speed])}" for table in tables],
         note=f"{theirs.by} compiled our translation of the kernel. Speeds are modeled, at N ="
         f" {n:,}. At a wait for fetches, a wavefront makes room for others.",

@@ -21,10 +21,12 @@ export function chooseMark(drawing, event) {
   drawing.closest("div.ck-chart").querySelector("[role=status]").textContent = now.dataset.words
 }
 
-/** Tell what the mark is that is pointed at, or has the focus: of a group, the chosen one or the first. */
+/** Tell what the mark is that is pointed at, or has the focus: of a group, the one that was tapped, the
+ * chosen one or the first. */
 export function tellMark(drawing, {target}) {
   const said = drawing.closest("div.ck-chart")?.querySelector("[role=status]")
-  const mark = target.closest(".point") ?? target.querySelector(".now") ?? target.firstChild
+  const chosen = [".point:hover", ".now", "*"].map((one) => target.querySelector(one))
+  const mark = target.closest(".point") ?? chosen.find((one) => one)
   if (said) said.textContent = mark?.dataset.words ?? ""
 }
 

@@ -22,7 +22,6 @@ from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.chart import (
     COLORS,
-    WIDE,
     Axes,
     Canvas,
     Chart,
@@ -339,27 +338,19 @@ def _paint(
     tops = [y * (1 + error) for series in plot.series for _, y, error in rows[series]]
     across = scale_across(plot.x, sorted({x for curve in curves.values() for x in curve}))
     up = scale_up(plot.y, [0.0, *tops, *(level.y for level in plot.levels)])
-    labels, levels = dict(plot.series), []
+    axes = Axes(width, across, up, [*plot.series.values()])
     for level in plot.levels:
         start = level.least if level.extreme is min else 0
         text = f"{level.words} {number_text(level.y)}"
-        off = abs(level.y - rows[level.series][-1][1])
-        if width == WIDE and not start and off < 0.05 * up.high:  # they share a label
-            labels[level.series] += f", {level.kind} {number_text(level.y)}"
-            text = ""
-        levels.append((level, start, text))
-    ends = [text for _, start, text in levels if not start]
-    axes = Axes(width, across, up, [*labels.values(), *ends])
-    for level, start, text in levels:
         name, color = f"level {level.series} {level.words}", colors[level.series]
         axes.level(name, start, level.y, color, level.kind, text)
-    for series, label in labels.items():
+    for series, label in plot.series.items():
         x, y, error = np.array(rows[series]).T
         color, kind = colors[series], plot.kind(series)
         if _has_band(rows[series]):
             axes.band(f"band {series}", x, y * (1 - error), y * (1 + error), color, kind)
         places = {at: "" for name, at in quoted if name == series}
-        axes.curve(series, x, y, color, plot.series[series], kind, end=label, quoted=places)
+        axes.curve(series, x, y, color, label, kind, quoted=places)
     for series, point in plot.points.items():
         told = _told(plot, curves, series)
         text = number_text(point.y) + ", predicted" * point.is_predicted

@@ -48,6 +48,8 @@ MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), (
 UNREADABLE = re.compile(
     r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e]"
 )
+#: Spaces of a quantity: behind a number, "=" or a chip's name, before "=", and in "8 x 8".
+TIES = re.compile(r"(?<=[\dA-Z=]) |(?<= x) | (?==)")
 #: Longer words are cut.
 LONG_WORD = re.compile(r"\S{201,}")
 
@@ -65,6 +67,11 @@ def make_readable(text: str) -> str:
 def escape_html(text: object) -> str:
     """Return text as HTML."""
     return escape(make_readable(str(text)))
+
+
+def tied(text: str) -> str:
+    """Return text as HTML, where no line ends inside of a quantity."""
+    return escape_html(TIES.sub("\N{NO-BREAK SPACE}", text))
 
 
 def minify(css: str) -> str:

@@ -13,6 +13,7 @@ from sampling import seeded
 
 import cypresskit as ck
 from cypresskit import draw, published
+from cypresskit.draw import theme
 from cypresskit.draw.chart import NARROW, WIDE, Axes, Chart, Scale, number_text, spread
 from cypresskit.draw.line_chart import scale_up
 from cypresskit.draw.published_charts import CHARTS
@@ -167,7 +168,24 @@ def test_a_noted_number_is_beside_its_point(seed, width):
     for (_, x), words in at.items():
         assert_numbered(drawn, points[x // 100], number_text(curve[x]))
         text = f"{number_text(curve[x])} {words}".strip()
-        assert any(label.text == text for label in drawn.labels)
+        (label,) = (label for label in drawn.labels if label.text == text)
+        ways = [label.away(point) for point in points]
+        assert min(ways) + 2.5 > ways[x // 100] or ways[x // 100] > 20, "nearest, or a line leads"
+
+
+@WIDTHS
+def test_two_noted_numbers_above_each_other_are_compared(width):
+    """If they are of one kind."""
+    lines, notes = {"a": {1: 200}, "b": {1: 50}}, {("a", 1): "", ("b", 1): ""}
+    for kind in {"a": "modeled", "b": "modeled"}, {"a": "modeled", "b": "counted"}:
+        chart = draw.line_chart(lines, *"xy", kind=kind, about="two", notes=notes)
+        told = {label.text for label in Charted(chart, width).labels}
+        assert ("4.00 x" in told) == (len({*kind.values()}) == 1)
+
+
+def test_no_line_of_a_chart_ends_inside_of_a_quantity():
+    told = theme.tied("8 x 8 at N = 9 does 7 Gflop/s, -1 % of it")
+    assert told.replace("\xa0", "_") == "8_x_8_at N_=_9_does 7_Gflop/s, -1_% of it"
 
 
 # -- kinds of numbers

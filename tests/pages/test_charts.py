@@ -59,6 +59,14 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
         assert said.text_content() == mark.get_attribute("data-words")
 
 
+def test_a_tap_tells_what_is_tapped(page):
+    """Not the first of its group, which then has the focus."""
+    page.set_content(f"<!doctype html><body>{CHARTS['compilers']().to_html()}")
+    mark = page.locator("[data-group] >> visible=true").locator(".point").nth(7)
+    mark.locator("path").first.click(position={"x": 6, "y": 6})
+    assert page.get_by_role("status").text_content() == mark.get_attribute("data-words")
+
+
 #: Keys at a curve, and what is said then.
 KEYS = [("ArrowRight", "7 at 1"), ("ArrowRight", "8 at 2"), ("ArrowDown", "8 at 2")]
 KEYS += [("ArrowUp", "7 at 1"), ("ArrowDown", "8 at 2"), ("ArrowLeft", "7 at 1")]

@@ -56,7 +56,10 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
         def x(share: float) -> float:
             return float(names + EDGE + (width - names - 3 * EDGE) * SCALE.share(share))
 
-        canvas.add("path", "line", d=f"M{x(0):.1f} 20V{foot}")
+        for y in range(40, foot, ROW):  # a kernel's name is between two rows
+            top = y - 22 * (width == WIDE)
+            canvas.add("path", "line", d=f"M{x(0):.1f} {top}v{y + 24 - top}")
+            canvas.avoid([(x(0), down) for down in range(top, y + 24, 6)])
         for tick in SCALE.numbers():
             canvas.write(x(tick), foot + 12, number_text(tick), "soft", "middle", data_axis="x")
         canvas.write(width - EDGE, foot + 12 + GAP, SCALE.title, "soft", "end")
