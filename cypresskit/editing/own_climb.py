@@ -29,7 +29,7 @@ def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
     if not bars:
         return Climb(NO_STEPS, ())
     speeds = " to ".join(f"{bar.gflops:,.0f}" for bar in dict.fromkeys((bars[0], bars[-1])))
-    share = f"{100 * gflops / MODELED:.0f} % of the record's {MODELED:,.0f}, modeled"
+    share = f"{100 * gflops / MODELED:.3g} % of the record's {MODELED:,.0f}, modeled"
     return Climb(f"{quantity(len(bars), 'step')}: {speeds} Gflop/s, {share}", bars)
 
 
