@@ -45,6 +45,8 @@ def unreadable(page, show=lambda: None, narrow=SMALL_PHONE):
         show()
         wide = page.evaluate("document.documentElement.scrollWidth")
         found += [f"{wide} of {width} pixels"] * (wide > width) + axe_finds(page)
+        # A chart is as wide as a usual phone, and shrinks on a smaller one.
+        page.set_viewport_size({"width": max(width, PHONE[0]), "height": height})
         found += page.evaluate(JS.small)
     return found
 

@@ -68,7 +68,7 @@ PICTURES = {
     "race": Shown(teach.register_block.block_race, 0.3),
     "chip": Shown(lambda: draw.chip([simulate(kernel(LAST), n) for n in (4352, 2048, 1024)]), 0.45),
     "wavefronts": Shown(
-        lambda: draw.wavefronts(named(LAST, "Two values of k"), named("37", "Old C read first")),
+        lambda: draw.wavefronts(named(LAST, "Unrolled"), named("37", "Old C first")),
         0.62,
     ),
     "compute": Shown(
