@@ -65,7 +65,7 @@ oldest: $(bin)/python  ## some of the core's tests, pictures, and a lesson in Ju
 	 print(*(re.sub(">=([0-9.]+).*", r"==\1", line) for line in lines if "cypresskit" not in line))') hypothesis playwright pytest
 	PYTHONPATH=. $(bin)/python .ci/use_draw.py
 	PYTHONPATH=. $(bin)/python .ci/use_lab.py
-	$(bin)/python -m pytest -q tests/core/test_gemm.py tests/core/test_timing.py tests/core/test_dd.py
+	$(bin)/python -m pytest -q tests/core/test_gemm.py tests/core/test_timing.py tests/core/test_blas_dd.py
 	PYTHONPATH=$(CURDIR) $(bin)/python -m pytest -q tests/pages/test_widget_channel.py -k while_a_cell_runs
 
 bench: $(VENV)/installed-tests  ## how long do readers wait? ARGS="clock lesson" for some rows

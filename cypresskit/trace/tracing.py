@@ -24,7 +24,7 @@ Between two control-flow instructions,
   a loop begins, where a wavefront leaves it, and where an iteration of an innermost loop doesn't do
   the same as the one before, for those wavefronts only.
 
-tests/core/test_timing_tracing.py holds the laws: wavefronts that are traced together run what each
+tests/core/test_trace_tracing.py holds the laws: wavefronts that are traced together run what each
 runs alone; joined iterations are equal to those that are run one at a time; infinite loops are
 found.
 """

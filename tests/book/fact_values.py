@@ -371,6 +371,7 @@ KNOWN = {
 }
 
 
+# Below ``KNOWN``, since no fact may name it.
 def load_clocks(words):
     """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
     busiest bank, and at most four lines of 32 words per clock.

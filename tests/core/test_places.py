@@ -143,6 +143,7 @@ def test_bars_are_where_the_head_is_at_their_times(name):
     times = [number(re.search(r"(?:Clock|At) ([\d,.]*\d)", seen.caption)[1]) for seen in frames]
     ends = times[:: len(times) - 1], heads[:: len(heads) - 1]
     assert heads == approx(np.interp(times, *ends), abs=0.2)
+    found = 0
     for seen, head in zip(frames, heads):
         for source in seen:
             for whole, bar in zip(seen.get(f"{source} to come", ()), seen[source]):
@@ -152,6 +153,8 @@ def test_bars_are_where_the_head_is_at_their_times(name):
                     assert left - 1.3 < low < high < right + 1.3, "or a part of it"
                     filled = bar.x - bar.w / 2, bar.x + bar.w / 2
                     assert filled == approx((low, np.clip(head, low, high)), abs=1.3)
+                    found += 1
+    assert found > 40
 
 
 @pytest.mark.parametrize("name", ["texture_fetch", "lds_transpose", "block_race"])

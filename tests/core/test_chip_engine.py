@@ -171,7 +171,7 @@ def test_the_texture_unit_serves_in_the_order_of_coming():
     ]
 
 
-# L2 (units.l2); DRAM by itself is in test_timing_memory
+# L2 (units.l2); DRAM by itself is in test_chip_units
 
 
 @pytest.mark.parametrize("bytes_clock, clocks", [(64, 16 + 150), (16, 60 + 150 + 1)])
