@@ -159,7 +159,8 @@ class Note:
     def clause(self) -> str:
         """What was found, to be part of a sentence."""
         sentence = SENTENCES[self.kind] if self else ""
-        return _fill(sentence, *self.lines, lines=Lines(self.lines), **self.values)
+        said = _fill(sentence, *self.lines, lines=Lines(self.lines), **self.values)
+        return said.removesuffix(".")  # of an error's sentence
 
 
 NO_NOTE = Note()

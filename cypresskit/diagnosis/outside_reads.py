@@ -3,8 +3,9 @@
 from collections import Counter
 
 from cypresskit.diagnosis.notes import NO_NOTE, Note, note
+from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import Kernel
-from cypresskit.kernels.products import Size, make_product
+from cypresskit.kernels.products import RUN_ERRORS, Size, make_product
 from cypresskit.machine.observer import FetchEvent, Observer
 
 LONGER = 8  # times k: what is fetched ahead of a loop is then little
@@ -13,12 +14,15 @@ LONGER = 8  # times k: what is fetched ahead of a loop is then little
 def find_overlong(kernel: Kernel, size: Size, alpha: float, beta: float) -> Note:
     """Return the note on a line that fetches outside in more than a third of its runs, in a product
     of ``LONGER`` times the k of a ``size``: of several, that with the most fetches above it. To
-    time such a loop would take long.
+    time such a loop would take long. Or the note that the kernel fails there.
     """
     m, n, k = size
-    given = make_product(kernel, (m, n, LONGER * k), alpha, beta)
+    k *= LONGER
     fetches = _FetchCounter()
-    given.run(engine="interpreter", observers=[fetches])
+    try:
+        make_product(kernel, (m, n, k), alpha, beta).run(engine="interpreter", observers=[fetches])
+    except RUN_ERRORS as error:
+        return note("fails at size", at_size=f"{m} x {n}, k = {k}", error=last_line(error))
     for at, excess in fetches.excess.most_common(1):
         if excess > 2:  # one may be ahead of the loop
             return note("overlong", kernel.program.body[at].written_line)
