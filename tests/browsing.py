@@ -32,6 +32,7 @@ SCRIPTS = re.findall(r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pag
 PLACE = (ROOT / "tests/place.js").read_text()
 JS = SimpleNamespace(**dict(SCRIPTS), place=PLACE)
 SIZE = {"width": 1400, "height": 1000}
+PATIENCE = 120_000  # ms of every page: what hangs ends; what is slow is no mistake
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +66,9 @@ def browser(chromium):
 @pytest.fixture(scope="session")
 def context(browser):
     """One cache for all pages: JupyterLab's scripts are loaded and compiled once."""
-    return browser.new_context(viewport=SIZE)
+    context = browser.new_context(viewport=SIZE)
+    context.set_default_timeout(PATIENCE)
+    return context
 
 
 def script_errors(page, then=lambda: None):
@@ -93,6 +96,7 @@ def clock(browser):
     ``hold_clock``.
     """
     context = browser.new_context(viewport=SIZE)
+    context.set_default_timeout(PATIENCE)
     context.clock.install()
     return context
 
@@ -127,7 +131,6 @@ def page(context, request):
             outside.append(request.url)
 
     page = context.new_page()
-    page.set_default_timeout(120_000)  # what hangs ends; what is slow is no mistake
     page.on("request", note)
     yield page
     page.close()
