@@ -13,7 +13,7 @@ from typing import Any
 
 import cypresskit as ck
 from cypresskit import host
-from cypresskit.editing.judgement import report_at
+from cypresskit.editing.judgment import report_at
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.gains import LAUNCHES, Figure, Timed
 from cypresskit.host.rates import kernel_rate

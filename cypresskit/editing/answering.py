@@ -13,7 +13,7 @@ from typing import Any
 from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, WrongElement
-from cypresskit.editing import dynamic_answers, judgement, static_answers
+from cypresskit.editing import dynamic_answers, judgment, static_answers
 from cypresskit.editing.protocol import Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
 from cypresskit.editing.static_answers import AnswerPart
@@ -55,11 +55,11 @@ class Evaluation:
         job = self.job
         scales = self.step is not None and self.step.scales
         kernel = job["text"], job["name"], job.get("like")
-        small = judgement.verify_text(*kernel, None, scales, self.comes)
+        small = judgment.verify_text(*kernel, None, scales, self.comes)
         if not small:
             return small
         self.tell(f"Correct at small sizes; now at N = {job['n']:,} …")
-        return judgement.verify_text(*kernel, job["n"], scales, self.comes)
+        return judgment.verify_text(*kernel, job["n"], scales, self.comes)
 
     @cached_property
     def fault(self) -> Note | None:
@@ -71,7 +71,7 @@ class Evaluation:
     def report(self) -> Report:
         """The time of the kernel's launch. Raises one of ``UNTIMED`` if it can't be timed."""
         whole = self.step is not None and self.step.whole_launch
-        return judgement.report_at(self.verification.kernel, self.job["n"], whole)
+        return judgment.report_at(self.verification.kernel, self.job["n"], whole)
 
     @cached_property
     def small(self) -> SmallProduct | None:

@@ -151,7 +151,7 @@ class Conversation:
             try:
                 getattr(self, f"_hear_{message['type']}")(message, page)
             except Exception as error:  # a fault of the page, or of the package
-                self._tell("trouble", message=bug_message(error))
+                self.say({"type": "trouble", "message": bug_message(error)})
 
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
@@ -201,7 +201,7 @@ class Conversation:
             self.file.replace(text, is_typed_on=is_typed_on)
             self._begin_text(edit)
             if is_at_once:
-                self._tell("trouble", message=AT_ONCE)
+                self.say({"type": "trouble", "message": AT_ONCE})
             self._answer_text()
 
     def load(self, text: str, note: str) -> None:
@@ -228,7 +228,7 @@ class Conversation:
         """Show a reader who is stuck one more line of the solution. The history says so."""
         if self.shown_lines and seconds_until_help(self.edits, self.step) == 0.0:
             self.edits.read_changes()
-            self._tell("line", page, **self.shown_lines.press(self.text))
+            self.say({"type": "line"} | self.shown_lines.press(self.text), page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         for edit in self.edits.rows:
@@ -323,8 +323,8 @@ class Conversation:
 
     def _say_history(self) -> None:
         if self.edits.problem:
-            self._tell("trouble", message=self.edits.problem)
-        self._tell("history", **self._history())
+            self.say({"type": "trouble", "message": self.edits.problem})
+        self.say({"type": "history"} | self._history())
 
     def _history(self) -> Message:
         """Return what a page shows of the history."""

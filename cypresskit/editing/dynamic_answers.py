@@ -11,7 +11,7 @@ from cypresskit.compiler import compile
 from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Fault, Verification, WrongElement
-from cypresskit.editing.judgement import what_helps
+from cypresskit.editing.judgment import what_helps
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import AnswerPart, code_answer
 from cypresskit.editing.steps import shown_speed

@@ -1,7 +1,7 @@
 """The history of a kernel: its edits, with what was found about each.
 
 An edit is added once it is checked and timed. Of edits that are judged alike, only the last stays
-if they follow one another so fast that nobody has read the judgement. ``kernel_file`` keeps other
+if they follow one another so fast that nobody has read the judgment. ``kernel_file`` keeps other
 texts here unchecked. All workbenches on a file share its history, also those of other processes: it
 is read again before each change, and once more if another one has written it by the time it is
 replaced.
@@ -9,6 +9,7 @@ replaced.
 
 import json
 import math
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,11 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.files.atomic import file_stamp, save_file
+from cypresskit.files.received import read_plain
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.own import find_given_text
 from cypresskit.tables import elided, quantity
 
-BURST_SECONDS = 2.0  # between two edits: nobody has read the judgement of the first
+MAX_HISTORY_BYTES = 64 << 20
+BURST_SECONDS = 2.0  # between two edits: nobody has read the judgment of the first
 MAX_LINE_CHARACTERS = 48  # of a line that is quoted
 #: Notes on which something depends: on the text of another reader, on one at which the reader was
 #: stuck, and on one that was typed in another folder.
@@ -49,8 +52,8 @@ class Edit:
     change: str = ""  # from the edit before, in words
 
     @property
-    def judgement(self) -> tuple:
-        """What was found about it: two edits of one judgement look alike."""
+    def judgment(self) -> tuple:
+        """What was found about it: two edits of one judgment look alike."""
         return self.right, self.gflops, self.n, self.bound
 
     def __str__(self) -> str:
@@ -142,7 +145,7 @@ class Edits(Sequence[Edit]):
         """Return whether an edit replaces the last one."""
         if last.text == edit.text:
             return not last.right and SHOWN_NOTE not in (last.note, edit.note)
-        is_unread = last.judgement == edit.judgement and edit.time - last.time < BURST_SECONDS
+        is_unread = last.judgment == edit.judgment and edit.time - last.time < BURST_SECONDS
         return is_unread and not (last.note or edit.note) and last != self._kept_edit
 
     @property
@@ -150,10 +153,10 @@ class Edits(Sequence[Edit]):
         return self.rows[-1].number + 1 if self.rows else 1
 
     def add_judged(self, edit: Edit) -> None:
-        """Add an edit that was checked, unless the last one has its text and its judgement."""
+        """Add an edit that was checked, unless the last one has its text and its judgment."""
         self.read_changes()
-        found = [(last.text, last.judgement) for last in self.rows[-1:]]
-        if found != [(edit.text, edit.judgement)]:
+        found = [(last.text, last.judgment) for last in self.rows[-1:]]
+        if found != [(edit.text, edit.judgment)]:
             self.add(edit)
 
     def keep(self, text: str, note: str, again: bool = False) -> None:
@@ -243,13 +246,14 @@ def _read(path: Path) -> list[Edit]:
     Raises ``OSError`` if the system can't read or rename it.
     """
     try:
-        if not path.is_file():
-            raise ValueError("a pipe, which might block")
-        edits = [Edit(**row) for row in json.loads(path.read_text(encoding="utf-8"))["edits"]]
+        content = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
+        edits = [Edit(**row) for row in content["edits"]]
         # As a set: no list is in the place of a text.
         if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in {*edits}):
             raise ValueError("a number that isn't finite")
         return edits
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from None
         path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))
         return []

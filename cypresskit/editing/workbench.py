@@ -12,7 +12,7 @@ from cypresskit.draw.widget_channel import make_channel
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import BROUGHT_NOTE, Edit, Edits
-from cypresskit.editing.judgement import load_text
+from cypresskit.editing.judgment import load_text
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.protocol import Message

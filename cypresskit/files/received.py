@@ -66,7 +66,7 @@ def read_plain(path: Path, most: int) -> bytes:
     ------
     ValueError
         For a link, a pipe, a device, a folder, a file of more than ``most`` bytes, or one that
-        can't be read.
+        can't be read: then the cause is an ``OSError``.
     """
     flags = os.O_RDONLY
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
@@ -76,14 +76,14 @@ def read_plain(path: Path, most: int) -> bytes:
             raise ValueError("it is a link")
         number = os.open(path, flags)
     except OSError as error:
-        raise ValueError(f"it can't be read: {error.strerror}") from None
+        raise ValueError(f"it can't be read: {error.strerror}") from error
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise ValueError("it is no plain file")
         try:
             data = file.read(most + 1)
         except OSError as error:
-            raise ValueError(f"it can't be read: {error.strerror}") from None
+            raise ValueError(f"it can't be read: {error.strerror}") from error
     if len(data) > most:
         raise ValueError(f"it has more than {most:,} bytes")
     return data

@@ -14,7 +14,7 @@ from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.element_trace import trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification, is_wrong_address
-from cypresskit.editing.judgement import verify_text, what_helps
+from cypresskit.editing.judgment import verify_text, what_helps
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step, shown_speed
 from cypresskit.editing.workbench import Workbench

@@ -8,7 +8,7 @@ import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.editing.edit_history import Edit, Edits
-from cypresskit.editing.judgement import verify_text
+from cypresskit.editing.judgment import verify_text
 from cypresskit.editing.own_climb import draw_own_climb
 from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.gains import FIGURES, IDEAS, LAUNCHES, REFERENCE, Timed, idea_of

@@ -9,7 +9,7 @@ from repository import ROOT
 from sampling import drawn_by_day, seeded
 
 from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
-from cypresskit.editing.judgement import verify_text
+from cypresskit.editing.judgment import verify_text
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.teach.climb import trace_wrong
 

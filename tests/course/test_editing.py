@@ -21,7 +21,7 @@ from sampling import from_rows, seeded
 
 import cypresskit as ck
 from cypresskit import compiler
-from cypresskit.editing import dynamic_answers, judgement, page_files, static_answers
+from cypresskit.editing import dynamic_answers, judgment, page_files, static_answers
 from cypresskit.editing.answering import LocalAnswerer
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import Edits, describe_change
@@ -133,8 +133,8 @@ def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
     """Its verdict, the first finding, what an element's sum lacks, and whether it is timed: an
     incorrect kernel isn't, as it may take minutes, and gigabytes.
     """
-    simulated = Mock(side_effect=judgement.simulate)
-    monkeypatch.setattr(judgement, "simulate", simulated)
+    simulated = Mock(side_effect=judgment.simulate)
+    monkeypatch.setattr(judgment, "simulate", simulated)
     case = {"like": CASES[name]["of"], "job": {}, "known": ""} | CASES[name]
     given = reference_kernel(case["of"]).text
     text = edited(given, case["edits"])
@@ -160,7 +160,7 @@ def test_of_a_bound_what_helps_is_the_expected(name, request):
     case = CASES[name]
     like = reference_kernel(case["of"])
     kernel = ck.load_kernel(edited(like.text, case["edits"]), like=like)
-    agree(request, SAID, name, judgement.what_helps(case["bound"], kernel))
+    agree(request, SAID, name, judgment.what_helps(case["bound"], kernel))
 
 
 @from_rows
@@ -168,7 +168,7 @@ def test_each_bound_has_its_help(expected, busy, occupied, rounds, channels):
     """And is the busiest unit, or why none is busy, or the channel that is while others wait."""
     limit, said = find_limit({"ALU": 0.1} | busy, occupied, rounds, channels and np.array(channels))
     assert said == expected
-    words = judgement.what_helps(limit, reference_kernel("block_8x8"))
+    words = judgment.what_helps(limit, reference_kernel("block_8x8"))
     assert " would " in words
     assert ("rows of memory" in words) == ("rows" in expected)
 
@@ -194,7 +194,7 @@ def test_a_step_that_starts_from_a_correct_kernel_is_correct(step):
     only what line 1 states is held against it.
     """
     chosen = STEPS[step]
-    assert judgement.verify_text(chosen.starter, chosen.file, chosen.like).right
+    assert judgment.verify_text(chosen.starter, chosen.file, chosen.like).right
 
 
 @pytest.mark.parametrize("name", ["dgemm_tn", "dgemm_nn"])
@@ -204,21 +204,21 @@ def test_a_product_that_is_done_in_part_is_not_timed(name):
     left = [text for n, text in enumerate(kernel.program.lines) if n not in lines[2:]]
     mine = ck.load_kernel("\n".join(left), like=kernel)
     with pytest.raises(ValueError, match="leaves out products"):
-        judgement.report_at(mine, 1024)
+        judgment.report_at(mine, 1024)
     assert ck.simulate(mine.shape(256, 256, 256)).clocks  # as a launch of any program
 
 
 def test_the_part_of_llvm_has_its_code_and_speed_of_a_correct_kernel_alone():
     texts = NAIVE, NAIVE.replace("mad r10.x, r2.x", "mad r10.x, r3.x")
-    verified = [judgement.verify_text(text, "my.il", "sgemm_naive") for text in texts]
-    time = partial(judgement.report_at, verified[0].kernel, 64)
+    verified = [judgment.verify_text(text, "my.il", "sgemm_naive") for text in texts]
+    time = partial(judgment.report_at, verified[0].kernel, 64)
     right, wrong = (dynamic_answers.llvm_answer(each, time) for each in verified)
     code = ck.compile(NAIVE, by="llvm")
     assert right["card"]["gprs"] == code.gprs and "rows" in wrong
     assert sum(row["loop"] for row in right["rows"]) > 4
     ours = dynamic_answers.clocks_answer(verified[0], time)
     assert 0 < right["gflops"] != ours["gflops"] and "gflops" not in wrong
-    double = judgement.verify_text(ck.kernels["dgemm_naive"].text, "my.il", "dgemm_naive")
+    double = judgment.verify_text(ck.kernels["dgemm_naive"].text, "my.il", "dgemm_naive")
     assert "no fused" in dynamic_answers.llvm_answer(double, time)["refusal"]["message"]
 
 
@@ -312,9 +312,9 @@ def test_a_check_takes_the_verdict_that_its_workbench_has_shown(monkeypatch):
     text, like = ck.kernels["sgemm_naive"].text + "\n", "sgemm_naive"
     job = {"edit": 1, "text": text, "name": "my.il", "like": like, "n": 64, "parts": ["verdict"]}
     LocalAnswerer(lambda message: None).ask(job)
-    monkeypatch.setattr(judgement, "verify", None)
-    assert judgement.verify_text(text, "my.il", like, 64, False).right
-    assert judgement.verify_text(text, "my.il", like=like, n=64).right
+    monkeypatch.setattr(judgment, "verify", None)
+    assert judgment.verify_text(text, "my.il", like, 64, False).right
+    assert judgment.verify_text(text, "my.il", like=like, n=64).right
 
 
 @pytest.mark.parametrize(

@@ -529,14 +529,14 @@ def test_two_workbenches_share_a_history_and_lose_nothing(seed, full, order, tmp
     """All that was added is read, in order, also if one adds while the other writes; on a disk
     that is full or can't be read now and then it is written later.
     """
-    rng, write, read = random.Random(seed), edit_history.save_file, Path.read_text
+    rng, write, read = random.Random(seed), edit_history.save_file, os.open
     waiting: list[Edit] = []
 
     def fail():
         if rng.random() < full:
             raise OSError(28, "No space left on device, or too many open files")
 
-    monkeypatch.setattr(Path, "read_text", lambda *given, **more: fail() or read(*given, **more))
+    monkeypatch.setattr(os, "open", lambda *given, **more: fail() or read(*given, **more))
 
     def save(*given):
         fail()
@@ -725,7 +725,7 @@ def test_a_notebook_that_holds_no_kept_text_brings_none(saved, tmp_path, monkeyp
 
 @pytest.mark.parametrize("right", [False, True])
 def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monkeypatch):
-    """Also if the figures are those of a half-typed line. Of a burst, whose judgements nobody could
+    """Also if the figures are those of a half-typed line. Of a burst, whose judgments nobody could
     read, the last text is kept, and the one that it began with.
     """
     now = 1e9

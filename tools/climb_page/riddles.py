@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from cypresskit.compiler import compile
 from cypresskit.draw.texture_fetch import Replay
-from cypresskit.editing.judgement import verify_text
+from cypresskit.editing.judgment import verify_text
 from cypresskit.editing.small_product import multiply_small
 from cypresskit.editing.steps import MARK, STEPS, reference_kernel
 from cypresskit.gains import idea_of

@@ -27,7 +27,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.diagnosis.verification import verify
-from cypresskit.editing.judgement import LARGE_BLOCK_ELEMENTS, load_text
+from cypresskit.editing.judgment import LARGE_BLOCK_ELEMENTS, load_text
 from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.files import result_cache
 from cypresskit.il import Program
