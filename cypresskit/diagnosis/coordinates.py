@@ -7,7 +7,7 @@ else what ended the loop. An offset, or the choice of a register, is the fault o
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,13 +22,21 @@ from cypresskit.kernels.statement import find_statement
 AXES = 0, 1
 
 
+def find_fetches(run: TracedRun) -> dict[str, "Fetches"]:
+    """Return the fetches of each matrix."""
+    found = {matrix: Fetches(run, matrix) for matrix in "ABC"}
+    for matrix, fetches in found.items():
+        fetches.other = found["B" if matrix == "A" else "A"]
+    return found
+
+
 class Fetches:
     """The fetches of a matrix in a run.
 
     Attributes
     ----------
-    others
-        The fetches of each matrix.
+    other
+        Of a factor, the fetches of the other one; of C, those of A.
     steps
         Those that ran.
     k_axis
@@ -37,8 +45,10 @@ class Fetches:
         The registers of that coordinate, and what the fetches add to it; of C none.
     """
 
-    def __init__(self, run: TracedRun, matrix: str, others: Mapping[str, "Fetches"]) -> None:
-        self.run, self.matrix, self.others = run, matrix, others
+    other: "Fetches"
+
+    def __init__(self, run: TracedRun, matrix: str) -> None:
+        self.run, self.matrix = run, matrix
         self.steps = dict.fromkeys(step for step in run.readers(matrix) if run.steps[step].texel)
         self.convention = run.traced.kernel.convention
         self.k_axis = self.convention.k_axis(matrix)
@@ -46,11 +56,6 @@ class Fetches:
         self.k_registers = self.registers(*axes)
         fetches = map(run.instruction, self.steps)
         self.offsets = {fetch.controls.aoffimmi[axis] for fetch in fetches for axis in axes}
-
-    @property
-    def other(self) -> "Fetches":
-        """Of a factor, the fetches of the other one; of C, those of A."""
-        return self.others["B" if self.matrix == "A" else "A"]
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isnan
 
-from cypresskit.diagnosis.coordinates import Fetches
+from cypresskit.diagnosis.coordinates import find_fetches
 from cypresskit.diagnosis.elements import (
     Elements,
     MatrixElement,
@@ -123,9 +123,7 @@ class _Judge:
     def __init__(self, sliced: Slice) -> None:
         self.slice, self.run, self.traced = sliced, sliced.run, sliced.run.traced
         self.kernel, self.correct = self.traced.kernel, self.traced.correct
-        self.fetches: dict[str, Fetches] = {}
-        for matrix in "ABC":
-            self.fetches[matrix] = Fetches(self.run, matrix, self.fetches)
+        self.fetches = find_fetches(self.run)
         self.store = self.run.line(self.run.store)
         added = sliced.terms
         self.missing = [elements for elements in self.correct if elements not in added]

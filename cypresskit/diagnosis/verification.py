@@ -92,7 +92,8 @@ class Verification:
         What a correct kernel reads outside of an array, or that an iteration takes fewer values of
         k than the kernel is launched for.
     overlong
-        Which line fetches outside in more than a third of its runs (``find_overlong``).
+        Which line fetches outside in more than a third of its runs, or how the kernel fails at a
+        larger k (``find_overlong``).
     comparison
         The elements at all ``sizes``, or else those at ``size``, compared with numpy's.
     at_size
@@ -347,7 +348,7 @@ def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
     except LackedError as error:  # who writes a kernel calls no `launch`
         return replace(found, fault=note("not given", error.line, does=error.does))
     except RUN_ERRORS as error:
-        return replace(found, fault=note("not launched", error=f"{error}".rstrip(".")))
+        return replace(found, fault=note("not launched", error=f"{error}"))
     found = replace(found, findings=findings, fault=_explain_block(kernel))
     if findings.ended_early:
         return found

@@ -47,6 +47,7 @@ Kind = Literal["measured", "modeled", "counted", "published"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
+End = tuple[float, str, str, str, np.ndarray]  # y, text, color, class, corners of the line
 Place = tuple[str, float, float]  # the anchor of a text, and its distance to the right and down
 #: Places of a point's label, the best first: around it, and further up and down.
 NEAR: list[Place] = [("middle", 0, -GAP), ("start", 11, 0), ("end", -11, 0), ("middle", 0, GAP)]
@@ -284,8 +285,8 @@ class Axes(Canvas):
         self.left = 14 + theme.LETTER * max(len(number_text(tick)) for tick in up.numbers())
         self.right = width - EDGE - beside
         self.foot = HEAD + self.high
-        self._ends: list[tuple[float, str, str, str, np.ndarray]] = []
-        self._inside = self._ends[:]  # those along their lines
+        self._ends: list[End] = []
+        self._inside: list[End] = []  # those along their lines
         self._spots: list[tuple[float, float, str, str, str]] = []  # x, y, text, color, class
         #: By x, kind and class: the quoted heights that are nothing but numbers.
         self._quoted: dict[tuple[float, str, str], list[float]] = defaultdict(list)
@@ -390,7 +391,8 @@ class Axes(Canvas):
             if at in quoted:
                 text = f"{number_text(up)} {quoted[at]}".strip()
                 self.note(at, up, text, color, f"bold{later}")
-                self._quoted[at, kind, later] += [up] * (not quoted[at])
+                if not quoted[at]:
+                    self._quoted[at, kind, later].append(up)
             if seen:
                 self._dots.append((self.x(at), self.y(up)))
             place = {"cx": self.x(at), "cy": self.y(up), "r": 7}

@@ -48,7 +48,7 @@ MARKS = ((r"\*\*(.+?)\*\*", r"<b>\1</b>"), (r"`([^`]+)`", r"<code>\1</code>"), (
 UNREADABLE = re.compile(
     r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e]"
 )
-#: Spaces of a quantity: behind a number, "=" or a chip's name, before "=", and in "8 x 8".
+#: Spaces of a quantity: after a number, "=" or a chip's name, before "=", and in "8 x 8".
 TIES = re.compile(r"(?<=[\dA-Z=]) |(?<= x) | (?==)")
 #: Longer words are cut.
 LONG_WORD = re.compile(r"\S{201,}")

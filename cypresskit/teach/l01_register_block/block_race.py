@@ -47,8 +47,8 @@ def block_race(sizes: Sequence[int] = (1, 2, 4, 8)) -> Player:
     done = {name: launch["C"][:, :1] <= clocks for name, launch in launches.items()}
     captions = []
     for n, clock in enumerate(clocks):
-        shares = [f"{name} {100 * terms[:, n].mean():.0f} %" for name, terms in done.items()]
-        captions.append(f"After at most {clock:,} words, of C are computed: by {listed(shares)}.")
+        shares = [f"{name} has {100 * terms[:, n].mean():.0f} %" for name, terms in done.items()]
+        captions.append(f"Of C, after at most {clock:,} words: {listed(shares)}.")
     captions[-1] = sheet.winner(words, "word")
     note = theme.html(
         "Each receives one word per step. The stronger a color in A or B, the more often it was"

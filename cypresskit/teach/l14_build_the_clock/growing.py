@@ -57,7 +57,7 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
             return float(names + EDGE + (width - names - 3 * EDGE) * SCALE.share(share))
 
         for y in range(40, foot, ROW):  # a kernel's name is between two rows
-            top = y - 22 * (width == WIDE)
+            top = y - 22 if width == WIDE else y
             canvas.add("path", "line", d=f"M{x(0):.1f} {top}v{y + 24 - top}")
             canvas.avoid([(x(0), down) for down in range(top, y + 24, 6)])
         for tick in SCALE.numbers():
