@@ -12,6 +12,7 @@ import cypresskit as ck
 from cypresskit.draw.display import ADVICE
 
 LESSON = "01_register_block.ipynb"
+PLAYS = "ck.draw.register_block(*lesson.small_run())"
 
 
 @pytest.fixture(scope="module")
@@ -191,13 +192,11 @@ INK = """() => {
 
 @pytest.fixture(scope="module")
 def lesson(lab, context):
-    """A page of lesson 01, which has run, and whose player plays."""
+    """A page of lesson 01, whose first player plays."""
     page = context.new_page()
     lab.open(page, LESSON)
-    lab.run_all(page)
-    player = page.locator(".cypresskit-player").first
-    player.scroll_into_view_if_needed()  # what is near starts first
-    player.locator("[data-ready]").wait_for(state="attached")
+    lab.run(page, "import numpy", "ck.draw.load()", PLAYS)
+    page.locator(".jp-CodeCell", has_text=PLAYS).locator("[data-ready]").wait_for(state="attached")
     yield page
     page.close()
 
