@@ -126,4 +126,4 @@ def count_correct_share(kernel):
         result = given.run(engine="interpreter")
     except (KernelError, ValueError):
         return 0.0
-    return float(1 - given.wrong(result).mean())
+    return float(1 - given.find_incorrect(result).mean())

@@ -32,16 +32,16 @@ PERIOD = 99_991  # after which the matrices' numbers repeat: a prime, so that ro
 class SizedComparison:
     """C at a ``size`` (m, n, k).
 
-    ``elements`` of it were compared; ``fault`` is what is incorrect.
+    ``comparison`` is of some of its elements, or all; ``fault`` is what is incorrect.
     """
 
     size: Size
-    elements: ProductComparison = NO_COMPARISON
+    comparison: ProductComparison = NO_COMPARISON
     fault: Note = NO_NOTE
 
     def __str__(self) -> str:
         m, n, k = self.size
-        return f"At {m} x {n}, k = {k}: {self.elements}"
+        return f"At {m} x {n}, k = {k}: {self.comparison}"
 
 
 def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedComparison:
@@ -83,7 +83,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
         place = rows[found.at[0]], columns[found.at[1]]
         element = MatrixElement("C", *place)
         off = note(
-            "off at size", at_size=at_size, element=element, got=result[place], comparison=found
+            "off at size", at_size=at_size, element=element, value=result[place], comparison=found
         )
         return SizedComparison(size, found, off)
     wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // convention.parts

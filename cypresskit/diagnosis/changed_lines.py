@@ -47,10 +47,10 @@ def find_changed_fault(
     """
     kinds = {finding.kind for finding in verification.findings}
     is_told = kinds & {"endless loop", "uninitialised"}
-    if verification.right or verification.at_size or is_told or not known:
+    if verification.is_correct or verification.at_size or is_told or not known:
         return None
     kernel = verification.kernel
-    alpha, beta = verification.asked
+    alpha, beta = verification.given_scalars
     lines = kernel.text.splitlines()
     changes = _find_changes(known, lines)
     for fault, others in islice(_undo_changes(lines, changes), MAX_CHANGES):

@@ -34,7 +34,7 @@ class ElementTrace:
 
     Attributes
     ----------
-    given, row, column
+    product, row, column
         The product, and the element.
     terms
         The terms in the order in which they were added, missing ones last.
@@ -42,27 +42,27 @@ class ElementTrace:
         What is wrong with the sum.
     work_item, line
         The work-item that stored the element, at ``line``; None if none did.
-    got, expected
+    value, correct_value
         The element, and its correct value.
     """
 
-    given: Product
+    product: Product
     row: int
     column: int
     terms: tuple[Term, ...]
     faults: tuple[Note, ...]
     work_item: tuple[int, int] | int | None
     line: int
-    got: float
-    expected: float
+    value: float
+    correct_value: float
 
     @property
-    def right(self) -> bool:
+    def is_correct(self) -> bool:
         """Whether the element is correct: no fault was found in its sum."""
         return not self.faults
 
     @property
-    def more(self) -> int:
+    def hidden_terms(self) -> int:
         """How many terms aren't shown."""
         return max(0, len(self.terms) - MAX_SHOWN_TERMS)
 
@@ -72,15 +72,15 @@ class ElementTrace:
         return tuple(fault.text for fault in self.faults)
 
     def __str__(self) -> str:
-        head = f"C[{self.row}, {self.column}] of {self.given.kernel.name}"
+        head = f"C[{self.row}, {self.column}] of {self.product.kernel.name}"
         if self.work_item is not None:
             head += f", stored by work-item {self.work_item} at line {self.line}"
-        lines = [f"{head}: {self.got:.9g}"]
-        lines[0] += " is correct" if self.right else f" in place of {self.expected:.9g}"
+        lines = [f"{head}: {self.value:.9g}"]
+        lines[0] += " is correct" if self.is_correct else f" in place of {self.correct_value:.9g}"
         lines += self.notes
         lines += map(str, self.terms[:MAX_SHOWN_TERMS])
-        if self.more:
-            lines.append(f"... and {self.more} more terms")
+        if self.hidden_terms:
+            lines.append(f"... and {self.hidden_terms} more terms")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -136,30 +136,30 @@ def trace_element(
     whole = None if size is None else whole_size(kernel, size)
     if whole is None or row is None:
         checked = verify(kernel, alpha=alpha, beta=beta)
-        whole = whole or checked.given.size
+        whole = whole or checked.product.size
         place = 0, 0
         if checked.size == whole:
             alpha, beta = checked.alpha, checked.beta
-            if checked.wrong and not checked.wrong.product:
-                place = checked.wrong[:2]
+            if checked.incorrect_element and not checked.incorrect_element.batch_index:
+                place = checked.incorrect_element[:2]
         if row is None and column is None:
             row, column = place
     alpha, beta = choose_scalars(kernel, alpha, beta)
     return trace_product(make_product(kernel, whole, alpha, beta), row, column)
 
 
-def trace_product(given: Product, row: Any, column: Any) -> ElementTrace:
+def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:
     """Return the trace of an element of a small product; the errors are ``trace_element``'s."""
-    m, n, _ = given.size
+    m, n, _ = product.size
     if not (Range(most=m - 1).has(row, whole=True) and Range(most=n - 1).has(column, whole=True)):
         raise ValueError(f"C is {m} x {n}: it has no element [{shorten(row)}, {shorten(column)}]")
     row, column = int(row), int(column)
-    kernel, traced = given.kernel, TracedElement(given, row, column)
+    kernel, traced = product.kernel, TracedElement(product, row, column)
     stores = StoreRecorder(traced.place)
-    arguments = given.arguments()
+    arguments = product.arguments()
     launch(kernel.program, **arguments, observers=[stores])
-    got, expected = (
-        float(c[..., row, column].flat[0]) for c in (given.result(arguments), given.expected)
+    value, correct_value = (
+        float(c[..., row, column].flat[0]) for c in (product.result(arguments), product.expected)
     )
     terms: list[Term] = []
     place, line = None, 0
@@ -174,18 +174,18 @@ def trace_product(given: Product, row: Any, column: Any) -> ElementTrace:
         unknown, faults = sliced.explain_unknown(), []
         if unknown is None:
             terms, faults = judge_terms(sliced)
-        if got != expected and not faults:
+        if value != correct_value and not faults:
             faults = [find_late_read(run) or unknown or note("values")]
     return ElementTrace(
-        given=given,
+        product=product,
         row=row,
         column=column,
         terms=tuple(terms),
         faults=tuple(faults),
         work_item=place,
         line=line,
-        got=got,
-        expected=expected,
+        value=value,
+        correct_value=correct_value,
     )
 
 

@@ -61,13 +61,13 @@ class StoredAt(NamedTuple):
 class TracedElement:
     """The element of C to trace, in a small product."""
 
-    given: Product
+    product: Product
     row: int
     column: int
 
     @property
     def kernel(self) -> Kernel:
-        return self.given.kernel
+        return self.product.kernel
 
     @cached_property
     def number_words(self) -> int:
@@ -77,14 +77,14 @@ class TracedElement:
     @cached_property
     def place(self) -> StoredAt:
         """Where the element of C is stored: of counted numbers that are taken as a result."""
-        arguments, convention = self.given.arguments(), self.kernel.convention
+        arguments, convention = self.product.arguments(), self.kernel.convention
         arrays = arguments.get("outputs") or {None: arguments["global_memory"]}
         size = next(iter(arrays.values())).size
         counted = {
             stream: np.arange(n * size, (n + 1) * size).reshape(array.shape)
             for n, (stream, array) in enumerate(arrays.items())
         }
-        result = self.given.result({"outputs": counted, "global_memory": counted.get(None)})
+        result = self.product.result({"outputs": counted, "global_memory": counted.get(None)})
         stream, within = divmod(int(result[..., self.row, self.column].flat[0]), size)
         held = convention.texel if convention.streams else 16
         number, byte = divmod(within * convention.dtype.itemsize, held)
@@ -93,9 +93,9 @@ class TracedElement:
     @cached_property
     def correct(self) -> dict[Elements, int | None]:
         """The terms of the correct sum, each with its k: None of the old C."""
-        products = correct_products(self.kernel, self.row, self.column, self.given.size[2])
+        products = correct_products(self.kernel, self.row, self.column, self.product.size[2])
         terms: dict[Elements, int | None] = {elements: k for k, elements in enumerate(products)}
-        return terms | ({self.old: None} if self.given.beta else {})
+        return terms | ({self.old: None} if self.product.beta else {})
 
     @property
     def old(self) -> Elements:
@@ -117,7 +117,7 @@ class TracedElement:
     def scalar(self, elements: Elements) -> tuple[str, float]:
         """Return the name and value of the scalar that multiplies a correct term."""
         is_old = elements == self.old
-        return ("beta", self.given.beta) if is_old else ("alpha", self.given.alpha)
+        return ("beta", self.product.beta) if is_old else ("alpha", self.product.alpha)
 
 
 def k_of(kernel: Kernel, element: MatrixElement) -> int | None:
@@ -145,13 +145,13 @@ def correct_products(kernel: Kernel, row: int, column: int, k: int) -> list[Elem
     return [(*(element_for(kernel, side, row, column, n) for side in sides),) for n in range(k)]
 
 
-def number_elements(given: Product, is_turned: bool) -> tuple[Product, dict[int, MatrixElement]]:
+def number_elements(product: Product, is_turned: bool) -> tuple[Product, dict[int, MatrixElement]]:
     """Return a product whose elements are all different, and the element of each word: of a double,
     of its high word. If ``is_turned``, the numbers are turned by a third: no element is the same
     then, nor a product of two (by half, two could change places).
     """
-    kind = np.dtype(np.float32 if given.kernel.precision == "single" else np.float64)
-    matrices = {"A": given.a, "B": given.b, "C": given.c}
+    kind = np.dtype(np.float32 if product.kernel.precision == "single" else np.float64)
+    matrices = {"A": product.a, "B": product.b, "C": product.c}
     count = sum(matrix.size for matrix in matrices.values())
     if count > MIN_NUMBER:
         raise ValueError(
@@ -168,4 +168,4 @@ def number_elements(given: Product, is_turned: bool) -> tuple[Product, dict[int,
             elements[word] = MatrixElement(letter, *divmod(at, matrix.shape[-1]))
         made.append(values.reshape(matrix.shape))
     a, b, c = made
-    return replace(given, a=a, b=b, c=c), elements
+    return replace(product, a=a, b=b, c=c), elements

@@ -88,7 +88,7 @@ def _explain_old(fetches: Fetches) -> Note:
                 lost = _explain_lost(run, step, *key)
                 if lost.kind in OVERWRITTEN:
                     return lost
-    return note("old C", *sorted({*map(run.line, readers)}), beta=run.traced.given.beta)
+    return note("old C", *sorted({*map(run.line, readers)}), beta=run.traced.product.beta)
 
 
 def find_late_read(run: TracedRun) -> Note | None:

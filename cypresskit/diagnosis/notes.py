@@ -73,7 +73,7 @@ SENTENCES = {
     "low parts": "C's high parts are correct, and its low parts aren't. They should have what the"
     " high parts round off, A's high parts times B's low ones, and A's low times B's high",
     "fails at size": f"{AT_SIZE} {{error}}",
-    "off at size": f"{AT_SIZE} {{element}} is {{got:.9g}}; {{comparison}}",
+    "off at size": f"{AT_SIZE} {{element}} is {{value:.9g}}; {{comparison}}",
     "stores few": f"{AT_SIZE} {{parts}} parts of the launch store {{stored:,}} of their"
     " {wanted:,} elements",
     # A change of the text that makes the kernel correct.

@@ -88,11 +88,11 @@ class TracedRun:
         self.traced = traced
         self.program = traced.kernel.program
         (first, self.elements), (second, _) = (
-            number_elements(traced.given, is_turned) for is_turned in (False, True)
+            number_elements(traced.product, is_turned) for is_turned in (False, True)
         )
         runs = [StepRecorder(item, traced.place) for _ in range(2)]
-        for given, run in zip((first, second), runs):
-            given.run(observers=[run])
+        for product, run in zip((first, second), runs):
+            product.run(observers=[run])
         self.recorded = runs[0]
         self.steps, self.other_steps = (run.steps for run in runs)
         self.store = self.recorded.store

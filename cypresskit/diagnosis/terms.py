@@ -60,7 +60,7 @@ class Term:
     step: int = -1
 
     @property
-    def right(self) -> bool:
+    def is_correct(self) -> bool:
         return self.kind == "correct"
 
     @property
@@ -71,7 +71,7 @@ class Term:
 
     def __str__(self) -> str:
         where = f"line {self.line}" if self.line else "nowhere"
-        prefix = "  " if self.right else "! "
+        prefix = "  " if self.is_correct else "! "
         return f"{prefix}{where:>9}  {self.text}    {self.note.text}".rstrip()
 
 
@@ -178,7 +178,7 @@ class _Judge:
         # "a component of another row"; "a row takes one number of B"
         if len(registers) > 1 or not {*self.correct} & {*self.run.products}:
             return None
-        if self.traced.given.beta and (element,) not in self.extra:
+        if self.traced.product.beta and (element,) not in self.extra:
             return None  # its store is right: it adds its own old C ("wrong rows")
         lines = self.store, self._line(self.slice.terms[first][0])
         return note("stores", *lines, element=element, wanted=old)

@@ -48,25 +48,25 @@ HARMLESS_KINDS = "fetch outside", "load outside"  # the kinds of findings that a
 Side = int | Size
 
 
-class WrongElement(NamedTuple):
+class IncorrectElement(NamedTuple):
     """An element of C that a kernel computes incorrectly: of the first ``product``, number 0, or of
     another one of a launch.
     """
 
     row: int
     column: int
-    got: float
-    expected: float
-    product: int = 0
+    value: float
+    correct_value: float
+    batch_index: int = 0
 
     def __str__(self) -> str:
         place = f"C[{self.row}, {self.column}]"
-        if self.product:
-            place += f" of product {self.product + 1}"
-        return f"{place} is {self.got:.9g} in place of {self.expected:.9g}."
+        if self.batch_index:
+            place += f" of product {self.batch_index + 1}"
+        return f"{place} is {self.value:.9g} in place of {self.correct_value:.9g}."
 
 
-Fault = Note | Finding | WrongElement
+Fault = Note | Finding | IncorrectElement
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class Verification:
 
     Attributes
     ----------
-    kernel, right
+    kernel, is_correct
         The kernel, and whether it is correct.
     sizes
         The sizes (m, n, k) at which it was correct.
     size
         The next, at which it wasn't; None if there is none.
-    wrong
+    incorrect_element
         The first incorrect element there.
     fault
         Why there is no comparison, or that a work-item stores more than the block it is launched
@@ -91,7 +91,7 @@ class Verification:
     remarks
         What a correct kernel reads outside of an array, or that an iteration takes fewer values of
         k than the kernel is launched for.
-    overlong
+    timing_obstacle
         Which line fetches outside in more than a third of its runs, or how the kernel fails at a
         larger k (``find_overlong``).
     comparison
@@ -100,30 +100,30 @@ class Verification:
         C at the size that was given, or None.
     alpha, beta
         The scalars of the products; at the given size an alpha of 0 is replaced by 1.
-    asked
-        alpha and beta as they were asked for: None, if ``verify`` chose them.
+    given_scalars
+        alpha and beta as they were given to ``verify``: None, if ``verify`` chose them.
     """
 
     kernel: Kernel
-    right: bool
+    is_correct: bool
     sizes: tuple[Size, ...]
     size: Size | None = None
-    wrong: WrongElement | None = None
+    incorrect_element: IncorrectElement | None = None
     fault: Note = NO_NOTE
     findings: Findings = NO_FINDINGS
     remarks: Note = NO_NOTE
-    overlong: Note = NO_NOTE
+    timing_obstacle: Note = NO_NOTE
     comparison: ProductComparison = NO_COMPARISON
     at_size: SizedComparison | None = None
     alpha: float = 1.0
     beta: float = 0.0
-    asked: tuple[float | None, float | None] = (None, None)
+    given_scalars: tuple[float | None, float | None] = (None, None)
 
     def __bool__(self) -> bool:
-        return self.right
+        return self.is_correct
 
     @property
-    def given(self) -> Product:
+    def product(self) -> Product:
         """The product at ``size``, or else the smallest."""
         size = self.size or _sizes(self.kernel)[0]
         return make_product(self.kernel, size, self.alpha, self.beta)
@@ -143,30 +143,35 @@ class Verification:
         """
         causes = [each for each in self.findings if not is_wrong_address(each)]
         others = filter(is_wrong_address, self.findings)
-        return [*filter(None, [self.fault]), *causes, *filter(None, [self.wrong]), *others]
+        return [
+            *filter(None, [self.fault]),
+            *causes,
+            *filter(None, [self.incorrect_element]),
+            *others,
+        ]
 
     @property
-    def unread(self) -> str:
+    def unread_scalars(self) -> str:
         """Which of alpha and beta a correct kernel doesn't read; "" if it reads both."""
         read = zip(("alpha", "beta"), scalars_read(self.kernel), strict=True)
-        return " and ".join(name for name, is_read in read if self.right and not is_read)
+        return " and ".join(name for name, is_read in read if self.is_correct and not is_read)
 
     @property
     def asides(self) -> list[str]:
         """What a verdict on a correct C adds: the scalars that have no effect, and remarks."""
-        unread = f"It doesn't read {self.unread}." if self.unread else ""
+        unread = f"It doesn't read {self.unread_scalars}." if self.unread_scalars else ""
         return [*filter(None, (unread, self.remarks.text))]
 
     def __str__(self) -> str:
-        if self.right:
+        if self.is_correct:
             first = f"{self.kernel.name} is correct at {self.sizes_text}: {self.comparison}."
             at_size = f"{self.at_size}." if self.at_size else ""
             return "\n".join(filter(None, [first, at_size, *self.asides]))
-        m, n, k = self.given.size
+        m, n, k = self.product.size
         first = f"{self.kernel.name} is incorrect"
         if self.size:
             first += f" at {m} x {n}, k = {k}, with alpha = {self.alpha:g}, beta = {self.beta:g}"
-            if self.wrong:
+            if self.incorrect_element:
                 first += f", in {self.comparison.beyond:,} of {m * n:,} elements"
             elif self.comparison.elements:
                 first += ", although every element of C equals numpy's"
@@ -228,7 +233,7 @@ equal numpy's, to the last bit.
     """
     kernel = resolve(kernel)
     whole = None if size is None else whole_size(kernel, size)
-    asked = alpha, beta
+    given_scalars = alpha, beta
     last_beta = 0.0 if beta is None else beta
     alpha, beta = choose_scalars(kernel, alpha, beta)
     passed: list[Size] = []
@@ -239,13 +244,13 @@ equal numpy's, to the last bit.
     for small, factor in scalars:
         if unless():
             raise Interrupted
-        given = make_product(kernel, small, alpha, factor)
+        product = make_product(kernel, small, alpha, factor)
         is_checked = len(passed) < CHECKED_PRODUCTS or factor != beta  # other branches may run
-        comparison = None if is_checked else _compare(given)
+        comparison = None if is_checked else _compare(product)
         if not comparison:
-            outcome = _check_product(given, tuple(passed))
+            outcome = _check_product(product, tuple(passed))
             if not outcome:
-                return replace(outcome, asked=asked)
+                return replace(outcome, given_scalars=given_scalars)
             comparison = outcome.comparison
             outside = outside or outcome.findings
         compared += comparison
@@ -260,14 +265,14 @@ equal numpy's, to the last bit.
         True,
         tuple(passed),
         remarks=remarks,
-        overlong=find_overlong(kernel, last, alpha, beta) if outside else NO_NOTE,
+        timing_obstacle=find_overlong(kernel, last, alpha, beta) if outside else NO_NOTE,
         comparison=compared,
         alpha=alpha,
         beta=beta,
-        asked=asked,
+        given_scalars=given_scalars,
     )
     if kernel.precision == "double-double" and not has_correct_low_parts(kernel, last, alpha, beta):
-        return replace(found, right=False, fault=note("low parts"))
+        return replace(found, is_correct=False, fault=note("low parts"))
     return verify_at(found, whole, unless) if whole else found
 
 
@@ -279,7 +284,7 @@ def verify_at(found: Verification, size: Side, unless: Callable[[], bool] = neve
     if unless():
         raise Interrupted
     at_size = compare_at(found.kernel, whole, found.alpha or 1.0, found.beta)
-    return replace(found, right=not at_size.fault, fault=at_size.fault, at_size=at_size)
+    return replace(found, is_correct=not at_size.fault, fault=at_size.fault, at_size=at_size)
 
 
 def _restate(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bool]) -> Note:
@@ -316,13 +321,13 @@ def whole_size(kernel: Kernel, size: Side) -> Size:
     return m, n, k
 
 
-def _compare(given: Product) -> ProductComparison | None:
+def _compare(product: Product) -> ProductComparison | None:
     """Run a product without checks and compare its C; None if the kernel fails."""
     try:
-        result = given.run(engine="interpreter")
+        result = product.run(engine="interpreter")
     except RUN_ERRORS:
         return None
-    return given.compare(result)
+    return product.compare(result)
 
 
 def _sizes(kernel: Kernel) -> list[Size]:
@@ -333,12 +338,14 @@ def _sizes(kernel: Kernel) -> list[Size]:
     return [*dict.fromkeys(blocks(kernel, *size) for size in sizes)]  # a vector has one column
 
 
-def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
+def _check_product(product: Product, passed: tuple[Size, ...]) -> Verification:
     """Run a product under all checks. Of a correct C, the findings are reads outside."""
-    kernel = given.kernel
-    found = Verification(kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta)
+    kernel = product.kernel
+    found = Verification(
+        kernel, False, passed, product.size, alpha=product.alpha, beta=product.beta
+    )
     try:
-        arguments = given.arguments()
+        arguments = product.arguments()
         findings = check(
             kernel.program,
             **arguments,
@@ -352,18 +359,18 @@ def _check_product(given: Product, passed: tuple[Size, ...]) -> Verification:
     found = replace(found, findings=findings, fault=_explain_block(kernel))
     if findings.ended_early:
         return found
-    result = given.result(arguments)
-    found = replace(found, comparison=given.compare(result))
-    incorrect = given.wrong(result)
+    result = product.result(arguments)
+    found = replace(found, comparison=product.compare(result))
+    incorrect = product.find_incorrect(result)
     if not incorrect.any():
         if all(finding.kind in HARMLESS_KINDS for finding in findings):
-            return replace(found, right=True, fault=NO_NOTE)
+            return replace(found, is_correct=True, fault=NO_NOTE)
         return found
     place = tuple(int(n) for n in np.argwhere(incorrect)[0])
     *products, row, column = place
-    got, expected = (float(c[place]) for c in (result, given.expected))
-    wrong = WrongElement(row, column, got, expected, sum(products))
-    return replace(found, wrong=wrong)
+    value, correct_value = (float(c[place]) for c in (result, product.expected))
+    element = IncorrectElement(row, column, value, correct_value, sum(products))
+    return replace(found, incorrect_element=element)
 
 
 def _explain_block(kernel: Kernel) -> Note:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.verification import Verification, WrongElement
+from cypresskit.diagnosis.verification import IncorrectElement, Verification
 from cypresskit.editing import dynamic_answers, judgment, static_answers
 from cypresskit.editing.protocol import Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
@@ -78,9 +78,9 @@ class Evaluation:
         return multiply_small(self.verification.kernel)
 
     @cached_property
-    def incorrect(self) -> WrongElement | None:
+    def incorrect(self) -> IncorrectElement | None:
         """The incorrect element that is shown: one of the small product, if that has one."""
-        wrong = self.verification.wrong
+        wrong = self.verification.incorrect_element
         return wrong and ((self.small and self.small.incorrect) or wrong)
 
     def code(self) -> AnswerPart:
@@ -89,7 +89,7 @@ class Evaluation:
 
     def verdict(self) -> AnswerPart:
         try:
-            shown = replace(self.verification, wrong=self.incorrect)
+            shown = replace(self.verification, incorrect_element=self.incorrect)
         except (ValueError, TypeError) as error:
             # No launch is known.
             message = f"It can't be launched: {last_line(error)}"
@@ -109,7 +109,7 @@ class Evaluation:
     def replay(self) -> AnswerPart | None:
         """The terms of the element in the job, or of the incorrect one."""
         first = self.incorrect
-        place = self.job.get("element") or (first and not first.product and first[:2])
+        place = self.job.get("element") or (first and not first.batch_index and first[:2])
         if not place:
             return None
         text, known = self.job["text"], self.job.get("known_text", "")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from cypresskit.compiler import compile
 from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, trace_product
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.verification import Fault, Verification, WrongElement
+from cypresskit.diagnosis.verification import Fault, IncorrectElement, Verification
 from cypresskit.editing.judgment import what_helps
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import AnswerPart, code_answer
@@ -39,9 +39,14 @@ def verdict_answer(verification: Verification, cause: Note | None = None) -> Ans
     for first in findings[:1]:
         form = "Line {line}, {kind}: {message}." if "kind" in first else "{message}"
         message = form.format(**first)
-    asides = [_tested_sizes(verification), *verification.asides] if verification.right else []
+    asides = [_tested_sizes(verification), *verification.asides] if verification.is_correct else []
     aside = " ".join(asides)
-    return {"right": verification.right, "message": message, "findings": findings, "aside": aside}
+    return {
+        "right": verification.is_correct,
+        "message": message,
+        "findings": findings,
+        "aside": aside,
+    }
 
 
 def _tested_sizes(verification: Verification) -> str:
@@ -49,7 +54,7 @@ def _tested_sizes(verification: Verification) -> str:
     sizes = verification.sizes_text
     if verification.at_size:
         m, n, k = verification.at_size.size
-        compared, whole = verification.at_size.elements.elements, m * n
+        compared, whole = verification.at_size.comparison.elements, m * n
         part = "all" if compared == whole else f"a sample of {compared:,} of"
         sizes += f"; {part} {whole:,} elements at {m} x {n}, k = {k}"
     return f"Tested sizes: {sizes}."
@@ -62,7 +67,7 @@ def fault_rows(verification: Verification, first: Note | None) -> list[AnswerPar
 
 
 def _fault_row(fault: Fault) -> AnswerPart:
-    if isinstance(fault, WrongElement):
+    if isinstance(fault, IncorrectElement):
         return {"message": f"C is incorrect: {fault}"}
     if isinstance(fault, Note):
         return {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
@@ -89,9 +94,11 @@ def replay_answer(
     which they ``lead`` to it; the first ``terms``, with the ``lines`` that changed them; how many
     ``more`` there are; or a ``problem``, why there are no terms.
     """
-    if small is not None and not (verification.right or verification.at_size or small.incorrect):
+    if small is not None and not (
+        verification.is_correct or verification.at_size or small.incorrect
+    ):
         small = None
-    given = small.product if small else verification.given
+    given = small.product if small else verification.product
     try:
         trace = trace_product(given, *place)
         notes = lead(trace.faults) if trace.faults else []
@@ -99,15 +106,17 @@ def replay_answer(
         return {"problem": last_line(error)}
     if small is None:
         row, column = place
-        expected = "" if trace.right else f"; it should be {trace.expected:.9g}"
+        expected = "" if trace.is_correct else f"; it should be {trace.correct_value:.9g}"
         scalars = f"alpha = {given.alpha:g}, beta = {given.beta:g}"
-        message = f"C[{row}, {column}]: {trace.got:.9g}{expected}. The test uses {scalars}."
+        message = f"C[{row}, {column}]: {trace.value:.9g}{expected}. The test uses {scalars}."
     else:
         message = small.describe(*place)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
-    is_led = verification.faults[:1] == [verification.wrong]  # or else more is said before it
-    findings = fault_rows(replace(verification, wrong=None), notes[0]) if is_led and notes else []
+    is_led = verification.faults[:1] == [verification.incorrect_element]
+    findings = []
+    if is_led and notes:  # or else more is said before it
+        findings = fault_rows(replace(verification, incorrect_element=None), notes[0])
     return {
         "message": message,
         "findings": findings,
@@ -115,14 +124,14 @@ def replay_answer(
         "terms": [
             {
                 "text": term.text,
-                "right": term.right,
+                "right": term.is_correct,
                 "note": term.note.text,
                 "line": term.note.line or term.line,
                 "lines": list(term.lines),
             }
             for term in trace.terms[:MAX_SHOWN_TERMS]
         ],
-        "more": trace.more,
+        "more": trace.hidden_terms,
     }
 
 
@@ -133,10 +142,10 @@ def clocks_answer(verification: Verification, time: Callable[[], Report]) -> Ans
     them; ``busy`` (shares of the time, by unit); and ``notes`` on what would help and on its time;
     or a ``problem``, why it isn't timed. It is empty for an incorrect kernel, which may run long.
     """
-    if not verification.right:
+    if not verification.is_correct:
         return {}
-    if verification.overlong:
-        return {"problem": f"It isn't timed: {verification.overlong.clause}."}
+    if verification.timing_obstacle:
+        return {"problem": f"It isn't timed: {verification.timing_obstacle.clause}."}
     try:
         report = time()
     except UNTIMED as error:
@@ -165,7 +174,7 @@ def llvm_answer(verification: Verification, time: Callable[[], Report]) -> Answe
     """Return the part "llvm": LLVM's code, its ``gflops`` if C is correct; ``time`` times ours."""
     program = verification.kernel.program
     answer = code_answer(program, by="llvm")
-    if "refusal" in answer or not verification.right:
+    if "refusal" in answer or not verification.is_correct:
         return answer
     with suppress(*UNTIMED):
         theirs = report_on(replace(time().launch, compiled=compile(program, by="llvm")))

@@ -70,7 +70,7 @@ def _verify_text(
         return verify_at(small, n, unless) if small else small
     kernel = load_text(text, name, like)
     verification = verify(kernel, unless=unless)
-    if scales and verification.unread:
+    if scales and verification.unread_scalars:
         return verify(kernel, alpha=2.0, beta=-1.0, unless=unless)
     return verification
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cypresskit.diagnosis.verification import WrongElement
+from cypresskit.diagnosis.verification import IncorrectElement
 from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import RUN_ERRORS, Product, make_product
@@ -32,11 +32,11 @@ class SmallProduct:
         return self.product.kernel.convention.operands(self.product.a, self.product.b)
 
     @property
-    def incorrect(self) -> WrongElement | None:
+    def incorrect(self) -> IncorrectElement | None:
         """The first incorrect element among those shown, or None."""
         right = self.product.expected
         places = np.argwhere((self.c != right)[:SHOWN_SIDE, :SHOWN_SIDE]).tolist()
-        found = (WrongElement(m, n, self.c[m, n], right[m, n]) for m, n in places)
+        found = (IncorrectElement(m, n, self.c[m, n], right[m, n]) for m, n in places)
         return next(found, None)
 
     def answer(self) -> AnswerPart:

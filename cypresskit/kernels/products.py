@@ -69,7 +69,7 @@ class Product:
         launch(self.kernel.program, **arguments, **options)
         return self.result(arguments)
 
-    def wrong(self, result: np.ndarray) -> np.ndarray:
+    def find_incorrect(self, result: np.ndarray) -> np.ndarray:
         """Return which elements of C are incorrect (bool)."""
         bounds = np.minimum(rounding_bounds(*self._multiplied, self.kernel.dtype), MAX_ERROR)
         with np.errstate(all="ignore"):

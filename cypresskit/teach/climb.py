@@ -99,7 +99,7 @@ def _judged(
 ) -> Verdict:
     """Return the verdict on a step's text that assembles."""
     seen = verify_text(text, step.file, step.like, step.n, step.scales)
-    if not seen.right:
+    if not seen.is_correct:
         return explain_wrong_product(seen, step.starter)
     mine = seen.kernel
     with announce_if_slow(f"C is correct. Its speed at N = {step.n} is still being simulated ..."):
@@ -139,10 +139,10 @@ def trace_wrong(verification: Verification) -> tuple[Note, ...]:
     """Return the notes on the incorrect element; none if there is none in the first product, or if
     an earlier store is out of range.
     """
-    if verification.wrong is None or verification.wrong.product:
+    if verification.incorrect_element is None or verification.incorrect_element.batch_index:
         return ()
     with suppress(*RUN_ERRORS):
-        return trace_product(verification.given, *verification.wrong[:2]).faults
+        return trace_product(verification.product, *verification.incorrect_element[:2]).faults
     return ()
 
 

@@ -45,7 +45,7 @@ def test_what_a_launch_does_not_give_is_said_to_a_kernel_s_author(declared, used
 def test_a_kernel_of_the_catalog_is_right(name):
     kernel = ck.kernels[name]
     checked = ck.verify(name)
-    assert checked.right and checked and not checked.findings
+    assert checked.is_correct and checked and not checked.findings
     rows, columns = kernel.convention.multiple
     one, other, *larger = checked.sizes
     assert one[:2] == (rows, 1 if kernel.is_vector else 2 * columns)
@@ -172,9 +172,9 @@ def test_a_kernel_of_the_catalog_is_right_at_any_size(name, engine, seed, monkey
     found = ck.verify(kernel, size=(m, n, k)).at_size
     assert found.size == kernel.convention.padded(m, n, k) and not found.fault
     if engine and at_size.MAX_WHOLE_PRODUCTS:
-        assert found.elements.elements == found.size[0] * found.size[1]
+        assert found.comparison.elements == found.size[0] * found.size[1]
     else:
-        assert 0 < found.elements.elements <= found.size[0] * found.size[1]
+        assert 0 < found.comparison.elements <= found.size[0] * found.size[1]
 
 
 class WholeNumbers(np.random.Generator):
@@ -191,8 +191,8 @@ def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch)
     kernel = ck.kernels[name]
     size = kernel.convention.padded(64, 1 if kernel.is_vector else 64, 1)
     found = at_size.compare_at(kernel, size, 1.0, 1.0)
-    assert not found.fault and found.elements.elements == size[0] * size[1]
-    assert found.elements.equal == found.elements.elements  # all of them are whole numbers
+    assert not found.fault and found.comparison.elements == size[0] * size[1]
+    assert found.comparison.equal == found.comparison.elements  # all of them are whole numbers
 
 
 @seeded(4)
@@ -277,7 +277,8 @@ def test_a_kernel_that_fetches_ahead_is_correct_with_a_remark():
     assert (found.remarks.kind, found.remarks.lines) == ("reads 0", (17, 18))
     late = PREFETCHES.replace("(0,1,0) r4", "(0,2,0) r4")  # wrong, and the fetch tells why
     found = ck.verify(late)
-    assert not found and found.wrong and "fetch outside" in {each.kind for each in found.findings}
+    assert not found and found.incorrect_element
+    assert "fetch outside" in {each.kind for each in found.findings}
     line = re.compile(r"( *mad r1., r2..)(.*\n)")
     again = line.sub(r"\1\2\1\2\1_neg(xyzw)\2", PREFETCHES)  # three products, of one k
     assert "values of k" not in str(ck.verify(again)) and values_taken(ck.load_kernel(again)) == 3
@@ -354,7 +355,7 @@ def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():
     text = ck.kernels["sgemm_64x64_lds"].text.replace("fence_threads_lds", "")
     found = ck.verify(text)
     first, *_ = str(found).splitlines()
-    assert not found and found.wrong is None
+    assert not found and found.incorrect_element is None
     assert first.startswith("mine is incorrect at ") and first.endswith("equals numpy's:")
 
 
@@ -382,8 +383,8 @@ def test_the_verdict_is_numpy_s(seed):
             checked = ck.verify(fault.text)
         except ck.ILError:
             continue
-        is_compared = not checked.right and checked.size and checked.comparison.elements
-        assert is_compared or checked.right or checked.faults
+        is_compared = not checked.is_correct and checked.size and checked.comparison.elements
+        assert is_compared or checked.is_correct or checked.faults
         if not is_compared:
             continue
         compared += 1
@@ -392,9 +393,9 @@ def test_the_verdict_is_numpy_s(seed):
         left = given.a.swapaxes(-1, -2) if kernel.trans_a else given.a
         right = given.b.swapaxes(-1, -2) if kernel.trans_b else given.b
         wanted = 2 * np.matmul(left, right) - given.c
-        assert np.array_equal(wanted, checked.given.expected)
-        result = checked.given.run(engine="interpreter")
+        assert np.array_equal(wanted, checked.product.expected)
+        result = checked.product.run(engine="interpreter")
         wrong = np.argwhere(result != wanted)
         assert checked.comparison.beyond == len(wrong)
         first = [(*at[-2:], result[(*at,)], wanted[(*at,)], sum(at[:-2])) for at in wrong[:1]]
-        assert first == ([checked.wrong] if checked.wrong else [])
+        assert first == ([checked.incorrect_element] if checked.incorrect_element else [])

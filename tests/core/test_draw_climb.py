@@ -35,7 +35,7 @@ def test_our_solution_is_a_correct_kernel_of_the_speed_in_the_list(name):
     """It is the given kernel with our lines; of step 03, step 02's with its products moved."""
     step = STEPS[name]
     kernel = reference_kernel(f"our_step_{name}")
-    assert verify_text(kernel.text, step.file, step.like).right
+    assert verify_text(kernel.text, step.file, step.like).is_correct
     before = "\n".join([step.starter, *step.solution])
     if name == "03":
         before = STEPS["02"].with_solution()

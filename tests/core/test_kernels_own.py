@@ -145,7 +145,7 @@ def test_a_row_that_is_stored_twice_counts_once(name):
     kernel = reference_kernel(STEPS[name].like)
     wrong = re.sub(r"^mov (o\d\S*, )r\d+", r"\g<0>\nmov \1r0", kernel.text, flags=re.MULTILINE)
     seen = ck.verify(replace(kernel, text=wrong))
-    assert not seen.right
+    assert not seen.is_correct
     assert not seen.fault
 
 

@@ -35,8 +35,8 @@ def incorrect(like, change, rng):
         told = change(lines, rng)
         with suppress(ck.ILError, ValueError):
             checked = ck.verify(ck.load_kernel("\n".join(lines), like=like))
-            if checked.wrong:
-                place = checked.wrong[:2]
+            if checked.incorrect_element:
+                place = checked.incorrect_element[:2]
                 return told, ck.trace_element(checked.kernel, *place, size=checked.size)
 
 
@@ -46,11 +46,11 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name, seed):
     kernel = ck.kernels[name]
     rng = random.Random(f"{name} {seed}")
     trace = ck.trace_element(kernel, 0, 0)
-    m, n, k = trace.given.size
+    m, n, k = trace.product.size
     row, column = rng.randrange(m), rng.randrange(n)
     trace = ck.trace_element(kernel, row, column)
-    assert trace.right
-    assert trace.got == trace.expected
+    assert trace.is_correct
+    assert trace.value == trace.correct_value
     assert [term.kind for term in trace.terms] == ["correct"] * (k + 1)
     _, *shown, more = str(replace(trace, terms=99 * trace.terms)).splitlines()
     assert more == f"... and {99 * (k + 1) - len(shown)} more terms"
@@ -62,12 +62,12 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name, seed):
         wanted.add((MatrixElement("A", *a), MatrixElement("B", *b)))
     assert products == wanted
     times = Counter(term.times for term in trace.terms)
-    assert times == {trace.given.alpha: k, trace.given.beta: 1}
+    assert times == {trace.product.alpha: k, trace.product.beta: 1}
 
 
 def sum_of_terms(trace):
     """What the terms of a trace add up to, in the numbers of its product."""
-    given = trace.given
+    given = trace.product
     stored = {"A": given.a, "B": given.b, "C": given.c}
     total = 0.0
     for term in trace.terms:
@@ -103,7 +103,7 @@ def adds_up(trace):
     if not trace.terms:
         return {fault.kind for fault in trace.faults} <= UNKNOWN
     added = sum(fault.values["number"] for fault in trace.faults if fault.kind == "number")
-    return sum_of_terms(trace) + added == pytest.approx(trace.got, rel=1e-6)
+    return sum_of_terms(trace) + added == pytest.approx(trace.value, rel=1e-6)
 
 
 @drawn_by_day("name", ["sgemm_tn_37", "sgemm_nn"], 1)
@@ -128,7 +128,7 @@ def test_the_terms_of_any_element_add_up_to_what_was_stored_unless_the_run_ends(
             continue
         traced += 1
         assert adds_up(trace), (line, str(trace))
-        assert not trace.right or trace.got == trace.expected, (line, str(trace))
+        assert not trace.is_correct or trace.value == trace.correct_value, (line, str(trace))
     assert traced
 
 
@@ -185,11 +185,11 @@ def test_the_line_to_mend_is_the_planted_one(name, seed):
     rng = random.Random(f"{name} {seed}")
     fault, trace = incorrect(ck.kernels[name], wrong_product, rng)
     if fault.kind == "missing":
-        before = ck.trace_element(name, trace.row, trace.column, size=trace.given.size)
+        before = ck.trace_element(name, trace.row, trace.column, size=trace.product.size)
         gone = factors(term for term in before.terms if term.line == fault.line)
         named = gone & factors(term for term in trace.terms if term.kind == "missing")
     else:
-        named = {term.note.line for term in trace.terms if not term.right} & {fault.line}
+        named = {term.note.line for term in trace.terms if not term.is_correct} & {fault.line}
     assert named, (fault.kind, fault.line, str(trace))
 
 
@@ -208,7 +208,7 @@ def test_nothing_that_sets_a_coordinate_is_named_where_a_matrix_passes_through_t
     rng = random.Random(seed)
     _, first = incorrect(ck.kernels["sgemm_64x64_lds"], wrong_in_the_lds, rng)
     place = first.row + 8 * rng.randrange(8), first.column + 8 * rng.randrange(1, 8)
-    trace = ck.trace_element(first.given.kernel, *place, size=first.given.size)
+    trace = ck.trace_element(first.product.kernel, *place, size=first.product.size)
     assert trace.faults and not causes(trace), str(trace)
 
 
@@ -274,7 +274,7 @@ def test_an_element_from_the_lds_is_read_by_the_line_that_loads_it():
 
 def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
     trace = ck.trace_element("sgemv_n_reduce4", 0, 0)
-    assert trace.right and not trace.terms
+    assert trace.is_correct and not trace.terms
     wrong = altered("sgemm_nn_reduce4", "mad r30, r20.x,", "mad r30, r20.y,")
     (fault,) = ck.trace_element(wrong, 0, 0).faults
     assert (fault.kind, fault.line) == ("loads a sum", 0)
@@ -297,11 +297,11 @@ def test_a_correct_sum_of_two_loops_has_no_fault(name):
     kernel = ck.load_kernel(head + first + loop + rest, like=name)
     assert ck.verify(kernel)
     for size in ck.verify(kernel).sizes:
-        assert ck.trace_element(kernel, 0, 0, size=size).right
+        assert ck.trace_element(kernel, 0, 0, size=size).is_correct
 
 
 def test_an_element_is_traced_with_the_scalars_at_which_it_is_incorrect():
     """Such as a beta of 0, of a kernel that uses C then, too."""
     text = edited(reference_kernel("sgemm_naive").text, "40 - if_logicalnz cb0[4].x\n43 - endif")
     trace = ck.trace_element(ck.load_kernel(text, like="sgemm_naive"))
-    assert not trace.right and trace.given.beta == 0
+    assert not trace.is_correct and trace.product.beta == 0

@@ -194,7 +194,7 @@ def test_a_step_that_starts_from_a_correct_kernel_is_correct(step):
     only what line 1 states is held against it.
     """
     chosen = STEPS[step]
-    assert judgment.verify_text(chosen.starter, chosen.file, chosen.like).right
+    assert judgment.verify_text(chosen.starter, chosen.file, chosen.like).is_correct
 
 
 @pytest.mark.parametrize("name", ["dgemm_tn", "dgemm_nn"])
@@ -313,8 +313,8 @@ def test_a_check_takes_the_verdict_that_its_workbench_has_shown(monkeypatch):
     job = {"edit": 1, "text": text, "name": "my.il", "like": like, "n": 64, "parts": ["verdict"]}
     LocalAnswerer(lambda message: None).ask(job)
     monkeypatch.setattr(judgment, "verify", None)
-    assert judgment.verify_text(text, "my.il", like, 64, False).right
-    assert judgment.verify_text(text, "my.il", like=like, n=64).right
+    assert judgment.verify_text(text, "my.il", like, 64, False).is_correct
+    assert judgment.verify_text(text, "my.il", like=like, n=64).is_correct
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def _typed(line: str) -> Frame:
     cells = [*zip(c.ravel().tolist(), (c != right).ravel().tolist())]
     before = _slower("01a")
     choice = colored(line, roles("01a"))
-    if seen.right:
+    if seen.is_correct:
         now = round(simulate(seen.kernel, N).gflops)
         block, layout = idea_of("01a").causes
         says = (

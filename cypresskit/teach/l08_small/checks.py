@@ -75,7 +75,7 @@ def check_reduction(program: Program) -> Verdict:
                 hint = "what that work-item read, and which one had to write it before."
             return Verdict(False, f"With m = {m} and k = {k}:\n{finding}", hint)
         y = given.result(arguments)
-        if (wrong := given.wrong(y)).any():
+        if (wrong := given.find_incorrect(y)).any():
             row = int(wrong.argmax())
             what = f"y[{row}] is {y[row, 0]:.9g} in place of {given.expected[row, 0]:g}"
             message = f"With m = {m} and k = {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."

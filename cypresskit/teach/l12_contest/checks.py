@@ -159,7 +159,7 @@ def _check_entry(kernel: Kernel, full: int) -> Verdict | None:
     with alpha and beta.
     """
     small = verify(kernel, alpha=2.0, beta=-1.0)
-    if not small.right:
+    if not small.is_correct:
         return explain_wrong_product(small)
     if unset := liveness(kernel.program)[0]:
         number, component = min(unset)
