@@ -17,6 +17,7 @@ from cypresskit.timing import simulate
 from cypresskit.trace import memory_layout, tracing
 
 LINE = ck.HD5870.line_bytes
+ROW = 1 << 32  # bytes from row to row in what is expected: more than any row has
 
 
 class Touched(Observer):
@@ -36,7 +37,7 @@ class Touched(Observer):
 
     def fetch(self, event):
         of = self.launch.textures[event.resource]
-        byte = event.y * pitch(of.width, of.texel) + event.x * of.texel
+        byte = event.y.astype(np.int64) * ROW + event.x * of.texel
         self.add(event.resource, byte[self.items], (event.active & event.inside)[self.items])
 
     def memory(self, event):
@@ -46,19 +47,11 @@ class Touched(Observer):
     def wrote(self, event):
         if event.register.kind == "o":
             of = self.launch.outputs[event.register.index]
-            self.add(
-                "g",
-                self.second * pitch(of.width, of.texel) + self.first * of.texel,
-                event.active[self.items],
-            )
+            byte = self.second.astype(np.int64) * ROW + self.first * of.texel
+            self.add("g", byte, event.active[self.items])
 
 
-def pitch(width, texel):
-    side = max(LINE // texel, 1)
-    return -(-width // side) * side * texel
-
-
-def timed(program, arguments, monkeypatch):
+def bytes_timed(program, arguments, monkeypatch):
     """What ``Touched`` finds, as the timing asks for it: loops iteration by iteration, nothing of
     the same line put together.
     """
@@ -78,10 +71,24 @@ def timed(program, arguments, monkeypatch):
     return {memory_of.get(base, "g"): rows for base, rows in calls.items() if rows}
 
 
-def touched(program, arguments):
+def check_bytes(program, arguments, monkeypatch):
+    """Check that what is touched is timed: in the same accesses, row behind row, each from the
+    first whole line on.
+    """
     observer = Touched()
     interpreter.run(prepare(program, **arguments), (observer,))
-    return {memory: rows for memory, rows in observer.found.items() if rows}
+    timed = bytes_timed(program, arguments, monkeypatch)
+    assert timed.keys() == {memory for memory, rows in observer.found.items() if rows}
+    for memory, rows in timed.items():
+        touched = observer.found[memory]
+        in_order = [sorted({byte for row in some for byte in row}) for some in (touched, rows)]
+        place = dict(zip(*in_order))
+        assert {tuple(map(place.get, row)) for row in touched} == rows
+        place.pop(-1, None)
+        starts = {byte // ROW: at - byte % ROW for byte, at in place.items()}
+        ends = {byte // ROW: at for byte, at in place.items()}
+        assert all(at == starts[byte // ROW] + byte % ROW for byte, at in place.items())
+        assert starts == {y: y and (ends[y - 1] // LINE + 1) * LINE for y in starts}
 
 
 @each_of_six
@@ -89,7 +96,7 @@ def test_a_kernel_of_each_kind_touches_the_bytes_that_are_timed(name, monkeypatc
     kernel = KERNELS[name]
     matrices = random_matrices(kernel, 37, 21, 11, np.random.default_rng(5))
     arguments = kernel.arguments(*matrices, 2.0, 0.5)
-    assert timed(kernel.program, arguments, monkeypatch) == touched(kernel.program, arguments)
+    check_bytes(kernel.program, arguments, monkeypatch)
 
 
 @from_rows
@@ -101,4 +108,4 @@ def test_a_fetch_at_an_odd_coordinate_matches_the_machine(literal, monkeypatch):
         "inputs": {0: np.ones((8, 8, 4), np.float32)},
         "outputs": {0: np.zeros((8, 8, 4), np.float32)},
     }
-    assert timed(program, arguments, monkeypatch) == touched(program, arguments)
+    check_bytes(program, arguments, monkeypatch)
