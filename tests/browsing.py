@@ -29,8 +29,7 @@ from waiting import wait_for
 READY = "() => document.querySelector('[data-ready]')"
 #: The functions of pages.js, for `page.evaluate`.
 SCRIPTS = re.findall(r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pages.js").read_text())
-PLACE = (ROOT / "tests/place.js").read_text()
-JS = SimpleNamespace(**dict(SCRIPTS), place=PLACE)
+JS = SimpleNamespace(**dict(SCRIPTS))
 SIZE = {"width": 1400, "height": 1000}
 PATIENCE = 120_000  # ms of every page: what hangs ends; what is slow is no mistake
 

@@ -20,6 +20,16 @@ const at = async ([k, name]) => {
             labels: [...player.querySelectorAll(".figure")].map(figure => figure.ariaLabel).join(" ")}
 }
 
+// Where on the page the cell of a picture's source is, in pixels, by the source's name, the cell's number, and how far from
+// its center.
+const place = ([name, cell, right = 0, down = 0]) => {
+    const doc = Bokeh.documents.findLast(d => d.get_model_by_name(name)), {data} = doc.get_model_by_name(name)
+    const drawn = (m) => m.type === "Plot" && m.renderers.some(r => r.data_source?.name === name)
+    const view = Bokeh.index.get_one([...doc.all_models].find(drawn))
+    const box = view.el.getBoundingClientRect(), {x_scale, y_scale} = view.frame
+    return [box.x + x_scale.compute(data.x[cell] + right), box.y + y_scale.compute(data.y[cell] + down)]
+}
+
 // When nothing has moved for three frames of the screen.
 const settled = async () => {
     const figures = Bokeh.documents.flatMap(doc => [...doc.all_models].filter(m => m.type === "Plot"))
@@ -55,7 +65,8 @@ const begin = speed => {
 const level = () => {
     const level = [...document.querySelectorAll(".cypresskit-journey section")].findIndex(one => !one.hidden)
     const player = document.querySelectorAll(".cypresskit-journey section")[level].querySelector("[data-ready]")
-    return player && [level, player.dataset.pick, +player.dataset.frame, player.getBoundingClientRect().bottom] }
+    return player && [level, player.dataset.pick, +player.dataset.frame, player.getBoundingClientRect().bottom]
+}
 
 // What is wrong in the pictures: a text that is cut off, too small, or over another, and a mark outside of its figure.
 const faults = () => {

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from case_files import names_in
 from kernel_texts import TEXTURE, altered, pixel
-from players import record
+from players import record, recorded
 from repository import ROOT
 from sampling import by_day, seeded
 
@@ -43,6 +43,7 @@ from cypresskit.host.blocked import card_bytes, choose_block
 from cypresskit.host.pipeline import balanced_cpu_share
 from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.machine.record import Recorder
+from cypresskit.teach.l10_larger.visible.card import Card
 from cypresskit.timing.report import Report
 
 MACHINE, BUS = Machine(), {"bus": 6.0}
@@ -216,9 +217,12 @@ NAMES = {
     "launched": launched,
     "pixel": pixel,
     "record": record,
+    "recorded": recorded,
     "A": A,
     "B": B,
     "C": C,
+    "COPY": COPY,
+    "Card": Card,
     "MACHINE": MACHINE,
     "GOOD": GOOD,
     "WHOLE_NUMBERS": GOOD.astype(np.int32),

@@ -192,8 +192,6 @@ def test_without_llvm_only_the_catalog_has_its_code(monkeypatch):
     with answers_of_tests():
         verdict = ck.teach.bundles.check_order_for_llvm(sorted_mads)
     assert str(verdict).startswith("Not judged. ") and "needs an installation" in str(verdict)
-    with pytest.raises(ValueError, match="by is the compiler"):
-        ck.compile("sgemm_tn", by="gcc")
 
 
 def test_an_equal_program_has_code_with_its_own_lines():

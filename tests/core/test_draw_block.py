@@ -7,7 +7,6 @@ from sampling import SIX
 
 import cypresskit as ck
 from cypresskit.draw.block import elements, find_block
-from cypresskit.kernels.samples import record_work_item
 
 
 @pytest.mark.parametrize(
@@ -28,12 +27,6 @@ def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):
     for (i, j), (register, c) in block.totals.items():
         value = last[register].view(kernel.dtype)[c]
         assert value == pytest.approx(exact[i, j], abs=1e-4)
-
-
-@pytest.mark.parametrize("name", ["dgemm_tn", "ddgemm_tn_fma"])
-def test_doubles_are_refused(name):
-    with pytest.raises(ValueError, match=r"Doubles, .* can't be drawn. ck.draw.bundles draws any"):
-        find_block(record_work_item(name))
 
 
 @pytest.mark.parametrize("name", [name for name in SIX if ck.kernels[name].precision == "single"])

@@ -13,9 +13,3 @@ def test_the_clocks_of_a_fetch_are_drawn_as_they_are_timed(kernel):
     report = simulate(kernel, 64, k=4)
     clocks = report.busy["texture"] * report.clocks * ck.HD5870.simd_engines / report.wavefronts
     assert finish(texture_fetch(kernel), kernel) == round(clocks), "the 16 fetches that k = 4 has"
-
-
-def test_narrow_texels_and_none_are_refused():
-    for kernel, why in (("sgemm_naive", "fewer than 16"), ("sgemm_nn_buffer", "nothing")):
-        with pytest.raises(ValueError, match=f"{kernel}.*{why}"):
-            texture_fetch(kernel)

@@ -146,19 +146,6 @@ def test_the_readers_functions_are_used_only_if_they_are_right(capsys):
     assert "timed: yours\nrun: the reference's" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("other", [lambda steps: [], [], 7, "launch", made(TIMED)])
-def test_what_is_none_of_its_functions_is_refused(other):
-    with pytest.raises(ValueError, match="timed, run and launch"):
-        choose(made(TIMED), made(RUN), other)
-
-
-@pytest.mark.parametrize("name", ["overhead", "pause", "memory", "wavefronts", "scatter"])
-@pytest.mark.parametrize("value", [-1, -0.5, float("nan")])
-def test_a_clock_refuses_what_is_below_zero(name, value):
-    with pytest.raises(ValueError, match=f"{name} is {value}"):
-        speed("sgemm_tn", **{name: value})
-
-
 @seeded(20)
 def test_each_rule_is_broken_by_a_change_of_one_number(seed):
     """On random launches: whatever number of whichever row is changed, a check sees it."""

@@ -50,10 +50,3 @@ def test_a_product_that_does_not_fit_leaves_the_card_as_it_was(card):
     with pytest.raises(ValueError):
         card.multiply(a, a)
     assert card.used == a.bytes + b.bytes and not card.flops
-
-
-def test_what_is_no_matrix_on_the_card_is_refused(card):
-    with pytest.raises(TypeError, match="not ndarray: upload it first"):
-        card.multiply(np.ones((2, 2)), np.ones((2, 2)))
-    with pytest.raises(ValueError, match=r"matrices, not an array of shape \(2,\)"):
-        card.upload(np.ones(2))
