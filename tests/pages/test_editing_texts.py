@@ -135,63 +135,93 @@ class Tab:
         self.up.append(self.act("send", *base)["got"])
 
 
+class Acts:
+    """What may happen to a kernel's file in three tabs: each act once, in a tab, by chance."""
+
+    def __init__(self, page, path, rng):
+        self.rng, self.path, self.python = rng, path, Python(path)
+        self.tabs = [Tab(page, str(n), self.python) for n in range(3)]
+        self.typed, self.outside = [], [path.read_text()]
+
+    def type_text(self, tab):
+        if tab.texts is not None:
+            self.typed.append(f"<{len(self.typed)}>")
+            tab.type(self.typed[-1])
+
+    def send(self, tab):
+        if tab.typed:
+            tab.send()
+
+    def arrive(self, tab):
+        tab.deliver_up()
+
+    def be_answered(self, tab):
+        tab.deliver_down()
+
+    def lock(self, tab):
+        """What can't be written now is written later."""
+        self.path.chmod(self.path.stat().st_mode ^ 0o222)
+
+    def change_outside(self, tab):
+        """Another editor changes the file."""
+        if is_writable(self.path):
+            self.outside.append(f"; theirs {len(self.outside)}")
+            self.path.write_text(self.outside[-1])
+            self.python.talk.look()
+
+    def recall(self, tab):
+        if edits := [*self.python.talk.edits]:
+            tab.up.append({"type": "recall", "entry": self.rng.choice(edits).number})
+
+    def hello(self, tab):
+        """Another view of the widget opens."""
+        tab.up.append({"type": "hello"})
+
+    def reload(self, tab):
+        tab.reload(self.rng.randint(0, len(tab.up)))
+
+    def end_python(self, tab):
+        self.python.begin()
+        for each in self.tabs:
+            each.up, each.down = deque([{"type": "hello"}]), deque()
+            if self.rng.random() < 0.5:
+                each.reload()
+
+    RARE = lock, change_outside, recall, hello, reload, end_python
+    ALL = (type_text,) * 5 + (send,) * 4 + (arrive,) * 6 + (be_answered,) * 8 + RARE
+
+    def happen(self):
+        self.rng.choice(self.ALL)(self, self.rng.choice(self.tabs))
+
+    def settle(self):
+        """All that was typed is sent, and every message arrives."""
+        self.path.chmod(0o644)
+        while any(tab.up or tab.down or tab.typed for tab in self.tabs):
+            for tab in self.tabs:
+                self.send(tab)
+                tab.deliver_up()
+                tab.deliver_down()
+            self.python.talk.look()
+
+
 @seeded(8)
 def test_no_text_is_lost_and_none_replaced_by_an_older_one(seed, page, tmp_path):
     """The law: typing in several tabs, another editor, texts of the history, messages that are
     late, tabs that are reloaded, and the end of Python, each at any time.
     """
-    rng = random.Random(seed)
     path = tmp_path / "my.il"
     path.write_text("; 0")
     page.evaluate(LOAD, read_packaged("editing/texts.js"))
-    python = Python(path)
-    tabs = [Tab(page, str(n), python) for n in range(3)]
-    typed, outside = [], ["; 0"]
-    kinds = ["type"] * 5 + ["send"] * 4 + ["up"] * 6 + ["down"] * 8
-    kinds += ["outside", "recall", "reload", "end", "hello", "lock"]
-    for number in range(150):
-        tab, kind = rng.choice(tabs), rng.choice(kinds)
-        if kind == "type" and tab.texts is not None:
-            typed.append(f"<{number}>")
-            tab.type(typed[-1])
-        elif kind == "send" and tab.typed:
-            tab.send()
-        elif kind == "up":
-            tab.deliver_up()
-        elif kind == "down":
-            tab.deliver_down()
-        elif kind == "lock":  # what can't be written now is written later
-            path.chmod(path.stat().st_mode ^ 0o222)
-        elif kind == "outside" and is_writable(path):
-            outside.append(f"; theirs {number}")
-            path.write_text(outside[-1])
-            python.talk.look()
-        elif kind == "recall" and python.talk.edits:
-            tab.up.append({"type": "recall", "entry": rng.choice([*python.talk.edits]).number})
-        elif kind == "hello":  # another view of the widget opens
-            tab.up.append({"type": "hello"})
-        elif kind == "reload":
-            tab.reload(rng.randint(0, len(tab.up)))
-        elif kind == "end":
-            python.begin()
-            for each in tabs:
-                each.up, each.down = deque([{"type": "hello"}]), deque()
-                if rng.random() < 0.5:
-                    each.reload()
-    path.chmod(0o644)
-    while any(tab.up or tab.down or tab.typed for tab in tabs):
-        for tab in tabs:
-            if tab.typed:
-                tab.send()
-            tab.deliver_up()
-            tab.deliver_down()
-        python.talk.look()
+    acts = Acts(page, path, random.Random(seed))
+    for _ in range(150):
+        acts.happen()
+    acts.settle()
     now = path.read_text()
-    kept = [now, *(edit.text for edit in python.talk.edits)]
-    assert [word for word in typed if not any(word in text for text in kept)] == []
-    assert set(outside) <= set(kept)
-    seen = [tab.act("names") for tab in tabs]
-    assert [(one["draft"], one["stage"]) for one in seen] == [(now, "saved")] * len(tabs)
+    kept = [now, *(edit.text for edit in acts.python.talk.edits)]
+    assert [word for word in acts.typed if not any(word in text for text in kept)] == []
+    assert set(acts.outside) <= set(kept)
+    seen = [tab.act("names") for tab in acts.tabs]
+    assert [(one["draft"], one["stage"]) for one in seen] == [(now, "saved")] * len(acts.tabs)
 
 
 class View:
