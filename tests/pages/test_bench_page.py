@@ -412,9 +412,9 @@ def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     news = page.locator("#status", has_text="Ready to edit")
     if "store" not in lack:
         news.wait_for()
+    page.evaluate("parts.length = 0")
     type_at_end(page, "\n; a rem")
     assert news.count() == 0
-    page.evaluate("parts.length = 0")
     wait_for_part(page, "verdict")
     status = page.locator("#status").inner_text()
     assert ("saves nothing" in status) == ("store" in lack), status
