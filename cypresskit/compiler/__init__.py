@@ -72,20 +72,21 @@ def compile(program: Program, device: Device = HD5870, by: str = "cypresskit") -
     check_device(device)
     if by not in COMPILERS:
         raise ValueError(f'by is the compiler, "cypresskit" or "llvm", not {shorten(by)}')
+    source = program.meaning, tuple((i.line, i.call) for i in program.expanded)
     if by == "llvm":
-        return compile_with_llvm(program, device, (program.name, program.lines, program.meaning))
-    code = _compiled(program, Target.of(device), program.meaning)
+        return compile_with_llvm(program, device, (program.name, program.lines, source))
+    code = _compiled(program, Target.of(device), source)
     return Code(*code, program, device)
 
 
 @lru_cache(maxsize=128)
 def _compiled(
-    program: Program, target: Target, meaning: tuple[object, ...]
+    program: Program, target: Target, source: tuple[object, ...]
 ) -> tuple[tuple[Control, ...], int, int]:
-    """Return the controls, registers and temporaries, from disk if they are there. Equal programs
-    may differ in their lines, which the controls have.
+    """Return the controls, registers and temporaries, from disk if they are there. ``source`` is a
+    program's meaning and lines: equal programs may differ in their lines, which the controls have.
     """
-    key = result_cache.hash_key("code", meaning, target)
+    key = result_cache.hash_key("code", source, target)
     return result_cache.load_or_compute(key, partial(_run_passes, program, target))
 
 

@@ -271,11 +271,14 @@ class Program:
         return hash((self.mode, self.instructions, self.macros))
 
     @property
-    def meaning(self) -> tuple[str, tuple[tuple[int, int, Instruction], ...]]:
-        """Its mode, and its instructions with their lines: all that a result depends on. Comments,
-        blanks and the spelling of an operand aren't part of it.
+    def meaning(self) -> tuple[str, tuple[Instruction, ...], tuple[int, ...]]:
+        """All that a result depends on: its mode, its instructions, and of each the first one that
+        the same line of the source has led to. Comments, blanks, empty lines and the spelling of an
+        operand aren't part of it.
         """
-        return self.mode, tuple((i.line, i.call, i) for i in self.expanded)
+        firsts: dict[int, int] = {}
+        of_line = tuple(firsts.setdefault(i.written_line, at) for at, i in enumerate(self.expanded))
+        return self.mode, self.expanded, of_line
 
     def text_of(self, line: int) -> str:
         """Return a source line; "" for a line that the text doesn't have."""

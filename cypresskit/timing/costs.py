@@ -194,14 +194,19 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     measure = partial(_measure, report, unless)
     key = report.launch.key("costs")
     saved, wavefronts, iterations = result_cache.load_or_compute(key, measure)
-    costs = (replace(cost, work=work) for cost, work in zip(saved, report.lines, strict=True))
-    return LineCosts(tuple(costs), wavefronts, iterations, report)  # with this source's text
+    costs = tuple(  # with this source's text and lines
+        replace(cost, work=work, measured_with=tuple(report.lines[n].line for n in places))
+        for (cost, places), work in zip(saved, report.lines, strict=True)
+    )
+    return LineCosts(costs, wavefronts, iterations, report)
 
 
 def _measure(
     report: Report, unless: Callable[[], bool]
-) -> tuple[tuple[LineCost, ...], int, tuple[int, ...]]:
-    """Return ``LineCosts.lines``, ``wavefronts`` and ``iterations``."""
+) -> tuple[list[tuple[LineCost, list[int]]], int, tuple[int, ...]]:
+    """Return ``LineCosts.lines``, each with the places there of what it was measured with; its
+    ``wavefronts`` and ``iterations``.
+    """
     launch = report.launch
     whole = launch.trace(min(launch.round_size, launch.shape.wavefronts))
     shares, sizes = _sizes(whole)
@@ -210,7 +215,8 @@ def _measure(
     clocks, *ablated_ones = _simulated(launch, sizes, ablations, unless)
     end = _end_of_whole(shares, clocks)
     saved: dict[int, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes) + 1))
-    measured_with: dict[int, tuple[int, ...]] = {}
+    measured_with: dict[int, list[int]] = {}
+    place = {work.line: n for n, work in enumerate(report.lines)}
     for (targets, ablation), others in zip(sets, ablated_ones):
         less = [ablated_clocks(paths, ablation, launch.device) for paths in (*sizes, whole)]
         gains = np.append(clocks - others, end - _end_of_whole(shares, others))
@@ -220,11 +226,11 @@ def _measure(
                 saved[line] += rate * amount
         if len({target.kind for target in targets}) == 1:
             lines = [line for target in targets if target.accesses for line in target.clocks]
-            measured_with |= dict.fromkeys(lines, tuple(sorted(lines)))
-    costs = tuple(
-        _line_cost(work, report, saved[work.line] / end, measured_with.get(work.line, ()))
+            measured_with |= dict.fromkeys(lines, sorted(place[line] for line in lines))
+    costs = [
+        (_line_cost(work, report, saved[work.line] / end), measured_with.get(work.line, []))
         for work in report.lines
-    )
+    ]
     iterations = tuple(_longest(paths) for paths in sizes)
     return costs, sum(len(path.wavefronts) for path in whole), iterations
 
@@ -291,16 +297,12 @@ def _end_of_whole(shares: Sequence[float], clocks: np.ndarray) -> float:
     return float(np.polyval(np.polyfit(shares, clocks, 1), 1.0))
 
 
-def _line_cost(
-    work: LineWork, report: Report, saved: np.ndarray, measured_with: tuple[int, ...]
-) -> LineCost:
+def _line_cost(work: LineWork, report: Report, saved: np.ndarray) -> LineCost:
     """Return the cost of a line that saves these shares of the launch."""
     unit = max(UNITS, key=lambda unit: work.clocks[unit])
     share = work.clocks[unit] / (report.clocks * report.device.simd_engines)
     saved = np.minimum(saved, 1)  # extrapolated from few iterations, it could be more
-    return LineCost(
-        float(saved[-1]), float(saved.min()), float(saved.max()), work, share, unit, measured_with
-    )
+    return LineCost(float(saved[-1]), float(saved.min()), float(saved.max()), work, share, unit)
 
 
 def percent(share: float) -> str:

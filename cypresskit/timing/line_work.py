@@ -36,12 +36,14 @@ class LineWork:
 
 
 def line_clocks(launch: TimedLaunch, whole: bool) -> dict[int, dict[str, float]]:
-    """Return ``LineWork.clocks`` of each line in a launch, by number: exactly if ``whole``;
-    otherwise, of a large launch, estimated from a part of its wavefronts.
+    """Return ``LineWork.clocks`` of each line in a launch, by the index of its first instruction in
+    ``Program.body``: exactly if ``whole``; otherwise, of a large launch, estimated from a part of
+    its wavefronts.
     """
     spread = Spread(launch.trace(launch.wavefronts)) if whole else launch.trace_spread()
     code = launch.code
-    lines = [i.written_line for i in code.program.body]
+    firsts: dict[int, int] = {}  # by line
+    lines = [firsts.setdefault(i.written_line, at) for at, i in enumerate(code.program.body)]
     # Other instructions became no work for a unit
     working = {o.at for c in code.controls for o in (*c.accesses, *c.operations)}
     clocks = {lines[at]: dict.fromkeys(UNITS, 0.0) for at in working}

@@ -128,9 +128,12 @@ class Report(LaunchTime):
         up to ``busy``.
         """
         find = partial(line_clocks, self.launch, self.simulated == 1)
-        clocks = result_cache.load_or_compute(self.launch.key("lines"), find)
-        text_of = self.launch.shape.program.text_of
-        return tuple(LineWork(line, text_of(line).strip(), clocks[line]) for line in sorted(clocks))
+        found = result_cache.load_or_compute(self.launch.key("lines"), find)
+        program = self.launch.shape.program
+        clocks = {program.body[at].written_line: work for at, work in found.items()}
+        return tuple(
+            LineWork(line, program.text_of(line).strip(), clocks[line]) for line in sorted(clocks)
+        )
 
     def __repr__(self) -> str:
         size = "" if self.size is None else " " + " x ".join(map(str, self.size))
