@@ -46,7 +46,7 @@ class Actor:
 
 FIGURES = {
     "code": {"card": CARD},
-    "verdict": {"right": False, "message": "C is wrong, says the actor"},
+    "verdict": {"is_correct": False, "message": "C is wrong, says the actor"},
     "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
 }
 
@@ -63,4 +63,4 @@ def answer_job(job):
 
 def judge(talk, gflops, right):
     """Add the text to the history, as judged and timed so."""
-    talk.edits.add_judged(Edit(0, talk.text, right=right, gflops=gflops, n=talk.step.n))
+    talk.edits.add_judged(Edit(talk.text, is_correct=right, gflops=gflops, n=talk.step.n))

@@ -29,10 +29,6 @@ PRODUCTS = {
 }
 
 
-#: The launches that are simulated whole: those of the contest.
-WHOLE = {(step.reference, step.n) for step in STEPS.values() if step.whole_launch}
-
-
 def climb(launch: Timed) -> Figure:
     """Return the speed of a launch of the climb, and the limit of its busiest unit."""
     run: Any
@@ -40,7 +36,7 @@ def climb(launch: Timed) -> Figure:
         run = PRODUCTS[launch.kernel](launch.n)
         busy = run.busy
     else:
-        run = report_at(reference_kernel(launch.kernel), launch.n, launch in WHOLE)
+        run = report_at(reference_kernel(launch.kernel), launch.n)
         busy = {unit: share for unit, share in run.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
     gflops, ceiling = float(run.gflops), float(run.gflops / busy[unit])

@@ -27,8 +27,8 @@ from cypresskit.subprocesses import (
 class StreamAnswerer(LocalAnswerer):
     """Answers the newest job of a stream: each takes the place of those before."""
 
-    def __init__(self, hear: Callable[[Message], None], stream: BinaryIO) -> None:
-        super().__init__(hear)
+    def __init__(self, send: Callable[[Message], None], stream: BinaryIO) -> None:
+        super().__init__(send)
         self.newest_job: Message | None = None  # that isn't begun
         self.arrival = threading.Condition()
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
@@ -57,8 +57,8 @@ class StreamAnswerer(LocalAnswerer):
 def main() -> None:
     """Answer jobs from the socket whose number is the last argument, until it is closed."""
     channel = socket.socket(fileno=int(sys.argv[-1]))
-    hear = partial(write_message, channel.makefile("wb"))
-    answerer = StreamAnswerer(hear, channel.makefile("rb"))
+    send = partial(write_message, channel.makefile("wb"))
+    answerer = StreamAnswerer(send, channel.makefile("rb"))
     while True:
         answerer.work()
 
@@ -68,12 +68,12 @@ class AnswerProcess:
 
     Parameters
     ----------
-    hear
+    send
         Called with each message, in another thread.
     """
 
-    def __init__(self, hear: Callable[[Message], None]) -> None:
-        self.hear = hear
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self.send = send
         self.process, self.channel = start_process(python_command(sys.path, __name__))
         self.writer = self.channel.makefile("wb")
         threading.Thread(target=self._listen, daemon=True).start()
@@ -82,7 +82,7 @@ class AnswerProcess:
         with suppress(OSError, ValueError), self.channel.makefile("rb") as stream:
             while message := read_message(stream):
                 with suppress(Exception):  # one answer's error doesn't end the others
-                    self.hear(message)
+                    self.send(message)
 
     @property
     def is_alive(self) -> bool:

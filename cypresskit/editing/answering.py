@@ -11,15 +11,16 @@ from functools import cached_property
 from typing import Any
 
 from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.diagnosis.element_trace import trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import IncorrectElement, Verification
 from cypresskit.editing import dynamic_answers, judgment, static_answers
-from cypresskit.editing.protocol import Message
+from cypresskit.editing.protocol import AnswerPart, Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small
-from cypresskit.editing.static_answers import AnswerPart
 from cypresskit.editing.steps import STEPS
 from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import assembled
+from cypresskit.kernels.products import RUN_ERRORS
 from cypresskit.threads import Interrupted
 from cypresskit.timing.costs import line_costs
 from cypresskit.timing.report import Report
@@ -41,92 +42,108 @@ class Evaluation:
     """
 
     def __init__(
-        self, job: Message, comes: Callable[..., bool], tell: Callable[[str], None]
+        self, job: Message, comes: Callable[..., bool], on_progress: Callable[[str], None]
     ) -> None:
-        self.job, self.comes, self.tell = job, comes, tell
+        self.job, self.comes, self.on_progress = job, comes, on_progress
         self.parts = [*job["parts"]]  # that aren't made yet
-        self.step = STEPS.get(job.get("step") or "")
+        self.source = job["text"], job["name"], job.get("like")  # as ``load_text`` takes it
+        self.known_text = job.get("known_text", "")
 
     @cached_property
     def verification(self) -> Verification:
         """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does. The
-        size at which it is timed may take seconds: before it, ``tell`` says what is known.
+        size at which it is timed may take seconds: before it, ``on_progress`` gets what is known.
         """
-        job = self.job
-        scales = self.step is not None and self.step.scales
-        kernel = job["text"], job["name"], job.get("like")
-        small = judgment.verify_text(*kernel, None, scales, self.comes)
+        n, step = self.job["n"], STEPS.get(self.job.get("step") or "")
+        is_scaled = step is not None and step.is_scaled
+        small = judgment.verify_text(*self.source, None, is_scaled, self.comes)
         if not small:
             return small
-        self.tell(f"Correct at small sizes; now at N = {job['n']:,} …")
-        return judgment.verify_text(*kernel, job["n"], scales, self.comes)
+        self.on_progress(f"Correct at small sizes; now at N = {n:,} …")
+        return judgment.verify_text(*self.source, n, is_scaled, self.comes)
 
     @cached_property
-    def fault(self) -> Note | None:
+    def changed_fault(self) -> Note | None:
         """The fault among the lines that were changed since the known text."""
-        known_text = self.job.get("known_text", "")
-        return find_changed_fault(self.verification, known_text, unless=self.comes)
+        return find_changed_fault(self.verification, self.known_text, unless=self.comes)
 
     @cached_property
-    def report(self) -> Report:
-        """The time of the kernel's launch. Raises one of ``UNTIMED`` if it can't be timed."""
-        whole = self.step is not None and self.step.whole_launch
-        return judgment.report_at(self.verification.kernel, self.job["n"], whole)
+    def timing(self) -> Report | str:
+        """The time of a correct kernel's launch, or why it has none; "" for an incorrect kernel,
+        which may run long.
+        """
+        if not self.verification:
+            return ""
+        if obstacle := self.verification.timing_obstacle:
+            return f"It isn't timed: {obstacle.clause}."
+        try:
+            return judgment.report_at(self.verification.kernel, self.job["n"])
+        except dynamic_answers.UNTIMED as error:
+            return f"It can't be timed: {last_line(error)}"
 
     @cached_property
-    def small(self) -> SmallProduct | None:
+    def small_product(self) -> SmallProduct | None:
         return multiply_small(self.verification.kernel)
 
     @cached_property
-    def incorrect(self) -> IncorrectElement | None:
+    def incorrect_element(self) -> IncorrectElement | None:
         """The incorrect element that is shown: one of the small product, if that has one."""
-        wrong = self.verification.incorrect_element
-        return wrong and ((self.small and self.small.incorrect) or wrong)
+        first = self.verification.incorrect_element
+        return (first and self.small_product and self.small_product.incorrect_element) or first
 
     def code(self) -> AnswerPart:
-        answer = static_answers.code_answer(assembled(self.job["text"], self.job["name"]))
+        answer = static_answers.code_answer(assembled(*self.source[:2]))
         return answer | {"is_last": True} if "refusal" in answer else answer
 
     def verdict(self) -> AnswerPart:
         try:
-            shown = replace(self.verification, incorrect_element=self.incorrect)
+            judgment.load_text(*self.source)
         except (ValueError, TypeError) as error:
             # No launch is known.
             message = f"It can't be launched: {last_line(error)}"
             row = {"message": message, "advice": NO_LAUNCH}
-            return {"right": False, "message": message, "findings": [row], "is_last": True}
+            return {"is_correct": False, "message": message, "findings": [row], "is_last": True}
+        small = self.small_product
+        shown = replace(self.verification, incorrect_element=self.incorrect_element)
         # Otherwise the terms are shown with it.
-        cause = self.fault if shown.findings or not self.small else None
-        small = self.small and self.small.answer()
-        return dynamic_answers.verdict_answer(shown, cause) | {"small": small}
+        cause = self.changed_fault if shown.findings or not small else None
+        answer = dynamic_answers.verdict_answer(shown, cause)
+        return answer | {"small": small and small.answer()}
 
     def clocks(self) -> AnswerPart:
-        return dynamic_answers.clocks_answer(self.verification, lambda: self.report)
+        return dynamic_answers.clocks_answer(self.timing, self.verification.kernel)
 
     def llvm(self) -> AnswerPart:
-        return dynamic_answers.llvm_answer(self.verification, lambda: self.report)
+        return dynamic_answers.llvm_answer(self.timing, self.verification.kernel.program)
 
     def replay(self) -> AnswerPart | None:
-        """The terms of the element in the job, or of the incorrect one."""
-        first = self.incorrect
-        place = self.job.get("element") or (first and not first.batch_index and first[:2])
+        """The terms of the element that the page asks for, which is one of the small product if the
+        page shows that; or else of the incorrect element.
+        """
+        small, first, place = self.small_product, self.incorrect_element, self.job.get("element")
         if not place:
-            return None
-        text, known = self.job["text"], self.job.get("known_text", "")
-        return dynamic_answers.replay_answer(
-            self.verification,
-            self.small,
-            place,
-            lambda notes: lead_to_fault(self.fault, notes, text, known),
-        )
+            if first is None or first.batch_index:
+                return None
+            place = first[:2]
+            if first is self.verification.incorrect_element:
+                small = None  # it is correct
+        try:
+            trace = trace_product(small.product if small else self.verification.product, *place)
+            notes = trace.faults and lead_to_fault(
+                self.changed_fault, trace.faults, self.source[0], self.known_text
+            )
+        except RUN_ERRORS as error:
+            return {"problem": last_line(error)}
+        message = small.describe(*place) if small else dynamic_answers.describe_element(trace)
+        return dynamic_answers.replay_answer(trace, message, self.verification, notes)
 
     def costs(self) -> AnswerPart | None:
         """Costs are computed after a pause, if a correct kernel can be timed."""
-        if "gflops" not in self.clocks():
+        if isinstance(self.timing, str):
             return None
         if self.comes(PAUSE_SECONDS):
             raise Interrupted
-        return dynamic_answers.costs_answer(line_costs(self.report, unless=self.comes))
+        return dynamic_answers.costs_answer(line_costs(self.timing, unless=self.comes))
 
 
 class LocalAnswerer:
@@ -135,14 +152,14 @@ class LocalAnswerer:
 
     Parameters
     ----------
-    hear
+    send
         Called with each message.
     """
 
     is_alive = True
 
-    def __init__(self, hear: Callable[[Message], None]) -> None:
-        self.hear = hear
+    def __init__(self, send: Callable[[Message], None]) -> None:
+        self.send = send
         self.unfinished: Evaluation | None = None
 
     def comes(self, seconds: float = 0.0) -> bool:
@@ -152,10 +169,10 @@ class LocalAnswerer:
     def ask(self, job: Message) -> None:
         """Answer a job, in place of an unfinished one."""
 
-        def tell(words: str) -> None:
-            self._say(evaluation, "working", part="verdict", words=words)
+        def send_progress(text: str) -> None:
+            self._send_about(evaluation, "working", part="verdict", progress=text)
 
-        self.unfinished = evaluation = Evaluation(job, self.comes, tell)
+        self.unfinished = evaluation = Evaluation(job, self.comes, send_progress)
         self.resume()
 
     def resume(self) -> None:
@@ -166,10 +183,10 @@ class LocalAnswerer:
         try:
             while evaluation.parts and not self.comes():
                 part = evaluation.parts[0]
-                self._say(evaluation, "working", part=part)
+                self._send_about(evaluation, "working", part=part)
                 answer = getattr(evaluation, part)()
                 if answer is not None:
-                    self._say(evaluation, "answer", part=part, **answer)
+                    self._send_about(evaluation, "answer", part=part, **answer)
                 if answer and "is_last" in answer:
                     evaluation.parts.clear()
                 else:
@@ -177,15 +194,15 @@ class LocalAnswerer:
         except Interrupted:
             return
         except Exception as error:  # a fault of the package
-            self._say(evaluation, "trouble", message=bug_message(error))
+            self._send_about(evaluation, "trouble", message=bug_message(error))
             evaluation.parts.clear()
         if not evaluation.parts:
             self.unfinished = None
-            self._say(evaluation, "done")
+            self._send_about(evaluation, "done")
 
-    def _say(self, evaluation: Evaluation, kind: str, **more: Any) -> None:
+    def _send_about(self, evaluation: Evaluation, kind: str, **more: Any) -> None:
         about = {"type": kind, "edit": evaluation.job["edit"], "job": evaluation.job.get("number")}
-        self.hear(about | more)
+        self.send(about | more)
 
     def stop(self) -> None:
         """Do nothing: no process was started."""

@@ -97,7 +97,7 @@ export class BundleTable {
 
   cell(parent, operation, place = "") {
     const [, name, line, text] = operation ?? [0, "", 0, ""]
-    const words = operation ? `${name}, line ${line}` : "empty"
+    const label = operation ? `${name}, line ${line}` : "empty"
     const cell = make(
       parent,
       "span",
@@ -106,7 +106,7 @@ export class BundleTable {
         class: operation ? "ckw-slot" : "ckw-slot ckw-empty",
         title: operation ? `${place}${text.replace(/\s+/g, " ")}\nline ${line}` : "",
         style: operation ? `--line: var(--ckw-${this.colors.get(line)})` : "",
-        "aria-label": `${place}${words}`,
+        "aria-label": `${place}${label}`,
       },
       short(name),
     )

@@ -9,9 +9,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import cache
 from itertools import count
 from typing import Any
 
@@ -21,13 +19,14 @@ from cypresskit.editing.answering import LocalAnswerer, bug_message
 from cypresskit.editing.edit_history import Edit
 from cypresskit.editing.kernel_file import KernelFile, replace_surrogates
 from cypresskit.editing.legend import TABLES
-from cypresskit.editing.own_climb import draw_own_climb
+from cypresskit.editing.own_climb import make_own_climb
 from cypresskit.editing.protocol import ALL_PARTS, PARTS, Message
 from cypresskit.editing.static_answers import TOKEN, text_answer
 from cypresskit.editing.step_files import read_histories, saved_edit
 from cypresskit.editing.steps import STEPS, find_gaps
 from cypresskit.editing.stuck import ShownLines, seconds_until_help
 from cypresskit.editing.supervisor import Start, Supervisor
+from cypresskit.editing.watching import looks, start_watching
 from cypresskit.il.host_llvm import HAS_LLVM
 
 MAX_PAGES = 8  # that get messages: a cell that runs again leaves its old ones behind
@@ -42,11 +41,10 @@ STEP_FIELDS = (
     "idea",
     "hint",
     "opens",
-    "guess",
+    "has_guess",
     "record",
     "starter",
 )
-LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
 
 Send = Callable[[Message], None]
 
@@ -84,7 +82,7 @@ class Conversation:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.file, self.edits, self.settings = file, file.edits, settings
-        self.edits.tell = self._say_history
+        self.edits.on_change = self._send_history
         self.name = file.path.name
         self.step = STEPS.get(settings.get("step") or "")
         self.shown_lines = ShownLines(self.edits, self.step) if self.step else None
@@ -118,18 +116,18 @@ class Conversation:
         with self.lock:
             self.follow(send)
             self.supervisor.prepare()
-            _watched.add(self)
-            _start_watching()
+            looks.add(self.look)
+            start_watching()
 
     def close(self) -> None:
         """End the conversation, and its process."""
-        _watched.discard(self)
+        looks.discard(self.look)
         with self.lock:
             self.pages.clear()
             self.supervisor.drop()
             self.supervisor.stop()
 
-    def say(self, message: Message, page: Send | None = None) -> None:
+    def send(self, message: Message, page: Send | None = None) -> None:
         """Send a message to a page, or to all. A page that fails is removed."""
         for send in self.pages if page is None else [page]:
             try:
@@ -137,9 +135,9 @@ class Conversation:
             except Exception:  # whatever a closed page raises
                 self.pages = [other for other in self.pages if other != send]
 
-    def _tell(self, kind: str, page: Send | None = None, **more: Any) -> None:
+    def _send_about_text(self, kind: str, page: Send | None = None, **more: Any) -> None:
         """Send a message of a type about the newest text."""
-        self.say({"type": kind, "edit": self.edit} | more, page)
+        self.send({"type": kind, "edit": self.edit} | more, page)
 
     def hear(self, message: Message, page: Send | None = None) -> None:
         """Take a message of a page: ``_hear_text`` takes those of the type "text", and so on.
@@ -151,7 +149,7 @@ class Conversation:
             try:
                 getattr(self, f"_hear_{message['type']}")(message, page)
             except Exception as error:  # a fault of the page, or of the package
-                self.say({"type": "trouble", "message": bug_message(error)})
+                self.send({"type": "trouble", "message": bug_message(error)})
 
     def _hear_hello(self, _: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin."""
@@ -160,7 +158,7 @@ class Conversation:
             "targets": asdict(self.step.targets),
             **{name: getattr(self.step, name) for name in STEP_FIELDS},
         }
-        self._tell(
+        self._send_about_text(
             "state",
             page,
             name=self.name,
@@ -201,7 +199,7 @@ class Conversation:
             self.file.replace(text, is_typed_on=is_typed_on)
             self._begin_text(edit)
             if is_at_once:
-                self.say({"type": "trouble", "message": AT_ONCE})
+                self.send({"type": "trouble", "message": AT_ONCE})
             self._answer_text()
 
     def load(self, text: str, note: str) -> None:
@@ -214,9 +212,11 @@ class Conversation:
                 self._begin_text(f"load-{next(self.numbers)}")
 
     def _begin_text(self, edit: str) -> None:
-        """Send the pages the new text, of which nothing is known."""
+        """Give the newest text its name, and send it to the pages. Nothing is known about it: the
+        answers to the one before are dropped, and its job.
+        """
         self.edit = edit
-        self._tell("text", text=self.text)
+        self._send_about_text("text", text=self.text)
         self.answers, self.missing_parts, self.element = {}, {*PARTS}, None
         self.supervisor.drop()
 
@@ -228,7 +228,7 @@ class Conversation:
         """Show a reader who is stuck one more line of the solution. The history says so."""
         if self.shown_lines and seconds_until_help(self.edits, self.step) == 0.0:
             self.edits.read_changes()
-            self.say({"type": "line"} | self.shown_lines.press(self.text), page)
+            self.send({"type": "line"} | self.shown_lines.press(self.text), page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         for edit in self.edits.rows:
@@ -236,7 +236,7 @@ class Conversation:
                 self.load(edit.text, f"edit {edit.number} again")
 
     def _acknowledge(self, edit: str) -> None:
-        self._tell("heard", edit=edit, problem=self.file.problem)
+        self._send_about_text("heard", edit=edit, problem=self.file.problem)
 
     # -- answers
 
@@ -245,9 +245,9 @@ class Conversation:
         if message["edit"] != self.edit:
             return
         for answer in tuple(self.answers.values()):
-            self.say(answer, page)
+            self.send(answer, page)
         if not self.missing_parts:
-            self._tell("done", page)
+            self._send_about_text("done", page)
         elif self.supervisor.job is None:
             self._answer_text()
 
@@ -259,7 +259,7 @@ class Conversation:
         if self.missing_parts:
             self.supervisor.ask(self.job(self.missing_parts))
         else:
-            self._tell("done")
+            self._send_about_text("done")
 
     def _hear_ask(self, message: Message, page: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, LLVM's code,
@@ -269,8 +269,8 @@ class Conversation:
         if message["edit"] != self.edit:
             return
         if part == "climb":
-            picture = draw_own_climb(read_histories(self.file.path.parent)).to_html()
-            self._tell("answer", page, part=part, picture=picture)
+            picture = make_own_climb(read_histories(self.file.path.parent)).to_html()
+            self._send_about_text("answer", page, part=part, picture=picture)
         elif part in ALL_PARTS and not any("is_last" in answer for answer in self.answers.values()):
             if "element" in message:
                 self.element = [int(place) for place in message["element"]]
@@ -282,7 +282,7 @@ class Conversation:
         fault of the package is a warning of the cell, since no page may be there to show it.
         """
 
-        def hear(message: Message) -> None:
+        def take(message: Message) -> None:
             if message["type"] == "answer":
                 self._take_answer(message)
             elif message["type"] == "trouble":
@@ -290,15 +290,19 @@ class Conversation:
 
         with self.lock:
             if not text_answer(self.text, self.name)["faults"]:
-                LocalAnswerer(hear).ask(self.job(("code", "verdict", "clocks")))
+                LocalAnswerer(take).ask(self.job(("code", "verdict", "clocks")))
 
     def job(self, parts: Collection[str]) -> Message:
         """Return the job to make these parts of the answer to the newest text."""
-        right = next((edit.text for edit in reversed(self.edits) if edit.right), "")
-        known_text = right or (self.step.starter if self.step else "")
-        parts = [part for part in ALL_PARTS if part in parts]
-        job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": parts}
-        return job | self.settings | {"known_text": known_text, "element": self.element}
+        correct = (edit.text for edit in reversed(self.edits) if edit.is_correct)
+        return self.settings | {
+            "edit": self.edit,
+            "text": self.text,
+            "name": self.name,
+            "parts": [part for part in ALL_PARTS if part in parts],
+            "known_text": next(correct, self.step.starter if self.step else ""),
+            "element": self.element,
+        }
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""
@@ -309,22 +313,24 @@ class Conversation:
             self.missing_parts.discard(message["part"])
             if message["part"] == "clocks":
                 self._add_judged()
-        self.say(message)
+        self.send(message)
 
     def _add_judged(self) -> None:
         """Add the answered text to the history."""
         clocks = self.answers["clocks"]
-        edit = Edit(0, self.text, self.answers["verdict"]["right"], note=self.file.note)
+        edit = Edit(
+            self.text, is_correct=self.answers["verdict"]["is_correct"], note=self.file.note
+        )
         if "gflops" in clocks:
             n, *_ = clocks["size"]
             edit = replace(edit, gflops=clocks["gflops"], n=n, bound=clocks["bound"])
         self.file.note = ""
         self.edits.add_judged(edit)
 
-    def _say_history(self) -> None:
+    def _send_history(self) -> None:
         if self.edits.problem:
-            self.say({"type": "trouble", "message": self.edits.problem})
-        self.say({"type": "history"} | self._history())
+            self.send({"type": "trouble", "message": self.edits.problem})
+        self.send({"type": "history"} | self._history())
 
     def _history(self) -> Message:
         """Return what a page shows of the history."""
@@ -346,21 +352,3 @@ class Conversation:
                 self._begin_text(f"file-{next(self.numbers)}")
             elif problem and not self.file.problem:
                 self._acknowledge(self.edit)
-
-
-_watched: set[Conversation] = set()
-
-
-def _watch() -> None:
-    """Look at the file and the process of each connected conversation, again and again."""
-    while True:
-        time.sleep(LOOK_SECONDS)
-        for conversation in tuple(_watched):
-            with suppress(Exception):  # the next look comes, whatever this one raised
-                conversation.look()
-
-
-@cache
-def _start_watching() -> None:
-    """Start the one thread that watches."""
-    threading.Thread(target=_watch, name="cypresskit files", daemon=True).start()

@@ -8,7 +8,7 @@ export class CostGuess {
   /**
    * @param {HTMLElement} parent
    * @param {import("./editor.js").Editor} editor
-   * @param {{isAsked: boolean, note: (words: string) => void, done: () => void}} owner `done` is
+   * @param {{isAsked: boolean, note: (text: string) => void, done: () => void}} owner `done` is
    *   called once a line is guessed */
   constructor(parent, editor, owner) {
     this.editor = editor

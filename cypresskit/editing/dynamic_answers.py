@@ -3,20 +3,20 @@
 All results are plain data for JSON. One that can't be had says why.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from cypresskit.compiler import compile
-from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, trace_product
+from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, ElementTrace
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Fault, IncorrectElement, Verification
-from cypresskit.editing.judgment import what_helps
-from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import AnswerPart, code_answer
+from cypresskit.editing.judgment import begins_with_notes, what_helps
+from cypresskit.editing.protocol import AnswerPart
+from cypresskit.editing.static_answers import code_answer
 from cypresskit.editing.steps import shown_speed
-from cypresskit.il.errors import last_line
-from cypresskit.kernels.products import RUN_ERRORS
+from cypresskit.il import Program
+from cypresskit.kernels import Kernel
 from cypresskit.tables import named_lines
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.report import Report
@@ -31,10 +31,11 @@ UNTIMED = ValueError, RuntimeError, MemoryError
 def verdict_answer(verification: Verification, cause: Note | None = None) -> AnswerPart:
     """Return the part "verdict".
 
-    It holds whether C is correct (``right``); ``findings`` (``fault_rows``), each with a message,
-    and perhaps kind, line, column and advice; the first as a ``message``; what is said ``aside``.
+    It holds whether C is correct (``is_correct``); ``findings``, first the ``cause``, each with a
+    message, and perhaps kind, line, column and advice; the first as a ``message``; and, of a
+    correct kernel, at which sizes, and remarks (``aside``).
     """
-    findings = fault_rows(verification, cause)
+    findings = fault_rows([*filter(None, [cause]), *verification.faults])
     message = "y is correct." if verification.kernel.is_vector else "C is correct."
     for first in findings[:1]:
         form = "Line {line}, {kind}: {message}." if "kind" in first else "{message}"
@@ -42,7 +43,7 @@ def verdict_answer(verification: Verification, cause: Note | None = None) -> Ans
     asides = [_tested_sizes(verification), *verification.asides] if verification.is_correct else []
     aside = " ".join(asides)
     return {
-        "right": verification.is_correct,
+        "is_correct": verification.is_correct,
         "message": message,
         "findings": findings,
         "aside": aside,
@@ -60,9 +61,8 @@ def _tested_sizes(verification: Verification) -> str:
     return f"Tested sizes: {sizes}."
 
 
-def fault_rows(verification: Verification, first: Note | None) -> list[AnswerPart]:
-    """Return what is wrong, in rows; the headline is the first, a note if one is to come first."""
-    faults = [*filter(None, [first]), *verification.faults]
+def fault_rows(faults: Sequence[Fault]) -> list[AnswerPart]:
+    """Return what is wrong, in rows, of which the first is the headline."""
     return [_fault_row(fault) for fault in faults[:MAX_SHOWN_FAULTS]]
 
 
@@ -80,51 +80,40 @@ def _fault_row(fault: Fault) -> AnswerPart:
     return row
 
 
-def replay_answer(
-    verification: Verification,
-    small: SmallProduct | None,
-    place: Sequence[int],
-    lead: Callable[[Sequence[Note]], Sequence[Note]],
-) -> AnswerPart:
-    """Return the part "replay": the terms of the element of C at a place, of the ``small`` product
-    unless that doesn't show the fault.
+def describe_element(trace: ElementTrace) -> str:
+    """Describe a traced element: its place, its value, the correct one, and the scalars."""
+    expected = "" if trace.is_correct else f"; it should be {trace.correct_value:.9g}"
+    return (
+        f"C[{trace.row}, {trace.column}]: {trace.value:.9g}{expected}. The test uses alpha ="
+        f" {trace.product.alpha:g}, beta = {trace.product.beta:g}."
+    )
 
-    It holds a ``message`` with the element's place and value; of an incorrect one, ``findings``
-    that replace the verdict's, unless that names a cause, and the other ``notes``, in the order in
-    which they ``lead`` to it; the first ``terms``, with the ``lines`` that changed them; how many
-    ``more`` there are; or a ``problem``, why there are no terms.
+
+def replay_answer(
+    trace: ElementTrace, message: str, verification: Verification, notes: Sequence[Note]
+) -> AnswerPart:
+    """Return the part "replay": the terms of a traced element of C. Of its ``notes``, the first may
+    come before all faults.
+
+    It holds a ``message`` that describes the element; of an incorrect one, ``findings`` that
+    replace the verdict's, if there are any, and other ``notes``; the first ``terms``, with the
+    ``lines`` that changed them; how many ``more`` there are; or a ``problem``, why there are no
+    terms.
     """
-    if small is not None and not (
-        verification.is_correct or verification.at_size or small.incorrect
-    ):
-        small = None
-    given = small.product if small else verification.product
-    try:
-        trace = trace_product(given, *place)
-        notes = lead(trace.faults) if trace.faults else []
-    except RUN_ERRORS as error:
-        return {"problem": last_line(error)}
-    if small is None:
-        row, column = place
-        expected = "" if trace.is_correct else f"; it should be {trace.correct_value:.9g}"
-        scalars = f"alpha = {given.alpha:g}, beta = {given.beta:g}"
-        message = f"C[{row}, {column}]: {trace.value:.9g}{expected}. The test uses {scalars}."
-    else:
-        message = small.describe(*place)
     if trace.work_item is not None:
         message += f" Work-item {trace.work_item} stores it."
-    is_led = verification.faults[:1] == [verification.incorrect_element]
-    findings = []
-    if is_led and notes:  # or else more is said before it
-        findings = fault_rows(replace(verification, incorrect_element=None), notes[0])
+    faults: list[Fault] = []
+    if notes and begins_with_notes(verification):
+        first, *notes = notes
+        faults = [first, *replace(verification, incorrect_element=None).faults]
     return {
         "message": message,
-        "findings": findings,
-        "notes": [note.text for note in (notes[1:] if is_led else notes)],
+        "findings": fault_rows(faults),
+        "notes": [note.text for note in notes],
         "terms": [
             {
                 "text": term.text,
-                "right": term.is_correct,
+                "is_correct": term.is_correct,
                 "note": term.note.text,
                 "line": term.note.line or term.line,
                 "lines": list(term.lines),
@@ -135,28 +124,23 @@ def replay_answer(
     }
 
 
-def clocks_answer(verification: Verification, time: Callable[[], Report]) -> AnswerPart:
-    """Return the part "clocks"; ``time`` times the launch.
+def clocks_answer(timing: Report | str, kernel: Kernel) -> AnswerPart:
+    """Return the part "clocks" of a kernel, with its time, or why it has none.
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, in words; the ``limit`` in
-    them; ``busy`` (shares of the time, by unit); and ``notes`` on what would help and on its time;
-    or a ``problem``, why it isn't timed. It is empty for an incorrect kernel, which may run long.
+    them; ``busy`` (shares of the time, by unit); what would ``help``; and ``notes`` on its time; or
+    a ``problem``, why it isn't timed. It is empty for an incorrect kernel.
     """
-    if not verification.is_correct:
-        return {}
-    if verification.timing_obstacle:
-        return {"problem": f"It isn't timed: {verification.timing_obstacle.clause}."}
-    try:
-        report = time()
-    except UNTIMED as error:
-        return {"problem": f"It can't be timed: {last_line(error)}"}
+    if isinstance(timing, str):
+        return {"problem": timing} if timing else {}
     return {
-        "size": report.size,
-        "gflops": shown_speed(report.gflops),
-        "bound": report.bound,
-        "limit": report.limit,
-        "busy": dict(report.busy),
-        "notes": [what_helps(report.limit, verification.kernel), *_notes_on_time(report)],
+        "size": timing.size,
+        "gflops": shown_speed(timing.gflops),
+        "bound": timing.bound,
+        "limit": timing.limit,
+        "busy": dict(timing.busy),
+        "help": what_helps(timing.limit, kernel),
+        "notes": _notes_on_time(timing),
     }
 
 
@@ -170,14 +154,13 @@ def _notes_on_time(report: Report) -> list[str]:
     return notes
 
 
-def llvm_answer(verification: Verification, time: Callable[[], Report]) -> AnswerPart:
-    """Return the part "llvm": LLVM's code, its ``gflops`` if C is correct; ``time`` times ours."""
-    program = verification.kernel.program
+def llvm_answer(timing: Report | str, program: Program) -> AnswerPart:
+    """Return the part "llvm": LLVM's code, and its ``gflops`` if ours has a time."""
     answer = code_answer(program, by="llvm")
-    if "refusal" in answer or not verification.is_correct:
+    if "refusal" in answer or isinstance(timing, str):
         return answer
     with suppress(*UNTIMED):
-        theirs = report_on(replace(time().launch, compiled=compile(program, by="llvm")))
+        theirs = report_on(replace(timing.launch, compiled=compile(program, by="llvm")))
         answer["gflops"] = shown_speed(theirs.gflops)
     return answer
 

@@ -13,9 +13,9 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
@@ -27,9 +27,9 @@ MAX_HISTORY_BYTES = 64 << 20
 BURST_SECONDS = 2.0  # between two edits: nobody has read the judgment of the first
 MAX_LINE_CHARACTERS = 48  # of a line that is quoted
 #: Notes on which something depends: on the text of another reader, on one at which the reader was
-#: stuck, and on one that was typed in another folder.
+#: stuck, and on one that was typed in another folder. Others are sentences, which nothing reads.
 LINKED_NOTE, SHOWN_NOTE, BROUGHT_NOTE = "linked", "shown", "brought"
-#: How they are said.
+#: What is shown of them.
 SENTENCES = {
     LINKED_NOTE: "came with a link",
     SHOWN_NOTE: "one more line was shown",
@@ -41,26 +41,28 @@ SENTENCES = {
 class Edit:
     """A text, and what was found about it."""
 
-    number: int  # from 1; never used twice
     text: str
-    right: bool | None = None  # whether C is correct; None: not checked
+    number: int = 0  # from 1, and never used twice; 0 until it is in the history
+    is_correct: bool | None = None  # whether C is correct; None: not checked
     gflops: float = 0.0  # 0: not timed
     n: int = 0  # m = n = k at which it was timed
     bound: str = ""  # what limits it
-    note: str = ""  # where it comes from, unless it was typed: a key of SENTENCES, or in words
+    note: str = ""  # where it comes from, unless it was typed: a key of SENTENCES, or a sentence
     time: float = 0.0  # seconds since 1970
     change: str = ""  # from the edit before, in words
 
     @property
     def judgment(self) -> tuple:
         """What was found about it: two edits of one judgment look alike."""
-        return self.right, self.gflops, self.n, self.bound
+        return self.is_correct, self.gflops, self.n, self.bound
 
     def __str__(self) -> str:
         """Return what was found about it, and where it comes from."""
         found = f"{self.gflops:,.0f} Gflop/s at N = {self.n:,}, limited by {self.bound}"
-        if not (self.right and self.gflops):
-            found = {None: "not checked", False: "C is incorrect", True: "not timed"}[self.right]
+        if not (self.is_correct and self.gflops):
+            found = {None: "not checked", False: "C is incorrect", True: "not timed"}[
+                self.is_correct
+            ]
         origin = filter(None, (SENTENCES.get(self.note, self.note), self.change))
         return "; ".join(filter(None, (found, ", ".join(origin))))
 
@@ -68,10 +70,13 @@ class Edit:
         """Return what a page shows; ``gflops`` is 0 unless C is correct."""
         return {
             "number": self.number,
-            "gflops": self.gflops if self.right else 0.0,
-            "right": self.right,
+            "gflops": self.gflops if self.is_correct else 0.0,
+            "is_correct": self.is_correct,
             "summary": str(self),
         }
+
+
+KINDS = get_type_hints(Edit).values()  # of its fields
 
 
 class _ChangedError(Exception):
@@ -85,14 +90,14 @@ class Edits(Sequence[Edit]):
     ----------
     problem
         Why not all edits are written, or "".
-    tell
+    on_change
         Called when the edits have changed.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problem = ""
-        self.tell: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
         self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
         self._file_rows = self.rows  # those that the file has
         self._kept_edit: Edit | None = None  # the one that was kept last: it isn't replaced
@@ -118,7 +123,7 @@ class Edits(Sequence[Edit]):
         candidates = [
             edit
             for edit in self.rows
-            if edit.right and edit.n == n and edit.gflops >= least
+            if edit.is_correct and edit.n == n and edit.gflops >= least
             if edit.text not in others and not find_given_text(edit.text)
         ]
         return max(candidates, key=lambda edit: (edit.gflops, edit.number), default=None)
@@ -139,12 +144,12 @@ class Edits(Sequence[Edit]):
         before = rows[-1].text if rows else edit.text
         self.rows = [*rows, replace(edit, change=describe_change(before, edit.text))]
         self.save()
-        self.tell()
+        self.on_change()
 
     def _gives_way(self, last: Edit, edit: Edit) -> bool:
         """Return whether an edit replaces the last one."""
         if last.text == edit.text:
-            return not last.right and SHOWN_NOTE not in (last.note, edit.note)
+            return not last.is_correct and SHOWN_NOTE not in (last.note, edit.note)
         is_unread = last.judgment == edit.judgment and edit.time - last.time < BURST_SECONDS
         return is_unread and not (last.note or edit.note) and last != self._kept_edit
 
@@ -166,7 +171,7 @@ class Edits(Sequence[Edit]):
         self.read_changes()
         known = self.find_text(text)
         if again or (text.strip() and known is None):
-            self.add(replace(known or Edit(0, text), note=note, time=0.0))
+            self.add(replace(known or Edit(text), note=note, time=0.0))
         self._kept_edit = self.find_text(text) or self._kept_edit
         self.save()
 
@@ -209,7 +214,7 @@ class Edits(Sequence[Edit]):
         for edit in own:
             self.rows = [*self.rows, replace(edit, number=self._next_number)]
         self.save()
-        self.tell()
+        self.on_change()
 
     def __repr__(self) -> str:
         lines = (f"  {edit.number:3}  {edit}" for edit in self.rows)
@@ -248,9 +253,10 @@ def _read(path: Path) -> list[Edit]:
     try:
         content = json.loads(read_plain(Path(os.path.realpath(path)), MAX_HISTORY_BYTES).decode())
         edits = [Edit(**row) for row in content["edits"]]
-        # As a set: no list is in the place of a text.
-        if not all(math.isfinite(e.number + e.gflops + e.time + len(e.text)) for e in {*edits}):
-            raise ValueError("a number that isn't finite")
+        for edit in edits:
+            is_typed = all(map(isinstance, astuple(edit), KINDS))
+            if not (is_typed and math.isfinite(edit.gflops + edit.time)):
+                raise ValueError("a field of another type, or a number that isn't finite")
         return edits
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         if isinstance(error.__cause__, OSError):

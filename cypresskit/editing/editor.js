@@ -22,7 +22,7 @@ export class Editor {
    * @param {HTMLElement} parent
    * @param {string} text
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
-   *   picked: (line: number) => void, note: (words: string) => void, explain: () => void}} owner
+   *   picked: (line: number) => void, note: (text: string) => void, explain: () => void}} owner
    *   `picked` is called when a line's number is clicked, `note` with a message, `explain` to speak
    *   what the caret's word means */
   constructor(parent, text, owner) {

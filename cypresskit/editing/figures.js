@@ -46,17 +46,17 @@ export class Figures {
       make(line, "span", {class: "ckw-name"}, name)
       make(line, "b", {}, value)
       const change = value - before[field] || 0 // none of a text
-      const words = change && `${change > 0 ? "+" : "−"}${Math.abs(change)}`
-      make(line, "span", {class: "ckw-change"}, words || "")
+      const text = change && `${change > 0 ? "+" : "−"}${Math.abs(change)}`
+      make(line, "span", {class: "ckw-change"}, text || "")
     }
   }
 
   /** Show how busy each unit is, for a correct kernel. The unit that limits it, if one does, has the
    * full color. */
-  clocks({problem, bound, limit, busy, notes = []}, right) {
+  clocks({problem, bound, limit, busy, help, notes}, isCorrect) {
     this.units.replaceChildren()
-    const note = (words) => make(this.units, "p", {class: "ckw-soft"}, words)
-    if (problem || !right) {
+    const note = (text) => make(this.units, "p", {class: "ckw-soft"}, text)
+    if (problem || !isCorrect) {
       note(problem || NO_SPEED)
       return
     }
@@ -72,7 +72,7 @@ export class Figures {
       make(bar, "i", {style: `width: ${100 * Math.min(1, share)}%`})
       make(line, "span", {class: "ckw-share"}, percent(share))
     }
-    for (const words of notes) note(words)
+    for (const text of [help, ...notes]) note(text)
   }
 
   /** Show the most expensive line, with a button to it. */

@@ -62,11 +62,11 @@ export class Headline {
   /** Let a screen reader hear a message once typing pauses. */
   speak(text) {
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => this.say(text), SPEAK_MS)
+    this.timer = setTimeout(() => this.speakNow(text), SPEAK_MS)
   }
 
   /** Let it hear a message at once. */
-  say(text) {
+  speakNow(text) {
     this.spoken.textContent = ""
     this.spoken.textContent = asHeard(text)
   }

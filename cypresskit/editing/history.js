@@ -14,14 +14,14 @@ export class History {
     this.list = new KeyList(parent, {class: "ckw-edits", role: "listbox", "aria-label": label})
   }
 
-  /** @param {{number: number, gflops: number, right: boolean | null, summary: string}[]} entries
-   *   `gflops` is 0 unless C is correct; `right` is null for a text that was never checked */
+  /** @param {{number: number, gflops: number, is_correct: boolean | null, summary: string}[]} entries
+   *   `gflops` is 0 unless C is correct; `is_correct` is null for a text that was never checked */
   show(entries) {
     const at = this.list.box.matches(":focus-within") && this.list.option?.dataset.number
     const list = new DocumentFragment()
     const fastest = Math.max(1, ...entries.map(({gflops}) => gflops))
-    const options = entries.toReversed().map(({number, gflops, right, summary}) => {
-      const kind = gflops === fastest ? "ckw-best" : right === false ? "ckw-wrong" : ""
+    const options = entries.toReversed().map(({number, gflops, is_correct, summary}) => {
+      const kind = gflops === fastest ? "ckw-best" : is_correct === false ? "ckw-wrong" : ""
       const attributes = {
         class: `ckw-edit ${kind}`,
         role: "option",

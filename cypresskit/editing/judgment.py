@@ -1,15 +1,17 @@
-"""A kernel's text, judged: loaded, verified, timed, and what would make it faster.
+"""A kernel's text, judged: loaded, verified, timed, what comes first, and what would help.
 
-The workbench, the checks of lessons, and the site's pages all judge by these functions, and so none
-of them contradicts another.
+The workbench, the checks of lessons, and the site's pages all judge by these functions. So none of
+them contradicts another, though each has sentences of its own.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 
 from cypresskit.compiler import compile
-from cypresskit.diagnosis.verification import Verification, verify, verify_at
+from cypresskit.diagnosis.verification import Verification, is_wrong_address, verify, verify_at
 from cypresskit.editing.steps import kernel_name, reference_kernel
+from cypresskit.il.errors import ArgumentError
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import find_statement
@@ -19,7 +21,6 @@ from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
 MAX_SHOWN_LINES = 8
-LARGE_BLOCK_ELEMENTS = 64  # of C, per work-item: up to N = 2048 a launch takes two seconds
 #: What would help, by ``Report.limit``.
 HELP = {
     "ALU": "Fewer bundles per iteration would help: fill them better, or do less besides"
@@ -51,37 +52,42 @@ def verify_text(
     name: str,
     like: str | None = None,
     n: int | None = None,
-    scales: bool = False,
+    is_scaled: bool = False,
     unless: Callable[[], bool] = never,
 ) -> Verification:
     """Return whether the kernel of a text (``load_text``) is correct: also at ``n``, where it is
-    timed; and with alpha and beta, if it ``scales``. Raises ``Interrupted`` as soon as ``unless``
-    returns True. The last few results are cached.
+    timed; and with alpha and beta, if it ``is_scaled``. Raises ``Interrupted`` as soon as
+    ``unless`` returns True. The last few results are cached.
     """
-    return _verify_text(text, name, like, n, scales, Unless(unless))
+    return _verify_text(text, name, like, n, is_scaled, Unless(unless))
 
 
 @lru_cache(maxsize=16)
 def _verify_text(
-    text: str, name: str, like: str | None, n: int | None, scales: bool, unless: Unless
+    text: str, name: str, like: str | None, n: int | None, is_scaled: bool, unless: Unless
 ) -> Verification:
     if n is not None:
-        small = _verify_text(text, name, like, None, scales, unless)
-        return verify_at(small, n, unless) if small else small
+        small = _verify_text(text, name, like, None, is_scaled, unless)
+        with suppress(ArgumentError):  # the board can't hold its matrices, as timing it reports
+            return verify_at(small, n, unless) if small else small
+        return small
     kernel = load_text(text, name, like)
     verification = verify(kernel, unless=unless)
-    if scales and verification.unread_scalars:
+    if is_scaled and verification.unread_scalars:
         return verify(kernel, alpha=2.0, beta=-1.0, unless=unless)
     return verification
 
 
-def report_at(kernel: Kernel, n: int, whole_launch: bool = False) -> Report:
-    """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``. With
-    ``whole_launch``, that of a large block is simulated as a whole.
+def begins_with_notes(incorrect: Verification) -> bool:
+    """Return whether notes on an incorrect element, or on changed lines, come before the faults:
+    unless one of these makes every element unsure.
     """
-    rows, columns = kernel.block
-    exact = whole_launch and rows * columns >= LARGE_BLOCK_ELEMENTS
-    return simulate(kernel, 1 if kernel.is_vector else n, m=n, k=n, exact=exact)
+    return not incorrect.fault and all(map(is_wrong_address, incorrect.findings))
+
+
+def report_at(kernel: Kernel, n: int) -> Report:
+    """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``."""
+    return simulate(kernel, 1 if kernel.is_vector else n, m=n, k=n)
 
 
 def what_helps(limit: str, kernel: Kernel) -> str:

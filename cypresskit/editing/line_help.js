@@ -42,20 +42,20 @@ export class LineHelp {
     const words = [wordAt(text, column, this.token), text.trim().split(/[\s,]/)[0]]
     const meaning = words.map((word) => word && this.meaning(word, line, registers)).find(Boolean)
     this.box.replaceChildren()
-    const say = (said, kind = "", tag = "span") => makeSentence(this.box, tag, {class: kind}, said)
+    const show = (text, kind = "", tag = "span") => makeSentence(this.box, tag, {class: kind}, text)
     const fault = faults.find((one) => one.line === line)
     if (fault) {
-      say(fault.message, "ckw-bad")
+      show(fault.message, "ckw-bad")
       return
     }
     const cut = this.editor.lines.cutLine(line)
-    if (cut) say(`\`${cut}\` `)
+    if (cut) show(`\`${cut}\` `)
     if (meaning) {
-      say(meaning[0], "", "b")
-      say(` ${meaning[1]}. `)
+      show(meaning[0], "", "b")
+      show(` ${meaning[1]}. `)
       const {cost} = this.editor.lines.all[line - 1]
-      if (cost?.text && this.tellsCosts()) say(cost.title, "ckw-of-costs")
-    } else say("Put the caret on a word to see what it means.", "ckw-soft")
+      if (cost?.text && this.tellsCosts()) show(cost.title, "ckw-of-costs")
+    } else show("Put the caret on a word to see what it means.", "ckw-soft")
   }
 
   /** Return what a word means in a line, as [name, meaning]. */

@@ -1,6 +1,8 @@
-"""The reader's climb: the fastest kernel of each saved step, and of the contest, each faster than
-the one before; and a line that is new in it. A step that reorders lines needn't be faster:
-those of the step before may have been in order. Side steps are left out.
+"""The reader's climb: of each step the fastest kernel that it saves, and a line that is new in it.
+
+A step is shown if its kernel is faster than all before. One that only reorders lines may be as
+fast: the lines of the step before may have been in order. Of the contest, any correct kernel
+counts. Side steps are left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,12 +19,12 @@ NO_STEPS = (
 )
 
 
-def draw_own_climb(histories: Mapping[str, Edits]) -> Climb:
+def make_own_climb(histories: Mapping[str, Edits]) -> Climb:
     """Return the climb. ``histories`` maps the name of a step to its edits."""
     bars: list[Bar] = []
     text, gflops = "", 0.0  # of the step before
     for step, saved in _steps(histories):
-        continues = step.previous and bars and not step.reorders
+        continues = step.previous and bars and not step.is_reordered
         change = describe_change(text if continues else step.starter, saved.text)
         bars.append(Bar(step.title, change, saved.gflops, gflops))
         text, gflops = saved.text, saved.gflops
@@ -44,8 +46,8 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         if step.name == FIRST_STEP:
             edit = edits.find_fastest(step.n)
         else:
-            edit = fastest_edit(edits, step) if step.counts_all else saved_edit(edits, step)
-        needed = fastest / CLOSE_RATIO if step.reorders else fastest * CLOSE_RATIO
-        if step.climbs and edit is not None and edit.gflops > needed:
+            edit = fastest_edit(edits, step) if step.can_miss_minimum else saved_edit(edits, step)
+        needed = fastest / CLOSE_RATIO if step.is_reordered else fastest * CLOSE_RATIO
+        if step.is_on_climb and edit is not None and edit.gflops > needed:
             yield step, edit
             fastest = max(fastest, edit.gflops)

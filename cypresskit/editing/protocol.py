@@ -48,8 +48,8 @@ Messages of the page
     The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
     shows isn't answered.
 ``ask``: edit, part, ...
-    The page needs another part: "replay", with the ``element`` [row, column] of C; "llvm"; or
-    "climb".
+    The page needs another part: "replay", with the ``element`` [row, column] of the small product's
+    C; "llvm"; or "climb".
 ``restart``
     Load the given text of the step; the reply is ``text``, unless that is the text.
 ``line``
@@ -74,8 +74,8 @@ supervisor drops those of older jobs; a page needs none.
 ``heard``: edit, problem
     The text is in the file, or in the history, if it was ``unsent``; or ``problem`` says why it
     isn't, and where it is kept.
-``working``: edit, part, words
-    This part is being made. The ``words``, if there are any, are what is known until it is there.
+``working``: edit, part, progress
+    This part is being made; ``progress``, if it is there, is what is known of it so far.
 ``answer``: edit, part, ...
     A part of the answer: "text" comes as soon as a text is typed, those of ``PARTS`` in their
     order, and "climb" when it is asked for. After one that ``is_last``, no other part of ``PARTS``
@@ -86,11 +86,11 @@ supervisor drops those of older jobs; a page needs none.
     - "code" (``static_answers.code_answer``): the compiled code and its statistics.
     - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``
       (``small_product``) holds a product that the reader can check by hand.
-    - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it.
+    - "clocks" (``dynamic_answers.clocks_answer``): the speed, what limits it, and what would help.
     - "llvm" (``dynamic_answers.llvm_answer``): LLVM's code, its statistics and speed; only if the
       page asks for it.
     - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
-      incorrect one, or the one that the page asked for.
+      incorrect one, or the one that the page asked for, which is of ``small``.
     - "costs" (``dynamic_answers.costs_answer``): the cost of each line, once typing pauses.
     - "climb" (``own_climb``): the reader's saved steps as a ``picture`` in HTML.
 ``done``: edit
@@ -115,6 +115,7 @@ supervisor drops those of older jobs; a page needs none.
 from typing import Any
 
 Message = dict[str, Any]
+AnswerPart = dict[str, Any]  # of a message "answer": what it has besides ``edit`` and ``part``
 
 #: The parts of the answer to a text without faults, in their order.
 ALL_PARTS = ("code", "verdict", "clocks", "llvm", "replay", "costs")

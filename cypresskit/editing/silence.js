@@ -6,7 +6,7 @@ export class Silence {
   /** @param {HTMLElement} place where it is said */
   constructor(place) {
     this.place = place
-    this.words = "" // said last
+    this.text = "" // shown last
     /** @type {ReturnType<typeof setInterval> | undefined} */
     this.timer = undefined
   }
@@ -14,19 +14,19 @@ export class Silence {
   /** A message was sent. */
   begin() {
     clearInterval(this.timer)
-    this.timer = setInterval(() => this.say(), PATIENCE_MS)
+    this.timer = setInterval(() => this.show(), PATIENCE_MS)
   }
 
-  say() {
-    const words = explain()
-    if (this.place.textContent === words) return
-    this.words = this.place.textContent = words
+  show() {
+    const text = explain()
+    if (this.place.textContent === text) return
+    this.text = this.place.textContent = text
   }
 
   /** It is answered, or no answer comes. What others say there stays. */
   end() {
     clearInterval(this.timer)
-    if (this.place.textContent === this.words) this.place.textContent = ""
+    if (this.place.textContent === this.text) this.place.textContent = ""
   }
 }
 

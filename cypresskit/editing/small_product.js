@@ -36,7 +36,7 @@ export class SmallProduct {
     this.box.inert = !product
     if (!product) return
     const grid = new DocumentFragment()
-    const {a, b, c, right, sums, is_stored_transposed} = product
+    const {a, b, c, expected, sums, is_stored_transposed} = product
     const atLeft = is_stored_transposed ? "Aᵀ ↓" : "A ↓" // other messages name A's numbers as it is stored
     this.sums = sums
     const gap = (columns, text = "") =>
@@ -57,16 +57,16 @@ export class SmallProduct {
     const elements = c.map((row, m) => {
       cells("a", a[m], m)
       gap(1)
-      return row.map((value, n) => this.element(grid, m, n, value, right[m][n]))
+      return row.map((value, n) => this.element(grid, m, n, value, expected[m][n]))
     })
     const first = grid.querySelector(".ckw-wrong") ?? elements[0][0]
     this.list.show(grid, elements, first)
     this.light(first)
   }
 
-  element(parent, row, column, value, right) {
-    const wrong = value !== right
-    const state = wrong ? `incorrect: it should be ${right}` : "correct"
+  element(parent, row, column, value, expected) {
+    const wrong = value !== expected
+    const state = wrong ? `incorrect: it should be ${expected}` : "correct"
     const attributes = {
       role: "option",
       tabindex: "-1",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cypresskit.diagnosis.verification import IncorrectElement
-from cypresskit.editing.static_answers import AnswerPart
+from cypresskit.editing.protocol import AnswerPart
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import RUN_ERRORS, Product, make_product
 
@@ -32,16 +32,16 @@ class SmallProduct:
         return self.product.kernel.convention.operands(self.product.a, self.product.b)
 
     @property
-    def incorrect(self) -> IncorrectElement | None:
+    def incorrect_element(self) -> IncorrectElement | None:
         """The first incorrect element among those shown, or None."""
-        right = self.product.expected
-        places = np.argwhere((self.c != right)[:SHOWN_SIDE, :SHOWN_SIDE]).tolist()
-        found = (IncorrectElement(m, n, self.c[m, n], right[m, n]) for m, n in places)
-        return next(found, None)
+        expected = self.product.expected
+        for m, n in np.argwhere((self.c != expected)[:SHOWN_SIDE, :SHOWN_SIDE]).tolist():
+            return IncorrectElement(m, n, self.c[m, n], expected[m, n])
+        return None
 
     def answer(self) -> AnswerPart:
-        """Return the shown rows of op(A), op(B), C and the expected C (``right``); and for each
-        element of C its sum, in words (``sums``).
+        """Return the shown rows of op(A), op(B), C and the ``expected`` C; and for each element
+        of C its sum, in words (``sums``).
         """
         shown = self.c[:SHOWN_SIDE, :SHOWN_SIDE]
         rows, columns = shown.shape
@@ -52,7 +52,7 @@ class SmallProduct:
             "a": _rows(a[:SHOWN_SIDE, :MAX_SUM_TERMS]),
             "b": _rows(b[:MAX_SUM_TERMS, :SHOWN_SIDE]),
             "c": _rows(shown),
-            "right": _rows(self.product.expected[:SHOWN_SIDE, :SHOWN_SIDE]),
+            "expected": _rows(self.product.expected[:SHOWN_SIDE, :SHOWN_SIDE]),
         }
 
     def describe(self, row: int, column: int) -> str:
@@ -73,9 +73,8 @@ def multiply_small(kernel: Kernel) -> SmallProduct | None:
     matrices, for double-doubles, for large tiles, and if the kernel fails.
     """
     convention = kernel.convention
-    if kernel.is_vector or convention.packed or kernel.precision == "double-double":
-        return None
-    if max(convention.multiple) > MAX_TILE_SIDE:
+    is_other = kernel.is_vector or convention.packed or kernel.precision == "double-double"
+    if is_other or max(convention.multiple) > MAX_TILE_SIDE:
         return None
     m, n = (-(-SHOWN_SIDE // side) * side for side in convention.multiple)
     k = -(-MIN_TERMS // kernel.k_step) * kernel.k_step

@@ -7,11 +7,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from cypresskit.compiler import CompileError, Control, compile
 from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.editing.legend import STATISTICS
+from cypresskit.editing.protocol import AnswerPart
 from cypresskit.il import ILError, Program, assemble, reference
 from cypresskit.il.cursor import strip_comment
 from cypresskit.il.dataflow import defines, liveness
@@ -19,7 +19,6 @@ from cypresskit.il.errors import last_line
 from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
 
-AnswerPart = dict[str, Any]  # of an answer, for JSON
 #: A token of a line: a word with its controls or its index. The page has the same pattern.
 TOKEN = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?", re.ASCII)
 REGISTER = re.compile(r"r\d+")

@@ -35,7 +35,7 @@ def submitted_edit(edits: Edits, step: Step) -> Edit | None:
     that was checked or brought back, or at which a line was shown; or None.
     """
     notes = BROUGHT_NOTE, SHOWN_NOTE
-    judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note in notes)
+    judged = (edit for edit in reversed(edits) if edit.is_correct is not None or edit.note in notes)
     return saved_edit(edits, step) or next(judged, None)
 
 
@@ -53,7 +53,7 @@ def begin_step(path: Path, step: Step) -> None:
         save_file(path, submitted.text)
         return
     histories = read_histories(path.parent)
-    earlier = () if step.reorders else _steps_before(step)
+    earlier = () if step.is_reordered else _steps_before(step)
     kernels = [
         (edit.gflops, each.name, edit.text)
         for each in earlier

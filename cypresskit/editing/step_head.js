@@ -41,8 +41,8 @@ export class StepHead {
     make(this.hint, "summary", {}, "Hint")
     this.advice = make(this.hint, "div")
     this.buttons = make(below, "p", {class: "ckw-play"})
-    const button = (words, onclick, attributes = {}) =>
-      make(this.buttons, "button", {...attributes, onclick}, words)
+    const button = (text, onclick, attributes = {}) =>
+      make(this.buttons, "button", {...attributes, onclick}, text)
     button("Share your climb", owner.share, {
       title: "One picture of your saved steps, which you can save as a file",
     })
@@ -138,14 +138,13 @@ export class StepHead {
     const {speed, saved} = this
     const fastest = Math.max(speed, saved) // a later text takes no tick away
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
-    const say = (words, kind = "", tag = "span") =>
-      make(this.targetsLine, tag, {class: kind}, words)
+    const show = (text, kind = "", tag = "span") => make(this.targetsLine, tag, {class: kind}, text)
     for (const target of this.targets) {
       const reached = reaches(fastest, target)
-      const words = `${target.name} ${inWhole(target.gflops)}`
-      say(reached ? `✓ ${words}` : words, reached ? "ckw-reached" : "")
+      const text = `${target.name} ${inWhole(target.gflops)}`
+      show(reached ? `✓ ${text}` : text, reached ? "ckw-reached" : "")
     }
-    say(saved ? `Saved: ${inWhole(saved)} Gflop/s` : "", "ckw-saved", "b")
+    show(saved ? `Saved: ${inWhole(saved)} Gflop/s` : "", "ckw-saved", "b")
     const helps = speed && speed < this.step.targets.reference * (1 - WITHIN)
     this.hint.hidden = !helps
   }

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from cypresskit.diagnosis.source_facts import choose_scalars
+from cypresskit.diagnosis.source_facts import scalars_read
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.gains import FIGURES, REFERENCE, STEP_ROWS, Timed
+from cypresskit.il.errors import shorten
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import author
@@ -55,14 +56,13 @@ class Step:
     published: str = "sgemm_tn"  # name of the published kernel that sets the third target
     hint: str = ""  # for a correct kernel that is slower than the reference; "": what would help
     opens: Sequence[str] = ()  # panels that are open at first
-    guess: bool = False  # the costs open once the reader has guessed the most expensive line
+    has_guess: bool = False  # the costs open once the reader has guessed the most expensive line
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
-    whole_launch: bool = False  # whether the whole launch is simulated, if its blocks are large
     gaps: Sequence[list[str]] = ()  # our lines for each comment that asks for some
-    reorders: bool = False  # our solution: a source in ``starts``, the step before's in other order
-    counts_all: bool = False  # whether the climb counts kernels that don't reach the minimum
-    climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
+    is_reordered: bool = False  # our solution is the step before's in other order, in ``starts``
+    can_miss_minimum: bool = False  # the climb also counts a kernel below the minimum
+    is_on_climb: bool = True  # whether it is part of the reader's climb; the others are side steps
     is_numbered: bool = True  # whether its name is a number, by which readers know it
 
     @property
@@ -71,9 +71,9 @@ class Step:
         return f"{self.name}.il"
 
     @property
-    def scales(self) -> bool:
+    def is_scaled(self) -> bool:
         """Whether its kernel must multiply by alpha and add beta times the old C, as ``like``."""
-        return choose_scalars(reference_kernel(self.like), None, None) != (1.0, 0.0)
+        return any(scalars_read(reference_kernel(self.like)))
 
     @property
     def targets(self) -> Targets:
@@ -101,7 +101,7 @@ class Step:
         """Return the source with our solution: its lines in place of the comments that ask for
         them, or below them; "" if there is none.
         """
-        if self.reorders:
+        if self.is_reordered:
             return _read_start(f"{self.name}_solved")
         rows, marks = self.starter.splitlines(), find_gaps(self.starter)
         if not marks or len(marks) != len(self.gaps):
@@ -162,7 +162,7 @@ def shown_speed(gflops: float) -> float:
 def step_named(name: object) -> Step:
     """Return a step by its name. Raises ``ValueError`` for other names."""
     if not isinstance(name, str) or name not in STEPS:
-        raise ValueError(f"step is one of {', '.join(map(repr, STEPS))}, not {name!r}")
+        raise ValueError(f"step is one of {', '.join(map(repr, STEPS))}, not {shorten(name)}")
     return STEPS[name]
 
 

@@ -22,7 +22,7 @@ def seconds_until_help(edits: Edits, step: Step | None) -> float | None:
     """Return in how many seconds one more line of a step's solution can be shown to a reader who
     has had many edits and no correct kernel among them; None for others, and where there is none.
     """
-    tries = [*takewhile(lambda edit: not edit.right, reversed(edits))]
+    tries = [*takewhile(lambda edit: not edit.is_correct, reversed(edits))]
     if step is None or not step.solution or len(tries) < STUCK_TRIES:
         return None
     return max(0.0, tries[-1].time + STUCK_SECONDS - time())
@@ -68,6 +68,10 @@ class ShownLines:
         self.hinted_line = line
         if line and not is_hint:
             self.edits.keep(text, SHOWN_NOTE, again=True)
-        end = "" if line else ALL_SHOWN if find_next_line(text, self.step) else ALL_TYPED
-        lines = [*filter(None, find_shown_lines(self.edits, self.step))]
-        return {"lines": lines, "hint": hint if is_hint else "", "end": end}
+            shown.append(line)
+        end = ALL_SHOWN if find_next_line(text, self.step) else ALL_TYPED
+        return {
+            "lines": [*filter(None, shown)],
+            "hint": hint if is_hint else "",
+            "end": "" if line else end,
+        }

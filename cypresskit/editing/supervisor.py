@@ -30,7 +30,7 @@ class Supervisor:
 
     Parameters
     ----------
-    hear
+    send
         Called with each message about the last job. After the last one comes ``done``; ``trouble``
         before it says why the job was given up.
     lock
@@ -43,12 +43,12 @@ class Supervisor:
 
     def __init__(
         self,
-        hear: Callable[[Message], None],
+        send: Callable[[Message], None],
         lock: AbstractContextManager,
         start: Start,
         clock: Callable[[], float],
     ) -> None:
-        self.hear, self.lock = hear, lock
+        self.send, self.lock = send, lock
         self.start, self.clock = start, clock
         self.answerer: Answerer | None = None
         self.has_started = False  # this answerer has sent a message
@@ -102,8 +102,8 @@ class Supervisor:
             return
         about = {"edit": self.job["edit"]}
         self.drop()
-        self.hear(about | {"type": "trouble", "message": NO_ANSWER if is_alive else NO_PROCESS})
-        self.hear(about | {"type": "done"})
+        self.send(about | {"type": "trouble", "message": NO_ANSWER if is_alive else NO_PROCESS})
+        self.send(about | {"type": "done"})
 
     def _begin(self) -> None:
         """Give the job to an answerer that hasn't had one about this text."""
@@ -131,4 +131,4 @@ class Supervisor:
             elif message["type"] == "working":
                 self.is_begun = True
                 self.deadline = self.clock() + MAX_SILENCE_SECONDS
-            self.hear(message)
+            self.send(message)

@@ -23,10 +23,10 @@ export class Terms {
     make(this.box, "h3", {}, problem ?? message)
     for (const note of notes) make(this.box, "p", {class: "ckw-fault"}, note)
     const list = make(this.box, "div", {class: "ckw-termlist"})
-    for (const {text, right, note, line, lines = [line]} of terms) {
+    for (const {text, is_correct, note, line, lines = [line]} of terms) {
       const light = () => this.owner.light(new Set(lines))
       const button = make(list, "button", {
-        class: right ? "ckw-term" : "ckw-term ckw-fault",
+        class: is_correct ? "ckw-term" : "ckw-term ckw-fault",
         title: note,
         onclick: () => this.owner.goTo(line || 1),
         onmouseenter: light,

@@ -120,16 +120,16 @@ class Bench {
       changed: () => this.changed(),
       moved: (line) => this.moved(line),
       picked: (line) => this.guess.guess(line),
-      note: (words) => this.help.note(words),
-      explain: () => this.headline.say(this.help.box.textContent),
+      note: (text) => this.help.note(text),
+      explain: () => this.headline.speakNow(this.help.box.textContent),
     })
     this.editor.area.ariaDescribedByElements = [this.editor.keys, this.headline.sentence]
     const showsCosts = () => !this.panels.boxes.costs.hidden
     this.help = new LineHelp(left, this.editor, new RegExp(token, "g"), showsCosts)
     this.silence = new Silence(this.help.notes)
     this.guess = new CostGuess(question, this.editor, {
-      isAsked: Boolean(step?.guess),
-      note: (words) => this.help.note(words),
+      isAsked: Boolean(step?.has_guess),
+      note: (text) => this.help.note(text),
       done: () => this.panels.show("costs"),
     })
   }
@@ -312,9 +312,9 @@ class Bench {
   }
 
   /** A part of the answer is being made; or of the verdict, what isn't known yet. */
-  work({part, words}) {
+  work({part, progress}) {
     this.figures.works(part)
-    if (words) this.headline.wait(words)
+    if (progress) this.headline.wait(progress)
   }
 
   /** No more answers come for this text. */
@@ -382,9 +382,9 @@ class Bench {
     this.editor.lines.toTop(Math.min(here, first) - 2)
   }
 
-  show_verdict({right, message, aside = "", findings, small}) {
-    if (right) this.figures.isCorrect(this.texts.answers.code?.card)
-    this.showFindings(right ? "right" : "wrong", message, aside, findings)
+  show_verdict({is_correct, message, aside = "", findings, small}) {
+    if (is_correct) this.figures.isCorrect(this.texts.answers.code?.card)
+    this.showFindings(is_correct ? "right" : "wrong", message, aside, findings)
     this.terms.hide()
     this.small.show(small)
   }
@@ -397,17 +397,17 @@ class Bench {
 
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
   show_clocks(answer) {
-    const {right, message, aside} = this.texts.answers.verdict ?? {}
-    const {gflops, size, bound, problem, notes = []} = answer
-    const isTimed = right && !problem
-    const {passed, toPass} = (isTimed && this.step?.clocks(gflops, notes[0])) || {}
-    this.figures.clocks(answer, right)
+    const {is_correct, message, aside} = this.texts.answers.verdict ?? {}
+    const {gflops, size, bound, problem, help} = answer
+    const isTimed = is_correct && !problem
+    const {passed, toPass} = (isTimed && this.step?.clocks(gflops, help)) || {}
+    this.figures.clocks(answer, is_correct)
     this.speed.showTarget(passed, toPass)
     if (passed) {
       this.panels.show("climb")
       this.ask({part: "climb"})
     }
-    if (problem && right) this.headline.show("right", `${message} ${problem}`, aside, [])
+    if (problem && is_correct) this.headline.show("right", `${message} ${problem}`, aside, [])
     if (!isTimed) return
     const shown = this.speed.show(gflops, size)
     this.headline.speak(`${this.headline.text} ${shown}, limited by ${bound}.`)
@@ -426,13 +426,13 @@ class Bench {
   show_replay(answer) {
     this.terms.show(answer)
     const {findings = [], notes = [], terms = [], problem, message} = answer
-    const lines = terms.flatMap(({right, line}) => (right || !line ? [] : [line]))
+    const lines = terms.flatMap(({is_correct, line}) => (is_correct || !line ? [] : [line]))
     if (lines.length) this.light(new Set(lines))
     if (lines.length && this.isClicked) this.editor.lines.show(Math.min(...lines))
     this.isClicked = false
     const [first] = findings
-    const said = first ? [first.message, first.advice] : []
-    const spoken = [problem ?? message, ...said, ...notes].join(" ")
+    const texts = first ? [first.message, first.advice] : []
+    const spoken = [problem ?? message, ...texts, ...notes].join(" ")
     this.headline.speak(spoken)
     if (first) this.showFindings("wrong", first.message, "", findings, spoken)
   }

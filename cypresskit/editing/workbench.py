@@ -14,7 +14,7 @@ from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import BROUGHT_NOTE, Edit, Edits
 from cypresskit.editing.judgment import load_text
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.own_climb import draw_own_climb
+from cypresskit.editing.own_climb import make_own_climb
 from cypresskit.editing.protocol import Message
 from cypresskit.editing.step_files import CLIMB_FOLDER, begin_step, read_histories, saved_edit
 from cypresskit.editing.step_outputs import HTML, PLAIN, restore_texts, submitted_output
@@ -30,7 +30,8 @@ STILL_TEXT = (
     "The kernel as it was when this cell ran. Run the cell to edit it: what you type is saved."
 )
 MAX_PROCESSES = 3  # of the last workbenches: a new one ends those of older ones that are idle
-#: By file and settings, the last one used at the end.
+#: By file and settings, the last one used at the end. Those without a process stay: their pages
+#: are still connected, and get answers as soon as a text is typed there.
 open_conversations: dict[tuple, Conversation] = {}
 
 
@@ -95,7 +96,9 @@ def workbench(
     chosen = None if step is None else step_named(step)
     path = _kernel_path(Path(CLIMB_FOLDER, chosen.file) if file is None and chosen else file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
-        raise ValueError(f"n is the size of the matrices, a whole number from 8 to 8192, not {n!r}")
+        raise ValueError(
+            f"n is the size of the matrices, a whole number from 8 to 8192, not {shorten(n)}"
+        )
     for argument, given, kind in (("text", text, "text"), ("like", like, "name")):
         if not isinstance(given, str | None):
             raise TypeError(f"{argument} is a kernel's {kind}, not {shorten(given)}")
@@ -121,9 +124,9 @@ def workbench(
     bench = Workbench(path.absolute(), settings)
     if text is not None:
         bench.conversation.load(text, "from the notebook's cell")
-    edit = bench.history.find_text(bench.text) or Edit(0, bench.text)
+    edit = bench.history.find_text(bench.text) or Edit(bench.text)
     is_given = text is not None or edit.note == BROUGHT_NOTE
-    if chosen is not None and edit.right is None and is_given:
+    if chosen is not None and edit.is_correct is None and is_given:
         bench.conversation.answer_here()
     return bench
 
@@ -166,7 +169,7 @@ class Workbench:
 
     @property
     def history(self) -> Edits:
-        """The edits so far, each with ``text``, ``right`` and ``gflops``."""
+        """The edits so far, each with ``text``, ``is_correct`` and ``gflops``."""
         self.conversation.look()
         return self.conversation.edits
 
@@ -183,7 +186,7 @@ class Workbench:
     def climb(self) -> Climb:
         """The climb so far as one picture, with buttons that save it as a file."""
         folder = self.path.parent
-        return draw_own_climb(
+        return make_own_climb(
             read_histories(folder if self.conversation.step else folder / CLIMB_FOLDER)
         )
 

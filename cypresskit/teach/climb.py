@@ -13,8 +13,8 @@ from typing import Any
 from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.element_trace import trace_product
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.verification import Verification, is_wrong_address
-from cypresskit.editing.judgment import verify_text, what_helps
+from cypresskit.diagnosis.verification import Verification
+from cypresskit.editing.judgment import begins_with_notes, report_at, verify_text, what_helps
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step, shown_speed
 from cypresskit.editing.workbench import Workbench
@@ -25,7 +25,6 @@ from cypresskit.kernels.products import RUN_ERRORS
 from cypresskit.machine.checks import Finding
 from cypresskit.teach.check import Verdict, announce_if_slow, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
-from cypresskit.timing import simulate
 
 Check = Callable[..., Verdict]
 
@@ -98,12 +97,12 @@ def _judged(
     _: Program,
 ) -> Verdict:
     """Return the verdict on a step's text that assembles."""
-    seen = verify_text(text, step.file, step.like, step.n, step.scales)
+    seen = verify_text(text, step.file, step.like, step.n, step.is_scaled)
     if not seen.is_correct:
         return explain_wrong_product(seen, step.starter)
     mine = seen.kernel
     with announce_if_slow(f"C is correct. Its speed at N = {step.n} is still being simulated ..."):
-        report = simulate(mine, step.n)
+        report = report_at(mine, step.n)
     gflops = shown_speed(report.gflops)
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
@@ -124,7 +123,7 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
             hint = "what depends on the size, on k, or on the row or column of C?"
         return Verdict(False, first.text, hint)
     found = judge_findings([each for each in seen.faults if isinstance(each, Finding)])
-    if found and isinstance(first, Finding) and not is_wrong_address(first):
+    if found and not begins_with_notes(seen):
         return found
     fault = find_changed_fault(seen, known)
     notes = lead_to_fault(fault, trace_wrong(seen), seen.kernel.text, known)

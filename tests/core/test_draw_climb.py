@@ -9,7 +9,7 @@ from cypresskit import draw
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.judgment import verify_text
-from cypresskit.editing.own_climb import draw_own_climb
+from cypresskit.editing.own_climb import make_own_climb
 from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
 from cypresskit.gains import FIGURES, IDEAS, LAUNCHES, REFERENCE, Timed, idea_of
 from cypresskit.timing import simulate
@@ -75,8 +75,8 @@ def make(tmp_path):
 
     def made(histories, step, text, gflops):
         edits = histories.setdefault(step, Edits(tmp_path / step))
-        edits.add(Edit(0, f"; tried\n{text}", right=False))
-        edits.add(Edit(0, text, right=True, gflops=gflops, n=STEPS[step].n))
+        edits.add(Edit(f"; tried\n{text}", is_correct=False))
+        edits.add(Edit(text, is_correct=True, gflops=gflops, n=STEPS[step].n))
 
     return made
 
@@ -92,7 +92,7 @@ def edits(make):
 
 
 def test_a_readers_sentence_is_computed(edits):
-    climb = draw_own_climb(edits)
+    climb = make_own_climb(edits)
     assert climb.title == "3 steps: 45 to 1,988 Gflop/s, 101 % of the record's 1,971, modeled"
     assert [bar.name for bar in climb.bars] == [STEPS[step].title for step in KEPT], "none beside"
     assert [bar.before for bar in climb.bars] == [0.0, 45.0, 271.0]
@@ -103,7 +103,7 @@ def test_a_readers_sentence_is_computed(edits):
 def test_a_step_that_is_no_faster_is_left_out(make, edits):
     make(edits, "01a", starter_text("block_2x2"), 1900.0)
     make(edits, "02", starter_text("block_8x8"), 1800.0)
-    assert STEPS["02"].title not in [bar.name for bar in draw_own_climb(edits).bars]
+    assert STEPS["02"].title not in [bar.name for bar in make_own_climb(edits).bars]
 
 
 def test_a_step_that_only_reorders_stands_where_it_is_as_fast(make, edits):
@@ -111,9 +111,9 @@ def test_a_step_that_only_reorders_stands_where_it_is_as_fast(make, edits):
     step = STEPS["03"]
     make(edits, "02", starter_text("block_8x8"), 1828.0)
     make(edits, "03", step.with_solution(), 1755.0)
-    assert step.title not in [bar.name for bar in draw_own_climb(edits).bars]
+    assert step.title not in [bar.name for bar in make_own_climb(edits).bars]
     make(edits, "03", f"{step.with_solution()}; again\n", 1828.0)
-    assert step.title in [bar.name for bar in draw_own_climb(edits).bars]
+    assert step.title in [bar.name for bar in make_own_climb(edits).bars]
 
 
 def test_the_line_of_a_step_is_the_readers(make, edits):
@@ -122,13 +122,13 @@ def test_the_line_of_a_step_is_the_readers(make, edits):
     text = step.starter.replace("; twelve more products: your lines go below this one", line)
     make(edits, "01b", step.starter, STEPS["01b"].targets.minimum)
     make(edits, "02", text, 1352.0)
-    said = next(bar.details for bar in draw_own_climb(edits).bars if bar.name == step.title)
+    said = next(bar.details for bar in make_own_climb(edits).bars if bar.name == step.title)
     assert said.endswith(f"is now {line}")
 
 
 def test_an_empty_climb_says_so(tmp_path):
-    assert "No step of the climb is saved yet" in repr(draw_own_climb({}))
-    assert "<svg" in draw_own_climb({}).to_svg()
+    assert "No step of the climb is saved yet" in repr(make_own_climb({}))
+    assert "<svg" in make_own_climb({}).to_svg()
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     assert isinstance(bench.climb, Climb)
     assert REFERENCE == STEPS["12"].n

@@ -236,7 +236,7 @@ def test_a_verdict_is_on_the_saved_kernel_and_says_so_if_the_editor_has_another(
     monkeypatch.chdir(tmp_path)
     bench = ck.workbench(step="contest")
     saved = f"{bench.text}; mine\n"
-    bench.history.add(Edit(0, saved, right=is_saved, gflops=3000.0, n=STEPS["contest"].n))
+    bench.history.add(Edit(saved, is_correct=is_saved, gflops=3000.0, n=STEPS["contest"].n))
     check = accept_workbench("contest")(lambda text: Verdict(True, f"It is {text[-5:-1]}."))
     said = str(check(bench))
     assert ("It is mine." in said) == is_saved == ("the editor has another" in said)

@@ -29,7 +29,7 @@ def written(step, lines):
 
 def judged(step, text):
     chosen = STEPS[step]
-    return verify_text(text, chosen.file, chosen.like, scales=chosen.scales)
+    return verify_text(text, chosen.file, chosen.like, is_scaled=chosen.is_scaled)
 
 
 def first_note(seen, known):

@@ -343,7 +343,7 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
         done.clear()
         talk.take_text("a-last", NAIVE + "; last\n")
         assert done.wait(200)
-        assert talk.answers["verdict"]["right"]
+        assert talk.answers["verdict"]["is_correct"]
         assert talk.supervisor.answerer.process.poll() is None
     finally:
         talk.close()
@@ -460,7 +460,7 @@ class Losses:
     def other(self, text):
         """Another workbench adds an edit."""
         if not self.fails:
-            Edits(history_path(self.talk.path)).add(Edit(0, text, note="other"))
+            Edits(history_path(self.talk.path)).add(Edit(text, note="other"))
             self.wanted.add(text)
 
     def fail(self, _):
@@ -515,7 +515,9 @@ def test_a_text_leaves_the_file_only_into_the_history(seed, tmp_path, monkeypatc
 def test_a_recalled_text_is_that_of_the_history(talk):
     for n in (1, 2):
         talk.type(f"a-{n}", NAIVE + f"; {n}")
-        talk.conversation.edits.add(Edit(0, NAIVE + f"; {n}", right=True, gflops=100.0 * n, n=128))
+        talk.conversation.edits.add(
+            Edit(NAIVE + f"; {n}", is_correct=True, gflops=100.0 * n, n=128)
+        )
     talk.conversation.hear({"type": "recall", "entry": talk.conversation.edits[-2].number})
     assert talk.messages[-1]["type"] == "text" and talk.messages[-1]["text"] == NAIVE + "; 1"
     assert talk.path.read_text() == NAIVE + "; 1"
@@ -550,7 +552,7 @@ def test_two_workbenches_share_a_history_and_lose_nothing(seed, full, order, tmp
     workbenches = [Edits(path), Edits(path)]
     fastest = {}
     for number in range(31):
-        edit = Edit(0, f"; {number}", right=True, gflops=float(number), n=rng.choice([64, 128]))
+        edit = Edit(f"; {number}", is_correct=True, gflops=float(number), n=rng.choice([64, 128]))
         one, other = rng.sample(workbenches, 2)
         (waiting.append if number % 2 else one.add)(edit)
         fastest[edit.n] = edit.text
@@ -571,11 +573,11 @@ def test_two_workbenches_share_a_history_and_lose_nothing(seed, full, order, tmp
 def test_a_catalog_kernels_text_takes_no_readers_place(tmp_path, name):
     """However fast it is, and with whatever spaces. Nor does an incorrect one."""
     edits, given = Edits(tmp_path / ".my.il.history.json"), ck.kernels[name].text
-    mine = Edit(0, given + "\nmov r99, r98", right=True, gflops=1.0, n=64)
+    mine = Edit(given + "\nmov r99, r98", is_correct=True, gflops=1.0, n=64)
     for text in (given, given.replace("\n", "\n\n  ")):
         edits.add(mine)
-        edits.add(Edit(0, text, right=True, gflops=2.0, n=64))
-        edits.add(Edit(0, "incorrect", right=False, gflops=3.0, n=64))
+        edits.add(Edit(text, is_correct=True, gflops=2.0, n=64))
+        edits.add(Edit("incorrect", is_correct=False, gflops=3.0, n=64))
         assert edits.find_fastest(64).text == mine.text
 
 
@@ -593,7 +595,7 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     made = {}
     for number, step in enumerate(steps):
         chain = [step]
-        while STEPS[chain[-1]].previous and not STEPS[step].reorders:
+        while STEPS[chain[-1]].previous and not STEPS[step].is_reordered:
             chain.append(STEPS[chain[-1]].previous)
         before = max((best[s] for s in chain if s in best), default=None)
         bench = ck.workbench(step=step)
@@ -642,7 +644,7 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(tmp_path,
     brought = {step: f"{NAIVE}; {step}, brought\ud83d\n" for step in ("00", "01a", "02")}
     own = {step: f"il_ps_2_0\n; {step}, of here" for step in ("01b", "02")}
     for step, text in own.items():
-        kept = Edit(0, text, right=True, gflops=9999.0, n=STEPS[step].n)
+        kept = Edit(text, is_correct=True, gflops=9999.0, n=STEPS[step].n)
         Edits(history_path(places[step])).add(kept)
     held = "il_ps_2_0\n; of here"
     places["01a"].write_text(held)
@@ -730,7 +732,7 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     """
     now = 1e9
     monkeypatch.setattr("time.time", lambda: now)
-    verdict = {"right": right, "message": ""}
+    verdict = {"is_correct": right, "message": ""}
     monkeypatch.setitem(FIGURES, "verdict", verdict)
     typed = "; finished"
     texts = [NAIVE + typed[:end] for end in range(len(typed) + 1)]
@@ -770,21 +772,22 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     linked = starter_text(step.reference) + "; theirs"
     talk.load(linked, LINKED_NOTE)
     talk.answer_here()
-    assert bench.history[-1].right and bench.saved_kernel is None
+    assert bench.history[-1].is_correct and bench.saved_kernel is None
     for again in (step.starter, linked):
         talk.load(again, "again")
         talk.answer_here()
-    assert bench.history[-1].right and bench.saved_kernel is None
+    assert bench.history[-1].is_correct and bench.saved_kernel is None
     talk.take_text("a-1", linked + "; mine")
     talk.answer_here()
     assert bench.saved_kernel.text == linked + "; mine"
 
 
-def test_a_fault_of_the_package_is_told_where_no_page_is(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["static_answers.code_answer", "answering.multiply_small"])
+def test_a_fault_of_the_package_is_told_where_no_page_is(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("cypresskit.editing.static_answers.code_answer", None)
+    monkeypatch.setattr(f"cypresskit.editing.{name}", None)
     with pytest.warns(UserWarning, match="a bug in cypresskit"):
-        ck.workbench(step="00", text=NAIVE)
+        ck.workbench(step="00", text=NAIVE.replace("r3.x", "r2.x"))
 
 
 @pytest.mark.parametrize("step", ["larger", "contest"])

@@ -15,7 +15,7 @@ def is_saved(step, text):
         job | {"step": step.name, "parts": ["code", "verdict", "clocks"]}
     )
     parts = {message["part"]: message for message in heard if "part" in message}
-    is_right = parts.get("verdict", {}).get("right", False)
+    is_right = parts.get("verdict", {}).get("is_correct", False)
     return is_right and parts["clocks"].get("gflops", 0) >= step.targets.minimum
 
 

@@ -29,9 +29,9 @@ def talk_after(tmp_path, tries, seconds, right=False, step=STEP):
     file = KernelFile(path)
     for n in range(tries):
         age = seconds * (1 - n / tries)
-        file.edits.add(Edit(0, f"{step.starter};{n}\n", right=False, time=stuck.time() - age))
+        file.edits.add(Edit(f"{step.starter};{n}\n", is_correct=False, time=stuck.time() - age))
     if right:
-        file.edits.add(Edit(0, "right", right=True, gflops=1.0, n=step.n))
+        file.edits.add(Edit("right", is_correct=True, gflops=1.0, n=step.n))
     heard: list[dict] = []
     talk = Conversation(file, {"like": step.like, "n": step.n, "step": step.name}, LocalAnswerer)
     talk.pages.append(heard.append)
@@ -113,7 +113,7 @@ def test_the_shown_lines_lead_to_a_correct_kernel(name):
 
 
 def test_other_steps_show_nothing():
-    edits = [Edit(n, "x", right=False, time=1.0) for n in range(9)]
+    edits = [Edit("x", n, False, time=1.0) for n in range(9)]
     assert (
         seconds_until_help(edits, STEPS["contest"]) is None
         and seconds_until_help(edits, STEP) == 0.0
@@ -146,7 +146,7 @@ class Reader:
     def open(self):
         for talk in workbench.open_conversations.values():  # those of a Python that has ended
             talk.close()
-            talk.edits.tell = lambda: None
+            talk.edits.on_change = lambda: None
             talk.pages.clear()
         workbench.open_conversations.clear()
         self.monkeypatch.chdir(self.folder)

@@ -92,7 +92,7 @@ class Bench:
         self.page.wait_for_function(
             "count => document.querySelectorAll('.ckw-edit').length >= count", arg=count
         )
-        return [edit.right for edit in self.talk.edits]
+        return [edit.is_correct for edit in self.talk.edits]
 
     def file_has(self, words):
         """Wait until what was typed has reached the file."""

@@ -50,21 +50,21 @@ function answersTo(text) {
     fetches: stamp,
     slots5_pct: stamp,
   }
-  const right = fate === "right"
-  const verdict = {part: "verdict", right, message: `verdict ${stamp}`, findings: []}
+  const is_correct = fate === "right"
+  const verdict = {part: "verdict", is_correct, message: `verdict ${stamp}`, findings: []}
   verdict.launched = `launched ${stamp}`
   const ones = [
     [1, 1],
     [1, 1],
   ]
   const c = [
-    [2, right ? 2 : stamp],
+    [2, is_correct ? 2 : stamp],
     [2, 2],
   ]
   const sums = [["sum", "sum"], ["sum", "sum"]]
-  if (!text.includes("endless")) verdict.small = {sums, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
-  if (!right) verdict.findings = [{...fault, advice: `advice ${stamp}`}]
-  const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
+  if (!text.includes("endless")) verdict.small = {sums, a: ones, b: ones, c, expected: [[2, 2], [2, 2]]}
+  if (!is_correct) verdict.findings = [{...fault, advice: `advice ${stamp}`}]
+  const term = {text: `term ${stamp}`, is_correct: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
   const first = {line: 3, message: `Red ${stamp}.`, advice: `And ${stamp} more.`}
   const said = {findings: [first], notes: [`other ${stamp}`]}
   const replay = {part: "replay", message: `replay ${stamp}`, ...said, terms: [term], more: 0}
@@ -83,7 +83,7 @@ function answersTo(text) {
       busy: {ALU: stamp / 100, texture: stamp / 100},
       steps: [{text: `step ${stamp}`, lines: [3, 6]}],
     },
-    ...(right ? [] : [replay]),
+    ...(is_correct ? [] : [replay]),
     {
       part: "costs",
       lines: some.map((line) => ({

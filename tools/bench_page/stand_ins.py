@@ -98,8 +98,8 @@ class PageAnswerer(answering.LocalAnswerer):
     last: ClassVar["list[PageAnswerer]"] = []  # of the last workbenches
     endless = ""
 
-    def __init__(self, hear: Any) -> None:
-        super().__init__(hear)
+    def __init__(self, send: Any) -> None:
+        super().__init__(send)
         PageAnswerer.last = [*PageAnswerer.last[-3:], self]
 
     def comes(self, seconds: float = 0.0) -> bool:
@@ -113,8 +113,8 @@ class PageAnswerer(answering.LocalAnswerer):
             return
         message = "Checking this kernel took too long, or failed. Edit it to try again."
         about = {"edit": job["edit"], "job": job["number"]}
-        self.hear(about | {"type": "trouble", "message": message})
-        self.hear(about | {"type": "done"})
+        self.send(about | {"type": "trouble", "message": message})
+        self.send(about | {"type": "done"})
 
 
 answer_process.AnswerProcess = PageAnswerer  # type: ignore[misc,assignment]

@@ -116,7 +116,7 @@ def _typed(line: str) -> Frame:
     product = multiply_small(seen.kernel)
     assert product is not None
     small = product.answer()
-    c, right = (np.array(small[name], int) for name in ("c", "right"))
+    c, right = (np.array(small[name], int) for name in ("c", "expected"))
     cells = [*zip(c.ravel().tolist(), (c != right).ravel().tolist())]
     before = _slower("01a")
     choice = colored(line, roles("01a"))

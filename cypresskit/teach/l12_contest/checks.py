@@ -27,7 +27,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.diagnosis.verification import verify
-from cypresskit.editing.judgment import LARGE_BLOCK_ELEMENTS, load_text
+from cypresskit.editing.judgment import load_text
 from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.files import result_cache
 from cypresskit.il import Program
@@ -63,6 +63,7 @@ from cypresskit.timing.simulate import simulate
 
 N = 2048  # where entries are timed
 BROWSER_N = 256  # rows and columns of C that a browser's judge compares: all of them take minutes
+LARGE_BLOCK_ELEMENTS = 64  # of C, per work-item: up to N = 2048 a launch takes two seconds
 CHANGEABLE_FIELDS = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 MAX_EXACT = 1 << 24  # up to which every whole number is a float
