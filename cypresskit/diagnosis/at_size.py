@@ -4,7 +4,8 @@ The matrices hold random numbers. What a wavefront stores is seen by what change
 stores it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,13 +15,12 @@ from cypresskit.diagnosis.elements import MatrixElement
 from cypresskit.diagnosis.notes import NO_NOTE, Note, note
 from cypresskit.il.errors import last_line
 from cypresskit.kernels.catalogue import Kernel
-from cypresskit.kernels.comparison import ProductComparison, compare
+from cypresskit.kernels.comparison import NO_COMPARISON, ProductComparison, compare
 from cypresskit.kernels.products import Size, in_precision
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import run_batches
 from cypresskit.machine.launch import prepare
 
-NO_COMPARISON = ProductComparison()
 MAX_WHOLE_PRODUCTS = 1 << 27  # products: 512 x 512 x 512, or less, is computed whole
 #: Otherwise tiles of a pixel kernel, or workgroups: the first, the last, and two
 #: that are drawn, perhaps the same.
@@ -78,24 +78,31 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     part = np.ix_(rows, columns)
     left, right = convention.operands(a, b)
     factors = left[rows], right[:, columns], c[part]
-    found = compare(result[part], *factors, alpha=alpha, beta=beta, where=stored[part])
-    if not found:
-        place = rows[found.at[0]], columns[found.at[1]]
-        element = MatrixElement("C", *place)
-        off = note(
-            "off at size", at_size=at_size, element=element, value=result[place], comparison=found
-        )
-        return SizedComparison(size, found, off)
+    compare_part = partial(compare, result[part], *factors, alpha=alpha, beta=beta)
+    found = compare_part(where=stored[part])
     wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // convention.parts
-    if found.elements < wanted:  # a few may be what they were before
-        kept = compare(result[part], *factors, alpha=alpha, beta=beta, where=~stored[part])
-        found += replace(NO_COMPARISON, elements=kept.elements - kept.beyond, equal=kept.equal)
-    if found.elements >= wanted:
-        return SizedComparison(size, found)
-    few = note(
-        "stores few", at_size=at_size, parts=len(batches), stored=found.elements, wanted=wanted
-    )
-    return SizedComparison(size, found, few)
+    if found and found.elements < wanted:  # a few may be what they were before
+        kept = compare_part(where=~stored[part])
+        found += ProductComparison(kept.elements - kept.beyond, kept.equal)
+    fault = NO_NOTE
+    if not found:
+        row, column = rows[found.at[0]], columns[found.at[1]]
+        fault = note(
+            "off at size",
+            at_size=at_size,
+            element=MatrixElement("C", row, column),
+            value=result[row, column],
+            comparison=found,
+        )
+    elif found.elements < wanted:
+        fault = note(
+            "stores few",
+            at_size=at_size,
+            parts=len(batches),
+            stored=found.elements,
+            wanted=wanted,
+        )
+    return SizedComparison(size, found, fault)
 
 
 def _read_result(kernel: Kernel, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:

@@ -18,9 +18,10 @@ from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.products import RUN_ERRORS
+from cypresskit.machine.checks.findings import ENDLESS_LOOP, UNINITIALIZED
 from cypresskit.threads import never
 
-MAX_CHANGES = 20  # changes that are undone: each takes a run
+MAX_CHANGES = 20  # changes that are undone: each takes a verification
 
 
 class Changes(NamedTuple):
@@ -28,14 +29,14 @@ class Changes(NamedTuple):
 
     Attributes
     ----------
-    replaced
+    replaced_lines
         The changed lines, each with the known line in its place, or "".
-    deleted
+    deleted_lines
         The known lines that are missing, each with the line before which it stood.
     """
 
-    replaced: dict[int, str]
-    deleted: list[tuple[int, str]]
+    replaced_lines: dict[int, str]
+    deleted_lines: list[tuple[int, str]]
 
 
 def find_changed_fault(
@@ -46,7 +47,7 @@ def find_changed_fault(
     never set, tells more than what a line was before.
     """
     kinds = {finding.kind for finding in verification.findings}
-    is_told = kinds & {"endless loop", "uninitialised"}
+    is_told = kinds & {ENDLESS_LOOP, UNINITIALIZED}
     if verification.is_correct or verification.at_size or is_told or not known:
         return None
     kernel = verification.kernel
@@ -65,16 +66,15 @@ def lead_to_fault(
     fault: Note | None, notes: Sequence[Note], text: str, known: str
 ) -> Sequence[Note]:
     """Return the notes on an element of a text's C: if a fault is known, that, and those that name
-    its line; else those that name a line that differs from the ``known`` text, if there are any,
-    also of the others that hold if the notes don't. Such a line is the one to look at first, unless
-    a cause is known.
+    its line; else those that name a line that differs from the ``known`` text, if there are any.
+    Such a line is the one to look at first, unless a cause is known.
     """
     if fault:
         return [fault, *(each for each in notes if fault.line in each.lines)]
     changes = _find_changes(known, text.splitlines())
-    changed = {at + 1 for at in changes.replaced} if known else set()
+    changed = {at + 1 for at in changes.replaced_lines} if known else set()
     led = []
-    for each in [*notes, *(other for one in notes for other in one.others)]:
+    for each in notes:
         lines = [line for line in (each.line, *each.lines) if line in changed]
         if lines and each.line and not each.values.get("why"):
             led.append(replace(each, line=lines[0]))
@@ -113,15 +113,15 @@ def _undo_changes(lines: list[str], changes: Changes) -> Iterator[tuple[Note, li
     """Yield each change as the fault that it is if its undoing makes the kernel correct, and the
     lines without it: first those of deleted lines.
     """
-    for at, line in reversed(changes.deleted):
+    for at, line in reversed(changes.deleted_lines):
         put_back = [*lines[:at], line, *lines[at:]]
         yield note("line missing", at + 1, text=line), put_back
-        for moved in changes.replaced:
+        for moved in changes.replaced_lines:
             if bare_line(lines[moved]) == line:
                 place = moved + (moved >= at)
                 fault = note("moved", moved + 1, before=at + 1)
                 yield fault, put_back[:place] + put_back[place + 1 :]
-    for at, old in sorted(changes.replaced.items(), reverse=True):
+    for at, old in sorted(changes.replaced_lines.items(), reverse=True):
         fields, correct = _split_line(bare_line(lines[at])), _split_line(old)
         wrong = [one for one, other in zip(fields, correct) if one != other]
         fault = note("undone" if old else "without", at + 1)

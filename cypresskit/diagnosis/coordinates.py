@@ -37,10 +37,12 @@ class Fetches:
     ----------
     other
         Of a factor, the fetches of the other one; of C, those of A.
+    lines, first
+        The lines that read the matrix, and the first such instruction.
     steps
-        Those that ran.
-    k_axis
-        The coordinate that depends on k; None of C, of which none does.
+        The fetches that ran.
+    k_axes
+        The coordinate that depends on k; of C none.
     k_registers, offsets
         The registers of that coordinate, and what the fetches add to it; of C none.
     """
@@ -51,11 +53,15 @@ class Fetches:
         self.run, self.matrix = run, matrix
         self.steps = dict.fromkeys(step for step in run.readers(matrix) if run.steps[step].texel)
         self.convention = run.traced.kernel.convention
-        self.k_axis = self.convention.k_axis(matrix)
-        axes = [] if self.k_axis is None else [self.k_axis]
-        self.k_registers = self.registers(*axes)
-        fetches = map(run.instruction, self.steps)
-        self.offsets = {fetch.controls.aoffimmi[axis] for fetch in fetches for axis in axes}
+        body = run.program.body
+        readers = [at for at, i in enumerate(body) if self.convention.reads(i, matrix)]
+        self.lines = Lines(body[at].written_line for at in readers)
+        self.first = min(readers, default=0)
+        self.fetches = [body[at] for at in readers if body[at].op.kind == "fetch"]
+        axis = self.convention.k_axis(matrix)
+        self.k_axes = [] if axis is None else [axis]
+        self.k_registers = self.registers(*self.k_axes)
+        self.offsets = {fetch.controls.aoffimmi[n] for fetch in self.fetches for n in self.k_axes}
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
@@ -64,8 +70,7 @@ class Fetches:
 
     def registers(self, *axes: int) -> set[Key]:
         """Return the registers of some coordinates."""
-        fetches = map(self.run.instruction, self.steps)
-        return keys((0, i.sources[0], axes) for i in fetches)
+        return keys((0, fetch.sources[0], axes) for fetch in self.fetches)
 
     def explain(self, wanted: MatrixElement, steps: Sequence[int] = ()) -> Note:
         """Return why the fetches, or only some ``steps``, don't read an element, if one coordinate
@@ -83,8 +88,8 @@ class Fetches:
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
         read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
         incorrect = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
-        if self.k_axis is not None and incorrect in ([], [self.k_axis]):
-            return self._explain_k(self.k_axis, steps)
+        if self.k_axes and incorrect in ([], self.k_axes):
+            return self._explain_k(steps)
         if len(incorrect) != 1:
             return NO_NOTE
         (axis,) = incorrect
@@ -93,23 +98,24 @@ class Fetches:
         registers = keys([(0, run.instruction(fetches[0]).sources[0], (axis,))]) - others
         return self._find_setter(registers, fetches[0], {need[axis], first[axis]})
 
-    def _explain_k(self, axis: int, steps: Sequence[int]) -> Note:
+    def _explain_k(self, steps: Sequence[int]) -> Note:
         """Return what set k in the first iteration that doesn't fetch its own values of k, or in
         which one of ``steps`` fetches another; or what ended the loop before it.
         """
         run, traced = self.run, self.run.traced
-        iterations, registers = self._split_by_iteration(), self.k_registers
+        (axis,), registers = self.k_axes, self.k_registers
+        iterations = self._split_by_iteration()
         is_stated = find_statement(traced.kernel.text)[0]
         count = traced.kernel.k_step
         if not is_stated:
             count = values_taken(traced.kernel) or count
-        correct = (element for term in traced.correct for element in term)
+        correct = (element for term in traced.correct_terms for element in term)
         places = [self.texel(e)[axis] for e in correct if e.matrix == self.matrix]
         for n in range(len(places) // count):
             needed = {*places[n * count : (n + 1) * count]}
             starts = needed | {place - min(self.offsets, default=0) for place in needed}
             if n == len(iterations):
-                return self.explain_end(iterations, starts)
+                return self._explain_end(n, starts)
             fetched = {step: run.steps[step].texel[axis] for step in iterations[n]}
             others = [step for step, place in fetched.items() if place not in needed]
             if needed <= {*fetched.values()} and not {*others} & {*steps}:
@@ -127,40 +133,47 @@ class Fetches:
         to the last.
         """
         iteration, found, before = 0, defaultdict(list), -1
-        for step, (at, *_) in enumerate(self.run.steps):
-            iteration += at <= before or self.run.instruction(step).op.flow == "loop"
-            before = at
+        for step, record in enumerate(self.run.steps):
+            if record.at <= before or self.run.instruction(step).op.flow == "loop":
+                iteration += 1
+            before = record.at
             if step in self.steps:
                 found[iteration].append(step)
         return [found[n] for n in range(min(found), max(found) + 1)] if found else []
 
-    def explain_end(self, iterations: list[list[int]], correct: set[int]) -> Note:
-        """Return why no fetch ran after some iterations: what set k, or the last branch that may
-        have skipped the fetches, or the first fetch of C; or that they are in no loop.
+    def _explain_end(self, count: int, correct: set[int]) -> Note:
+        """Return why no fetch ran after ``count`` iterations: what set k, or what skipped the
+        fetches; or that they are in no loop.
         """
-        run, body, pairs = self.run, self.run.program.body, self.run.program.matching
-        fetches = [at for at, i in enumerate(body) if self.convention.reads(i, self.matrix)]
-        branches = []
-        for step, (at, *_) in enumerate(run.steps):
-            flow = body[at].op.flow
+        step = self._find_skipping_step()
+        if step is None:
+            return note("no loop", *self.lines[:1]) if count else NO_NOTE
+        why = self._find_setter(self.k_registers, step, correct)
+        return why or self._name_skipping(step, self.lines, iteration=count + 1)
+
+    def explain_skipped(self) -> Note:
+        """Return what skipped all fetches, of which the first is named."""
+        step = self._find_skipping_step()
+        return NO_NOTE if step is None else self._name_skipping(step, Lines(self.lines[:1]))
+
+    def _find_skipping_step(self) -> int | None:
+        """Return the step of the last branch that may have skipped the fetches, or None."""
+        run, pairs = self.run, self.run.program.matching
+        for step in reversed(range(len(run.steps))):
+            at, flow = run.steps[step].at, run.instruction(step).op.flow
             start = pairs[at] if flow == "break" else at
-            if flow in ("if", "break") and start < min(fetches, default=0) < pairs[start]:
-                branches.append(step)
-        lines = Lines(body[at].written_line for at in fetches)
-        if not branches:
-            return note("no loop", *lines[:1]) if iterations else NO_NOTE
-        if self.k_axis is not None:
-            registers = keys([(0, body[fetches[0]].sources[0], (self.k_axis,))])
-            if found := self._find_setter(registers, branches[-1], correct):
-                return found
-        branch = run.instruction(branches[-1])
+            if flow in ("if", "break") and start < self.first < pairs[start]:
+                return step
+        return None
+
+    def _name_skipping(self, step: int, lines: Lines, **where: int) -> Note:
+        """Return the note on a branch that skipped some lines, and on what set its condition."""
+        run = self.run
+        branch = run.instruction(step)
         tested = keys(uses(run.program, branch))
-        writers = (run.recorded.last_writer(key, branches[-1]) for key in tested)
-        sets = [run.line(step) for step in writers if step is not None]
-        places = branch.written_line, *sets[:1]
-        if self.k_axis is None:  # C, which is read once
-            return note("skipped", *places, skipped=Lines(lines[:1]))
-        return note("skipped", *places, iteration=len(iterations) + 1, skipped=lines)
+        writers = (run.recorded.last_writer(key, step) for key in tested)
+        sets = [run.line(writer) for writer in writers if writer is not None]
+        return note("skipped", branch.written_line, *sets[:1], skipped=lines, **where)
 
     def _find_setter(
         self, registers: set[Key], step: int, correct: set[int], since: int = -1

@@ -139,7 +139,7 @@ def trace_element(
         whole = whole or checked.product.size
         place = 0, 0
         if checked.size == whole:
-            alpha, beta = checked.alpha, checked.beta
+            alpha, beta = checked.product.alpha, checked.product.beta
             if checked.incorrect_element and not checked.incorrect_element.batch_index:
                 place = checked.incorrect_element[:2]
         if row is None and column is None:
@@ -164,7 +164,7 @@ def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if not stores.writer:
-        faults = [_explain_unstored(traced, stores.lost)]
+        faults = [_explain_unstored(traced, stores.lost_bits)]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].written_line
@@ -190,9 +190,9 @@ def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:
 
 
 def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) -> Note:
-    """Return the note on an element that no work-item stores: see ``StoreRecorder.lost``."""
+    """Return the note on an element that no work-item stores: see ``StoreRecorder.lost_bits``."""
     (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
-    (element,) = traced.old
+    (element,) = traced.old_term
     body = traced.kernel.program.body
     if not any(i.dest and i.dest.register.kind in "go" for i in body):
         return note("no store")

@@ -11,7 +11,7 @@ from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
 from cypresskit.machine.observer import WroteEvent
 
-#: The elements are whole, from here on and below twice this: a double's high word is its own.
+#: Elements are numbered from here to below twice this: no two doubles share a high word then.
 MIN_NUMBER = 1 << 19
 
 
@@ -91,14 +91,14 @@ class TracedElement:
         return StoredAt(number, byte // 4, [*arrays][stream])
 
     @cached_property
-    def correct(self) -> dict[Elements, int | None]:
+    def correct_terms(self) -> dict[Elements, int | None]:
         """The terms of the correct sum, each with its k: None of the old C."""
         products = correct_products(self.kernel, self.row, self.column, self.product.size[2])
         terms: dict[Elements, int | None] = {elements: k for k, elements in enumerate(products)}
-        return terms | ({self.old: None} if self.product.beta else {})
+        return terms | ({self.old_term: None} if self.product.beta else {})
 
     @property
-    def old(self) -> Elements:
+    def old_term(self) -> Elements:
         """The term of the old C."""
         return (MatrixElement("C", self.row, self.column),)
 
@@ -111,12 +111,12 @@ class TracedElement:
 
     def name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
-        k = self.correct[elements]
+        k = self.correct_terms[elements]
         return f"the old value of {elements[0]}" if k is None else f"term k = {k}"
 
     def scalar(self, elements: Elements) -> tuple[str, float]:
         """Return the name and value of the scalar that multiplies a correct term."""
-        is_old = elements == self.old
+        is_old = elements == self.old_term
         return ("beta", self.product.beta) if is_old else ("alpha", self.product.alpha)
 
 

@@ -11,7 +11,7 @@ from cypresskit.diagnosis.operands import Reading, TracedRun
 from cypresskit.il.dataflow import Key, defines
 from cypresskit.il.program import LETTERS
 
-OVERWRITTEN = "overwritten", "overwritten next"  # kinds of notes on a product
+OVERWRITTEN_KINDS = "overwritten", "overwritten next"  # kinds of notes on a product
 
 
 def explain_missing(
@@ -24,7 +24,7 @@ def explain_missing(
         Reading(element, run.line(run.reads[element][0]) if element in run.reads else 0)
         for element in elements
     )
-    is_old = elements == run.traced.old
+    is_old = elements == run.traced.old_term
     outside = [step for step in run.empty_loads if run.instruction(step).op.kind != "lds"]
     if is_old and readings[0].line and outside:
         return note("loads outside", *map(run.line, outside)), readings
@@ -51,7 +51,7 @@ def _explain_lost(run: TracedRun, step: int, register: int, component: int) -> N
         lost = {place: held.pop(place) for place in written if place in held and place not in kept}
         held |= dict.fromkeys(kept, later)
         losses += ((at, place, later) for place, at in lost.items())
-    losses_of_sum = [loss for loss in losses if (loss[2], loss[1][1]) in run.summed]
+    losses_of_sum = [loss for loss in losses if (loss[2], loss[1][1]) in run.summed_nodes]
     if losses_of_sum or not held:
         return _name_overwriting(run, *(losses_of_sum or losses)[-1])
     return note("elsewhere", run.line(step), run.line(run.store), at=1, register=run.name(key))
@@ -75,18 +75,18 @@ def _explain_old(fetches: Fetches) -> Note:
     run = fetches.run
     if late := find_late_read(run):
         return late
-    (element,) = run.traced.old
+    (element,) = run.traced.old_term
     readers = run.reads.get(element, ())
     if not readers:
         if run.readers("C"):
             return _explain_unread(fetches, element)
-        if skipped := fetches.explain_end([], set()):
+        if skipped := fetches.explain_skipped():
             return skipped
     for step in readers:
         for key in defines(run.instruction(step)):
             if run.elements.get(run.steps[step].words[key[1]]) == element:
                 lost = _explain_lost(run, step, *key)
-                if lost.kind in OVERWRITTEN:
+                if lost.kind in OVERWRITTEN_KINDS:
                     return lost
     return note("old C", *sorted({*map(run.line, readers)}), beta=run.traced.product.beta)
 
@@ -104,7 +104,7 @@ def _explain_unmultiplied(run: TracedRun, elements: Elements) -> Note:
     """Return why two factors that were read weren't multiplied with each other: the mask of a line
     leaves their component out, or the line that adds up multiplies one of them by a number.
     """
-    (stored, *_) = map(run.key, run.operands(*run.stored))
+    (stored, *_) = map(run.key, run.operands(*run.stored_node))
     for step in reversed(range(run.store)):
         i, line = run.instruction(step), run.line(step)
         for c, letter in enumerate(LETTERS if i.op.multiplies else ""):

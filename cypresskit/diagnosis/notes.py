@@ -87,7 +87,7 @@ SENTENCES = {
     " end line 1 with `{state}`",
     "changed word": "in line {0}, `{wrong}` is incorrect",
 }
-WHOLE = "[{term} is missing: ]{clause}."
+WHOLE_SENTENCE = "[{term} is missing: ]{clause}."
 Values = dict[str, Any]  # what the names in a sentence stand for
 
 
@@ -116,11 +116,8 @@ class Note:
         What the names in the sentence stand for.
     term
         The name of a term that is missing for this reason, or "".
-    more
+    more_terms
         The number of other terms with the same fault.
-    others
-        The notes that hold if this one doesn't: it blames what affects all terms, they each its
-        own line.
     """
 
     kind: str = ""
@@ -128,21 +125,24 @@ class Note:
     lines: tuple[int, ...] = ()
     values: Values = field(default_factory=dict)
     term: str = ""
-    more: int = 0
-    others: tuple["Note", ...] = ()
+    more_terms: int = 0
 
     @property
     def sentence(self) -> str:
         """What was found, as a sentence, or ""."""
         if not self:
             return ""
-        said = _fill(WHOLE, term=self.term, clause=self.clause)
+        said = _fill(WHOLE_SENTENCE, term=self.term, clause=self.clause)
         return said[0].upper() + said[1:]
 
     @property
     def aside(self) -> str:
         """What has the same fault, as a sentence, or ""."""
-        return f"The same fault affects {quantity(self.more, 'more term')}." if self.more else ""
+        return (
+            f"The same fault affects {quantity(self.more_terms, 'more term')}."
+            if self.more_terms
+            else ""
+        )
 
     @property
     def text(self) -> str:

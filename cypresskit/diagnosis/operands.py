@@ -80,7 +80,7 @@ class TracedRun:
         The steps in the second product.
     instruction
         Returns the instruction of a step.
-    varies
+    is_data_dependent
         Whether with other elements other steps run, or C is stored elsewhere.
     """
 
@@ -98,14 +98,14 @@ class TracedRun:
         self.store = self.recorded.store
         self.instruction = self.recorded.instruction
         one, other = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
-        self.varies = one != other or self.store < 0
+        self.is_data_dependent = one != other or self.store < 0
 
     def line(self, step: int) -> int:
         """Return the line of a step; in a macro, that of the call."""
         return self.instruction(step).written_line
 
     @property
-    def stored(self) -> Node:
+    def stored_node(self) -> Node:
         """The store, and the component that it stores: of a double, its high word."""
         word = self.traced.place.word
         return self.store, word if self.traced.number_words == 1 else word + 1
@@ -193,7 +193,7 @@ class TracedRun:
         while node := self.writer(at):
             step = node[0]
             moved = [each for each in self.operands(*node) if self.element(each) == element]
-            if not moved or self.instruction(step).op.kind in ("fetch", "lds"):
+            if not moved:
                 break
             (at, *_) = moved
         return Reading(element, self.line(step), step)
@@ -245,9 +245,9 @@ class TracedRun:
         return found
 
     @cached_property
-    def summed(self) -> set[Node]:
+    def summed_nodes(self) -> set[Node]:
         """The results from which the stored word is computed."""
-        pending = [self.stored]
+        pending = [self.stored_node]
         followed: set[Node] = set()
         while pending:
             followed.add(node := pending.pop())
@@ -260,6 +260,6 @@ class TracedRun:
         """The loads of a 0 from which the stored word is computed. No element is 0: they load
         outside of ``g[]``, or from the LDS what no store has written, or as 0.
         """
-        found = sorted({step for step, c in self.summed if not self.steps[step].words.get(c, 1)})
-        loads = (step for step in found if self.instruction(step).op.kind != "fetch")
+        zeros = {step for step, c in self.summed_nodes if not self.steps[step].words.get(c, 1)}
+        loads = (step for step in sorted(zeros) if self.instruction(step).op.kind != "fetch")
         return [step for step in loads if self.read_words(step)]

@@ -8,16 +8,16 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.products import RUN_ERRORS, Size, make_product
 from cypresskit.machine.observer import FetchEvent, Observer
 
-LONGER = 8  # times k: what is fetched ahead of a loop is then little
+K_FACTOR = 8  # times k: what is fetched ahead of a loop is then little
 
 
 def find_overlong(kernel: Kernel, size: Size, alpha: float, beta: float) -> Note:
     """Return the note on a line that fetches outside in more than a third of its runs, in a product
-    of ``LONGER`` times the k of a ``size``: of several, that with the most fetches above it. To
+    of ``K_FACTOR`` times the k of a ``size``: of several, that with the most fetches above it. To
     time such a loop would take long. Or the note that the kernel fails there.
     """
     m, n, k = size
-    k *= LONGER
+    k *= K_FACTOR
     fetches = _FetchCounter()
     try:
         make_product(kernel, (m, n, k), alpha, beta).run(engine="interpreter", observers=[fetches])

@@ -23,7 +23,7 @@ class StoreRecorder(Observer):
         The place.
     writer
         (instruction, work-item) of the store; None if there is none.
-    lost
+    lost_bits
         By store, the bits of a work-item's number on which its addresses don't depend.
     launch
         The launch.
@@ -32,7 +32,7 @@ class StoreRecorder(Observer):
     def __init__(self, place: StoredAt) -> None:
         self.place = place
         self.writer: tuple[int, int] | None = None
-        self.lost: dict[int, tuple[int, ...]] = {}
+        self.lost_bits: dict[int, tuple[int, ...]] = {}
 
     def start(self, launch: Launch) -> None:
         self.launch = launch
@@ -43,8 +43,8 @@ class StoreRecorder(Observer):
             self.writer = event.at, int(items[-1])
 
     def memory(self, event: MemoryEvent) -> None:
-        if event.store and event.space == "global" and event.at not in self.lost:
-            self.lost[event.at] = lost_bits(event, self.launch.shape.group_items)
+        if event.store and event.space == "global" and event.at not in self.lost_bits:
+            self.lost_bits[event.at] = lost_bits(event, self.launch.shape.group_items)
 
 
 class RecordedStep(NamedTuple):
@@ -91,7 +91,7 @@ class StepRecorder(Observer):
         The last step that stores ``place``; -1 if none does.
     lds_stores
         The stores to the LDS.
-    stored
+    first_stores
         The step that first stored each word of ``g[]``: (element, component).
     late_reads
         The steps that read one of them after that, each with the step that stored it.
@@ -103,7 +103,7 @@ class StepRecorder(Observer):
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
         self.lds_stores: list[LdsStore] = []
-        self.stored: dict[tuple[int, int], int] = {}
+        self.first_stores: dict[tuple[int, int], int] = {}
         self.late_reads: dict[int, int] = {}
 
     def start(self, launch: Launch) -> None:
@@ -141,9 +141,9 @@ class StepRecorder(Observer):
             step = len(self.steps) - 1
             for place in ((int(event.element[self.item]), word) for word in event.words):
                 if event.store:
-                    self.stored.setdefault(place, step)
-                elif place in self.stored:
-                    self.late_reads[step] = self.stored[place]
+                    self.first_stores.setdefault(place, step)
+                elif place in self.first_stores:
+                    self.late_reads[step] = self.first_stores[place]
 
     def instruction(self, step: int) -> Instruction:
         return self.program.body[self.steps[step].at]

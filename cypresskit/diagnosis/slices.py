@@ -73,7 +73,7 @@ class Slice:
         The part of the sum that is from no matrix.
     number_steps
         The steps that wrote or added such a number, but 0.
-    unknown
+    unknown_steps
         The steps whose results aren't followed.
     """
 
@@ -82,18 +82,18 @@ class Slice:
         self.number = 0.0
         self.number_steps: list[int] = []
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
-        self.unknown: list[int] = []
-        if not run.varies:
-            self._follow(run.stored)
+        self.unknown_steps: list[int] = []
+        if not run.is_data_dependent:
+            self._follow(run.stored_node)
 
     def explain_unknown(self) -> Note | None:
         """Return why the terms aren't known; None if they are."""
         run = self.run
-        if run.varies:
+        if run.is_data_dependent:
             return note("varies")
-        if not self.unknown:
+        if not self.unknown_steps:
             return None
-        step = min(self.unknown)
+        step = min(self.unknown_steps)
         line = run.line(step)
         if run.instruction(step).op.kind == "lds" or run.read_words(step):
             return note("loads a sum", loads=Lines([line]))
@@ -114,7 +114,7 @@ class Slice:
             computed = any(len({*run.words(at)}) > 1 for at in operands)
             is_unknown = any(map(run.is_torn, operands)) or i.op.kind == "lds"
             if is_unknown or (computed and self._takes_halves(step)):
-                self.unknown.append(step)
+                self.unknown_steps.append(step)
             elif i.opcode in SUMS:
                 for at, times in zip(operands, SUMS[i.opcode]):
                     pending += self._add(at, path, times)
@@ -124,9 +124,9 @@ class Slice:
                 for at in operands[2:]:
                     pending += self._add(at, path)
             elif computed:
-                self.unknown.append(step)
+                self.unknown_steps.append(step)
         for elements, kept in self.terms.items():
-            self.terms[elements] = tuple(term for term in kept[::-1] if term.times) or kept[-1:]
+            self.terms[elements] = kept[::-1]
 
     def _add(self, at: ReadWord, path: Path, times: float = 1.0) -> Iterator[tuple[Node, Path]]:
         """Add ``times`` an operand to the sum if it is a number or an element; else yield what
@@ -153,7 +153,7 @@ class Slice:
         if writer:
             yield writer, path
         else:
-            self.unknown.append(at.step)
+            self.unknown_steps.append(at.step)
 
     def _multiply(self, a: ReadWord, b: ReadWord, path: Path) -> Iterator[tuple[Node, Path]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
@@ -167,7 +167,7 @@ class Slice:
             yield from self._add(other, scaled, number)
             return
         if NO_ELEMENT in map(self.run.element, (a, b)):
-            self.unknown.append(a.step)
+            self.unknown_steps.append(a.step)
             return
         factors = sorted(map(self.run.reading, (a, b)), key=lambda read: read.element)
         times = path.times * self.run.sign(a) * self.run.sign(b)
@@ -175,5 +175,5 @@ class Slice:
 
     def _add_term(self, term: Addend) -> None:
         """Add a term to the sum, but no incorrect one times 0."""
-        if term.times or term.elements in self.run.traced.correct:
+        if term.times or term.elements in self.run.traced.correct_terms:
             self.terms[term.elements] += (term,)

@@ -18,7 +18,7 @@ from cypresskit.diagnosis.elements import (
     k_of,
     place_of,
 )
-from cypresskit.diagnosis.missing import OVERWRITTEN, explain_missing
+from cypresskit.diagnosis.missing import OVERWRITTEN_KINDS, explain_missing
 from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, Values, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
@@ -81,13 +81,13 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
     """
     judge, run = _Judge(sliced), sliced.run
     terms = judge.judge_all()
-    faults = _group_faults(terms)
     if whole := judge.find_another_element():  # one fault affects the whole sum
         terms = [
             replace(term, kind="incorrect" if term.line else "missing", note=NO_NOTE)
             for term in terms
         ]
-        return terms, [replace(whole, others=tuple(faults))]
+        return terms, [whole]
+    faults = _group_faults(terms)
     if number := sliced.number:
         lines = sorted({*map(run.line, sliced.number_steps)})
         kind = "spreads" if isnan(number) else "number"
@@ -99,17 +99,15 @@ def judge_terms(sliced: Slice) -> tuple[list[Term], list[Note]]:
 
 
 def _group_faults(terms: list[Term]) -> list[Note]:
-    """Return the terms' notes. Terms whose notes are of one kind and lead to one line, or name what
-    set one coordinate, share the first. What doesn't belong comes after what overwrote a term.
+    """Return the terms' notes. Terms whose notes are of one kind and lead to one line share the
+    first. Those that name no line come last; what doesn't belong comes after what overwrote a term.
     """
     alike: dict[tuple[object, ...], list[Note]] = defaultdict(list)
     for term in terms:
         if term.note:
-            why = term.note.values.get("why", NO_NOTE)
-            place = why.lines or term.note.line or term.note.lines
-            alike[term.note.kind, place].append(term.note)
-    found = [replace(first, more=len(others)) for first, *others in alike.values()]
-    is_lost = any(fault.kind in OVERWRITTEN for fault in found)
+            alike[term.note.kind, term.note.line or term.note.lines].append(term.note)
+    found = [replace(first, more_terms=len(others)) for first, *others in alike.values()]
+    is_lost = any(fault.kind in OVERWRITTEN_KINDS for fault in found)
     return sorted(found, key=lambda fault: (not fault.lines, is_lost and fault.kind == "extra"))
 
 
@@ -122,22 +120,22 @@ class _Judge:
 
     def __init__(self, sliced: Slice) -> None:
         self.slice, self.run, self.traced = sliced, sliced.run, sliced.run.traced
-        self.kernel, self.correct = self.traced.kernel, self.traced.correct
+        self.kernel, self.correct_terms = self.traced.kernel, self.traced.correct_terms
         self.fetches = find_fetches(self.run)
         self.store = self.run.line(self.run.store)
         added = sliced.terms
-        self.missing = [elements for elements in self.correct if elements not in added]
-        self.extra = [elements for elements in added if elements not in self.correct]
-        self.summed = self._find_summed_element()
+        self.missing_terms = [elements for elements in self.correct_terms if elements not in added]
+        self.extra_terms = [elements for elements in added if elements not in self.correct_terms]
+        self.summed_element = self._find_summed_element()
 
     def judge_all(self) -> list[Term]:
         """Return all terms, also those that are missing."""
-        missing = [*self.missing]
+        missing = [*self.missing_terms]
         found: list[Term] = []
-        for elements in self.correct:
+        for elements in self.correct_terms:
             if elements in self.slice.terms:
                 found += self._judge_correct(elements)
-        for elements in sorted(self.extra, key=lambda each: self.slice.terms[each][0].step):
+        for elements in sorted(self.extra_terms, key=lambda each: self.slice.terms[each][0].step):
             addend = self.slice.terms[elements][0]
             replaced = self._find_replaced(addend, missing)
             if replaced:
@@ -152,8 +150,11 @@ class _Judge:
         """Return the line that multiplied a term."""
         return self.run.line(addend.step)
 
-    def _make_term(self, kind: str, addend: Addend, k: int | None, fault: Note = NO_NOTE) -> Term:
-        line = self._line(addend)
+    def _make_term(
+        self, kind: str, addend: Addend, fault: Note = NO_NOTE, wanted: Elements = ()
+    ) -> Term:
+        """Return a term that was added, perhaps in place of a ``wanted`` one."""
+        line, k = self._line(addend), self.correct_terms.get(wanted or addend.elements)
         reads = (reading.line for reading in addend.factors)
         scaling = (self.run.line(step) for step, _ in addend.scalings)
         touched = fault.line, line, *reads, *scaling, self.store
@@ -166,29 +167,29 @@ class _Judge:
         """Return a note if the whole sum belongs to another element of the block, also its old C,
         and adds up in one register: where it is stored is incorrect, or each of its terms.
         """
-        element = self.summed
+        element = self.summed_element
         if not element:
             return None
-        (old,) = self.traced.old
+        (old,) = self.traced.old_term
         sides = zip(element[1:], old[1:], self.kernel.block)
         if any(one // side != other // side for one, other, side in sides):
             return None  # "all fetches are of another block, and C is in output streams"
         (first,) = correct_products(self.kernel, element.row, element.column, 1)
         registers = {register for _, register, _ in self.run.products[first]}
         # "a component of another row"; "a row takes one number of B"
-        if len(registers) > 1 or not {*self.correct} & {*self.run.products}:
+        if len(registers) > 1 or not {*self.correct_terms} & {*self.run.products}:
             return None
-        if self.traced.product.beta and (element,) not in self.extra:
+        if self.traced.product.beta and (element,) not in self.extra_terms:
             return None  # its store is right: it adds its own old C ("wrong rows")
         lines = self.store, self._line(self.slice.terms[first][0])
         return note("stores", *lines, element=element, wanted=old)
 
     def _find_summed_element(self) -> MatrixElement | None:
         """Return the element whose products the sum has, and none of the correct ones; or None."""
-        products = {elements for elements in self.extra if len(elements) == 2}
-        wanted = {elements for elements in self.correct if len(elements) == 2}
+        products = {elements for elements in self.extra_terms if len(elements) == 2}
+        wanted = {elements for elements in self.correct_terms if len(elements) == 2}
         first: Elements = min(products, default=())
-        if not wanted <= {*self.missing} or _join_letters(first) != "AB":
+        if not wanted <= {*self.missing_terms} or _join_letters(first) != "AB":
             return None
         row, column = (place_of(self.kernel, factor) for factor in first)
         is_whole = products == {*correct_products(self.kernel, row, column, len(wanted))}
@@ -207,57 +208,57 @@ class _Judge:
         if any(addend.times != value for addend in addends):
             first, others = replace(first, times=sum(addend.times for addend in addends)), []
         if first.times == value:
-            terms = [self._make_term("correct", first, self.correct[elements])]
+            terms = [self._make_term("correct", first)]
         else:
-            terms = [self._blame_scaling(elements, first)]
-        return terms + [self._blame_repeating(elements, addend) for addend in others]
+            terms = [self._blame_scaling(first)]
+        return terms + [self._blame_repeating(addend) for addend in others]
 
-    def _blame_scaling(self, elements: Elements, whole: Addend) -> Term:
+    def _blame_scaling(self, whole: Addend) -> Term:
         """Return a term that is multiplied by another number than its scalar. The last line that
         multiplies by a number is to look at first; a wrong sign has no line.
         """
-        scalar, value = self.traced.scalar(elements)
-        addends = self.slice.terms[elements]
+        scalar, value = self.traced.scalar(whole.elements)
+        addends = self.slice.terms[whole.elements]
         incorrect = [addend for addend in addends if abs(addend.times) != abs(value)]
         lines = Lines(sorted({self.run.line(at) for one in incorrect for at, _ in one.scalings}))
         found = note(
             "scaled",
             *lines,
             at=-1,
-            name=self.traced.name(elements),
+            name=self.traced.name(whole.elements),
             times=whole.times,
             scalar=scalar,
             value=value,
         )
-        return self._make_term("scaled", whole, self.correct[elements], found)
+        return self._make_term("scaled", whole, found)
 
-    def _blame_repeating(self, elements: Elements, again: Addend) -> Term:
+    def _blame_repeating(self, again: Addend) -> Term:
         """Return a term that was added before."""
-        added = self.slice.terms[elements]
+        added = self.slice.terms[again.elements]
         lines = Lines(sorted({self._line(addend) for addend in added}))
-        whys = (self.fetches[element.matrix].explain(element) for element in elements)
+        whys = (self.fetches[element.matrix].explain(element) for element in again.elements)
         why = next((each for each in whys if each), NO_NOTE)
         found = note(
             "repeated",
             *lines,
             *why.lines[::-1],
             at=-1,
-            name=self.traced.name(elements),
+            name=self.traced.name(again.elements),
             times=len(added),
             places=lines,
             why=why,
         )
-        return self._make_term("repeated", again, self.correct[elements], found)
+        return self._make_term("repeated", again, found)
 
     def _explain_missing(self, elements: Elements) -> Term:
         """Return a term that was not added."""
         reason, readings = explain_missing(self.fetches, self.run, elements)
-        product = "" if elements == self.traced.old else f", {_join(elements)},"
+        product = "" if elements == self.traced.old_term else f", {_join(elements)},"
         found = replace(reason, term=f"{self.traced.name(elements)}{product}")
         read = (reading.line for reading in readings)
         lines = tuple(dict.fromkeys(filter(None, (reason.line, *read))))
         value = self.traced.scalar(elements)[1]
-        return Term("missing", 0, readings, value, self.correct[elements], found, lines)
+        return Term("missing", 0, readings, value, self.correct_terms[elements], found, lines)
 
     # Terms of other sums
 
@@ -267,21 +268,21 @@ class _Judge:
         if addend.moves:  # "a sum of another component is taken, row by row"
             found = note("sum", self.run.line(addend.moves[-1].step), line, product=product)
         else:
-            wanted = {element for elements in self.correct for element in elements}
+            wanted = {element for elements in self.correct_terms for element in elements}
             odd = [read for read in addend.factors if read.element not in wanted] or addend.factors
             lines = Lines(sorted({read.line for read in odd} - {line}))
             others = " and ".join(dict.fromkeys(f"{read.element}" for read in odd))
             found = note("extra", line, *lines, product=product, read=lines, odd=others)
-        return self._make_term("incorrect", addend, None, found)
+        return self._make_term("incorrect", addend, found)
 
     def _find_replaced(self, addend: Addend, missing: list[Elements]) -> Elements:
         """Return the missing term in whose place a term was added, or (): the only one of the same
         matrices that was made nowhere, and shares a factor, or else is of the same k; rather one
         that no line makes of a number.
         """
-        old = self.traced.old
+        old = self.traced.old_term
         # "all fetches are of another block ..."; "an address in the LDS is of another row"
-        is_whole = self.summed is not None and not self.run.lds_stores
+        is_whole = self.summed_element is not None and not self.run.lds_stores
         # "a sum of another component is taken, row by row"
         nowhere = [s for s in missing if is_whole or s == old or s not in self.run.products]
         # "the square of an element of A"
@@ -290,7 +291,7 @@ class _Judge:
         shared = [some for some in alike if {*some} & {*addend.elements}]
         ks = {k_of(self.kernel, element) for element in addend.elements}
         # "an offset that is another"; by k, "one product is missing, and both ..."
-        found = shared or [some for some in alike if {self.correct[some]} >= ks]
+        found = shared or [some for some in alike if {self.correct_terms[some]} >= ks]
         # "a counter from 1, of which only the offset of B knows"
         found = [some for some in found if not scaled & {*some}] or found
         return found[0] if len(found) == 1 else ()
@@ -300,7 +301,7 @@ class _Judge:
         read = next(read for read in addend.factors if read.element not in wanted)
         belongs = next(w for w in wanted if w.matrix == read.element.matrix)
         found = self._blame_factor(addend, read, belongs)
-        return self._make_term("incorrect", addend, self.correct[wanted], found)
+        return self._make_term("incorrect", addend, found, wanted)
 
     def _blame_factor(self, addend: Addend, read: Reading, wanted: MatrixElement) -> Note:
         """Return the note on a factor in the place of another one: the line that read it is blamed
@@ -321,7 +322,9 @@ class _Judge:
             return note(kind, line, *reader, reader=reader, **names)
         stored = self._find_lds_store(read, wanted)
         causes = [*stored, *why.lines]
-        return note("reads", read.line, *causes, at=bool(causes), why=why, stored=stored, **names)
+        return note(
+            "reads", read.line, *causes, at=1 if causes else 0, why=why, stored=stored, **names
+        )
 
     def _find_lds_store(self, read: Reading, wanted: MatrixElement) -> Lines:
         """Return the line that stored what was loaded from the LDS, if it should have stored what
@@ -344,7 +347,7 @@ class _Judge:
         if read.step < addend.step and run.steps[read.step].at > run.steps[addend.step].at:
             return True  # workbench.toml: "a fetch comes after the lines that read it"
         # "the texel of another row"; "a row of B that isn't read: what counts k is right ..."
-        for elements in (addend.elements, *self.correct):
+        for elements in (addend.elements, *self.correct_terms):
             for step, _, c in run.products.get(elements, ()):
                 factors = (at for pair in run.factors(step, c) for at in pair)
                 if read in map(run.reading, factors) and run.line(step) != self._line(addend):

@@ -1,71 +1,32 @@
 """Verify that a kernel multiplies correctly, and find the first incorrect element if it doesn't.
 
-The kernel runs at small sizes under all checks (``ck.check``), on random integers whose sums are
-exact; of double-doubles, also with low parts. At larger sizes, of which the last has another number
-of iterations, it runs without checks, unless the last has another beta than the others; then
-perhaps at the size at which it is timed (``at_size``). A limit on instructions ends infinite loops.
+The kernel runs at small sizes (``product_run``); of double-doubles, also with low parts; then
+perhaps at the size at which it is timed (``at_size``).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
-
-import numpy as np
 
 from cypresskit.devices import is_whole
-from cypresskit.diagnosis.at_size import NO_COMPARISON, SizedComparison, compare_at
+from cypresskit.diagnosis.at_size import SizedComparison, compare_at
 from cypresskit.diagnosis.notes import NO_NOTE, Note, note
 from cypresskit.diagnosis.outside_reads import find_overlong
-from cypresskit.diagnosis.source_facts import (
-    choose_scalars,
-    scalars_read,
-    stored_elements,
+from cypresskit.diagnosis.product_run import (
+    NO_FINDINGS,
+    IncorrectElement,
+    run_products,
 )
+from cypresskit.diagnosis.source_facts import choose_scalars, scalars_read
+from cypresskit.diagnosis.stated_launch import explain_block, find_remarks
 from cypresskit.il.errors import shorten
 from cypresskit.kernels.catalogue import Kernel
-from cypresskit.kernels.comparison import ProductComparison
-from cypresskit.kernels.compiled import values_taken
+from cypresskit.kernels.comparison import NO_COMPARISON, ProductComparison
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.products import (
-    RUN_ERRORS,
-    Product,
-    Size,
-    blocks,
-    has_correct_low_parts,
-    make_product,
-)
-from cypresskit.kernels.statement import EXAMPLE, find_statement, state
-from cypresskit.machine.arguments import LackedError
-from cypresskit.machine.checks import Finding, Findings, check
-from cypresskit.tables import quantity
+from cypresskit.kernels.products import Product, Size, has_correct_low_parts
+from cypresskit.machine.checks import Finding, Findings
 from cypresskit.threads import Interrupted, never
 
-CHECKED_PRODUCTS = 2  # the first products, of 1 x 2 and 2 x 1 blocks, run under all checks
-ITERATIONS = 2  # of the loop in the smallest product
-ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
-NO_FINDINGS = Findings()
-HARMLESS_KINDS = "fetch outside", "load outside"  # the kinds of findings that a correct C may have
 Side = int | Size
-
-
-class IncorrectElement(NamedTuple):
-    """An element of C that a kernel computes incorrectly: of the first ``product``, number 0, or of
-    another one of a launch.
-    """
-
-    row: int
-    column: int
-    value: float
-    correct_value: float
-    batch_index: int = 0
-
-    def __str__(self) -> str:
-        place = f"C[{self.row}, {self.column}]"
-        if self.batch_index:
-            place += f" of product {self.batch_index + 1}"
-        return f"{place} is {self.value:.9g} in place of {self.correct_value:.9g}."
-
-
 Fault = Note | Finding | IncorrectElement
 
 
@@ -77,8 +38,10 @@ class Verification:
     ----------
     kernel, is_correct
         The kernel, and whether it is correct.
+    product
+        The first product of which C is incorrect, or else the smallest, with its scalars.
     sizes
-        The sizes (m, n, k) at which it was correct.
+        The sizes (m, n, k) at which C was correct.
     size
         The next, at which it wasn't; None if there is none.
     incorrect_element
@@ -98,14 +61,13 @@ class Verification:
         The elements at all ``sizes``, or else those at ``size``, compared with numpy's.
     at_size
         C at the size that was given, or None.
-    alpha, beta
-        The scalars of the products; at the given size an alpha of 0 is replaced by 1.
     given_scalars
         alpha and beta as they were given to ``verify``: None, if ``verify`` chose them.
     """
 
     kernel: Kernel
     is_correct: bool
+    product: Product
     sizes: tuple[Size, ...]
     size: Size | None = None
     incorrect_element: IncorrectElement | None = None
@@ -115,18 +77,10 @@ class Verification:
     timing_obstacle: Note = NO_NOTE
     comparison: ProductComparison = NO_COMPARISON
     at_size: SizedComparison | None = None
-    alpha: float = 1.0
-    beta: float = 0.0
     given_scalars: tuple[float | None, float | None] = (None, None)
 
     def __bool__(self) -> bool:
         return self.is_correct
-
-    @property
-    def product(self) -> Product:
-        """The product at ``size``, or else the smallest."""
-        size = self.size or _sizes(self.kernel)[0]
-        return make_product(self.kernel, size, self.alpha, self.beta)
 
     @property
     def sizes_text(self) -> str:
@@ -141,14 +95,10 @@ class Verification:
         unsure; what causes an incorrect element, before it; and wrong addresses, which another line
         has computed. None of a correct kernel.
         """
-        causes = [each for each in self.findings if not is_wrong_address(each)]
-        others = filter(is_wrong_address, self.findings)
-        return [
-            *filter(None, [self.fault]),
-            *causes,
-            *filter(None, [self.incorrect_element]),
-            *others,
-        ]
+        causes = [each for each in self.findings if not each.is_address]
+        addresses = [each for each in self.findings if each.is_address]
+        ordered = [self.fault, *causes, self.incorrect_element, *addresses]
+        return [fault for fault in ordered if fault]
 
     @property
     def unread_scalars(self) -> str:
@@ -167,12 +117,12 @@ class Verification:
             first = f"{self.kernel.name} is correct at {self.sizes_text}: {self.comparison}."
             at_size = f"{self.at_size}." if self.at_size else ""
             return "\n".join(filter(None, [first, at_size, *self.asides]))
-        m, n, k = self.product.size
         first = f"{self.kernel.name} is incorrect"
         if self.size:
-            first += f" at {m} x {n}, k = {k}, with alpha = {self.alpha:g}, beta = {self.beta:g}"
+            (m, n, k), alpha, beta = self.size, self.product.alpha, self.product.beta
+            first += f" at {m} x {n}, k = {k}, with alpha = {alpha:g}, beta = {beta:g}"
             if self.incorrect_element:
-                first += f", in {self.comparison.beyond:,} of {m * n:,} elements"
+                first += f", in {self.comparison.beyond:,} of {self.comparison.elements:,} elements"
             elif self.comparison.elements:
                 first += ", although every element of C equals numpy's"
         return "\n".join([f"{first}:", *map(str, self.faults)])
@@ -233,82 +183,53 @@ equal numpy's, to the last bit.
     """
     kernel = resolve(kernel)
     whole = None if size is None else whole_size(kernel, size)
-    given_scalars = alpha, beta
     last_beta = 0.0 if beta is None else beta
+    given_scalars = alpha, beta
     alpha, beta = choose_scalars(kernel, alpha, beta)
-    passed: list[Size] = []
-    outside = NO_FINDINGS
-    compared = NO_COMPARISON
-    *sizes, last = _sizes(kernel)
-    scalars = [(small, beta) for small in sizes] + [(last, last_beta)]
-    for small, factor in scalars:
-        if unless():
-            raise Interrupted
-        product = make_product(kernel, small, alpha, factor)
-        is_checked = len(passed) < CHECKED_PRODUCTS or factor != beta  # other branches may run
-        comparison = None if is_checked else _compare(product)
-        if not comparison:
-            outcome = _check_product(product, tuple(passed))
-            if not outcome:
-                return replace(outcome, given_scalars=given_scalars)
-            comparison = outcome.comparison
-            outside = outside or outcome.findings
-        compared += comparison
-        passed.append(small)
-    states_more = find_statement(kernel.text)[0] and values_taken(kernel) < kernel.k_step
-    remarks = _restate(kernel, alpha, beta, unless) if outside or states_more else NO_NOTE
-    if outside:
-        lines = sorted({line for found in outside for line in (found.line, *found.also)})
-        remarks = note("reads 0", *lines, why=remarks)
+    *_, last = runs = [*run_products(kernel, alpha, beta, last_beta, unless)]
+    sizes = tuple(run.product.size for run in runs if run.is_correct)
+    largest = last.product.size
+    if not last.is_correct:
+        return Verification(
+            kernel,
+            False,
+            last.product,
+            sizes,
+            largest,
+            last.incorrect_element,
+            last.fault or explain_block(kernel),
+            last.findings,
+            comparison=last.comparison,
+            given_scalars=given_scalars,
+        )
+    outside = next((run.findings for run in runs if run.findings), NO_FINDINGS)
+    obstacle = find_overlong(kernel, largest, alpha, beta) if outside else NO_NOTE
     found = Verification(
         kernel,
         True,
-        tuple(passed),
-        remarks=remarks,
-        timing_obstacle=find_overlong(kernel, last, alpha, beta) if outside else NO_NOTE,
-        comparison=compared,
-        alpha=alpha,
-        beta=beta,
+        runs[0].product,
+        sizes,
+        remarks=find_remarks(kernel, alpha, beta, outside, unless),
+        timing_obstacle=obstacle,
+        comparison=sum((run.comparison for run in runs), NO_COMPARISON),
         given_scalars=given_scalars,
     )
-    if kernel.precision == "double-double" and not has_correct_low_parts(kernel, last, alpha, beta):
+    is_double_double = kernel.precision == "double-double"
+    if is_double_double and not has_correct_low_parts(kernel, largest, alpha, beta):
         return replace(found, is_correct=False, fault=note("low parts"))
     return verify_at(found, whole, unless) if whole else found
 
 
 def verify_at(found: Verification, size: Side, unless: Callable[[], bool] = never) -> Verification:
     """Return the verification of a kernel that is correct at small sizes, with C compared at this
-    size, too; the parameters are those of ``verify``.
+    size, too; the parameters are those of ``verify``. An alpha of 0 is replaced by 1.
     """
     whole = whole_size(found.kernel, size)
     if unless():
         raise Interrupted
-    at_size = compare_at(found.kernel, whole, found.alpha or 1.0, found.beta)
+    small = found.product
+    at_size = compare_at(found.kernel, whole, small.alpha or 1.0, small.beta)
     return replace(found, is_correct=not at_size.fault, fault=at_size.fault, at_size=at_size)
-
-
-def _restate(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], bool]) -> Note:
-    """Return the note that an iteration takes another number of values of k than it is launched
-    for. Empty if the kernel, launched for that number, is incorrect; or reads outside though that
-    is more.
-    """
-    taken = values_taken(kernel)
-    if taken in (0, kernel.k_step):
-        return NO_NOTE
-    convention = replace(kernel.convention, k_step=taken)
-    restated = replace(kernel, convention=convention)
-    checked = verify(restated, alpha=alpha, beta=beta, unless=unless)
-    if not checked or (checked.remarks and taken > kernel.k_step):
-        return NO_NOTE
-    line, _ = find_statement(kernel.text)
-    return note(
-        "states k" if line else "launched for k",
-        line or 1,
-        k=taken,
-        values=quantity(taken, "value"),
-        stated=kernel.k_step,
-        state=state(convention),
-    )
 
 
 def whole_size(kernel: Kernel, size: Side) -> Size:
@@ -319,74 +240,3 @@ def whole_size(kernel: Kernel, size: Side) -> Size:
     m, n, k = map(int, sizes)
     kernel.check_memory((m, n, k))
     return m, n, k
-
-
-def _compare(product: Product) -> ProductComparison | None:
-    """Run a product without checks and compare its C; None if the kernel fails."""
-    try:
-        result = product.run(engine="interpreter")
-    except RUN_ERRORS:
-        return None
-    return product.compare(result)
-
-
-def _sizes(kernel: Kernel) -> list[Size]:
-    """Return the sizes (m, n, k) at which a kernel is verified, small ones first."""
-    sizes = [(1, 2, ITERATIONS), (2, 1, ODD_ITERATIONS), (2, 3, 3), (3, 2, 5)]
-    if kernel.convention.multiple == (1, 1):
-        sizes[CHECKED_PRODUCTS:] = [(3, 5, 7), (5, 3, 12)]
-    return [*dict.fromkeys(blocks(kernel, *size) for size in sizes)]  # a vector has one column
-
-
-def _check_product(product: Product, passed: tuple[Size, ...]) -> Verification:
-    """Run a product under all checks. Of a correct C, the findings are reads outside."""
-    kernel = product.kernel
-    found = Verification(
-        kernel, False, passed, product.size, alpha=product.alpha, beta=product.beta
-    )
-    try:
-        arguments = product.arguments()
-        findings = check(
-            kernel.program,
-            **arguments,
-            names=kernel.convention.names,
-            in_place=True,
-        )
-    except LackedError as error:  # who writes a kernel calls no `launch`
-        return replace(found, fault=note("not given", error.line, does=error.does))
-    except RUN_ERRORS as error:
-        return replace(found, fault=note("not launched", error=f"{error}"))
-    found = replace(found, findings=findings, fault=_explain_block(kernel))
-    if findings.ended_early:
-        return found
-    result = product.result(arguments)
-    found = replace(found, comparison=product.compare(result))
-    incorrect = product.find_incorrect(result)
-    if not incorrect.any():
-        if all(finding.kind in HARMLESS_KINDS for finding in findings):
-            return replace(found, is_correct=True, fault=NO_NOTE)
-        return found
-    place = tuple(int(n) for n in np.argwhere(incorrect)[0])
-    *products, row, column = place
-    value, correct_value = (float(c[place]) for c in (result, product.expected))
-    element = IncorrectElement(row, column, value, correct_value, sum(products))
-    return replace(found, incorrect_element=element)
-
-
-def _explain_block(kernel: Kernel) -> Note:
-    """Return the note on a block smaller than what a work-item stores; empty if it isn't."""
-    rows, columns = kernel.block
-    stored = stored_elements(kernel)
-    if stored <= rows * columns:
-        return NO_NOTE
-    line, _ = find_statement(kernel.text)
-    example = "" if line else EXAMPLE
-    return note(
-        "stores more", line or 1, stored=stored, rows=rows, columns=columns, example=example
-    )
-
-
-def is_wrong_address(finding: Finding) -> bool:
-    """Return whether a finding is on an address, which another line has computed."""
-    is_race = finding.kind == "race" and not finding.element.startswith("lds")
-    return is_race or finding.kind.endswith("outside")

@@ -13,7 +13,8 @@ from typing import Any
 from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
 from cypresskit.diagnosis.element_trace import trace_product
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.verification import IncorrectElement, Verification
+from cypresskit.diagnosis.product_run import IncorrectElement
+from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, judgment, static_answers
 from cypresskit.editing.protocol import AnswerPart, Message
 from cypresskit.editing.small_product import SmallProduct, multiply_small

@@ -10,13 +10,15 @@ from dataclasses import replace
 from cypresskit.compiler import compile
 from cypresskit.diagnosis.element_trace import MAX_SHOWN_TERMS, ElementTrace
 from cypresskit.diagnosis.notes import Note
-from cypresskit.diagnosis.verification import Fault, IncorrectElement, Verification
+from cypresskit.diagnosis.product_run import IncorrectElement
+from cypresskit.diagnosis.verification import Fault, Verification
 from cypresskit.editing.judgment import begins_with_notes, what_helps
 from cypresskit.editing.protocol import AnswerPart
 from cypresskit.editing.static_answers import code_answer
 from cypresskit.editing.steps import shown_speed
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
+from cypresskit.machine.checks.findings import ENDLESS_LOOP
 from cypresskit.tables import named_lines
 from cypresskit.timing.costs import MIN_SHOWN, LineCost, LineCosts, percent
 from cypresskit.timing.report import Report
@@ -73,10 +75,10 @@ def _fault_row(fault: Fault) -> AnswerPart:
         return {"line": fault.line, "message": fault.sentence, "advice": fault.aside}
     fields = "kind", "line", "column", "message", "advice"
     row = {field: getattr(fault, field) for field in fields}
-    if fault.kind == "endless loop":  # its advice says why
+    if fault.kind == ENDLESS_LOOP:  # its advice says why
         row |= {"message": fault.advice.rstrip("."), "advice": fault.message}
-    if fault.also:
-        row["advice"] += f" Likewise in {named_lines(fault.also)}."
+    if fault.other_lines:
+        row["advice"] += f" Likewise in {named_lines(fault.other_lines)}."
     return row
 
 

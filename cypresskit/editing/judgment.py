@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from cypresskit.compiler import compile
-from cypresskit.diagnosis.verification import Verification, is_wrong_address, verify, verify_at
+from cypresskit.diagnosis.verification import Verification, verify, verify_at
 from cypresskit.editing.steps import kernel_name, reference_kernel
 from cypresskit.il.errors import ArgumentError
 from cypresskit.kernels import Kernel
@@ -82,7 +82,7 @@ def begins_with_notes(incorrect: Verification) -> bool:
     """Return whether notes on an incorrect element, or on changed lines, come before the faults:
     unless one of these makes every element unsure.
     """
-    return not incorrect.fault and all(map(is_wrong_address, incorrect.findings))
+    return not incorrect.fault and all(found.is_address for found in incorrect.findings)
 
 
 def report_at(kernel: Kernel, n: int) -> Report:

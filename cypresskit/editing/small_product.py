@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cypresskit.diagnosis.verification import IncorrectElement
+from cypresskit.diagnosis.product_run import IncorrectElement
 from cypresskit.editing.protocol import AnswerPart
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import RUN_ERRORS, Product, make_product

@@ -69,6 +69,9 @@ class ProductComparison:
         return ProductComparison(*counts, *astuple(worse)[3:])
 
 
+NO_COMPARISON = ProductComparison()
+
+
 def compare(
     result: np.ndarray,
     a: np.ndarray,

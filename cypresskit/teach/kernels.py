@@ -95,8 +95,8 @@ def judge_findings(findings: Sequence[Finding]) -> Verdict | None:
         return None
     first = findings[0]
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
-    if first.other:
-        line += f"; the other side: {first.other}."
+    if first.other_side:
+        line += f"; the other side: {first.other_side}."
     others = len(findings) - 1
     more = (
         f" ({others} more"

@@ -69,7 +69,7 @@ def test_the_zoo_is_found(path):
         assert expected["advice"] in finding.advice, str(finding)
         assert finding.text[finding.column - 1] != " "
         if "other" in expected:
-            assert f"work-item {place(expected['other'])}" in finding.other, str(finding)
+            assert f"work-item {place(expected['other'])}" in finding.other_side, str(finding)
             assert finding.other_line == expected["other_line"], str(finding)
     assert not found, f"found as well:\n{Findings(found)}"
 
@@ -105,7 +105,7 @@ def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
     )
     (finding,) = check(program, 64, global_memory=np.zeros((64, 4), np.uint32))
     shown = finding.kind, finding.element, finding.work_item, finding.more
-    assert shown == ("uninitialised", f"lds[{unset}]", unset // 4 ^ turn, 0)
+    assert shown == ("uninitialized", f"lds[{unset}]", unset // 4 ^ turn, 0)
 
 
 @seeded(6)
@@ -174,16 +174,16 @@ def kinds_found(*parts):
 def test_what_was_found_before_an_unset_value_is_reported_and_not_what_may_follow(kind):
     fault = GOES_ON[kind]
     assert kinds_found(fault) == ([kind], False)
-    assert kinds_found(fault, UNSET) == (sorted([kind, "uninitialised"]), False)
-    assert kinds_found(UNSET, fault) == (["uninitialised"], False)
+    assert kinds_found(fault, UNSET) == (sorted([kind, "uninitialized"]), False)
+    assert kinds_found(UNSET, fault) == (["uninitialized"], False)
 
 
 @pytest.mark.parametrize("kind", ENDS)
 def test_what_ended_the_run_is_reported_after_an_unset_value(kind):
     assert kinds_found(ENDS[kind]) == ([kind], True)
-    assert kinds_found(UNSET, ENDS[kind]) == (sorted([kind, "uninitialised"]), True)
+    assert kinds_found(UNSET, ENDS[kind]) == (sorted([kind, "uninitialized"]), True)
     for before in GOES_ON:
-        both = sorted([before, kind, "uninitialised"])
+        both = sorted([before, kind, "uninitialized"])
         assert kinds_found(GOES_ON[before], UNSET, ENDS[kind]) == (both, True)
 
 
@@ -192,7 +192,7 @@ def test_what_ended_the_run_is_reported_after_an_unset_value(kind):
 
 def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing():
     mine = ck.load_kernel(starter_text("07"), like="sgemm_64x64_lds")
-    found = next(f for f in verify(mine).findings if f.kind == "uninitialised")
+    found = next(f for f in verify(mine).findings if f.kind == "uninitialized")
     said = f"No line sets {found.element}, and none loads from the LDS. Is that load missing?"
     assert found.advice == said
 

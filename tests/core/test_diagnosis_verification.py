@@ -70,7 +70,7 @@ def test_a_first_value_that_is_set_only_where_beta_isnt_0_is_found(name):
     """Where beta is 0, C is right by chance: registers begin with 0."""
     first = re.search(r"^mov r\d+(\.\S+)?, l.*\n", ck.kernels[name].text, re.MULTILINE)[0]
     kernel = altered(name, first, f"if_logicalnz cb0[4].x\n{first}endif\n")
-    assert {finding.kind for finding in ck.verify(kernel).findings} == {"uninitialised"}
+    assert {finding.kind for finding in ck.verify(kernel).findings} == {"uninitialized"}
 
 
 @each_of_six

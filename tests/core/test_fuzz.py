@@ -13,8 +13,8 @@ from tools.fuzz.law import timed
 from tools.fuzz.programs import ARITHMETIC, random_program
 
 #: Findings after which engines may differ: races, and faults that hide a race on the same address.
-OPEN = {"race", "uninitialised", "unaligned"}
-SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
+OPEN = {"race", "uninitialized", "unaligned"}
+SILENT = {"race", "barrier", "uninitialized", "store outside", "endless loop"}
 
 GROUPS = 36  # of kinds of arithmetic
 

@@ -18,14 +18,19 @@ from cypresskit.il import Program
 from cypresskit.machine import interpreter
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
-from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
+from cypresskit.machine.checks.findings import (
+    ENDING_KINDS,
+    ENDLESS_LOOP,
+    Check,
+    Finding,
+    Findings,
+    Naming,
+)
 from cypresskit.machine.checks.races import RaceCheck
-from cypresskit.machine.checks.uninitialised import UninitialisedCheck
+from cypresskit.machine.checks.uninitialized import UninitializedCheck
 from cypresskit.machine.launch import Arrays, KernelError, check_program, prepare
 
 __all__ = ["Finding", "Findings", "check"]
-
-ENDS = ("store outside", "barrier", "endless loop")  # the kinds of fault that end a run
 
 
 def check(
@@ -76,7 +81,7 @@ def check(
     naming = Naming(launch, names or {}, inputs or {}, global_memory)
     barriers = BarrierCheck(naming)
     access_checks = (MemoryCheck(naming), RaceCheck(naming), barriers)
-    unset = UninitialisedCheck(naming, access_checks)
+    unset = UninitializedCheck(naming, access_checks)
     ended_early = False
     try:
         interpreter.run(launch, (*access_checks, unset))
@@ -87,7 +92,7 @@ def check(
         launch.write_back(outputs, global_memory)
     found = [finding for c in access_checks for finding in c.found.values()]
     if unset.found:
-        found = [*unset.earlier, *(finding for finding in found if finding.kind in ENDS)]
+        found = [*unset.earlier, *(finding for finding in found if finding.kind in ENDING_KINDS)]
     findings = Findings.of([*found, *unset.found.values()])
     findings.ended_early = ended_early
     return findings
@@ -101,4 +106,4 @@ def _report_loop(check: Check, error: KernelError) -> None:
     item = place[0] + place[1] * launch.shape.domain[0] if isinstance(place, tuple) else place
     text = str(error).replace(launch.shape.item_name(item), check.naming.item(item))
     message, _, advice = text.splitlines()[-1].strip().partition(". ")
-    check.report("endless loop", error.at, message, advice, item=item)
+    check.report(ENDLESS_LOOP, error.at, message, advice, item=item)

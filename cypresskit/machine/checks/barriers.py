@@ -5,7 +5,7 @@ This includes a barrier in a loop that work-items leave after different numbers 
 
 import numpy as np
 
-from cypresskit.machine.checks.findings import Check
+from cypresskit.machine.checks.findings import BARRIER, Check
 from cypresskit.machine.observer import BarrierEvent
 
 
@@ -38,12 +38,13 @@ class BarrierCheck(Check):
         )
         other = f"{self.naming.item(absent)} does not reach it"
         self.report(
-            "barrier",
+            BARRIER,
             event.at,
             message,
             advice,
             count=len(split),
             item=present,
-            other=other,
+            other_side=other,
+            other_item=absent,
             other_line=line,
         )

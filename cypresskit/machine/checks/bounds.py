@@ -12,7 +12,16 @@ import numpy as np
 from cypresskit.il.bits import ALL
 from cypresskit.il.dataflow import components, defines, read_positions
 from cypresskit.machine.addressing import NOWHERE
-from cypresskit.machine.checks.findings import Check, Naming
+from cypresskit.machine.checks.findings import (
+    FETCH_OUTSIDE,
+    LOAD_OUTSIDE,
+    STORE_OUTSIDE,
+    UNALIGNED,
+    WHOLE_COORDINATE,
+    Check,
+    ElementName,
+    Naming,
+)
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 from cypresskit.tables import named_lines
 
@@ -20,7 +29,7 @@ SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1
 
 
 # What a work-item does, advice, and the element that it accesses
-Described = tuple[str, str, str]
+Described = tuple[str, str, ElementName]
 
 
 class MemoryCheck(Check):
@@ -43,11 +52,8 @@ class MemoryCheck(Check):
         event: Any,
         wrong: np.ndarray,
         describe: Callable[[Any, int], Described],
-        before: np.ndarray | None = None,
     ) -> None:
-        """Report the active work-items of ``wrong``; ``describe`` describes the first one.
-        ``before``: those whose place is before the first element.
-        """
+        """Report the active work-items of ``wrong``; ``describe`` describes the first one."""
         at = event.at
         bad = np.flatnonzero(wrong & event.active)
         if len(bad):
@@ -64,7 +70,7 @@ class MemoryCheck(Check):
                 word=word,
                 item=item,
                 element=element,
-                before=before is not None and bool(before[item]),
+                is_address=kind in (FETCH_OUTSIDE, LOAD_OUTSIDE, STORE_OUTSIDE),
             )
 
     def step(self, event: StepEvent) -> None:
@@ -75,7 +81,7 @@ class MemoryCheck(Check):
             event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
         ) - np.uint32(1)
         if (tiny := rows < SUBNORMAL).any():
-            self._report("whole coordinate", event, np.logical_or.reduce(tiny), self._whole)
+            self._report(WHOLE_COORDINATE, event, np.logical_or.reduce(tiny), self._whole)
 
     def _whole(self, event: StepEvent, _: int) -> Described:
         register = event.instruction.sources[0].register
@@ -86,12 +92,11 @@ class MemoryCheck(Check):
         see = f" (see {named_lines(made)})" if made else ""
         does = f"samples at {register}, which holds an integer{see}: read as a float, that is 0"
         advice = "`sample` takes floats: compute with floats, or convert by `itof`."
-        return does, advice, str(register)
+        return does, advice, ElementName(str(register))
 
     def fetch(self, event: FetchEvent) -> None:
         if not event.inside.all():
-            before = (event.x < 0) | (event.y < 0)
-            self._report("fetch outside", event, ~event.inside, self._fetched, before)
+            self._report(FETCH_OUTSIDE, event, ~event.inside, self._fetched)
 
     def _fetched(self, event: FetchEvent, item: int) -> Described:
         x, y = int(event.x[item]), int(event.y[item])
@@ -103,7 +108,7 @@ class MemoryCheck(Check):
         if NOWHERE in (abs(x), abs(y)):
             return (
                 "The coordinate is NaN or huge: look where its register was computed (an"
-                " uninitialised value, a division by 0?)."
+                " uninitialized value, a division by 0?)."
             )
         surface = self.launch.textures[event.resource]
         across, down, _ = self.program.body[event.at].controls.aoffimmi
@@ -119,10 +124,10 @@ class MemoryCheck(Check):
 
     def memory(self, event: MemoryEvent) -> None:
         if event.space == "lds" and (odd := event.element & 3 != 0).any():
-            self._report("unaligned", event, odd, self._unaligned)
+            self._report(UNALIGNED, event, odd, self._unaligned)
         if not event.inside.all():
-            kind = "store outside" if event.store else "load outside"
-            self._report(kind, event, ~event.inside, self._outside, event.element < 0)
+            kind = STORE_OUTSIDE if event.store else LOAD_OUTSIDE
+            self._report(kind, event, ~event.inside, self._outside)
 
     def _outside(self, event: MemoryEvent, item: int) -> Described:
         place = int(event.element[item])

@@ -7,7 +7,7 @@ work-item with that fault is described, the others are counted.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,27 @@ from cypresskit.tables import plural, quantity, ranged
 
 FAR = 1 << 31  # coordinates from here on are shortened
 SHOWN = 20  # findings printed before the rest are only counted
+#: The kinds of findings.
+FETCH_OUTSIDE, LOAD_OUTSIDE, STORE_OUTSIDE = "fetch outside", "load outside", "store outside"
+RACE, BARRIER, ENDLESS_LOOP = "race", "barrier", "endless loop"
+UNINITIALIZED, UNALIGNED, WHOLE_COORDINATE = "uninitialized", "unaligned", "whole coordinate"
+ENDING_KINDS = STORE_OUTSIDE, BARRIER, ENDLESS_LOOP  # those that end a run
+HARMLESS_KINDS = FETCH_OUTSIDE, LOAD_OUTSIDE  # those that a correct result may have: they give 0
+
+
+class ElementName(NamedTuple):
+    """The name of an element: of its memory or register, such as ``A``, and its place in that, such
+    as ``[3, 17]``.
+    """
+
+    memory: str = ""
+    place: str = ""
+
+    def __str__(self) -> str:
+        return self.memory + self.place
+
+
+NO_ELEMENT = ElementName()
 
 
 @dataclass(frozen=True)
@@ -31,24 +52,26 @@ class Finding:
     Attributes
     ----------
     kind
-        Its sort ("fetch outside", "race", ...).
+        Its sort: one of those above.
     name, line, column, text
         The kernel, the place in it (from 1), and the text of the line.
     message, work_item, element
         What happened, to which work-item (its place in the domain, or None), with which element, as
         ``A[3, 17]`` or ``lds[16]``.
+    memory
+        What the element belongs to, as ``A`` or ``lds``.
     advice
         The likely mistake and its cure.
     more
         The number of further work-items or places.
-    other, other_line
-        The other side of a race: a sentence, and its line.
-    also
+    other_side, other_item, other_line
+        The other side of a race: a sentence, the number of its work-item, and its line.
+    other_lines
         Further lines with the same fault.
-    called
+    call_text
         A line of text about the macro call that led to the line; "" without.
-    before
-        Whether the place that is accessed is before the first element.
+    is_address
+        Whether an address is at fault, which another line may have computed.
     """
 
     kind: str
@@ -60,25 +83,26 @@ class Finding:
     advice: str
     work_item: tuple[int, int] | int | None = None
     element: str = ""
+    memory: str = ""
     more: int = 0
-    other: str = ""
+    other_side: str = ""
+    other_item: int = -1
     other_line: int = 0
-    also: tuple[int, ...] = ()
-    called: str = ""
-    before: bool = False
+    other_lines: tuple[int, ...] = ()
+    call_text: str = ""
+    is_address: bool = False
 
     def __str__(self) -> str:
         at = f"{self.name}:{self.line}:{self.column}"
         shown = point_at_column(self.text, self.column)
-        lines = [f"{at}: {self.kind}: {self.message}{shown}{self.called}"]
-        if self.other:
-            lines.append(f"    the other side: {self.other}")
+        lines = [f"{at}: {self.kind}: {self.message}{shown}{self.call_text}"]
+        if self.other_side:
+            lines.append(f"    the other side: {self.other_side}")
         if self.more:
             lines.append(f"    and {self.more:,} more like it")
-        if self.also:
-            lines.append(
-                f"    likewise in {plural('line', len(self.also))} {', '.join(map(str, self.also))}"
-            )
+        if self.other_lines:
+            others = ", ".join(map(str, self.other_lines))
+            lines.append(f"    likewise in {plural('line', len(self.other_lines))} {others}")
         return "\n".join([*lines, f"    {self.advice}"])
 
 
@@ -110,17 +134,17 @@ class Findings(tuple[Finding, ...]):
         """
         first: dict[tuple[Any, ...], Finding] = {}
         for finding in sorted(
-            findings, key=lambda each: (each.kind != "whole coordinate", each.line, each.column)
+            findings, key=lambda each: (each.kind != WHOLE_COORDINATE, each.line, each.column)
         ):
-            side = finding.other.split(",")[0]
-            memory = re.split(r"[\[.]", finding.element)[0]
-            key = (finding.kind, finding.work_item, finding.advice, side, memory)
+            items = finding.work_item, finding.other_item
+            key = (finding.kind, items, finding.advice, finding.memory)
             if key not in first:
                 first[key] = finding
-            elif finding.line in first[key].also:
+            elif finding.line in first[key].other_lines:
                 continue
             elif finding.line != first[key].line:
-                first[key] = replace(first[key], also=(*first[key].also, finding.line))
+                lines = *first[key].other_lines, finding.line
+                first[key] = replace(first[key], other_lines=lines)
             else:
                 first[key, finding.element] = finding
         return cls(first.values())
@@ -162,13 +186,13 @@ class Naming:
             f"{self.launch.shape.item_name(item)}, wavefront {wavefront(self.launch.shape, item)}"
         )
 
-    def texel(self, resource: int, x: int, y: int) -> str:
+    def texel(self, resource: int, x: int, y: int) -> ElementName:
         """Return a texel as ``A[row, column]``, or ``A[row, first..last]`` if it holds several
         numbers.
         """
         count = self.numbers(resource)
         column = coordinate(x) if abs(x) >= FAR else _range(x * count, count)
-        return f"{self.texture(resource)}[{coordinate(y)}, {column}]"
+        return ElementName(self.texture(resource), f"[{coordinate(y)}, {column}]")
 
     def extent(self, resource: int) -> str:
         """Return ``A has 4 rows and 64 columns``."""
@@ -185,12 +209,12 @@ class Naming:
         """Return how many numbers a texel holds."""
         return self.launch.textures[resource].texel // self.textures[resource].itemsize
 
-    def element(self, element: int, word: int | None = None) -> str:
+    def element(self, element: int, word: int | None = None) -> ElementName:
         """Return a 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3,
         16..19]`` if named.
         """
         if "g" not in self.names or self.memory is None:
-            return f"g[{element}]" + ("" if word is None else f".{LETTERS[word]}")
+            return ElementName("g", f"[{element}]" + ("" if word is None else f".{LETTERS[word]}"))
         size = self.memory.itemsize
         first = (element * 16 + 4 * (word or 0)) // size
         count = 16 // size if word is None else 1
@@ -198,11 +222,11 @@ class Naming:
         if self.memory.ndim > 1 and (columns := self.memory.shape[-1]):
             row = f"{first // columns}, "
             first %= columns
-        return f"{self.names['g']}[{row}{_range(first, count)}]"
+        return ElementName(self.names["g"], f"[{row}{_range(first, count)}]")
 
-    def lds(self, array: int, byte: int) -> str:
+    def lds(self, array: int, byte: int) -> ElementName:
         """Return a 32-bit word of LDS as ``lds[16]``."""
-        return f"lds{array or ''}[{byte // 4}]"
+        return ElementName(f"lds{array or ''}", f"[{byte // 4}]")
 
 
 def _range(first: int, count: int) -> str:
@@ -236,6 +260,7 @@ class Check(Observer):
         key: Any = (),
         count: int = 1,
         word: str = "",
+        element: ElementName = NO_ELEMENT,
         **more: Any,
     ) -> None:
         """Report a fault at ``body[at]`` of ``count`` work-items. ``key``: what keeps it apart from
@@ -250,7 +275,8 @@ class Check(Observer):
         text = program.text_of(line)
         item = more.pop("item", None)
         more |= {"message": message, "advice": advice, "more": count - 1}
-        more["called"] = program.called(program.body[at])
+        more |= {"element": str(element), "memory": element.memory}
+        more["call_text"] = program.called(program.body[at])
         more |= {
             part: program.as_written(value)
             for part, value in more.items()

@@ -21,7 +21,7 @@ reported, because the next chip may have other wavefronts.
 import numpy as np
 
 from cypresskit.il import Instruction
-from cypresskit.machine.checks.findings import Check, Naming, named_bits
+from cypresskit.machine.checks.findings import RACE, Check, Naming, named_bits
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 from cypresskit.machine.shape import wavefront
 
@@ -190,7 +190,7 @@ class RaceCheck(Check):
         does = f"{'writes' if event.store else 'reads'} {element}; {name} {verb} it"
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
         self.report(
-            "race",
+            RACE,
             event.at,
             f"{self.naming.item(item)} {does} {between}",
             advice,
@@ -199,8 +199,10 @@ class RaceCheck(Check):
             word="g" if event.space == "global" else "",
             item=item,
             element=element,
-            other=side,
+            other_side=side,
+            other_item=other,
             other_line=line,
+            is_address=event.space == "global",
         )
 
     def _advice(

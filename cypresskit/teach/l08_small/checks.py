@@ -10,6 +10,7 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.samples import run
 from cypresskit.machine.checks import check
+from cypresskit.machine.checks.findings import RACE
 from cypresskit.machine.traffic import Traffic
 from cypresskit.teach.check import Verdict, check_rng
 from cypresskit.teach.formula import formula_exercise
@@ -71,7 +72,7 @@ def check_reduction(program: Program) -> Verdict:
         if findings:
             finding = findings[0]
             hint = "the line it names."
-            if finding.kind == "race":
+            if finding.kind == RACE:
                 hint = "what that work-item read, and which one had to write it before."
             return Verdict(False, f"With m = {m} and k = {k}:\n{finding}", hint)
         y = given.result(arguments)

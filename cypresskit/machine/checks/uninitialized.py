@@ -1,4 +1,4 @@
-"""Find uses of uninitialised values: registers, and LDS words loaded before a store.
+"""Find uses of uninitialized values: registers, and LDS words loaded before a store.
 
 For each register component the check knows the work-items in which it is unset. Only components
 that matter (``Needs``) are examined, and only those that some path through the program leaves unset
@@ -24,7 +24,7 @@ from cypresskit.il.dataflow import (
     uses,
 )
 from cypresskit.il.program import LETTERS, Instruction, Program
-from cypresskit.machine.checks.findings import Check, Finding, Naming
+from cypresskit.machine.checks.findings import UNINITIALIZED, Check, ElementName, Finding, Naming
 from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
 
@@ -78,7 +78,7 @@ class Needs:
 needs_of = lru_cache(maxsize=16)(Needs)
 
 
-class UninitialisedCheck(Check):
+class UninitializedCheck(Check):
     """Reports the use of registers and LDS words that were never set.
 
     Attributes
@@ -157,7 +157,7 @@ class UninitialisedCheck(Check):
             name = _named(key)
             does = f"uses {name}, which was never set"
             advice = self._setters(event.at, key)
-            word = f",{name[:-2]}"
+            word = f",{name.memory}"
             self._report_use(event.at, does, advice, name, np.flatnonzero(users), word)
 
     def wrote(self, event: WroteEvent) -> None:
@@ -169,16 +169,21 @@ class UninitialisedCheck(Check):
                 self.unset[key] = self.unset[key] & ~event.active
 
     def _report_use(
-        self, at: int, does: str, advice: str, element: str, items: np.ndarray, word: str = ""
+        self,
+        at: int,
+        does: str,
+        advice: str,
+        element: ElementName,
+        items: np.ndarray,
+        word: str = "",
     ) -> None:
         """Report that instruction ``at`` uses an unset ``element`` in some work-items."""
         if not self.found:
             self.earlier = [finding for check in self.others for finding in check.found.values()]
         item = int(items[0])
         message = f"{self.naming.item(item)} {does}"
-        memory = element.split(".")[0].split("[")[0]
         more: dict = {"count": len(items), "word": word, "item": item, "element": element}
-        self.report("uninitialised", at, message, advice, key=(memory,), **more)
+        self.report(UNINITIALIZED, at, message, advice, key=(element.memory,), **more)
 
     def _setters(self, at: int, source: Key) -> str:
         name = _named(source)
@@ -193,7 +198,7 @@ class UninitialisedCheck(Check):
         if not full and partial:
             return (
                 f"No line sets {name}. Line {body[partial[0]].line} sets other components of"
-                f" {name[:-2]}: should its mask have {name[-1]}, too?"
+                f" {name.memory}: should its mask have {LETTERS[source[1]]}, too?"
             )
         loads = any(i.op.name.startswith("lds_load") for i in body)
         if not full and self.program.lds and not loads:
@@ -219,6 +224,6 @@ class UninitialisedCheck(Check):
         )
 
 
-def _named(key: Key) -> str:
+def _named(key: Key) -> ElementName:
     """Return ``r1.x``."""
-    return f"r{key[0]}.{LETTERS[key[1]]}"
+    return ElementName(f"r{key[0]}", f".{LETTERS[key[1]]}")
