@@ -9,6 +9,7 @@ from cypresskit.il.dataflow import ADDRESS, Key, components, defines, keys, live
 from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import ALPHA, BETA, BETA_FLAG, BYTES
+from cypresskit.kernels.products import TEST_ALPHA, TEST_BETA
 
 
 def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
@@ -20,9 +21,9 @@ def choose_scalars(kernel: Kernel, alpha: float | None, beta: float | None) -> t
     reads_alpha, reads_beta = scalars_read(kernel)
     reads_c = any(kernel.convention.reads(i, "C") for i in kernel.program.body)
     if alpha is None:
-        alpha = 2.0 if reads_alpha else 1.0
+        alpha = TEST_ALPHA if reads_alpha else 1.0
     if beta is None:
-        beta = -1.0 if reads_beta or reads_c else 0.0
+        beta = TEST_BETA if reads_beta or reads_c else 0.0
     most = float(np.finfo(kernel.dtype).max)
     for name, scalar in (("alpha", alpha), ("beta", beta)):
         if not Range(least=-most, most=most).has(scalar, whole=False):

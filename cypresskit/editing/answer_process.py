@@ -41,13 +41,13 @@ class StreamAnswerer(LocalAnswerer):
                     self.arrival.notify()
         os._exit(0)  # the notebook's kernel has ended
 
-    def comes(self, seconds: float | None = 0.0) -> bool:
+    def has_message(self, seconds: float | None = 0.0) -> bool:
         with self.arrival:
             return self.arrival.wait_for(lambda: self.newest_job is not None, seconds)
 
     def work(self) -> None:
         """Wait for a job, and answer it."""
-        self.comes(None)
+        self.has_message(None)
         with self.arrival:
             job, self.newest_job = self.newest_job, None
         if job is not None:

@@ -34,7 +34,7 @@ class Evaluation:
     """A job, and what is known about its text so far.
 
     Each method that is named like a part of the answer makes it, or None. It raises ``Interrupted``
-    if a message ``comes``, as ``LocalAnswerer.comes`` says.
+    if ``has_message``, which is ``LocalAnswerer``'s.
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
     None; ``n``, at which it is timed; a ``step`` of the climb, or None; a ``known_text``, from
@@ -43,9 +43,9 @@ class Evaluation:
     """
 
     def __init__(
-        self, job: Message, comes: Callable[..., bool], on_progress: Callable[[str], None]
+        self, job: Message, has_message: Callable[..., bool], on_progress: Callable[[str], None]
     ) -> None:
-        self.job, self.comes, self.on_progress = job, comes, on_progress
+        self.job, self.has_message, self.on_progress = job, has_message, on_progress
         self.parts = [*job["parts"]]  # that aren't made yet
         self.source = job["text"], job["name"], job.get("like")  # as ``load_text`` takes it
         self.known_text = job.get("known_text", "")
@@ -57,16 +57,16 @@ class Evaluation:
         """
         n, step = self.job["n"], STEPS.get(self.job.get("step") or "")
         is_scaled = step is not None and step.is_scaled
-        small = judgment.verify_text(*self.source, None, is_scaled, self.comes)
+        small = judgment.verify_text(*self.source, None, is_scaled, self.has_message)
         if not small:
             return small
         self.on_progress(f"Correct at small sizes; now at N = {n:,} …")
-        return judgment.verify_text(*self.source, n, is_scaled, self.comes)
+        return judgment.verify_text(*self.source, n, is_scaled, self.has_message)
 
     @cached_property
     def changed_fault(self) -> Note | None:
         """The fault among the lines that were changed since the known text."""
-        return find_changed_fault(self.verification, self.known_text, unless=self.comes)
+        return find_changed_fault(self.verification, self.known_text, unless=self.has_message)
 
     @cached_property
     def timing(self) -> Report | str:
@@ -142,9 +142,9 @@ class Evaluation:
         """Costs are computed after a pause, if a correct kernel can be timed."""
         if isinstance(self.timing, str):
             return None
-        if self.comes(PAUSE_SECONDS):
+        if self.has_message(PAUSE_SECONDS):
             raise Interrupted
-        return dynamic_answers.costs_answer(line_costs(self.timing, unless=self.comes))
+        return dynamic_answers.costs_answer(line_costs(self.timing, unless=self.has_message))
 
 
 class LocalAnswerer:
@@ -161,9 +161,9 @@ class LocalAnswerer:
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         self.send = send
-        self.unfinished: Evaluation | None = None
+        self.evaluation: Evaluation | None = None  # that isn't finished
 
-    def comes(self, seconds: float = 0.0) -> bool:
+    def has_message(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``: here, none does."""
         return False
 
@@ -173,16 +173,16 @@ class LocalAnswerer:
         def send_progress(text: str) -> None:
             self._send_about(evaluation, "working", part="verdict", progress=text)
 
-        self.unfinished = evaluation = Evaluation(job, self.comes, send_progress)
+        self.evaluation = evaluation = Evaluation(job, self.has_message, send_progress)
         self.resume()
 
     def resume(self) -> None:
         """Send each part that isn't made yet, then "done", unless a message waits."""
-        evaluation = self.unfinished
+        evaluation = self.evaluation
         if evaluation is None:
             return
         try:
-            while evaluation.parts and not self.comes():
+            while evaluation.parts and not self.has_message():
                 part = evaluation.parts[0]
                 self._send_about(evaluation, "working", part=part)
                 answer = getattr(evaluation, part)()
@@ -198,7 +198,7 @@ class LocalAnswerer:
             self._send_about(evaluation, "trouble", message=bug_message(error))
             evaluation.parts.clear()
         if not evaluation.parts:
-            self.unfinished = None
+            self.evaluation = None
             self._send_about(evaluation, "done")
 
     def _send_about(self, evaluation: Evaluation, kind: str, **more: Any) -> None:

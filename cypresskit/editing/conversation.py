@@ -40,7 +40,7 @@ STEP_FIELDS = (
     "title",
     "idea",
     "hint",
-    "opens",
+    "open_panels",
     "has_guess",
     "record",
     "starter",

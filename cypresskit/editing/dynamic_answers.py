@@ -43,12 +43,11 @@ def verdict_answer(verification: Verification, cause: Note | None = None) -> Ans
         form = "Line {line}, {kind}: {message}." if "kind" in first else "{message}"
         message = form.format(**first)
     asides = [_tested_sizes(verification), *verification.asides] if verification.is_correct else []
-    aside = " ".join(asides)
     return {
         "is_correct": verification.is_correct,
         "message": message,
         "findings": findings,
-        "aside": aside,
+        "aside": " ".join(asides),
     }
 
 

@@ -1,7 +1,7 @@
 """The history of a kernel: its edits, with what was found about each.
 
 An edit is added once it is checked and timed. Of edits that are judged alike, only the last stays
-if they follow one another so fast that nobody has read the judgment. ``kernel_file`` keeps other
+if they follow one another too fast for the judgment to be read. ``kernel_file`` keeps other
 texts here unchecked. All workbenches on a file share its history, also those of other processes: it
 is read again before each change, and once more if another one has written it by the time it is
 replaced.
@@ -24,7 +24,7 @@ from cypresskit.kernels.own import find_given_text
 from cypresskit.tables import elided, quantity
 
 MAX_HISTORY_BYTES = 64 << 20
-BURST_SECONDS = 2.0  # between two edits: nobody has read the judgment of the first
+BURST_SECONDS = 2.0  # between two edits: the judgment of the first can't be read
 MAX_LINE_CHARACTERS = 48  # of a line that is quoted
 #: Notes on which something depends: on the text of another reader, on one at which the reader was
 #: stuck, and on one that was typed in another folder. Others are sentences, which nothing reads.
@@ -164,13 +164,14 @@ class Edits(Sequence[Edit]):
         if found != [(edit.text, edit.judgment)]:
             self.add(edit)
 
-    def keep(self, text: str, note: str, again: bool = False) -> None:
-        """Add a text with a note on its origin, unless it is here or empty; or ``again``, with what
-        is known about it. All that wasn't written before is written now, if that is possible.
+    def keep(self, text: str, note: str, can_repeat: bool = False) -> None:
+        """Add a text with a note on its origin, unless it is empty, or is here: then only if it
+        ``can_repeat``, with what is known about it. All that wasn't written before is written now,
+        if that is possible.
         """
         self.read_changes()
         known = self.find_text(text)
-        if again or (text.strip() and known is None):
+        if can_repeat or (text.strip() and known is None):
             self.add(replace(known or Edit(text), note=note, time=0.0))
         self._kept_edit = self.find_text(text) or self._kept_edit
         self.save()

@@ -14,6 +14,7 @@ from cypresskit.editing.steps import kernel_name, reference_kernel
 from cypresskit.il.errors import ArgumentError
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
+from cypresskit.kernels.products import TEST_ALPHA, TEST_BETA
 from cypresskit.kernels.statement import find_statement
 from cypresskit.tables import named_lines, quantity
 from cypresskit.threads import Unless, never
@@ -74,7 +75,7 @@ def _verify_text(
     kernel = load_text(text, name, like)
     verification = verify(kernel, unless=unless)
     if is_scaled and verification.unread_scalars:
-        return verify(kernel, alpha=2.0, beta=-1.0, unless=unless)
+        return verify(kernel, alpha=TEST_ALPHA, beta=TEST_BETA, unless=unless)
     return verification
 
 

@@ -53,7 +53,7 @@ class KernelFile:
         if text != self.text:
             self._take(text, "", is_typed_on)
         if note:
-            self.edits.keep(text, note, again=True)
+            self.edits.keep(text, note, can_repeat=True)
         self.save()
 
     def look(self) -> bool:

@@ -24,7 +24,7 @@ def make_own_climb(histories: Mapping[str, Edits]) -> Climb:
     bars: list[Bar] = []
     text, gflops = "", 0.0  # of the step before
     for step, saved in _steps(histories):
-        continues = step.previous and bars and not step.is_reordered
+        continues = step.previous_step and bars and not step.is_reordered
         change = describe_change(text if continues else step.starter, saved.text)
         bars.append(Bar(step.title, change, saved.gflops, gflops))
         text, gflops = saved.text, saved.gflops

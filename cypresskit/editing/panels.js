@@ -21,7 +21,7 @@ export class Panels {
   /**
    * @param {HTMLElement} row where the buttons are
    * @param {HTMLElement} below where the panels are
-   * @param {{opens: string[]} | null} step the panels that it is about are open */
+   * @param {{open_panels: string[]} | null} step the panels that it is about are open */
   constructor(row, below, step) {
     this.below = below
     this.boxes = {}
@@ -29,7 +29,7 @@ export class Panels {
     this.list = new KeyList(row, {class: "ckw-buttons", role: "toolbar", "aria-label": "Show"})
     this.list.rows = [[]]
     for (const panel of [...OF_KERNEL, ...(step ? OF_STEP : []), ...OF_WORDS]) this.add(...panel)
-    for (const name of step?.opens ?? OF_KERNEL.map(([name]) => name)) this.show(name)
+    for (const name of step?.open_panels ?? OF_KERNEL.map(([name]) => name)) this.show(name)
     this.list.stopAt(this.list.rows[0][0])
   }
 

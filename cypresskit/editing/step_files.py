@@ -67,6 +67,6 @@ def begin_step(path: Path, step: Step) -> None:
 
 def _steps_before(step: Step) -> Iterator[Step]:
     """Yield the steps before a step, the nearest first."""
-    while step.previous:
-        step = STEPS[step.previous]
+    while step.previous_step:
+        step = STEPS[step.previous_step]
         yield step

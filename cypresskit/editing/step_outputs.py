@@ -1,6 +1,6 @@
 """The outputs of a notebook that hold the texts of steps, for grades and after a move.
 
-A workbench displays one, which nobody sees, and replaces it when the history changes. A notebook
+A workbench displays an invisible one, and replaces it when the history changes. A notebook
 that was moved to another folder holds the only copies.
 """
 
@@ -96,7 +96,7 @@ def _restore_text(file: KernelFile, step: Step, saved: StepText) -> None:
     is_here = find(edits, step) or edits.find_text(text)
     lines_shown = min(saved.lines_shown, len(step.solution))
     for _ in range(lines_shown - len(find_shown_lines(edits, step))):
-        edits.keep(text, SHOWN_NOTE, again=True)
+        edits.keep(text, SHOWN_NOTE, can_repeat=True)
     if is_here:
         edits.keep(text, REPLACED_NOTE)
     else:

@@ -55,9 +55,9 @@ class Step:
     start: str = ""  # name of the source in ``starts`` that it starts from, if not its own
     published: str = "sgemm_tn"  # name of the published kernel that sets the third target
     hint: str = ""  # for a correct kernel that is slower than the reference; "": what would help
-    opens: Sequence[str] = ()  # panels that are open at first
+    open_panels: Sequence[str] = ()  # panels that are open at first
     has_guess: bool = False  # the costs open once the reader has guessed the most expensive line
-    previous: str = ""  # step whose kernel it continues with
+    previous_step: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     gaps: Sequence[list[str]] = ()  # our lines for each comment that asks for some
     is_reordered: bool = False  # our solution is the step before's in other order, in ``starts``

@@ -67,7 +67,7 @@ class ShownLines:
         is_hint = line not in (hint, self.hinted_line)
         self.hinted_line = line
         if line and not is_hint:
-            self.edits.keep(text, SHOWN_NOTE, again=True)
+            self.edits.keep(text, SHOWN_NOTE, can_repeat=True)
             shown.append(line)
         end = ALL_SHOWN if find_next_line(text, self.step) else ALL_TYPED
         return {

@@ -98,7 +98,7 @@ class Bench {
     this.makeStep(above, hints, state.step)
     makeTerms(this.panels.boxes.il, state.tables.il_minute)
     makeTerms(this.panels.boxes.legend, state.tables.legend)
-    if (state.step?.opens.includes("bundles")) right.prepend(this.panels.boxes.bundles)
+    if (state.step?.open_panels.includes("bundles")) right.prepend(this.panels.boxes.bundles)
     if (state.newcomer) {
       panels.prepend(this.panels.boxes.il) // the site's page says so
       this.panels.show("il")

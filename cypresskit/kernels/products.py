@@ -17,6 +17,7 @@ from cypresskit.machine.engines import launch
 Size = tuple[int, int, int]
 #: What ``Product.run`` raises of a kernel that can't be launched, or not run to its end.
 RUN_ERRORS = KernelError, ValueError, TypeError
+TEST_ALPHA, TEST_BETA = 2.0, -1.0  # by default: their effects on C can be told apart
 MAX_ERROR = 0.1  # of an element of a long sum, in which whole numbers are off by at least 1
 LOW = 2.0**-60  # the unit of low parts: they are whole numbers of it, and their products too small
 
@@ -97,8 +98,8 @@ def in_precision(kernel: Kernel, matrix: np.ndarray, low: np.ndarray | None = No
 def make_product(
     kernel: Kernel,
     size: Size,
-    alpha: float = 2.0,
-    beta: float = -1.0,
+    alpha: float = TEST_ALPHA,
+    beta: float = TEST_BETA,
     seed: int = 12,
     largest: int = 4,
     least: int | None = None,

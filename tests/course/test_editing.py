@@ -303,7 +303,7 @@ class Busy(LocalAnswerer):
         super().__init__(hear)
         self.patience, self.asked = patience, 0
 
-    def comes(self, seconds=0.0):
+    def has_message(self, seconds=0.0):
         self.asked += 1
         return self.asked == self.patience
 
@@ -336,7 +336,7 @@ def test_a_job_is_interrupted_and_resumed(text, soon, stops):
         heard: list[dict] = []
         answerer = Busy(heard.append, patience)
         answerer.ask(job | {"text": f"{job['text']}; {patience}\n"})  # none that was checked
-        while answerer.unfinished is not None:
+        while answerer.evaluation is not None:
             within.update(each["part"] for each in heard[-1:] if each["type"] == "working")
             answerer.resume()
         assert [each for each in heard if each["type"] != "working"] == expected

@@ -595,8 +595,8 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     made = {}
     for number, step in enumerate(steps):
         chain = [step]
-        while STEPS[chain[-1]].previous and not STEPS[step].is_reordered:
-            chain.append(STEPS[chain[-1]].previous)
+        while STEPS[chain[-1]].previous_step and not STEPS[step].is_reordered:
+            chain.append(STEPS[chain[-1]].previous_step)
         before = max((best[s] for s in chain if s in best), default=None)
         bench = ck.workbench(step=step)
         if before is None:

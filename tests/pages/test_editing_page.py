@@ -223,7 +223,7 @@ def test_keys_that_run_a_cell_leave_the_text_its_undo_and_say_that_it_is_checked
 
 
 #: What a page shows of a step.
-STEP = {"name": "02", "title": "", "idea": "", "hint": "", "opens": [], "record": "Nakasato"}
+STEP = {"name": "02", "title": "", "idea": "", "hint": "", "open_panels": [], "record": "Nakasato"}
 STEP |= {"targets": {"minimum": 0, "reference": 0, "published": 0}}
 OPENED = f"""(step) => {{
     end()
@@ -242,8 +242,8 @@ def test_a_step_opens_its_panels_and_no_other(begin, page, step):
     about bundles has them beside the code.
     """
     begin()
-    opens = list(STEPS[step].opens)
-    page.evaluate(OPENED, {"name": step, "opens": opens})
+    opens = list(STEPS[step].open_panels)
+    page.evaluate(OPENED, {"name": step, "open_panels": opens})
     page.wait_for_selector("#bench[data-stale='']")
     page.wait_for_selector(".ckw-costliest button", state="attached")
     seen = [

@@ -102,7 +102,7 @@ class PageAnswerer(answering.LocalAnswerer):
         super().__init__(send)
         PageAnswerer.last = [*PageAnswerer.last[-3:], self]
 
-    def comes(self, seconds: float = 0.0) -> bool:
+    def has_message(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``."""
         return ask_host(f"waiting {seconds}".encode()) != b""
 

@@ -73,7 +73,7 @@ def opened(name: str) -> gains.Timed:
     step that goes on with this kernel, or else makes it.
     """
     shown = gains.Timed(KERNELS[name].kernel, N)
-    goes_on = {row.get("previous"): step for step, row in gains.STEP_ROWS.items()}
+    goes_on = {row.get("previous_step"): step for step, row in gains.STEP_ROWS.items()}
     return shown if shown in bench_page.KERNELS else gains.Timed(goes_on.get(name, name))
 
 
