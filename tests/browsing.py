@@ -22,7 +22,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
-from needs import demanded
+from needs import demand
 from repository import ROOT
 from waiting import wait_for
 
@@ -39,7 +39,7 @@ def chromium():
     """The path of Chromium."""
     from tools.bench_page.browser import find_chromium  # which needs Playwright, too
 
-    return demanded(find_chromium(), "Chromium")
+    return demand(find_chromium(), "Chromium")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 What stands for what in them, and in other tables, is told where it is read:
 
-- edits of a text: ``edited`` below
+- edits of a text: ``edit_text`` below
 - rows, in ``cases/rows.toml``: ``from_rows`` (``sampling.py``)
 - Python that is refused, in ``cases/refused.toml``: ``core/test_bad_input.py``
 - lines that the assembler takes or refuses, in ``cases/il_sentences.toml``: its head, as of
@@ -19,7 +19,7 @@ import tomllib
 from functools import cache
 
 
-def edited(text, edits):
+def edit_text(text, edits):
     """A text with edits, a line for each: a line's number, what is done (- goes, + comes behind it,
     = is still there), and what stands there.
     """
@@ -41,7 +41,7 @@ def cases(text):
     return tomllib.loads(text)
 
 
-def agree(request, path, name, says):
+def compare_with_case(request, path, name, says):
     """Compare what is said of a case, a text or a list of them, with its file; ``--accept`` writes
     it there.
     """

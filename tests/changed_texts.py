@@ -14,7 +14,7 @@ FETCH = r"^\s*(?:sample|load)_resource.*\.([xyzw]{2})00"
 OFFSET = r"aoffimmi\((-?\d+,-?\d+)|g\[r\d+\.[xyzw]\+(\d+)\]"
 
 
-def _replaced(line, found, new):
+def _replace(line, found, new):
     """The line with something new in the place of a match's group."""
     return line[: found.start(found.lastindex)] + new + line[found.end(found.lastindex) :]
 
@@ -29,7 +29,7 @@ def _letter(line, rng):
 
 def _operand(line, rng):
     found = [*OPERAND.finditer(line)]
-    return [_replaced(line, rng.choice(found), rng.choice(found)[1]) if found else line]
+    return [_replace(line, rng.choice(found), rng.choice(found)[1]) if found else line]
 
 
 #: By kind, the lines that become of one; of two that are swapped, each takes the other's place.
@@ -45,7 +45,7 @@ EDITS = {
 }
 
 
-def typed(text, rng, count):
+def mistype(text, rng, count):
     """A text after ``count`` edits of lines that aren't empty or comments."""
     lines = text.split("\n")
     for _ in range(count):
@@ -65,23 +65,23 @@ def _component(line, rng):
     found = rng.choice([*re.finditer(SOURCE, line)][:2])
     pairs = {"xy": ["zw"], "zw": ["xy"]}
     others = pairs.get(found[1]) or [each for each in "xyzw" if each != found[1]]
-    return [_replaced(line, found, rng.choice(others))]
+    return [_replace(line, found, rng.choice(others))]
 
 
 def _coordinate(line, rng):
     found = re.search(FETCH, line)
     x, y = found[1]
     others = [y + x, *(c + y for c in "xyzw" if c != x), *(x + c for c in "xyzw" if c != y)]
-    return [_replaced(line, found, rng.choice(others))]
+    return [_replace(line, found, rng.choice(others))]
 
 
 def _offset(line, rng):
     found = re.search(OFFSET, line)
     if not found[1]:
-        return [_replaced(line, found, f"{int(found[2]) - 1}")]
+        return [_replace(line, found, f"{int(found[2]) - 1}")]
     x, y = map(int, found[1].split(","))
     dx, dy = rng.choice([(1, 0), (-1, 0), (0, 1), (0, -1)])
-    return [_replaced(line, found, f"{x + dx},{y + dy}")]
+    return [_replace(line, found, f"{x + dx},{y + dy}")]
 
 
 #: By kind, the lines in which such a fault may be, and what becomes of one.

@@ -30,7 +30,7 @@ def seconds(n, bandwidth, rate):
 """
 
 
-def answered(cells, number=1, **parts):
+def answer_exercise(cells, number=1, **parts):
     """Return a lesson's cells with other sources of these parts of an exercise."""
     cells = deepcopy(cells)
     for cell in cells:

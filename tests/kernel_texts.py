@@ -15,12 +15,12 @@ def compute(*lines):
     return ck.assemble("\n".join(["il_cs_2_0", *map(str.strip, lines), "end"]), "test.il")
 
 
-def replaced(text, old, new):
+def replace_once(text, old, new):
     """A text with a part, which it has, in another form the first time that it stands there."""
     assert old in text, f"no {old!r}"
     return text.replace(old, new, 1)
 
 
-def altered(name, old, new):
+def alter_kernel(name, old, new):
     """A kernel of the catalog with a part of its text in another form."""
-    return ck.load_kernel(replaced(ck.kernels[name].text, old, new))
+    return ck.load_kernel(replace_once(ck.kernels[name].text, old, new))

@@ -38,7 +38,7 @@ def pytest_unconfigure(config):
         reporter.write_line(describe_skipped(reasons) or "no test was skipped")
 
 
-def demanded(found, what, why=""):
+def demand(found, what, why=""):
     """What was found. Without it a test is skipped, saying how to get it; in CI it fails."""
     if not found:
         reason = f"{what} is missing or doesn't work here, and this test needs it:"
@@ -49,4 +49,4 @@ def demanded(found, what, why=""):
 @pytest.fixture(scope="session")
 def sandbox():
     """The walls in which answers are judged."""
-    return demanded(find_sandbox(), "bubblewrap")
+    return demand(find_sandbox(), "bubblewrap")

@@ -46,7 +46,7 @@ def pipeline():
     return run_tasks(tasks, {"chip 0": 100.0, "bus": 100.0}, 1e9)
 
 
-def recorded(kernel, a, b, *items):
+def record_launch(kernel, a, b, *items):
     """What work-items do in one launch of a kernel of the catalog."""
     launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
     ck.launch(launched.program, **launched.arguments(a, b, None, 1, 0), observers=recorders)
@@ -55,7 +55,9 @@ def recorded(kernel, a, b, *items):
 
 #: Those that laws look at.
 PLAYERS: dict[str, Callable[[], Player]] = {
-    "register_block": lambda: draw.register_block(*recorded("sgemm_tn", *A_AND_B, (2, 1), (0, 0))),
+    "register_block": lambda: draw.register_block(
+        *record_launch("sgemm_tn", *A_AND_B, (2, 1), (0, 0))
+    ),
     "texture_fetch": draw.texture_fetch,
     "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "bundles": lambda: draw.bundles("sgemm_tn"),
@@ -93,7 +95,7 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
     "bundles of double-doubles": lambda: draw.bundles("ddgemm_tn_nofma"),
     "bundles with the LDS": lambda: draw.bundles("sgemm_64x64_lds"),
     "register_block of a workgroup's": lambda: draw.register_block(
-        *recorded("sgemm_64x64", *whole_numbers(4, (64, 8), (8, 64)), 9)
+        *record_launch("sgemm_64x64", *whole_numbers(4, (64, 8), (8, 64)), 9)
     ),
     "texture_fetch of doubles": lambda: draw.texture_fetch("dgemm_nn"),
     "texture_fetch of rows of four": lambda: draw.texture_fetch("sgemm_tn_compute"),
@@ -147,4 +149,4 @@ def record(name, item=(1, 1)):
     m, n = 2 * rows, 3 * columns
     shapes = ((k, m) if kernel.trans_a else (m, k)), (k, n)
     a, b = (rng.standard_normal(shape).astype(kernel.dtype) for shape in shapes)
-    return kernel, a, b, recorded(name, a, b, item)[0]
+    return kernel, a, b, record_launch(name, a, b, item)[0]

@@ -43,7 +43,7 @@ class Planted(NamedTuple):
 
 
 @cache
-def given(lesson, name):
+def read_given(lesson, name):
     """The IL text ``name`` of a lesson, as the student finds it."""
     cells = student(read(ROOT / f"notebooks/source/{lesson}.md")).cells
     return next(
@@ -52,7 +52,7 @@ def given(lesson, name):
 
 
 @cache
-def planted():
+def read_planted():
     """What is planted for each check of every lesson."""
     checks = {}
     for stem in LESSONS:
@@ -69,11 +69,11 @@ def planted():
         for check, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
             place = f"{path.name}, {check}"
 
-            def made(line, form=table["form"], place=place, names=names):
-                return _made(form, line, f"{place}: {line}", names)
+            def make(line, form=table["form"], place=place, names=names):
+                return _make(form, line, f"{place}: {line}", names)
 
-            right = [made(line) for line in table["right"]]
-            wrong = [(made(row["answer"]), row["says"]) for row in table["wrong"]]
+            right = [make(line) for line in table["right"]]
+            wrong = [(make(row["answer"]), row["says"]) for row in table["wrong"]]
             wrong += ALWAYS_WRONG[table["kind"]]
             checks[names[check]] = Planted(stem, table["kind"], right, wrong)
     return checks
@@ -81,10 +81,10 @@ def planted():
 
 def of_kinds(*kinds):
     """The checks whose answers are of these kinds."""
-    return [check for check, row in planted().items() if row.kind in kinds]
+    return [check for check, row in read_planted().items() if row.kind in kinds]
 
 
-def _made(form, answer, place, names):
+def _make(form, answer, place, names):
     """What a line of a table stands for."""
     is_function = form.startswith("def ")
     text = answer[1:].strip() if answer[0] == "=" else answer.join(re.split(r"\b_\b", form))

@@ -1,6 +1,6 @@
 """Lesson 03."""
 
-from answers import given
+from answers import read_given
 from cypresskit.editing.steps import starter_text
 
 
@@ -16,7 +16,7 @@ ONE_BY_ONE = "\n".join(f"add r0.x, r0.x, r{n // 4 + 1}.{'xyzw'[n % 4]}" for n in
 
 
 def answered(lines):
-    return given("03_bundles", "sum_of_16").replace("; your lines go below this one", lines)
+    return read_given("03_bundles", "sum_of_16").replace("; your lines go below this one", lines)
 
 
 LOOP = starter_text("03")

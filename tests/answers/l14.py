@@ -114,7 +114,7 @@ SERIAL = """def run(steps, wavefronts, iterations):
 """
 
 
-def made(text, *changes):
+def make_function(text, *changes):
     """The function of a text, of which changes[0] is replaced by changes[1], and so on."""
     for old, new in zip(changes[::2], changes[1::2], strict=True):
         assert old in text, old

@@ -8,7 +8,7 @@ from math import ceil
 
 import numpy as np
 from answers.l12 import loop_tested_last
-from answers.l14 import RUN, made
+from answers.l14 import RUN, make_function
 from changed_texts import count_correct_share
 
 import cypresskit as ck
@@ -83,7 +83,7 @@ def thirteen_over_ten(*numbers):
 
 def last_clock_by_hand(places):
     """When the wavefronts of the first section end, if the ALU has these places."""
-    return clock.last_clock(made(RUN, "[0, 0]", places)(clock.BY_HAND, 2, 2))
+    return clock.last_clock(make_function(RUN, "[0, 0]", places)(clock.BY_HAND, 2, 2))
 
 
 def serves_later_ones_first():
@@ -91,9 +91,11 @@ def serves_later_ones_first():
     the one comes first that is ready earliest.
     """
     least = "now, w, n = min(ready, key=lambda r: (r[2], r[0])); ready.remove((now, w, n))"
-    run = made(RUN, "now, w, n = heappop(ready)", least)
+    run = make_function(RUN, "now, w, n = heappop(ready)", least)
     steps = clock.right_steps(clock.clauses("sgemm_tn"), *clock.USUAL)
-    return clock.last_clock(run(steps, 10, 50)) / clock.last_clock(made(RUN)(steps, 10, 50))
+    return clock.last_clock(run(steps, 10, 50)) / clock.last_clock(
+        make_function(RUN)(steps, 10, 50)
+    )
 
 
 def waits_for_memory(kernel):
@@ -269,8 +271,8 @@ def share_correct(first):
 
 def texel_words(name):
     """The numbers of a matrix that a fetch brings."""
-    made = statistics(name)
-    return made.fetch_bytes // made.fetches // BYTES[reference_kernel(name).precision]
+    stats = statistics(name)
+    return stats.fetch_bytes // stats.fetches // BYTES[reference_kernel(name).precision]
 
 
 def statistics(name):

@@ -165,11 +165,11 @@ def entries(notebook):
 def test_each_exercise_has_its_cells_and_they_say_so(path):
     source = book.read(path)
     for notebook in book.student(source), book.solved(source):
-        of = {}
+        by_exercise = {}
         for entry in entries(notebook):
-            of.setdefault(entry["exercise"], []).append(entry)
-        assert list(of) == list(range(1, len(of) + 1)) != []
-        for parts in of.values():
+            by_exercise.setdefault(entry["exercise"], []).append(entry)
+        assert list(by_exercise) == list(range(1, len(by_exercise) + 1)) != []
+        for parts in by_exercise.values():
             assert tuple(entry["part"] for entry in parts) == PARTS
             whole = {name: value for entry in parts for name, value in entry.items()}
             assert whole["question"].endswith("?") and len(whole["good"]) > 20
@@ -248,7 +248,7 @@ def test_a_lessons_checks_are_defined_in_the_order_of_its_exercises(path):
         module = import_module(f"{getattr(teach, lesson).__name__}.checks")
         own = [f for f in vars(module).values() if getattr(f, "__module__", "") == module.__name__]
         names = [f.__name__ for f in own if getattr(f, "__name__", "").startswith("check_")]
-        assert names == [name for of, name in called if of == lesson]
+        assert names == [name for each, name in called if each == lesson]
 
 
 SOURCE = """# A lesson

@@ -63,7 +63,7 @@ def numbers(text):
 
 
 @cache
-def printed(stem, folder):
+def read_printed(stem, folder):
     """The numbers in the outputs of one of a lesson's notebooks, the published ones, and the
     record's.
     """
@@ -92,7 +92,7 @@ def test_every_number_with_a_unit_comes_from_somewhere(path):
         start, end = match.span(1)
         is_a_fact = any(first <= start and end <= last for first, last in spans)
         is_printed = all(
-            any(is_written_as(value, match[1]) for value in printed(path.stem, folder))
+            any(is_written_as(value, match[1]) for value in read_printed(path.stem, folder))
             for folder in NOTEBOOKS
         )
         if not is_a_fact and not is_printed:

@@ -219,12 +219,12 @@ def test_readme_links_lead_somewhere():
         assert (ROOT / target).exists(), f"README.md points to {target}"
 
 
-MODEL = (ROOT / "docs/figures.md").read_text()
-(SCORE,) = re.findall(r"<!-- score -->\n(.+?)<!-- end of score -->", MODEL, re.DOTALL)
+FIGURES = (ROOT / "docs/figures.md").read_text()
+(SCORE,) = re.findall(r"<!-- score -->\n(.+?)<!-- end of score -->", FIGURES, re.DOTALL)
 
 
 @pytest.mark.nightly
-def test_the_score_in_the_model_is_current(capsys):
+def test_the_score_in_the_figures_is_current(capsys):
     score.main()
     assert capsys.readouterr().out == SCORE, (
         "put what `python -m tools.score` prints into docs/figures.md"

@@ -43,7 +43,7 @@ class Gpu:
         return self.run
 
 
-def timed(monkeypatch, run):
+def measure(monkeypatch, run):
     gpu = Gpu()
     gpu.run = run
     monkeypatch.setattr(numba, "cuda", gpu, raising=False)
@@ -55,7 +55,7 @@ def timed(monkeypatch, run):
 def test_a_kernel_is_timed_on_a_gpu_of_this_computer(name, monkeypatch):
     monkeypatch.setattr(Gpu, "name", name)
     assert re.fullmatch(
-        r"[\d,]+ Gflop/s on Sky, measured just now", timed(monkeypatch, lambda a, b: sleep(0.001))
+        r"[\d,]+ Gflop/s on Sky, measured just now", measure(monkeypatch, lambda a, b: sleep(0.001))
     )
 
 
@@ -63,7 +63,7 @@ def test_a_gpu_that_fails_is_told(monkeypatch):
     def run(a, b):
         raise MemoryError("no room")
 
-    assert timed(monkeypatch, run) == "Your kernel wasn't timed. MemoryError: no room"
+    assert measure(monkeypatch, run) == "Your kernel wasn't timed. MemoryError: no room"
 
 
 def test_loads_of_l1_cost_what_lesson_07_says():

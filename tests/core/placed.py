@@ -34,10 +34,13 @@ class Seen(dict[str, list[Mark]]):
         super().__init__({"": []})
         self.caption = player.captions[frame]
         fig = player.figures[figure]
-        colors = {of[:2]: of[2] for of in map(tuple, player.figures[0].tags[0]["colors"])}
+        colors = {entry[:2]: entry[2] for entry in map(tuple, player.figures[0].tags[0]["colors"])}
         tips = {r: tool.tooltips for tool in fig.select(HoverTool) for r in tool.renderers}
         for drawn in fig.renderers:
-            data, is_text = shown(player, drawn.data_source, frame), isinstance(drawn.glyph, Text)
+            data, is_text = (
+                read_columns(player, drawn.data_source, frame),
+                isinstance(drawn.glyph, Text),
+            )
             sides = [getattr(drawn.glyph, side) for side in PLACES[type(drawn.glyph)]]
             sides = [getattr(side, "value", side) for side in sides]  # of pixels
             fill = getattr(drawn.glyph, "fill_color", None)
@@ -76,7 +79,7 @@ def fill_tip(tip, data, n):
     return re.sub(r"@(\w+)", lambda name: str(data[name[1]][n]), tip)
 
 
-def shown(player, source, frame):
+def read_columns(player, source, frame):
     """A source's columns at a frame."""
     data = dict(source.data)
     for track in player.tracks:

@@ -18,8 +18,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from case_files import names_in
-from kernel_texts import TEXTURE, altered, pixel
-from players import record, recorded
+from kernel_texts import TEXTURE, alter_kernel, pixel
+from players import record, record_launch
 from repository import ROOT
 from sampling import by_day, seeded
 
@@ -186,7 +186,7 @@ GOOD, SQUARE = np.ones((4, 4), np.float32), np.zeros((2, 2), np.float32)
 WIDE = GOOD.astype(float)
 
 
-def launched(**change):
+def launch_changed(**change):
     """A launch that runs, but for a change."""
     program = pixel(
         TEXTURE.format(0),
@@ -213,11 +213,11 @@ NAMES = {
     "np": np,
     "Path": Path,
     "replace": replace,
-    "altered": altered,
-    "launched": launched,
+    "alter_kernel": alter_kernel,
+    "launch_changed": launch_changed,
     "pixel": pixel,
     "record": record,
-    "recorded": recorded,
+    "record_launch": record_launch,
     "A": A,
     "B": B,
     "C": C,

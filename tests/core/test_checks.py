@@ -43,7 +43,7 @@ def place(item):
     return tuple(item) if isinstance(item, list) else item
 
 
-def checked(text, launch):
+def check_text(text, launch):
     try:
         program = ck.assemble(text, "zoo.il")
     except ck.ILError as error:
@@ -58,7 +58,7 @@ def checked(text, launch):
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
 def test_the_zoo_is_found(path):
     bug, _, launch, _ = parts(path)
-    found = list(checked(bug, launch))
+    found = list(check_text(bug, launch))
     for expected in read(path)["findings"]:
         finding = next((f for f in found if f.line == expected["line"]), None)
         assert finding, f"nothing was found in line {expected['line']}\nfound:\n{Findings(found)}"
@@ -77,7 +77,7 @@ def test_the_zoo_is_found(path):
 @pytest.mark.parametrize("path", ZOO, ids=lambda path: path.stem)
 def test_near_misses_stay_silent(path):
     _, near, _, launch = parts(path)
-    assert not (found := checked(near, launch)), str(found)
+    assert not (found := check_text(near, launch)), str(found)
 
 
 @seeded(6)

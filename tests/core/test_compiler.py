@@ -75,11 +75,15 @@ def test_all_engines_agree_on_the_catalog(name):
 def test_code_of_the_catalog_is_what_was_accepted(name, request):
     """Whether a change of it is right is for the other laws; that it is meant, for who reads it."""
     code = ck.compile(name)
-    numbers = {row: of for row, of in asdict(code.stats()).items() if isinstance(of, int)}
+    numbers = {
+        row: number for row, number in asdict(code.stats()).items() if isinstance(number, int)
+    }
     parts = Counter(control.name for control in code.controls)
-    says = [", ".join(f"{of} {row}" for row, of in table.items()) for table in (numbers, parts)]
+    says = [
+        ", ".join(f"{number} {row}" for row, number in table.items()) for table in (numbers, parts)
+    ]
     total = hashlib.sha256(str(code).encode()).hexdigest()[:16]
-    case_files.agree(request, CODE, name, [*says, total])
+    case_files.compare_with_case(request, CODE, name, [*says, total])
 
 
 def test_a_double_whose_words_come_from_one_bank_is_refused():
@@ -117,7 +121,7 @@ end
 """
 
 
-def looped(body, text=LOOP):
+def compile_loop(body, text=LOOP):
     """Compiled code of a kernel whose loop does ``body``."""
     return compile(ck.assemble(text.replace("{body}", body)))
 
@@ -125,7 +129,7 @@ def looped(body, text=LOOP):
 @pytest.mark.parametrize("source", ["r5", "l0.y"])
 def test_what_is_computed_twice_is_computed_once(source):
     def slots(*lines):
-        controls = looped("\n".join(lines)).controls
+        controls = compile_loop("\n".join(lines)).controls
         return sum(len(control.operations) for control in controls)
 
     once, again = f"mul r6, {source}, r0.z", f"mul r7, {source}, r0.z"
@@ -134,7 +138,7 @@ def test_what_is_computed_twice_is_computed_once(source):
 
 @pytest.mark.parametrize("test", ["ge", "ige"])
 def test_a_loop_is_left_without_a_push(test):
-    code = looped("add r5, r5, l0.y", LOOP.replace("ge r1.x", f"{test} r1.x"))
+    code = compile_loop("add r5, r5, l0.y", LOOP.replace("ge r1.x", f"{test} r1.x"))
     names = [control.name for control in code.main_loop]
     assert names == ["LOOP_START_DX10", "ALU_BREAK", "ALU", "LOOP_END"]
 
@@ -159,7 +163,7 @@ def test_too_many_registers_names_the_line():
     with pytest.raises(
         CompileError, match=r"kernel\.il:\d+: .*\n.*needs 14\d registers.* has 124"
     ) as error:
-        looped(body, text)
+        compile_loop(body, text)
     assert isinstance(error.value, ValueError)
 
 

@@ -17,11 +17,11 @@ def code(body):
     return compile(pixel(*HEAD, body, "endmain"))
 
 
-def clauses(of):
+def clauses(controls):
     """Bundles of ALU clauses and fetches of TEX clauses, in order."""
     return [
         f"{len(c.bundles)}" if c.bundles else f"T{len(c.fetches)}"
-        for c in of
+        for c in controls
         if c.bundles or c.fetches
     ]
 

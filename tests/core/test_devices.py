@@ -102,9 +102,9 @@ def test_every_number_has_unit_and_source_or_calibration():
 def test_the_document_has_every_calibration():
     rows = [f"| `{c.name}` | {c.value} | {c.unit} | {c.on} |" for c in calibrations(HD5870)]
     for system in (NAKASATO, ASHRAF):
-        of = f"microseconds per launch on {system.name}"
+        unit = f"microseconds per launch on {system.name}"
         value = system.launch_overhead_us
-        rows.append(f"| `launch_overhead_us` | {value} | {of} | {system.fitted_to} |")
+        rows.append(f"| `launch_overhead_us` | {value} | {unit} | {system.fitted_to} |")
     assert marked_lines("calibrations") == rows
 
 

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import pytest
 from changed_texts import plant
-from kernel_texts import altered, replaced
+from kernel_texts import alter_kernel, replace_once
 from sampling import drawn_by_day, each_of_six, seeded
 
 import cypresskit as ck
@@ -35,8 +35,8 @@ TEXT = ck.kernels["sgemm_tn"].text
 )
 def test_what_a_launch_does_not_give_is_said_to_a_kernel_s_author(declared, used):
     """Who calls no function can't pass an argument."""
-    text = replaced(ck.kernels["sgemm_naive"].text, "dcl_cb", f"{declared}\ndcl_cb")
-    text = replaced(text, "mov o0.x, r10.x\n", f"{used}\nmov o0.x, r10.x\n")
+    text = replace_once(ck.kernels["sgemm_naive"].text, "dcl_cb", f"{declared}\ndcl_cb")
+    text = replace_once(text, "mov o0.x, r10.x\n", f"{used}\nmov o0.x, r10.x\n")
     checked = ck.verify(ck.load_kernel(text, like="sgemm_naive"))
     assert "which its launch doesn't give" in checked.fault.text and "pass" not in str(checked)
 
@@ -69,7 +69,7 @@ def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(n
 def test_a_first_value_that_is_set_only_where_beta_isnt_0_is_found(name):
     """Where beta is 0, C is right by chance: registers begin with 0."""
     first = re.search(r"^mov r\d+(\.\S+)?, l.*\n", ck.kernels[name].text, re.MULTILINE)[0]
-    kernel = altered(name, first, f"if_logicalnz cb0[4].x\n{first}endif\n")
+    kernel = alter_kernel(name, first, f"if_logicalnz cb0[4].x\n{first}endif\n")
     assert {finding.kind for finding in ck.verify(kernel).findings} == {"uninitialized"}
 
 
@@ -141,8 +141,8 @@ def test_a_kernel_that_is_correct_at_small_sizes_only_is_incorrect_at_a_given_on
     like, fault, size
 ):
     literal, line, cure = SMALL_ONLY[fault]
-    text = replaced(ck.kernels[like].text, "dcl_literal l0,", LITERAL.format(literal))
-    text = replaced(text, line, cure)
+    text = replace_once(ck.kernels[like].text, "dcl_literal l0,", LITERAL.format(literal))
+    text = replace_once(text, line, cure)
     assert ck.verify(text)
     found = ck.verify(text, size=size)
     assert not found and found.at_size.fault.text in str(found)
@@ -152,9 +152,9 @@ def test_a_kernel_that_is_correct_at_small_sizes_only_is_incorrect_at_a_given_on
 
 def test_a_kernel_that_stores_too_little_of_a_larger_product_is_incorrect():
     """Also where only a part of the launch runs, so that most of C isn't stored anyway."""
-    text = replaced(TEXT, "dcl_literal l0,", LITERAL.format("64.0, 0.0, 0.0, 0.0"))
+    text = replace_once(TEXT, "dcl_literal l0,", LITERAL.format("64.0, 0.0, 0.0, 0.0"))
     few = "endloop\nlt r90.x, vWinCoord0.y, l9.x\nif_logicalnz r90.x"
-    text = replaced(replaced(text, "endloop", few), "endmain", "endif\nendmain")
+    text = replace_once(replace_once(text, "endloop", few), "endmain", "endif\nendmain")
     assert ck.verify(text, size=512)
     found = ck.verify(text, size=2048)
     assert not found and "4 parts of the launch store" in str(found)
@@ -313,7 +313,7 @@ def test_a_k_that_an_iteration_does_not_take_is_named_and_gives_no_speed(name, t
     """C is correct, as each launch has whole iterations."""
     kernel = ck.kernels[name]
     k = kernel.k_step
-    false = altered(name, f", k {k}", f", k {times * k}")
+    false = alter_kernel(name, f", k {k}", f", k {times * k}")
     found = ck.verify(false)
     told = found.remarks
     assert found and told.text in str(found)
@@ -347,7 +347,7 @@ def test_low_parts_are_verified(old, new):
     """Of double-doubles whose high parts are correct: a product twice for another, a half, and in
     some columns a sign and a line of the sums.
     """
-    checked = ck.verify(altered("ddgemm_tn_fma", old, new))
+    checked = ck.verify(alter_kernel("ddgemm_tn_fma", old, new))
     assert not checked and checked.fault.kind == "low parts"
 
 
@@ -363,9 +363,9 @@ def test_a_race_that_leaves_c_as_it_is_does_not_make_c_incorrect():
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn"])
 def test_a_loop_that_ends_at_a_constant_is_wrong(name, end):
     """Whatever k it is right at, there is another."""
-    text = replaced(ck.kernels[name].text, "cb0[0].z", "l9.x")
+    text = replace_once(ck.kernels[name].text, "cb0[0].z", "l9.x")
     literal = f"dcl_literal l9, {end}.0, 0.0, 0.0, 0.0"
-    assert not ck.verify(replaced(text, "dcl_literal", f"{literal}\ndcl_literal"))
+    assert not ck.verify(replace_once(text, "dcl_literal", f"{literal}\ndcl_literal"))
 
 
 @seeded(2)

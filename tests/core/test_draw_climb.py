@@ -53,8 +53,8 @@ def test_two_causes_multiply_to_the_gain():
 
 @pytest.mark.nightly
 def test_the_books_figures_are_the_models():
-    pars = {Timed(step.reference, step.n) for step in STEPS.values()}
-    assert set(FIGURES) == pars | LAUNCHES
+    targets = {Timed(step.reference, step.n) for step in STEPS.values()}
+    assert set(FIGURES) == targets | LAUNCHES
     for launch in (Timed("sgemm_naive"), Timed("block_4x4"), Timed("round_trip_timeline")):
         gflops, ceiling, unit = stored_figures.climb(launch)
         assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), (

@@ -116,7 +116,7 @@ def random_text(draw):
             return text
 
 
-def respelled(text, rng, ends=("\n",)):
+def respell(text, rng, ends=("\n",)):
     """The same instructions as another reader may write them, each line with one of these ends."""
     rows = []
     for row in text.splitlines():
@@ -132,7 +132,7 @@ def test_another_spelling_has_the_same_results_and_its_own_text(seed, folder, mo
     """Comments, blanks and the spelling of a mask are no part of a kernel's meaning."""
     rng = random.Random(seed)
     like, said = ck.kernels[rng.choice(["sgemm_tn", "sgemm_64x64_lds", "dgemm_tn"])], {}
-    for text in like.text, respelled(like.text, rng, ("\n", "\n\n", "\n; a line\n")):
+    for text in like.text, respell(like.text, rng, ("\n", "\n\n", "\n; a line\n")):
         forget()
         report = simulate(ck.load_kernel(text, like=like), 64)
         costs = ck.line_costs(report)
@@ -171,7 +171,7 @@ def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     compiled()
     assert len(result_cache.saved_files(folder)) == len(programs)
-    programs[0] = ck.assemble(respelled(text, random.Random(seed)), "random.il")
+    programs[0] = ck.assemble(respell(text, random.Random(seed)), "random.il")
     monkeypatch.setattr(compiler, "lower", refused)
     for code, expected in zip(compiled(), anew):
         assert (code.controls, code.gprs) == (expected.controls, expected.gprs)

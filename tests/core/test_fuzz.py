@@ -3,7 +3,7 @@
 import random
 import re
 
-from changed_texts import typed
+from changed_texts import mistype
 from sampling import seeded
 
 import cypresskit as ck
@@ -42,7 +42,7 @@ def test_all_engines_agree_on_a_damaged_program_or_it_is_refused(seed):
         assert compared + refused < 40, "all have one outcome"
         text, launch = random_program(rng, statements=rng.choice((5, 15)))
         try:
-            program = ck.assemble(typed(text, rng, rng.randint(1, 3)))
+            program = ck.assemble(mistype(text, rng, rng.randint(1, 3)))
             findings = check(program, **launch, max_instructions=STEPS)
         except (ck.KernelError, ValueError, TypeError) as error:  # ILError is a ValueError
             assert re.search(r":\d+: ", str(error))

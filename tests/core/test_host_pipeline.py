@@ -29,8 +29,8 @@ def fixed_rate(monkeypatch):
     monkeypatch.setattr(pipeline, "kernel_rate", lambda *_: 400e9)
 
 
-def expected(of):
-    return of.alpha * (of.a @ of.b) + (of.beta * of.c if of.beta else 0)
+def expected(held):
+    return held.alpha * (held.a @ held.b) + (held.beta * held.c if held.beta else 0)
 
 
 rates = st.floats(0.01, 100)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from case_files import agree
+from case_files import compare_with_case
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_texts import compute, pixel
@@ -104,7 +104,9 @@ FAULTY = ROOT / "tests/cases/faulty_texts.toml"
 @pytest.mark.parametrize("text", tomllib.loads(FAULTY.read_text()))
 def test_a_faulty_text_is_reported_with_places_and_advice(text, request):
     faults = fault(text.replace(" / ", "\n")).faults
-    agree(request, FAULTY, text, "\n".join(f"{f.line}:{f.column}: {f.message}" for f in faults))
+    compare_with_case(
+        request, FAULTY, text, "\n".join(f"{f.line}:{f.column}: {f.message}" for f in faults)
+    )
 
 
 BLOCK = re.compile(r"(whileloop|endloop|if\w*|else|endif)\b")

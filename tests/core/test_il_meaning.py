@@ -125,7 +125,7 @@ WORD = st.one_of(
 )
 
 
-def signed(word):
+def to_signed(word):
     return word - (word >> 31 << 32)
 
 
@@ -141,19 +141,19 @@ EXACT = {
     "udiv": lambda a, b: a // b if b else -1,
     "umod": lambda a, b: a % b if b else -1,
     "ishl": lambda a, b: a << b % 32,
-    "ishr": lambda a, b: signed(a) >> b % 32,
+    "ishr": lambda a, b: to_signed(a) >> b % 32,
     "ushr": lambda a, b: a >> b % 32,
     "and": operator.and_,
     "iand": operator.and_,
     "ior": operator.or_,
     "ixor": operator.xor,
     "inot": operator.invert,
-    "imin": lambda a, b: min(signed(a), signed(b)),
-    "imax": lambda a, b: max(signed(a), signed(b)),
+    "imin": lambda a, b: min(to_signed(a), to_signed(b)),
+    "imax": lambda a, b: max(to_signed(a), to_signed(b)),
     "umin": min,
     "umax": max,
-    "ilt": lambda a, b: -(signed(a) < signed(b)),
-    "ige": lambda a, b: -(signed(a) >= signed(b)),
+    "ilt": lambda a, b: -(to_signed(a) < to_signed(b)),
+    "ige": lambda a, b: -(to_signed(a) >= to_signed(b)),
     "ieq": lambda a, b: -(a == b),
     "ine": lambda a, b: -(a != b),
     "ult": lambda a, b: -(a < b),
@@ -173,7 +173,7 @@ def test_integer_instructions_are_exact(a, b, c):
 
 
 CONVERTED = {  # what is drawn, its type, and the number that it becomes
-    "itof": (WORD, np.uint32, lambda a: single(Fraction(signed(a)), 0.0)),
+    "itof": (WORD, np.uint32, lambda a: single(Fraction(to_signed(a)), 0.0)),
     "utof": (WORD, np.uint32, lambda a: single(Fraction(a), 0.0)),
     "d2f": (st.floats(-(2.0**1000), 2.0**1000), np.float64, lambda a: single(Fraction(a), a)),
     "f2d": (FLOAT, np.float32, flush),
@@ -225,8 +225,8 @@ DOUBLE = {"dadd": np.add, "dmul": np.multiply}
 def test_doubles_are_those_of_ieee(a, b):
     x, y = (np.array([v]).view(np.uint64) for v in (a, b))
     with np.errstate(all="ignore"):
-        for op, of in DOUBLE.items():
-            assert same(MEANING[op](x, y), of(np.float64(a), np.float64(b))), op
+        for op, reference in DOUBLE.items():
+            assert same(MEANING[op](x, y), reference(np.float64(a), np.float64(b))), op
 
 
 ROUNDED = {

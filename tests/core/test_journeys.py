@@ -5,7 +5,7 @@ import random
 import hand_ins
 import pytest
 from answer_sources import answers_of_tests
-from answers import LESSONS, planted
+from answers import LESSONS, read_planted
 from sampling import DAY
 
 from cypresskit import cli
@@ -16,7 +16,7 @@ from cypresskit.grading.course import parse_cells
 def test_a_right_and_a_wrong_answer_get_their_verdicts(lesson):
     """Of a check of each lesson, drawn anew each day."""
     chance = random.Random(f"{DAY} {lesson}")
-    checks = [item for item in planted().items() if item[1].lesson == lesson]
+    checks = [item for item in read_planted().items() if item[1].lesson == lesson]
     check, row = chance.choice(checks)
     answer, words = chance.choice(row.wrong)
     with answers_of_tests():
@@ -32,7 +32,7 @@ def test_a_class_of_two_gets_its_grades(tmp_path, capsys):
     assert cli.main(["handout", "09", "--to", str(week)]) == 0
     cells = parse_cells((week / "09_bus.ipynb").read_bytes())
     for student, answer in ("ada", hand_ins.SECONDS), ("bob", "seconds = None"):
-        answered = hand_ins.answered(cells, answer=answer)
+        answered = hand_ins.answer_exercise(cells, answer=answer)
         hand_ins.save(folder / student / "09_bus.ipynb", answered)
     assert cli.main(["grade", str(folder), str(out)]) == 0
     rows = hand_ins.rows(out / "grades.csv")

@@ -40,11 +40,11 @@ def with_stores(code, **fields):
     return replace(code, controls=tuple(controls))
 
 
-def with_operations(code, of=lambda _: {}, **fields):
-    """Each operation has other fields: these, and those that ``of`` it."""
+def with_operations(code, fields_of=lambda _: {}, **fields):
+    """Each operation has other fields: these, and its ``fields_of``."""
 
     def change(bundle):
-        made = [replace(o, **fields | of(o)) for o in bundle.operations]
+        made = [replace(o, **fields | fields_of(o)) for o in bundle.operations]
         return replace(bundle, operations=made)
 
     return with_bundles(code, change)

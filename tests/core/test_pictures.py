@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from bokeh.models import HoverTool
-from case_files import agree, cases
+from case_files import cases, compare_with_case
 from charted import Charted
 from players import PICTURES, finish, view
 from repository import ROOT
@@ -44,7 +44,9 @@ def ends(values):
     """The first and last of a column's values; of numbers, whose steps are given, the extent."""
     if isinstance(values[0], str):
         return " ... ".join(dict.fromkeys(value[:30] for value in (values[0], values[-1])))
-    low, high = (of((step for step in values if step == step), default=np.nan) for of in (min, max))
+    low, high = (
+        limit((step for step in values if step == step), default=np.nan) for limit in (min, max)
+    )
     first, last, low, high = (f"{step * STEP:g}" for step in (values[0], values[-1], low, high))
     told = " ... ".join(dict.fromkeys((first, last)))
     return told if {low, high} == {first, last} else f"{told} in {low} to {high}"
@@ -73,13 +75,19 @@ def player_parts(player):
     yield "captions", "text", player.captions
     yield "told", "keys", [*player.about]
     yield "told", "text", [str(text) for text in player.about.values()]
-    moving = {(of.source, name) for of in player.tracks for name in (of.column, of.text)}
+    moving = {
+        (track.source, name) for track in player.tracks for name in (track.column, track.text)
+    }
     for figure in player.figures:
         for renderer in figure.renderers:
             source = renderer.data_source
             look = renderer.glyph.properties_with_values(include_defaults=False).items()
             look = [re.sub(r"'p\d+'", "", f"{name} {value}") for name, value in look]
-            look += [of.palette for of in renderer.glyph.references() if hasattr(of, "palette")]
+            look += [
+                mapper.palette
+                for mapper in renderer.glyph.references()
+                if hasattr(mapper, "palette")
+            ]
             yield source.name, type(renderer.glyph).__name__, [str(look)]
             for column, values in source.data.items():
                 if (source, column) not in moving:
@@ -91,36 +99,36 @@ def player_parts(player):
             yield name, track.text, [track.prefix, *track.names]
 
 
-def described(picture):
+def describe(picture):
     """What is compared of a picture: its texts, and a summary of each of its parts."""
     if isinstance(picture, Journey):
         return [
             f"{level.name}: {line}"
             for level in picture.levels
-            for line in [level.hint, f"links {[*level.links.items()]}", *described(level.player)]
+            for line in [level.hint, f"links {[*level.links.items()]}", *describe(level.player)]
         ]
     texts, find_parts, columns = {}, chart_parts, defaultdict(list)
     if isinstance(picture, Player):
         find_parts = player_parts
-        tips = [tool.tooltips for of in picture.figures for tool in of.select(HoverTool)]
+        tips = [tool.tooltips for figure in picture.figures for tool in figure.select(HoverTool)]
         texts = {
             "legend": [" ".join(key) for key in KEY.findall(picture.html)],
             "opens": [picture.captions[picture.figures[0].tags[0]["opens"]]],
             "pointing": sorted({*tips}),
-            "order": [r.data_source.name for of in picture.figures for r in of.renderers],
+            "order": [r.data_source.name for figure in picture.figures for r in figure.renderers],
         }
     for part, name, column in find_parts(picture):
         columns[part].append((name, rounded(column)))
-    told = {part: "; ".join(of) for part, of in texts.items() if of}
-    told |= {part: summary(of) for part, of in columns.items()}
-    return [f"{part}: {of}" for part, of in told.items()]
+    told = {part: "; ".join(found) for part, found in texts.items() if found}
+    told |= {part: summary(found) for part, found in columns.items()}
+    return [f"{part}: {found}" for part, found in told.items()]
 
 
 @pytest.mark.parametrize("name", PICTURES | cases(FILE.read_text()))
 def test_every_part_of_a_picture_was_looked_at(name, request):
     """And it opens when something happens, and every figure has a name for those who listen."""
     picture = PICTURES[name]()
-    agree(request, FILE, name, described(picture))
+    compare_with_case(request, FILE, name, describe(picture))
     if isinstance(picture, Player):
         spec = picture.figures[0].tags[0]
         assert all(spec["labels"]) and not IDLE.search(picture.captions[spec["opens"]])

@@ -14,7 +14,7 @@ import players
 import pytest
 from charted import LETTER, SVG, WIDTHS, Charted
 from placed import Seen
-from players import recorded, view
+from players import record_launch, view
 from products import whole_numbers
 from pytest import approx
 from sampling import from_rows
@@ -139,7 +139,7 @@ def test_a_mark_has_the_color_of_what_it_is(name, count):
 def test_bars_are_where_the_head_is_at_their_times(name):
     """And they are filled as far as the head, which is where it is at the caption's time."""
     frames = [*some_frames(name)]
-    heads = [next(seen[of][0].x for of in seen if "head " in of) for seen in frames]
+    heads = [next(seen[name][0].x for name in seen if "head " in name) for seen in frames]
     times = [number(re.search(r"(?:Clock|At) ([\d,.]*\d)", seen.caption)[1]) for seen in frames]
     ends = times[:: len(times) - 1], heads[:: len(heads) - 1]
     assert heads == approx(np.interp(times, *ends), abs=0.2)
@@ -243,7 +243,7 @@ def test_a_quads_arrows_lead_to_its_texels_and_these_to_their_banks(kernel):
 
 def test_a_register_stands_at_the_row_the_column_and_the_k_of_its_element():
     a, b = whole_numbers(4, (8, 16), (8, 24))
-    player = draw.register_block(*recorded("sgemm_tn", a, b, (2, 1)))
+    player = draw.register_block(*record_launch("sgemm_tn", a, b, (2, 1)))
     seen = Seen(player, len(player) - 1)
     for mark in seen["cells C"]:
         assert mark.data["value"] == (a.T @ b)[8 + int(mark.y), 16 + int(mark.x)]
@@ -437,7 +437,7 @@ def test_digits_are_in_the_places_that_are_named_above(frame):
         boxes = {round(to_place(box.x)): box for box in seen[f"digits {name}"]}
         digits = [(n, round(to_place(text.x)), text.y) for n, text in seen.labels(r"(\d)")]
         y = boxes[0].y
-        wrong = [(int(n), at) for n, at, of in digits if of == y and boxes[at].data["shade"] == 2]
+        wrong = [(int(n), at) for n, at, row in digits if row == y and boxes[at].data["shade"] == 2]
         error = sum(n * 10.0**at for n, at in wrong)
         near = [off for off, text in seen.labels("off by (.*)") if 0 < y - text.y < 40]
         assert [error] == approx(
@@ -507,7 +507,7 @@ def test_the_climbs_dots_and_starts_are_on_its_scale_and_each_number_is_at_its_d
         (number,) = (label.box for label in row if label.text == f"{bar.gflops:,.0f}")
         assert min(abs(number[0] - dot.x), abs(number[2] - dot.x)) < 12
         texts = [label.text.split(" x") for label in row if " x" in label.text]
-        factors = [float(of) ** (-1 if slower else 1) for of, slower in texts]
+        factors = [float(times) ** (-1 if slower else 1) for times, slower in texts]
         before = [bar.gflops / factor for factor in factors]
         assert before == approx([bar.before] * bool(bar.before), rel=0.01)
 

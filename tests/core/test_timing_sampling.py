@@ -22,7 +22,7 @@ from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
 
 
-def extended(starts, rest=0.0):
+def extend_sample(starts, rest=0.0):
     """A sample of a launch of 400 wavefronts from its first ones, which start at these clocks, live
     for 1000 and end ``rest`` clocks before all is over, no pace within them changing.
     """
@@ -43,14 +43,14 @@ def extended(starts, rest=0.0):
 def test_rounds_whose_pace_changes_are_not_steady(late):
     """Wavefronts that all start at once show none."""
     starts = np.cumsum(np.where(np.arange(120) < 76, 1000.0, 1000.0 * late))
-    assert extended(starts).error > CONVERGED_ERROR
+    assert extend_sample(starts).error > CONVERGED_ERROR
 
 
 @seeded(2)
 def test_rounds_that_are_left_out_take_the_mean_of_the_last_two_thirds(seed):
     """Of six rounds, and fourteen that are left out."""
     paces = np.random.default_rng(seed).uniform(1000, 2000, 6)
-    result = extended(np.repeat(np.cumsum(paces), 20))
+    result = extend_sample(np.repeat(np.cumsum(paces), 20))
     left_out = result.clocks - result.use.clocks[-1]
     assert left_out == pytest.approx(14 * paces[2:].mean())
 
@@ -74,7 +74,7 @@ def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
     pace, slower = draw.uniform(1000, 2000), draw.uniform(1, 1.5)
     paces = np.full(6, pace)
     paces[draw.integers(2)] *= slower
-    result = extended(np.repeat(np.cumsum(paces) - paces[0], 20), rest=draw.uniform(0, 1e4))
+    result = extend_sample(np.repeat(np.cumsum(paces) - paces[0], 20), rest=draw.uniform(0, 1e4))
     in_step = result.use.clocks[-1] + 14 * slower * pace
     assert in_step <= result.clocks * (1 + result.error) * (1 + 1e-9)
 
@@ -123,8 +123,11 @@ def test_an_unsure_launch_is_simulated_whole_if_quick_or_off_by_over_10_per_cent
 
 
 LATE = {  # by rows of pixels: how many iterations, or which texel is fetched
-    "the last eighth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.x", "1.0"),
-    "the last fiftieth turns three times as often": ("ge r1.w, vWinCoord0.y, l0.y", "1.0"),
+    "the last eighth takes three times as many iterations": ("ge r1.w, vWinCoord0.y, l0.x", "1.0"),
+    "the last fiftieth takes three times as many iterations": (
+        "ge r1.w, vWinCoord0.y, l0.y",
+        "1.0",
+    ),
     "the last half fetches texels far apart": ("ge r1.w, vWinCoord0.y, l0.z", "0.0"),
 }
 

@@ -36,8 +36,8 @@ class Touched(Observer):
         self.found[memory] |= {tuple(row) for row in rows.tolist() if max(row) >= 0}
 
     def fetch(self, event):
-        of = self.launch.textures[event.resource]
-        byte = event.y.astype(np.int64) * ROW + event.x * of.texel
+        texture = self.launch.textures[event.resource]
+        byte = event.y.astype(np.int64) * ROW + event.x * texture.texel
         self.add(event.resource, byte[self.items], (event.active & event.inside)[self.items])
 
     def memory(self, event):
@@ -46,12 +46,12 @@ class Touched(Observer):
 
     def wrote(self, event):
         if event.register.kind == "o":
-            of = self.launch.outputs[event.register.index]
-            byte = self.second.astype(np.int64) * ROW + self.first * of.texel
+            output = self.launch.outputs[event.register.index]
+            byte = self.second.astype(np.int64) * ROW + self.first * output.texel
             self.add("g", byte, event.active[self.items])
 
 
-def bytes_timed(program, arguments, monkeypatch):
+def collect_timed(program, arguments, monkeypatch):
     """What ``Touched`` finds, as the timing asks for it: loops iteration by iteration, nothing of
     the same line put together.
     """
@@ -77,7 +77,7 @@ def check_bytes(program, arguments, monkeypatch):
     """
     observer = Touched()
     interpreter.run(prepare(program, **arguments), (observer,))
-    timed = bytes_timed(program, arguments, monkeypatch)
+    timed = collect_timed(program, arguments, monkeypatch)
     assert timed.keys() == {memory for memory, rows in observer.found.items() if rows}
     for memory, rows in timed.items():
         touched = observer.found[memory]

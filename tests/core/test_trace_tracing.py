@@ -43,20 +43,20 @@ def shapes(body, domain=(8, 8), width=64):
     return LaunchShape(program, (*domain, 1), {0: Extent(width, 64, 16)}, {0: cb0})
 
 
-def paths(of, code=None):
-    code = code or compile(of.program)
-    return tracing.trace_wavefronts(code, MemoryLayout(of, HD5870), np.arange(of.wavefronts))
+def paths(shape, code=None):
+    code = code or compile(shape.program)
+    return tracing.trace_wavefronts(code, MemoryLayout(shape, HD5870), np.arange(shape.wavefronts))
 
 
-def streams(of):
+def streams(shape):
     """The streams of the only path's TEX clauses."""
-    (path,) = paths(of)
+    (path,) = paths(shape)
     return [
         s for body, _ in path.segments for c in body if KINDS[c.kind] == "TEX" for s in c.streams
     ]
 
 
-def unrolled(path):
+def unroll(path):
     """Every clause of a path with the cost and sorted lines of each access and wavefront, whatever
     form it has.
     """
@@ -78,15 +78,15 @@ def unrolled(path):
 
 @pytest.mark.parametrize("name", ["sgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
 def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
-    of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
-    assert check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch) > 4
+    shape = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
+    assert check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch) > 4
 
 
-def check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch):
+def check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch):
     """What each wavefront runs is the same. Returns how many iterations were joined at most."""
-    joined = paths(of)
+    joined = paths(shape)
     monkeypatch.setattr(tracing, "can_join", lambda code, start: False)
-    stepped = paths(of)
+    stepped = paths(shape)
     clauses = [
         sum(
             len(path.wavefronts) * len(body) * times
@@ -124,7 +124,7 @@ def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, mon
     """Up to a point in the loop they move by one texel an iteration, or from there on, or but for
     some, or leave the texture after the first.
     """
-    of = shapes(f"""
+    shape = shapes(f"""
         dcl_literal l2, 40.0, {end}, 12.0, 24.0
         dcl_literal l3, 21.0, 33.0, 0, 0
         mov r0.x, l0.w
@@ -138,7 +138,7 @@ def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, mon
         endloop
         mov g[0], r3
     """)
-    check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
+    check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch)
 
 
 # Places that move by one, by three, backward, and not at all; as floats, and as integers
@@ -156,7 +156,7 @@ def test_accesses_that_meet_in_some_iterations_are_run_iteration_by_iteration(
         accesses = [f"mov g[{place}], r0" for place in places]
     else:
         accesses = [f"{FETCH} r2, {place}{place[-1]}00\nadd r9, r9, r2" for place in places]
-    of = shapes(f"""
+    shape = shapes(f"""
         dcl_literal l2, 40.0, 3.0, 0.0, 0.0
         mov r0, l0.w
         mov r9, l0.w
@@ -174,21 +174,21 @@ def test_accesses_that_meet_in_some_iterations_are_run_iteration_by_iteration(
         endloop
         mov g[0], r9
     """)
-    check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
+    check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch)
 
 
-#: How the places in a loop take turns, by their number.
-TURNS = {
+#: How the places in a loop follow one another, by their number.
+ROTATIONS = {
     2: "ixor r12.x, r12.x, l2.z",
     3: "mov r13, r12\nmov r12.xyz, r13.yzx",
     4: "mov r13, r12\nmov r12, r13.yzwx",
 }
 
 
-@drawn_by_day(("places", "bits", "count"), product(TURNS, [0, 1, 3], [1, 37, 64, 119]), 4)
+@drawn_by_day(("places", "bits", "count"), product(ROTATIONS, [0, 1, 3], [1, 37, 64, 119]), 4)
 def test_iterations_that_take_turns_are_joined_together(places, bits, count, monkeypatch):
     """As with several buffers in the LDS. Work-items leave early by some bits of their column."""
-    of = shapes(
+    shape = shapes(
         f"""
         dcl_literal l2, 1, {count}, 512, {bits}
         dcl_literal l3, 0, 512, 96, 40
@@ -203,14 +203,14 @@ def test_iterations_that_take_turns_are_joined_together(places, bits, count, mon
             break_logicalnz r1.x
             mov r2, g[r12.x]
             add r3, r3, r2
-            {TURNS[places]}
+            {ROTATIONS[places]}
             iadd r10.x, r10.x, l2.x
         endloop
         mov g[2000], r3
         """,
         domain=(32, 16),
     )
-    joined = check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
+    joined = check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch)
     assert joined > count // places // 2 or count < 100
 
 
@@ -309,15 +309,15 @@ class Divergent:
 
 
 def test_rejects_a_trace_that_needs_too_much_memory(monkeypatch):
-    of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
+    shape = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
     large = replace(HD5870, memory_bytes=1 << 40)
-    memory_layout, code = MemoryLayout(of, large), compile(of.program)
+    memory_layout, code = MemoryLayout(shape, large), compile(shape.program)
     traced = []
     monkeypatch.setattr(tracing._Tracer, "run", lambda tracer: traced.append(tracer))
     with pytest.raises(
         ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts would .* memory: take a sm"
     ):
-        tracing.trace_wavefronts(code, memory_layout, np.arange(of.wavefronts))
+        tracing.trace_wavefronts(code, memory_layout, np.arange(shape.wavefronts))
     assert not traced
     tracing.trace_wavefronts(code, memory_layout, np.arange(4000))
     assert traced
@@ -327,7 +327,7 @@ def by_wavefront(found):
     """What each wavefront runs, clause by clause."""
     result = {}
     for path in found:
-        iterations = unrolled(path)
+        iterations = unroll(path)
         for n, wavefront in enumerate(path.wavefronts):
             result[int(wavefront)] = [
                 (kind, bundles, [(cost[n], lines[n]) for cost, lines in accesses])
@@ -338,14 +338,14 @@ def by_wavefront(found):
 
 @seeded(3)
 def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
-    of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
-    code, memory_layout = compile(of.program), MemoryLayout(of, HD5870)
+    shape = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
+    code, memory_layout = compile(shape.program), MemoryLayout(shape, HD5870)
 
     def run_by(numbers):
         return by_wavefront(tracing.trace_wavefronts(code, memory_layout, numbers))
 
-    together = run_by(np.arange(of.wavefronts))
-    for n in range(of.wavefronts):
+    together = run_by(np.arange(shape.wavefronts))
+    for n in range(shape.wavefronts):
         assert run_by(np.array([n]))[n] == together[n]
 
 
@@ -366,18 +366,18 @@ def events_of_trace(clauses):
     return [at for c in clauses for at in (["barrier"] if c.kind == BARRIER else c.sources)]
 
 
-def check_barriers(of):
+def check_barriers(shape):
     """Check that the clauses of a launch have its LDS accesses on the code's side of each barrier,
     and all bundles once. Returns how many clauses have accesses before a barrier.
     """
-    code, between = compile(of.program), 0
-    for body in (body for path in paths(of, code=code) for body, _ in path.segments):
+    code, between = compile(shape.program), 0
+    for body in (body for path in paths(shape, code=code) for body, _ in path.segments):
         for control, pieces in groupby(body, lambda clause: clause.control):
             pieces = list(pieces)
             if pieces[0].kind not in (ALU, BARRIER):
                 continue
             expected = events_of_code(code, control)
-            if of.group_wavefronts == 1:
+            if shape.group_wavefronts == 1:
                 expected = [event for event in expected if event != "barrier"]
             assert events_of_trace(pieces) == expected
             alu = [piece for piece in pieces if piece.kind == ALU]
@@ -398,11 +398,11 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier(seed):
 
 @seeded(6)
 def test_loops_counted_at_once_are_those_run_iteration_by_iteration(seed, monkeypatch):
-    of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
-    check_that_joined_iterations_are_those_run_one_by_one(of, monkeypatch)
+    shape = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
+    check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch)
 
 
-def broken(seed):
+def break_loops(seed):
     """A program of loops, of which a break or a step is broken at random, for all or for some."""
     rng = random.Random(seed)
     lines = Divergent(seed).body.splitlines()
@@ -440,13 +440,13 @@ def check_that_little_was_run(traced):
 
 @seeded(6)
 def test_reports_the_endless_loops_of_a_launch(seed, traced):
-    of = shapes(broken(seed), (16, 8))
+    shape = shapes(break_loops(seed), (16, 8))
     texture, memory = np.zeros((64, 64, 4), np.float32), np.zeros((1, 4), np.float32)
-    given = {"inputs": {0: texture}, "global_memory": memory, "constants": of.constants}
-    launched = errors(lambda: launch(of.program, of.domain[:2], **given))
-    found = errors(lambda: paths(of))
+    given = {"inputs": {0: texture}, "global_memory": memory, "constants": shape.constants}
+    launched = errors(lambda: launch(shape.program, shape.domain[:2], **given))
+    found = errors(lambda: paths(shape))
     assert [error.kind for error in launched] == ["endless"] * len(found)
-    loops = [of.program.body[error.at] for error in found]
+    loops = [shape.program.body[error.at] for error in found]
     assert [(each.opcode, each.line) for each in loops] == [("whileloop", e.line) for e in found]
     check_that_little_was_run(traced)
 
@@ -461,9 +461,9 @@ def errors(run):
 
 
 def test_endless_loops_are_looked_for_among_the_lanes_that_are_left(monkeypatch):
-    of, ran = shapes(broken(0), (512, 512)), []
+    shape, ran = shapes(break_loops(0), (512, 512)), []
     monkeypatch.setattr(infinite_loops, "run", lambda launch: ran.append(launch.shape.items))
-    infinite_loops.infinite_loop(of, np.arange(3), np.arange(3 * WAVEFRONT) >= WAVEFRONT)
+    infinite_loops.infinite_loop(shape, np.arange(3), np.arange(3 * WAVEFRONT) >= WAVEFRONT)
     assert ran == [2 * WAVEFRONT]
 
 
@@ -473,11 +473,11 @@ def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     rng = random.Random(seed)
     kernel = KERNELS[rng.choice(sorted(KERNELS))]
     m, n, k = (64 * rng.randint(1, 3) + rng.randint(0, 40) for _ in "mnk")
-    of = TimedLaunch(kernel, size=(m, 1 if kernel.is_vector else n, k))
+    timed = TimedLaunch(kernel, size=(m, 1 if kernel.is_vector else n, k))
 
     def made(at_once):
         monkeypatch.setattr(memory_layout, "MAX_ENTRIES", at_once)
-        paths = of.trace(of.wavefronts)
+        paths = timed.trace(timed.wavefronts)
         clauses = [clause for path in paths for body, _ in path.segments for clause in body]
         made_streams = [s for clause in clauses for s in clause.streams]
         parts = ("amounts", "ptr", "line", "offset")

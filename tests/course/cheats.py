@@ -6,7 +6,7 @@ Each of ``HOSTILE`` makes what a student hands in of lesson 09: a path.
 import json
 import os
 
-from hand_ins import GIVEN, answered, save
+from hand_ins import GIVEN, answer_exercise, save
 
 NAME = "09_bus.ipynb"
 
@@ -117,7 +117,7 @@ RAISES = "    raise ValueError(chr(0xd800) + '\\u202e\\n<script>alert(1)</script
 
 def answer(cell):
     """An answer to the lesson's first exercise."""
-    return lambda folder: save(folder / NAME, answered(GIVEN, answer=cell))
+    return lambda folder: save(folder / NAME, answer_exercise(GIVEN, answer=cell))
 
 
 def edited_outputs(folder):
@@ -135,8 +135,10 @@ def file(data):
 
 
 def lone_surrogates(folder):
-    cells = answered(GIVEN, answer="x = '\ud800'")
-    save(folder / NAME, answered(cells, 2, answer="seconds = '\udfff'", sentence="why \ud83d"))
+    cells = answer_exercise(GIVEN, answer="x = '\ud800'")
+    save(
+        folder / NAME, answer_exercise(cells, 2, answer="seconds = '\udfff'", sentence="why \ud83d")
+    )
 
 
 def links(folder):

@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 import pytest
-from answers import planted
-from answers.l14 import BY_NUMBER, LAUNCH, RUN, TIMED, made
+from answers import read_planted
+from answers.l14 import BY_NUMBER, LAUNCH, RUN, TIMED, make_function
 from repository import ROOT
 from sampling import seeded
 
@@ -77,7 +77,7 @@ def test_a_file_that_is_written_anew_is_another_kernel(tmp_path):
 @pytest.mark.parametrize("check", [lesson.check_timed, lesson.check_run, lesson.check_launch])
 def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, seed):
     """And the hint: of answers that are drawn from the table."""
-    row = planted()[check]
+    row = read_planted()[check]
     drawn = random.Random(seed).sample(row.wrong, 4)
     with use_seed(f"student {seed}"):
         assert check(row.right[0]).right
@@ -97,7 +97,7 @@ def test_whatever_steps_are_drawn_the_verdict_is_the_same(check, seed):
 )
 def test_a_loop_that_never_ends_is_told_what_ends_it(check, answer, monkeypatch):
     monkeypatch.setattr(shell, "SECONDS", 1.0)
-    verdict = check(made(*answer))
+    verdict = check(make_function(*answer))
     assert "does its loop end" in verdict.message
     assert "`ready` is empty" in verdict.hint
 
@@ -136,12 +136,12 @@ def test_of_two_late_rows_the_first_is_shown(seed):
 
 
 def test_the_readers_functions_are_used_only_if_they_are_right(capsys):
-    timed, run, launch = made(TIMED), made(RUN), made(LAUNCH)
+    timed, run, launch = make_function(TIMED), make_function(RUN), make_function(LAUNCH)
     assert choose(timed, run, launch) == Clock(timed, run, launch)
     assert capsys.readouterr().out == "timed: yours\nrun: yours\nlaunch: yours\n"
     assert choose(launch, timed, run) == Clock(timed, run, launch)
     capsys.readouterr()
-    wrong = made(BY_NUMBER)
+    wrong = make_function(BY_NUMBER)
     assert choose(timed, wrong) == Clock(timed, lesson.right_rows)
     assert "timed: yours\nrun: the reference's" in capsys.readouterr().out
 
@@ -228,7 +228,7 @@ def test_twins_show_what_was_run_and_no_name():
 MODEL = (ROOT / "docs/model.md").read_text()
 
 
-def stated(name):
+def read_stated(name):
     """A number of docs/model.md."""
     return float(re.search(rf"<!-- {name} -->([\d.]+)<!-- end -->", MODEL)[1])
 
@@ -250,8 +250,8 @@ SIZE = {"m": 3840, "n": 1280, "k": 512}
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_37", "dgemm_nn_buffer"])
 def test_the_speeds_of_the_document_are_the_models_and_the_lines(kernel):
-    assert stated(f"own {kernel}") == round(speed(kernel))
-    assert stated(f"model {kernel}") == round(simulate(kernel, **SIZE).gflops)
+    assert read_stated(f"own {kernel}") == round(speed(kernel))
+    assert read_stated(f"model {kernel}") == round(simulate(kernel, **SIZE).gflops)
 
 
 def test_why_a_constant_memory_works():
@@ -259,8 +259,10 @@ def test_why_a_constant_memory_works():
     report = simulate("sgemm_tn_37", **SIZE)
     flights = [event.end - event.served for event in report.timeline if event.kind == "TEX"]
     names = "quarter", "median", "three quarters"
-    assert [stated(name) for name in names] == np.percentile(flights, [25, 50, 75]).round().tolist()
-    assert stated("by median") == round(speed("sgemm_tn_37", memory=float(np.median(flights))))
+    assert [read_stated(name) for name in names] == np.percentile(
+        flights, [25, 50, 75]
+    ).round().tolist()
+    assert read_stated("by median") == round(speed("sgemm_tn_37", memory=float(np.median(flights))))
 
     draw = random.Random(0)
 
@@ -273,4 +275,4 @@ def test_why_a_constant_memory_works():
         return lesson.right_rows(Drawn(steps), *launch)
 
     drawn = Clock(lesson.right_steps, run).speed("sgemm_tn_37")
-    assert stated("by drawing") == pytest.approx(drawn, rel=0.005)
+    assert read_stated("by drawing") == pytest.approx(drawn, rel=0.005)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kernel_texts import replaced
+from kernel_texts import replace_once
 from sampling import ROWS, drawn_by_day
 
 import cypresskit as ck
@@ -25,7 +25,7 @@ from cypresskit.teach.l12_contest import checks as contest
 leaderboard = importlib.import_module("cypresskit.teach.l12_contest.leaderboard")
 SGEMM = ck.kernels["sgemm_tn"]
 TEXT = SGEMM.text
-ENDLESS = replaced(TEXT, "break_logicalnz r1.x", "")
+ENDLESS = replace_once(TEXT, "break_logicalnz r1.x", "")
 
 
 def test_an_entry_is_what_its_first_line_states():
@@ -40,9 +40,9 @@ def test_an_entry_is_what_its_first_line_states():
     [
         ("", "the file is empty"),
         ("(8, 8, 3)", "its first line lacks what it computes"),
-        (replaced(TEXT, "; product: TN", "; TN"), "its first line lacks what it computes"),
-        (replaced(TEXT, "8 x 8", "8"), "`8` is no term"),
-        (replaced(TEXT, "k 2", "k " + "9" * 500), "its numbers are from 1 to"),
+        (replace_once(TEXT, "; product: TN", "; TN"), "its first line lacks what it computes"),
+        (replace_once(TEXT, "8 x 8", "8"), "`8` is no term"),
+        (replace_once(TEXT, "k 2", "k " + "9" * 500), "its numbers are from 1 to"),
         ("__import__('os').remove('x')", "its first line lacks what it computes"),
         ("x" * 200_000, "at most 100,000"),
     ],
@@ -79,7 +79,7 @@ def entry(text, name="mine"):
 
 
 LITERAL = "dcl_literal l8, 64.0, 512.0, 32.0, 0.0"
-WITH_LITERAL = replaced(TEXT, "dcl_cb ", f"{LITERAL}\ndcl_cb ")
+WITH_LITERAL = replace_once(TEXT, "dcl_cb ", f"{LITERAL}\ndcl_cb ")
 LAZY = ("ge r1.x, r0.z, cb0[0].z", "min r1.x, cb0[0].z, l8.y\nge r1.x, r0.z, r1.x")
 CHEATS = [
     *map(tuple, ROWS["test_contest"]["contest_cheats"]),
@@ -90,7 +90,7 @@ CHEATS = [
 
 @drawn_by_day("name, n, how, said", CHEATS, 3)
 def test_wrong_entries_and_cheats_have_no_speed(name, n, how, said):
-    mine = entry(replaced(WITH_LITERAL, *how[0]) if isinstance(how, list) else how)
+    mine = entry(replace_once(WITH_LITERAL, *how[0]) if isinstance(how, list) else how)
     score = contest.judge(mine, n=n)
     assert score.gflops == 0 and score.report is None
     assert not score.verdict.right and score.verdict.hint and said in str(score.verdict), (
@@ -101,7 +101,7 @@ def test_wrong_entries_and_cheats_have_no_speed(name, n, how, said):
 
 def test_the_contest_computes_what_it_times():
     """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
-    lazy = entry(replaced(WITH_LITERAL, *LAZY))
+    lazy = entry(replace_once(WITH_LITERAL, *LAZY))
     assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.message
     assert not contest.judge(lazy, n=576).verdict.right
     with pytest.raises(ValueError, match="makes at most 25"):
@@ -178,7 +178,7 @@ def test_whatever_is_among_the_entries_the_others_are_ranked(tmp_path, capsys):
     write(contest.generate_kernel(4, 8, 2), folder / "bob.txt")
     for name in [*HOSTILE_NAMES, "Nakasato 2010"]:
         write(contest.generate_kernel(4, 4, 1), folder / f"{name}.il")
-    (folder / "cyd.il").write_text(replaced(TEXT, "mad r24, r7.w, r8, r24", ";"))
+    (folder / "cyd.il").write_text(replace_once(TEXT, "mad r24, r7.w, r8, r24", ";"))
     (folder / "eve.il").write_text(ENDLESS)
     (folder / "fay.py").write_text(TEXT)
     write(ck.kernels["sgemm_nn"], folder / "hal.il")

@@ -4,7 +4,7 @@ import random
 import tomllib
 
 import pytest
-from case_files import agree, edited
+from case_files import compare_with_case, edit_text
 from repository import ROOT
 from sampling import drawn_by_day, seeded
 
@@ -45,13 +45,13 @@ def verified(name):
     texts = {"starter": step.starter, "reference": reference_kernel(step.like).text}
     if step.name in LACKS:
         texts["solved"] = written(step.name, LACKS[step.name])
-    return judged(step.name, edited(texts[case["of"]], case["edits"])), texts[case["had"]]
+    return judged(step.name, edit_text(texts[case["of"]], case["edits"])), texts[case["had"]]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_note_on_a_planted_fault_is_the_expected_one(name, request):
     """Of the trace of an incorrect element, or of the repair that makes it correct."""
-    agree(request, PLANTED, name, first_note(*verified(name)).text)
+    compare_with_case(request, PLANTED, name, first_note(*verified(name)).text)
 
 
 def mutants(line):

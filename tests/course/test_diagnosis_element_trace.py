@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from case_files import agree, edited
+from case_files import compare_with_case, edit_text
 from changed_texts import plant
-from kernel_texts import altered
+from kernel_texts import alter_kernel
 from repository import ROOT
 from sampling import SIX, drawn_by_day, seeded
 
@@ -149,12 +149,12 @@ def test_of_a_planted_fault_the_notes_are_the_expected_ones(name, request):
     """Of an element that is right, there is none."""
     case = CASES[name]
     like = reference_kernel(case["of"])
-    kernel = ck.load_kernel(edited(like.text, case["edits"]), like=like)
+    kernel = ck.load_kernel(edit_text(like.text, case["edits"]), like=like)
     more = dict(case.get("more", {}))
     if "size" in more:
         more["size"] = tuple(more["size"])
     trace = ck.trace_element(kernel, *case["element"], **more)
-    agree(request, TRACED, name, " / ".join(trace.notes))
+    compare_with_case(request, TRACED, name, " / ".join(trace.notes))
 
 
 def wrong_product(lines, rng):
@@ -275,7 +275,7 @@ def test_an_element_from_the_lds_is_read_by_the_line_that_loads_it():
 def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
     trace = ck.trace_element("sgemv_n_reduce4", 0, 0)
     assert trace.is_correct and not trace.terms
-    wrong = altered("sgemm_nn_reduce4", "mad r30, r20.x,", "mad r30, r20.y,")
+    wrong = alter_kernel("sgemm_nn_reduce4", "mad r30, r20.x,", "mad r30, r20.y,")
     (fault,) = ck.trace_element(wrong, 0, 0).faults
     assert (fault.kind, fault.line) == ("loads a sum", 0)
 
@@ -302,6 +302,6 @@ def test_a_correct_sum_of_two_loops_has_no_fault(name):
 
 def test_an_element_is_traced_with_the_scalars_at_which_it_is_incorrect():
     """Such as a beta of 0, of a kernel that uses C then, too."""
-    text = edited(reference_kernel("sgemm_naive").text, "40 - if_logicalnz cb0[4].x\n43 - endif")
+    text = edit_text(reference_kernel("sgemm_naive").text, "40 - if_logicalnz cb0[4].x\n43 - endif")
     trace = ck.trace_element(ck.load_kernel(text, like="sgemm_naive"))
     assert not trace.is_correct and trace.product.beta == 0

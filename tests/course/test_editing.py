@@ -13,8 +13,8 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from case_files import agree, edited
-from changed_texts import typed
+from case_files import compare_with_case, edit_text
+from changed_texts import mistype
 from repository import ROOT
 from sampling import from_rows, seeded
 
@@ -136,7 +136,7 @@ def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
     monkeypatch.setattr(judgment, "simulate", simulated)
     case = {"like": CASES[name]["of"], "job": {}, "known": ""} | CASES[name]
     given = reference_kernel(case["of"]).text
-    text = edited(given, case["edits"])
+    text = edit_text(given, case["edits"])
     known = case["known"] and given
     parts = ["verdict", "clocks", "replay"]
     heard = {"clocks": {}, "replay": {}}
@@ -151,15 +151,15 @@ def test_of_a_text_the_workbench_says_the_expected(name, request, monkeypatch):
     said += [term["text"] for term in traced.get("terms", [])[:1]]
     said += clocks.get("problem"), "It is timed." * ("gflops" in clocks)
     assert simulated.called == any(word in str(clocks) for word in ("gflops", "can't be timed"))
-    agree(request, SAID, name, " / ".join(filter(None, said)))
+    compare_with_case(request, SAID, name, " / ".join(filter(None, said)))
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "bound" in CASES[name]])
 def test_of_a_bound_what_helps_is_the_expected(name, request):
     case = CASES[name]
     like = reference_kernel(case["of"])
-    kernel = ck.load_kernel(edited(like.text, case["edits"]), like=like)
-    agree(request, SAID, name, judgment.what_helps(case["bound"], kernel))
+    kernel = ck.load_kernel(edit_text(like.text, case["edits"]), like=like)
+    compare_with_case(request, SAID, name, judgment.what_helps(case["bound"], kernel))
 
 
 @from_rows
@@ -279,7 +279,7 @@ def test_random_edits_are_all_answered_and_none_raises(seed):
     number = 0
     while number < 4:
         name = rng.choice([*ck.kernels])
-        text = typed(ck.kernels[name].text, rng, rng.choice((1, 1, 1, 2, 3)))
+        text = mistype(ck.kernels[name].text, rng, rng.choice((1, 1, 1, 2, 3)))
         said.clear()
         if static_answers.text_answer(text, name)["faults"]:
             continue
@@ -398,7 +398,7 @@ def test_what_is_said_of_a_version_is_true(seed):
     """The law: after random edits, also of comments, spaces and empty lines."""
     chance = random.Random(seed)
     before = ck.kernels[chance.choice(sorted(ck.kernels))].text
-    after = typed(before, chance, chance.randrange(3)).split("\n")
+    after = mistype(before, chance, chance.randrange(3)).split("\n")
     for _ in range(chance.randrange(4)):
         at = chance.randrange(len(after))
         after[at : at + 1] = chance.choice(([after[at] + " ; one"], ["  " + after[at]], ["", ""]))

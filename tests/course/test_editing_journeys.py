@@ -1,6 +1,6 @@
 """What the workbench saves at a step, the step's check passes."""
 
-from answers import planted
+from answers import read_planted
 from sampling import drawn_by_day
 
 from cypresskit.editing.answering import LocalAnswerer
@@ -32,7 +32,7 @@ CHECKS = {
 @drawn_by_day("step", CHECKS, 3)
 def test_the_workbench_saves_what_the_check_passes(step):
     """A text of the catalog, too, which the check doesn't pass."""
-    check, row = next(item for item in planted().items() if item[0].__name__ == CHECKS[step])
+    check, row = next(item for item in read_planted().items() if item[0].__name__ == CHECKS[step])
     for text in (*row.right, *(answer for answer, _ in row.wrong[::5])):
         if isinstance(text, str) and text.startswith("il_"):
             verdict = check(text)

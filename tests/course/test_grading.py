@@ -24,7 +24,7 @@ from hand_ins import (
     PYTHON,
     SECONDS,
     SOLVED,
-    answered,
+    answer_exercise,
     class_of,
     pages_of,
     rows,
@@ -75,20 +75,20 @@ def walled(sandbox, server):
     return server
 
 
-def judged(server, *cells, asked=PEAK, seed=""):
+def judge_cells(server, *cells, asked=PEAK, seed=""):
     return judging.judge([SETUP, *cells], asked, seed=seed, server=server)
 
 
 @from_rows
 def test_a_correct_answer_gets_its_point_whatever_else_is_in_the_notebook(cells, server):
-    verdict = judged(server, *cells)
+    verdict = judge_cells(server, *cells)
     assert verdict.right, verdict
 
 
 @from_rows
 def test_what_is_wrong_or_cheats_gets_no_point(cells, said, asked, monkeypatch, server):
     monkeypatch.setattr(check, "SECONDS", 5.0)
-    verdict = judged(server, *cells, asked=asked or PEAK)
+    verdict = judge_cells(server, *cells, asked=asked or PEAK)
     assert not verdict.right and not verdict.is_broken and verdict.hint, verdict
     assert said.format(PYTHON) in str(verdict), verdict
 
@@ -103,12 +103,12 @@ PACKAGE = Path(judging.__file__).parents[1]
 
 
 def test_a_sandbox_has_no_right_answers(walled):
-    verdict = judged(walled, f"import os\ndef peak(*given):{cheats.ON_DISK}")
+    verdict = judge_cells(walled, f"import os\ndef peak(*given):{cheats.ON_DISK}")
     assert not verdict.right
-    verdict = judged(walled, taking(f"open('{PACKAGE}/teach/l00_start_here/checks.py')"))
+    verdict = judge_cells(walled, taking(f"open('{PACKAGE}/teach/l00_start_here/checks.py')"))
     assert "FileNotFoundError" in verdict.message, verdict
     shown = f"{{p.parent.name for p in pathlib.Path('{PACKAGE}/teach').rglob('*.py')}}"
-    verdict = judged(walled, taking("import pathlib", f"raise ValueError({shown})"))
+    verdict = judge_cells(walled, taking("import pathlib", f"raise ValueError({shown})"))
     assert "{'visible'}" in verdict.message, verdict
 
 
@@ -116,20 +116,20 @@ def test_a_sandbox_has_no_right_answers(walled):
     "place", ["/tmp", process.CACHE, "/dev/shm", "/", "/proc", PACKAGE, PACKAGE / "teach"]
 )
 def test_nothing_is_written_from_a_sandbox(place, walled):
-    verdict = judged(walled, taking(f"open('{place}/x', 'w')"))
+    verdict = judge_cells(walled, taking(f"open('{place}/x', 'w')"))
     assert re.search("Read-only file system|Permission|No such file", verdict.message), verdict
 
 
 def test_a_sandbox_has_nobodys_files(walled):
     place = "'/root' if os.path.exists('/root') else '/'"
-    verdict = judged(walled, taking(f"import os; raise ValueError(os.listdir({place}))"))
+    verdict = judge_cells(walled, taking(f"import os; raise ValueError(os.listdir({place}))"))
     assert "notebooks" not in verdict.message and ".ssh" not in verdict.message
 
 
 @from_rows
 def test_an_answer_that_takes_more_than_its_share_earns_nothing(lines, walled):
-    assert not judged(walled, taking(*lines)).right
-    assert judged(walled, RIGHT).right, "the next one is judged"
+    assert not judge_cells(walled, taking(*lines)).right
+    assert judge_cells(walled, RIGHT).right, "the next one is judged"
 
 
 ATTACKS = dict(ROWS["test_grading"]["attacks"])
@@ -240,11 +240,11 @@ def peak(*_):
 @pytest.mark.parametrize("key", "broken halted failed cell made result ask print".split())
 def test_no_message_is_a_fault_of_the_check(key, server):
     for text in ("Traceback\nx", None, {"a": 1}):
-        verdict = judged(server, SENDS.format(key=key, text=text))
+        verdict = judge_cells(server, SENDS.format(key=key, text=text))
         assert not verdict.is_broken and not verdict.right, verdict
 
 
-def saved_output(step, text, **more):
+def save_output(step, text, **more):
     data = {step_outputs.MIME: {"step": step, "text": text, **more}}
     return {"output_type": "display_data", "data": data}
 
@@ -256,20 +256,20 @@ def test_what_a_workbench_saves_is_judged_in_the_place_of_its_cell(server):
     exercise = course.Exercise(1, "x", HALF, "why?", step="02")
     lesson = course.Lesson("x", [], (exercise,))
     odd = [
-        saved_output("01", "b"),
-        saved_output(["02"], "c"),
-        saved_output("02", 3),
-        saved_output(None, None),
+        save_output("01", "b"),
+        save_output(["02"], "c"),
+        save_output("02", 3),
+        save_output(None, None),
     ]
     odd += [{"data": []}, {}]
     text = "a'\n\"\\"
-    outputs = [*odd, saved_output("02", text, lines_shown=2), *odd]
+    outputs = [*odd, save_output("02", text, lines_shown=2), *odd]
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
     work = HandIn([course.parse_cell(opens)], lesson)
     attempts = work.attempts(exercise)
     assert attempts[0].cells[-1] == f"half = {text!r}"
     for attempt in attempts:
-        verdict = judged(server, *attempt.cells, asked=HALF)
+        verdict = judge_cells(server, *attempt.cells, asked=HALF)
         assert not verdict.right and not verdict.is_broken, verdict
         assert "There is no half" not in verdict.message and "stops" not in verdict.message
     records = class_of({"02": work_of(lesson, work)}, lessons={"02": lesson})
@@ -283,7 +283,7 @@ def test_grades_are_the_same_when_made_again(server):
     """An answer that is wrong for some numbers is judged alike for one student each time."""
     some = RIGHT.replace("return", "return 1 if round(1e6 * g) % 2 and g not in (0.85, 0.725) else")
     for seed in "abcd":
-        assert len({judged(server, some, seed=seed) for _ in range(2)}) == 1
+        assert len({judge_cells(server, some, seed=seed) for _ in range(2)}) == 1
 
 
 @drawn_by_day("path", book.sources(BOOK), 2, ids=lambda path: path.stem)
@@ -374,7 +374,7 @@ def submitted(tmp_path):
     save(folder / f"{ADA}onlinetext/09_bus.ipynb", GIVEN)
     save(folder / "=bob/09_bus.ipynb", GIVEN)
     save(folder / "=bob/homework.ipynb", GIVEN)
-    save(folder / "eve/09/09_bus.ipynb", answered(GIVEN, sentence=sentence))
+    save(folder / "eve/09/09_bus.ipynb", answer_exercise(GIVEN, sentence=sentence))
     (folder / "cyd.ipynb").write_text("{")
     save(folder / "__MACOSX/ada/09_bus.ipynb", SOLVED)
     save(folder / ".git/09_bus.ipynb", SOLVED)
@@ -515,7 +515,7 @@ def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys
     hostile = sorted(cheats.HOSTILE)[part::2]
     for name, kind in zip(NAMES, hostile, strict=True):
         cheats.HOSTILE[kind](folder / name)
-    cells = answered(GIVEN, answer=SECONDS, sentence="the bus is slower")
+    cells = answer_exercise(GIVEN, answer=SECONDS, sentence="the bus is slower")
     save(folder / "honest/09_bus.ipynb", cells)
     if part:
         (out / "feedback/honest.html").mkdir(parents=True)  # a page that can't be written

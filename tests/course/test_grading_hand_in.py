@@ -18,7 +18,7 @@ from hand_ins import (
     HANDED_OUT,
     LESSONS,
     SOLVED,
-    answered,
+    answer_exercise,
     class_of,
     judge_by,
     pages_of,
@@ -94,7 +94,7 @@ def test_whatever_differs_is_shown_in_its_place(seed, form):
     assert [(own.place, own.text) for own in HandIn(form(cells), lesson).cells] == expected
     for exercise in lesson.exercises:  # and answers, which stand in their cells
         answer = f"{exercise.template}\n# mine {exercise.number}"
-        cells = answered(cells, exercise.number, answer=answer)
+        cells = answer_exercise(cells, exercise.number, answer=answer)
         expected.append((exercise.number, answer))
     records = class_of({stem: work_of(lesson, HandIn(cells, lesson))})
     (page,) = pages_of(records)
@@ -109,7 +109,7 @@ def test_whatever_differs_is_shown_in_its_place(seed, form):
         assert number == 0 or all(escape(text) in page for text in wanted)
 
 
-RIGHT = answered(GIVEN, answer="seconds = 'RIGHT'")
+RIGHT = answer_exercise(GIVEN, answer="seconds = 'RIGHT'")
 LAST = course.parse_cell({"cell_type": "code", "source": "seconds = 'wrong'"})
 
 
@@ -124,8 +124,8 @@ LAST = course.parse_cell({"cell_type": "code", "source": "seconds = 'wrong'"})
         [RIGHT, GIVEN],
         [GIVEN, RIGHT],
         [[cell for cell in RIGHT if ".check_" not in cell["source"]]],
-        [answered(GIVEN, 3, answer="seconds = 'RIGHT'")],  # in another's place
-        [answered(GIVEN, answer="mine = 'RIGHT'", check="ck.teach.bus.check_seconds(mine)")],
+        [answer_exercise(GIVEN, 3, answer="seconds = 'RIGHT'")],  # in another's place
+        [answer_exercise(GIVEN, answer="mine = 'RIGHT'", check="ck.teach.bus.check_seconds(mine)")],
     ],
 )
 def test_what_the_name_means_in_its_exercise_is_judged(notebooks, form, tmp_path, monkeypatch):
@@ -159,7 +159,7 @@ def cards_of(*hand_ins, right=False, decisions=(), number=1):
 
 def test_sentences_come_first_then_answers_and_last_what_is_as_handed_out():
     parts = {}, {"answer": "a = 1"}, {"answer": "a = 1", "sentence": "bus"}
-    works = [[HandIn(answered(GIVEN, **own), BUS)] for own in parts]
+    works = [[HandIn(answer_exercise(GIVEN, **own), BUS)] for own in parts]
     for order in permutations(range(3)):
         cards = cards_of(*[works[n] for n in order])
         people = [json.loads(card["data-people"]) for card in cards]
@@ -173,7 +173,7 @@ def test_students_who_wrote_the_same_share_a_card(right, sentence):
 
     parts = {"sentence": sentence} if sentence else {}
     answers = "a = 1", "a  =  1\n", "b"
-    works = [[HandIn(answered(GIVEN, answer=text, **parts), BUS)] for text in answers]
+    works = [[HandIn(answer_exercise(GIVEN, answer=text, **parts), BUS)] for text in answers]
     cards = cards_of(*works, right=right)
     folded = right and bool(sentence)
     counts = [len(json.loads(card["data-people"])) for card in cards]
@@ -203,7 +203,7 @@ def test_students_who_wrote_the_same_share_a_card(right, sentence):
 )
 def test_equal_work_with_equal_points_and_remarks_shares_a_card(decisions, is_untouched):
     """Whenever these were decided, and if only some have any."""
-    work = HandIn(GIVEN if is_untouched else answered(GIVEN, sentence="the bus"), BUS)
+    work = HandIn(GIVEN if is_untouched else answer_exercise(GIVEN, sentence="the bus"), BUS)
     named = {(f"{n}", "09.1 why"): each for n, each in enumerate(decisions) if each}
     cards = cards_of(*[[work]] * len(decisions), decisions=named)
     assert len(cards) == len({(each or Decision())[:2] for each in decisions})
@@ -218,10 +218,10 @@ def test_a_sentence_that_may_be_elsewhere_is_seen(where):
         works = []
         for text in ("one", "two"):
             sentence = {"sentence": own} if own else {}
-            cells = answered(GIVEN, 2, answer="b = 1", **sentence)
+            cells = answer_exercise(GIVEN, 2, answer="b = 1", **sentence)
             if where == "end":
                 cells.append(course.parse_cell({"cell_type": "raw", "source": text}))
-            works.append([HandIn(answered(cells, **{where: text}), BUS)])
+            works.append([HandIn(answer_exercise(cells, **{where: text}), BUS)])
         cards = cards_of(*works, number=2)
         is_seen = not own and where != "answer"
         keys = {key for card in cards for *_, key in json.loads(card["data-people"])}
@@ -236,7 +236,7 @@ def test_a_sentence_that_may_be_elsewhere_is_seen(where):
 
 def test_a_cell_names_its_file_if_there_are_several():
     first, second = (
-        HandIn(answered(GIVEN, answer=text), BUS, file)
+        HandIn(answer_exercise(GIVEN, answer=text), BUS, file)
         for text, file in (("a", "one.ipynb"), ("b", "two.ipynb"))
     )
     texts = [
@@ -249,7 +249,7 @@ def test_a_line_is_gray_only_where_it_was_handed_out():
     """One that is known from another place is the student's own."""
     other = next(line for line in BUS.exercises[1].template.splitlines() if line.startswith("def"))
     own = BUS.exercises[0].template + "\n" + other
-    (card,) = cards_of([HandIn(answered(GIVEN, answer=own), BUS)])
+    (card,) = cards_of([HandIn(answer_exercise(GIVEN, answer=own), BUS)])
     gray = [line.text for line in card.select("pre i")]
     assert other not in gray and gray == [*filter(str, own.splitlines())][:-1]
 
@@ -278,10 +278,10 @@ def test_what_is_decided_while_answers_are_judged_counts(
 # -- decisions
 
 
-def explained(count):
+def make_explained(count):
     """The records of students who have changed the first exercise alone."""
     sentences = [f"because {number}" for number in range(count)]
-    return records_of(*([HandIn(answered(RIGHT, sentence=text), BUS)] for text in sentences))
+    return records_of(*([HandIn(answer_exercise(RIGHT, sentence=text), BUS)] for text in sentences))
 
 
 def table(folder, text, name="decisions.csv"):
@@ -289,7 +289,7 @@ def table(folder, text, name="decisions.csv"):
 
 
 def test_decisions_overrule_and_reach_the_page(tmp_path):
-    records = explained(3)
+    records = make_explained(3)
     records.works[0][0].id = "=1+1"
     assert records.waiting() == 3 and not records.is_graded(BUS.exercises[0])
     table(
@@ -321,7 +321,7 @@ def test_an_exercise_that_is_answered_elsewhere_waits():
 
 
 def test_a_decision_holds_for_what_was_seen_alone():
-    records = explained(1)
+    records = make_explained(1)
     ((student, works),) = records.works
     exercise, answer = next(iter(works["09_bus"].answers.items()))
     for seen, points in (("", 2.0), (answer.seen, 2.0), ("another", None)):
@@ -349,7 +349,7 @@ def test_a_cell_of_a_table_is_read_as_it_was_written(text):
 def test_only_a_call_of_a_name_that_is_set_says_which_is_judged(line):
     (exercise, *_) = BUS.exercises
     check, _, _ = exercise.check.partition("(")
-    cells = answered(GIVEN, check=f"{exercise.check}\n{line.format(check)}")
+    cells = answer_exercise(GIVEN, check=f"{exercise.check}\n{line.format(check)}")
     (attempt,) = HandIn(cells, BUS).attempts(exercise)
     assert attempt.check == f"{check}({exercise.answer})"
 

@@ -8,7 +8,7 @@ import re
 from html import unescape
 
 import pytest
-from hand_ins import LESSONS, PYTHON, answered, judge_by, rows, save
+from hand_ins import LESSONS, PYTHON, answer_exercise, judge_by, rows, save
 from sampling import from_rows
 
 from cypresskit import cli
@@ -27,7 +27,7 @@ def put(path, stem="09_bus", **parts):
     """Save a lesson with other sources of these parts of each exercise."""
     cells = LESSONS[stem].cells
     for number in 1, 2, 3:
-        cells = answered(cells, number, **parts)
+        cells = answer_exercise(cells, number, **parts)
     save(path, cells)
 
 
@@ -127,7 +127,7 @@ def test_a_lesson_that_does_not_count_is_named(tmp_path):
 # -- tables to import
 
 
-def delivered(chance, folder, system):
+def deliver(chance, folder, system):
     """What Moodle or Canvas delivered, or others: each student's name by number."""
     expected = {}
     for work, number in enumerate(chance.sample(range(1, 99_999), 8)):
@@ -168,7 +168,7 @@ def test_moodle_and_canvas_get_the_tables_that_they_import(system, tmp_path):
     """With each of their students, by number, and the total. Others get none, and each file has
     its student.
     """
-    expected = delivered(random.Random(system), tmp_path / "in", system)
+    expected = deliver(random.Random(system), tmp_path / "in", system)
     out = tmp_path / "out"
     out.mkdir()
     for name in ("moodle.csv", "canvas.csv", gradebook.REVIEW):

@@ -18,7 +18,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from answer_sources import find_function
-from answers import of_kinds, planted
+from answers import of_kinds, read_planted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import drawn_by_day, from_rows
@@ -277,7 +277,7 @@ def test_of_what_an_answer_prints_the_first_lines_are_shown(pieces):
 @drawn_by_day("check", of_kinds("formula", "function"), 6)
 def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, capsys):
     """Of functions: a value is judged here anyway. And nothing of the stubs is left behind."""
-    row = planted()[check]
+    row = read_planted()[check]
     given = [row.right[0], *(answer for answer, _ in row.wrong[:5])]
     apart = [str(check(answer)) for answer in given]
     monkeypatch.setattr(here, "IS_USED", True)

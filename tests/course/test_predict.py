@@ -14,7 +14,7 @@ from cypresskit.draw.predict import read_number
 SPEED = {"speed": {1: 200.0, 2: 400.0, 4: 1030.0}}
 
 
-def entered(guess, *values):
+def enter(guess, *values):
     if guess.curve and values:
         guess.enter([*map(float, values)])
     elif values:
@@ -24,9 +24,9 @@ def entered(guess, *values):
 
 @from_rows
 def test_guess_and_result_stand_in_a_line(how, values, truth, said):
-    assert entered(draw.predict("?", **how), *values).reveal(truth) == said
+    assert enter(draw.predict("?", **how), *values).reveal(truth) == said
     stated = said.removeprefix("? ").replace("You said", "you said").replace("It is", "it is")
-    assert entered(draw.predict("n is", **how), *values).reveal(truth) == f"n is: {stated}"
+    assert enter(draw.predict("n is", **how), *values).reveal(truth) == f"n is: {stated}"
 
 
 @from_rows
@@ -39,7 +39,7 @@ def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
     """Or, if nobody can read it, that is said at once, and not beside the result."""
     guess = draw.predict("How many?", **how)
     assert guess.feedback == "Enter your guess, then run the next cell."
-    assert noted in entered(guess, *values).feedback
+    assert noted in enter(guess, *values).feedback
 
 
 @pytest.mark.parametrize("how", [{}, {"choices": [1, 2]}, {"curve": [1, 2], "top": 10}])
@@ -51,7 +51,7 @@ def test_fields_of_a_guess_have_names_for_those_who_listen(how):
 
 def test_a_guessed_curve_is_drawn_with_the_result():
     assert guess_chart("?", [1, 2, 4], 2720).value == [0, 0, 0], "nothing is drawn"
-    guess = entered(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
+    guess = enter(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
     assert guess.value == {1: 100, 2: 900, 4: 2000}
     chart = draw.line_chart(SPEED, "b", "Gflop/s", guess=guess, kind="modeled", about="b x b")
     drawn = Charted(chart, WIDE)

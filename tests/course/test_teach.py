@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import pytest
 from answer_sources import find_function
-from answers import of_kinds, planted
+from answers import of_kinds, read_planted
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from repository import ROOT
@@ -30,7 +30,7 @@ from cypresskit.teach.l04_registers import checks as registers
 from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sums import two_sums
 
-CHECKS = planted()
+CHECKS = read_planted()
 FUNCTIONS = of_kinds("formula", "function", "product")
 #: What is launched takes seconds.
 LAUNCHED = of_kinds("text", "product")
@@ -224,9 +224,13 @@ def test_a_two_sum_in_powers_of_two_is_exact(a, b):
     """Each row, read back, is a step of Knuth's; the last one is what the sum lost."""
     rows = dict(two_sums((a, b)).values)
 
-    def of(step):
+    def value_of(step):
         terms = re.findall(r"(-?) ?2\^(-?\d+)", rows[step])
         return sum((Fraction(2) ** int(n) * (-1 if sign else 1) for sign, n in terms), Fraction(0))
 
-    assert (of("a"), of("b"), of("s = a + b")) == (Fraction(a), Fraction(b), Fraction(a + b))
-    assert of("e, the sum of both") == Fraction(a) + Fraction(b) - Fraction(a + b)
+    assert (value_of("a"), value_of("b"), value_of("s = a + b")) == (
+        Fraction(a),
+        Fraction(b),
+        Fraction(a + b),
+    )
+    assert value_of("e, the sum of both") == Fraction(a) + Fraction(b) - Fraction(a + b)

@@ -28,14 +28,14 @@ def report_called(text):
     return replace(true, kernel=text, device=replace(true.device, name=text))
 
 
-def called(text):
+def name_kernel(text):
     """A kernel that is called so."""
     kernel = ck.kernels["sgemm_tn"]
     return replace(kernel, given=replace(kernel.program, name=text))
 
 
 def recording(text):
-    kernel, recorder, ones = called(text), ck.Recorder(0), np.ones((8, 64), np.float32)
+    kernel, recorder, ones = name_kernel(text), ck.Recorder(0), np.ones((8, 64), np.float32)
     arguments = kernel.arguments(ones, ones, None, 1, 0)
     ck.launch(kernel.program, **arguments, observers=[recorder])
     return recorder.recording
@@ -76,9 +76,9 @@ def line_chart(text):
 #: and names of the catalog alone.
 OF_TEXT: dict[str, Callable[[str], Displayable]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
-    "texture_fetch": lambda text: draw.texture_fetch(called(text)),
+    "texture_fetch": lambda text: draw.texture_fetch(name_kernel(text)),
     "bundles": lambda text: draw.bundles(ck.compile(commented(text))),
-    "compilers": lambda text: draw.compilers(called(text), 64),
+    "compilers": lambda text: draw.compilers(name_kernel(text), 64),
     "wavefronts": lambda text: draw.wavefronts(report_called(text)),
     "chip": lambda text: draw.chip(report_called(text)),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),

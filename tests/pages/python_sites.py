@@ -1,7 +1,7 @@
 """A site's parts that run Python."""
 
 import nbformat
-from needs import demanded
+from needs import demand
 
 from tools import bench_page, workbook
 
@@ -30,4 +30,4 @@ def make_python_site(folder, lessons=()):
 def require(made):
     """The folder of that site. Without Python for browsers the test is skipped."""
     folder, problem = made
-    return demanded(not problem and folder, "Python for browsers", problem)
+    return demand(not problem and folder, "Python for browsers", problem)

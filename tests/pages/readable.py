@@ -4,7 +4,7 @@ import random
 from importlib.util import find_spec
 
 from browsing import JS, script_errors
-from needs import demanded
+from needs import demand
 from sampling import DAY
 
 #: A rule that the checker has, and doesn't follow by itself: a fold is called what it shows.
@@ -15,7 +15,7 @@ def axe_finds(page, *rules):
     """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on
     to find: on a busy computer the colors may still be those of the theme before.
     """
-    demanded(find_spec("axe_playwright_python"), "axe")
+    demand(find_spec("axe_playwright_python"), "axe")
     from axe_playwright_python.sync_playwright import Axe
 
     axe, serious = Axe(), []
@@ -63,7 +63,7 @@ LETTERS = """(it, color) => [it, ...it.querySelectorAll("*")].forEach((one) =>
   one.style.setProperty("-webkit-text-fill-color", color))"""
 
 
-def painted(said):
+def is_painted(said):
     """Whether an element's words are seen: without their letters, the same place looks otherwise.
     The text of a node is there even if nothing shows it.
     """

@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import pytest
 from browsing import JS, SIZE
-from changed_texts import typed
+from changed_texts import mistype
 from python_sites import require
-from readable import painted, unreadable
+from readable import is_painted, unreadable
 from sampling import DAY, SIX, drawn_by_day, seeded
 
 import cypresskit as ck
@@ -199,7 +199,7 @@ def random_job(seed):
         like, step = rng.choice(sorted(ck.kernels)), None
         text = ck.kernels[like].text
     size = rng.choice((64, 200, 512))
-    return job_of(typed(text, rng, rng.choice((0, 1, 1, 1, 2, 3))), size, like=like, step=step)
+    return job_of(mistype(text, rng, rng.choice((0, 1, 1, 1, 2, 3))), size, like=like, step=step)
 
 
 def answers_here(job):
@@ -694,7 +694,7 @@ def test_whatever_the_page_says_is_painted(query, site, bare):
     page.goto(f"{site}/bench/{query}")
     again = page.locator("#status button")
     again.wait_for()
-    assert painted(page.locator("#status")) and painted(again)
+    assert is_painted(page.locator("#status")) and is_painted(again)
     page.unroute("**/library.zip.gz")
     again.click()
     page.locator("#kernel pre").focus()
@@ -702,7 +702,7 @@ def test_whatever_the_page_says_is_painted(query, site, bare):
     assert page.locator("#status[data-kind=failed]").count() == 0
     for why in bench_page.PROBLEMS:
         page.evaluate("why => showStatus(begin.problems[why], 'failed')", why)
-        assert painted(page.locator("#status")), why
+        assert is_painted(page.locator("#status")), why
 
 
 def test_what_is_packed_is_unpacked(bench, page):

@@ -46,7 +46,9 @@ def test_a_gain_is_the_same_number_wherever_it_stands(soup):
     gains = {name: numbers_of(step.small.text) for name, step in steps.items()}
     titles = {name: numbers_of(step["data-title"]) for name, step in steps.items()}
     table = {name: numbers_of(gain) for name, (*_, gain, _) in rows_of(soup).items()}
-    told = [{name: of for name, of in place.items() if of} for place in (table, titles)]
+    told = [
+        {name: numbers for name, numbers in place.items() if numbers} for place in (table, titles)
+    ]
     assert [len(place) for place in told] == [5, 2]
     assert all(gains | place == gains for place in told)
 
@@ -150,8 +152,8 @@ def test_the_largest_block_is_not_the_fastest():
     """It makes the most of a fetch, and leaves room for the fewest wavefronts."""
     before, *frames = riddles.sizes()
     used, held, wavefronts = (
-        [number for number, _ in of]
-        for of in zip(*(frame.shown.values() for frame in frames), strict=True)
+        [number for number, _ in side]
+        for side in zip(*(frame.shown.values() for frame in frames), strict=True)
     )
     assert used == sorted(used) and held == sorted(held)
     assert wavefronts == sorted(wavefronts, reverse=True)

@@ -9,7 +9,7 @@ from browsing import JS, script_errors
 from bs4 import BeautifulSoup
 from markupsafe import Markup
 from playwright.sync_api import expect
-from readable import painted, play_all
+from readable import is_painted, play_all
 from sampling import drawn_by_day
 
 from cypresskit.editing.steps import STEPS
@@ -102,7 +102,7 @@ def test_from_a_folder_try_it_says_why_it_cant(first_page, page):
     for name in kernels.KERNELS:
         page.locator(f"[id='{name}'] .try").click()
         note = page.locator(f"[id='{name}'] .note")
-        assert note.inner_text() == FILE and painted(note)
+        assert note.inner_text() == FILE and is_painted(note)
     assert page.locator(".bench").count() == 0 and page.url.endswith("/index.html")
 
 
@@ -481,7 +481,7 @@ def test_the_first_touch_answers(by, width, height, first_page, browser):
                 assert answer.inner_text() == before  # to move isn't to answer
                 page.keyboard.press("Enter" if n % 2 else "Space")
             assert choices.nth(n).get_attribute("aria-pressed") == "true"
-            assert answer.inner_text() == frame.says and painted(answer)
+            assert answer.inner_text() == frame.says and is_painted(answer)
             assert riddle.locator(".film-speed b").inner_text() == f"{frame.gflops:,}"
             spoken = riddle.get_by_role("status").text_content()  # the speed, too, but once
             assert frame.says in spoken and spoken.count(f"{frame.gflops:,}") == 1
@@ -507,7 +507,7 @@ def test_the_first_touch_answers(by, width, height, first_page, browser):
         expect(on).to_be_in_viewport(ratio=1)
         leads.append(on.get_attribute("href"))
         if name == "orders":  # its columns have their names
-            assert painted(riddle.locator(".shown:not([hidden]) .seen b").last)
+            assert is_painted(riddle.locator(".shown:not([hidden]) .seen b").last)
     assert leads == ["#sizes", "#orders", "#layouts", "bench/index.html?step=01a"]
     assert on.inner_text() == "4 of 4 solved. Write your own (26 MB)"
     assert loaded == []

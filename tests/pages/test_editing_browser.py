@@ -7,7 +7,7 @@ from queue import SimpleQueue
 
 import pytest
 from browsing import JS, close_at_script_errors
-from needs import demanded
+from needs import demand
 from playwright.sync_api import expect
 from waiting import wait_for
 
@@ -184,7 +184,7 @@ def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page):
 
 
 def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
-    demanded(find_spec("anywidget"), "anywidget")
+    demand(find_spec("anywidget"), "anywidget")
     cell = "import cypresskit as ck\nck.workbench('my.il', like='sgemm_tn', n=256)"
     lab.write(page, "bench.ipynb", cell)
     lab.run_all(page)
@@ -229,7 +229,7 @@ OPEN = "path => window.jupyterapp.commands.execute('docmanager:open', {path})"
 
 def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page):
     """At once, and not when the costs are there: whoever saves and closes hands it in."""
-    demanded(find_spec("anywidget"), "anywidget")
+    demand(find_spec("anywidget"), "anywidget")
     lab.write(page, "step.ipynb", "import cypresskit as ck\nck.workbench(step='00')")
     lab.run_all(page)
     text = starter_text("00") + "; mine"

@@ -5,7 +5,7 @@ controls, colors of IL, prose.
 import numpy as np
 import pytest
 from browsing import JS, at
-from players import recorded, view
+from players import record_launch, view
 from playwright.sync_api import expect
 
 import cypresskit as ck
@@ -18,7 +18,7 @@ PLAYS = "ck.draw.register_block(*lesson.small_run())"
 @pytest.fixture(scope="module")
 def recording():
     rng = np.random.default_rng(5)
-    return recorded(
+    return record_launch(
         "sgemm_tn", *(rng.standard_normal((6, n)).astype(np.float32) for n in (16, 24)), (2, 1)
     )[0]
 

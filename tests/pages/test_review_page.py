@@ -22,7 +22,7 @@ OTHERS = {
 NAMES = "=1+1", "b", "c", "d"
 
 
-def written(student, text, said="told"):
+def make_student(student, text, said="told"):
     """A student who has written a sentence below the first exercise."""
     sentence = course.parse_cell({"cell_type": "raw", "source": text})
     cells = [*BUS.cells]
@@ -41,7 +41,7 @@ def write(folder, *works, decisions=OTHERS):
 
 def class_of_four():
     """Two of them wrote the same."""
-    return [written(name, f"because {min(number, 2)}") for number, name in enumerate(NAMES)]
+    return [make_student(name, f"because {min(number, 2)}") for number, name in enumerate(NAMES)]
 
 
 @pytest.fixture
@@ -78,10 +78,10 @@ def save_decisions(page, folder):
     with page.expect_download() as download:
         page.click("#save")
     download.value.save_as(folder / "decisions.csv")
-    return decided(folder)
+    return read_decided(folder)
 
 
-def decided(folder):
+def read_decided(folder):
     """What the tables hold, but for the times, which are those of the decisions."""
     found = read_decisions(folder)
     assert all(decision.when for decision in found.values())
@@ -131,7 +131,7 @@ def test_a_new_page_has_what_no_table_has_yet(tab, tmp_path):
     page = tab("#09.1")
     press(page, "2", "1", "0")
     decided = save_decisions(page, tmp_path)
-    works = [written("=1+1", "another"), *works[1:], written("new", "because 2")]
+    works = [make_student("=1+1", "another"), *works[1:], make_student("new", "because 2")]
     write(tmp_path, *works, decisions={})
     page = tab("#09.1")
     expect_kept(page, "2 decisions")
@@ -163,7 +163,7 @@ def test_of_two_tables_the_newer_decision_counts(tab, tmp_path):
     press(page, "ArrowUp", "0")
     save_decisions(page, other)
     (other / "decisions.csv").rename(tmp_path / "decisions (1).csv")
-    assert [decided(tmp_path)[name, "09.1 why"].points for name in NAMES[:2]] == [2, 0]
+    assert [read_decided(tmp_path)[name, "09.1 why"].points for name in NAMES[:2]] == [2, 0]
 
 
 def test_undo_brings_back_what_a_key_and_the_button_changed(tab, tmp_path):
@@ -194,7 +194,7 @@ IS_SEEN = """() => {
 def test_a_key_decides_on_what_is_seen(height, tab, tmp_path):
     """Though the head unfolds, and the page was scrolled; cards are short, and longer than it."""
     works = [
-        written(f"{n}", f"{n} because\n" + "it is so\n" * 40 * n, f"told {n}\n" * 9)
+        make_student(f"{n}", f"{n} because\n" + "it is so\n" * 40 * n, f"told {n}\n" * 9)
         for n in range(4)
     ]
     write(tmp_path, *works)
@@ -240,7 +240,7 @@ def test_everybody_can_read_it(tab, tmp_path):
     """Keys go through all exercises, and a checker of accessibility finds nothing in any, nor on
     the page of a student, of whom lines are as handed out, and an answer is right.
     """
-    student, works = written("g", f"{FIRST.template}\nbecause")
+    student, works = make_student("g", f"{FIRST.template}\nbecause")
     answers = works["09_bus"].answers
     answers[BUS.exercises[1]] = GradedAnswer(Verdict(True, "told"))
     decisions = {("g", "09.1 why"): Decision(2)}

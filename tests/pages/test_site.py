@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from needs import demanded
+from needs import demand
 from playwright.sync_api import expect
 from readable import play_all, unreadable
 from repository import ROOT
@@ -71,7 +71,7 @@ def test_everybody_can_read_each_page(name, site, page):
     """On both screens, and with all its pictures."""
     file = site / f"{name}.html"
     if name.startswith(("bench", "workbook")):
-        demanded(file.exists(), "Python for browsers")
+        demand(file.exists(), "Python for browsers")
 
     def show():
         page.goto(file.as_uri())
@@ -87,7 +87,7 @@ def test_everybody_can_read_each_page(name, site, page):
 def test_a_lesson_leads_to_where_it_runs(site, page):
     """And each step's kernel to the page that edits it."""
     page.goto(f"file://{site}/notebooks/01_register_block.html")
-    demanded((site / "workbook/index.html").exists(), "Python for browsers")
+    demand((site / "workbook/index.html").exists(), "Python for browsers")
     link = page.get_by_role("link", name="run this lesson in your browser")
     assert link.get_attribute("href") == "../workbook/index.html?lesson=01"
     links = [one.get_attribute("href") for one in page.locator("a.step").all()]

@@ -78,7 +78,9 @@ def assert_shows(page, player, frame, pick=""):
         assert lit == [key for key in keys if key == pick]
     if pick:
         about = player.about[int(pick)]
-        told = about if isinstance(about, str) else [of for at, of in about if at <= frame][-1]
+        told = (
+            about if isinstance(about, str) else [words for at, words in about if at <= frame][-1]
+        )
         assert said["chosen"] == " ".join(unmarked(told).split())
 
 

@@ -64,7 +64,7 @@ def whole_site(tmp_path_factory, once):
 def reader(browser):
     """A window of a browser that keeps nothing yet."""
     context = browser.new_context()
-    yield opened(context)
+    yield open_window(context)
     context.close()
 
 
@@ -72,13 +72,13 @@ def reader(browser):
 def running(site, browser):
     """A window with lesson 01, whose Python these tests share."""
     context = browser.new_context()
-    page = opened(context)
+    page = open_window(context)
     open_lesson(page, site, "01")
     yield page
     context.close()
 
 
-def opened(context):
+def open_window(context):
     """A new window."""
     page = context.new_page()
     page.set_default_timeout(TIMEOUT_MS)
@@ -271,7 +271,7 @@ def test_a_file_that_is_changed_elsewhere_reaches_python(running):
 
 def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, running):
     assert evaluate(running, RUN, "open('mine.txt', 'w').write('first')")[1] == "ok"
-    second = opened(running.context)
+    second = open_window(running.context)
     second.goto(f"{site}/?lesson=01")
     second.wait_for_function(f"{APP}?.shell.currentWidget?.context?.isReady")
     second.wait_for_function(f"{APP}.shell.currentWidget.sessionContext.session?.kernel")
