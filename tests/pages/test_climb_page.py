@@ -2,7 +2,7 @@
 
 import json
 import re
-from itertools import product
+from itertools import chain, product
 
 import pytest
 from browsing import JS, script_errors
@@ -96,6 +96,9 @@ def test_it_plays_from_a_folder_and_is_light(first_page, page):
     assert not problems and page.locator("figure [data-advised]").count() == 0
 
 
+FILE = bench_page.PROBLEMS["file"].replace("`", "")
+
+
 def test_from_a_folder_try_it_says_why_it_cant(first_page, page):
     """At the step, where the reader is."""
     page.goto((first_page / "index.html").as_uri())
@@ -104,6 +107,32 @@ def test_from_a_folder_try_it_says_why_it_cant(first_page, page):
         note = page.locator(f"[id='{name}'] .note")
         assert note.inner_text() == FILE and is_painted(note)
     assert page.locator(".bench").count() == 0 and page.url.endswith("/index.html")
+
+
+#: Whether the focus is in a step's workbench.
+TYPES = "id => document.activeElement === document.getElementById(id).querySelector('iframe')"
+
+
+#: In the place of the workbench: every kernel is correct.
+WORKBENCH = """
+const say = (message) => parent.postMessage(message, location.origin)
+addEventListener("message", ({data: {type, step, next, types}}) => {
+  if (type !== "open") return
+  const link = document.createElement("a")
+  Object.assign(link, {href: "#", textContent: next, onclick: () => say({type: "next"})})
+  document.body.replaceChildren(link)
+  if (types) link.focus()
+  say({type: "opened", step})
+  say({type: "clocks", step, isRight: true})
+})
+say({type: "ready"})
+"""
+
+
+def show_workbench(route):
+    """Answer a request for the workbench's page with ``WORKBENCH``."""
+    body = f"<body class=embed><script>{WORKBENCH}</script>"
+    route.fulfill(body=body, content_type="text/html")
 
 
 def test_once_try_it_was_pressed_the_page_is_there_without_a_network(first_page, page):
@@ -135,6 +164,24 @@ def test_nothing_of_the_workbench_is_fetched_before_try_it_is_pressed(first_page
         assert [url for url in asked if "/bench/" in url] == []
         with page.expect_request("**/bench/**"):
             page.locator("[id='00'] .try").click()
+
+
+@pytest.fixture
+def own_page(browser):
+    """A page without service workers, which would fetch what the test answers."""
+    context = browser.new_context(service_workers="block", reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+#: Where it is spoken, too.
+COPIED = ":is([role=status], [aria-live]) >> text=The link is copied"
+
+
+COPYING = """
+Object.defineProperty(navigator, "share", {value: undefined})
+navigator.clipboard.writeText = async (text) => { window.copied = text }
+"""
 
 
 def test_a_sent_riddle_is_the_first_of_its_step(first_page, soup, own_page):
@@ -240,6 +287,9 @@ def test_past_the_steps_none_is_current_and_the_menu_closes(first_page, page):
     assert page.locator("#here").inner_text() == ""
 
 
+IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
+
+
 def test_without_a_network_try_it_says_so(first_page, page):
     """Until the workbench has come once. Once the network is back, pictures come."""
     with served(first_page) as address:
@@ -282,19 +332,6 @@ def test_a_workbench_that_did_not_arrive_comes_when_it_is_asked_for_again(
         assert page.locator(f"[id='{then}'] .note").count() == 0
 
 
-@pytest.fixture
-def own_page(browser):
-    """A page without service workers, which would fetch what the test answers."""
-    context = browser.new_context(service_workers="block", reduced_motion="reduce")
-    yield context.new_page()
-    context.close()
-
-
-#: Whether the focus is in a step's workbench.
-TYPES = "id => document.activeElement === document.getElementById(id).querySelector('iframe')"
-IMAGES = "((id) => document.getElementById(id).querySelector('figure img'))"
-
-
 def test_on_a_phone_try_it_leads_to_a_place_to_type(first_page, own_page):
     """The workbench's own page; the address of a laptop's workbench leads to its step."""
     page = own_page
@@ -308,15 +345,6 @@ def test_on_a_phone_try_it_leads_to_a_place_to_type(first_page, own_page):
                 page.wait_for_function(near, arg=name)
             page.locator(f"[id='{name}'] .try").click()
             page.wait_for_url(f"**/{climb_page.page.bench_link(name)}")
-
-
-FILE = bench_page.PROBLEMS["file"].replace("`", "")
-#: Where it is spoken, too.
-COPIED = ":is([role=status], [aria-live]) >> text=The link is copied"
-COPYING = """
-Object.defineProperty(navigator, "share", {value: undefined})
-navigator.clipboard.writeText = async (text) => { window.copied = text }
-"""
 
 
 def test_try_it_opens_the_shown_kernel(soup):
@@ -335,6 +363,14 @@ def test_try_it_opens_the_shown_kernel(soup):
             assert launch == Timed(shown.kernel, kernels.N)
             asked = soup.find(id=name).select_one(".try").text.removeprefix("Try it: ")
             assert asked in (bench_page.KERNELS[launch].partition(": ")[2], "change this kernel")
+
+
+#: From now on, each height that the frame gets.
+HEIGHTS = """() => {
+  const frame = document.querySelector(".bench iframe")
+  window.heights = [frame.offsetHeight]
+  new MutationObserver(() => heights.push(frame.offsetHeight)).observe(frame, {attributes: true})
+}"""
 
 
 def test_after_a_success_a_link_opens_the_next_step(first_page, page):
@@ -403,115 +439,115 @@ def test_the_browser_goes_back_to_what_was_open_and_loads_it_again(first_page, o
         assert_open("")
 
 
-#: In the place of the workbench: every kernel is correct.
-WORKBENCH = """
-const say = (message) => parent.postMessage(message, location.origin)
-addEventListener("message", ({data: {type, step, next, types}}) => {
-  if (type !== "open") return
-  const link = document.createElement("a")
-  Object.assign(link, {href: "#", textContent: next, onclick: () => say({type: "next"})})
-  document.body.replaceChildren(link)
-  if (types) link.focus()
-  say({type: "opened", step})
-  say({type: "clocks", step, isRight: true})
-})
-say({type: "ready"})
-"""
-
-
-#: From now on, each height that the frame gets.
-HEIGHTS = """() => {
-  const frame = document.querySelector(".bench iframe")
-  window.heights = [frame.offsetHeight]
-  new MutationObserver(() => heights.push(frame.offsetHeight)).observe(frame, {attributes: true})
-}"""
-
-
-def show_workbench(route):
-    """Answer a request for the workbench's page with ``WORKBENCH``."""
-    body = f"<body class=embed><script>{WORKBENCH}</script>"
-    route.fulfill(body=body, content_type="text/html")
-
-
 #: Where an element is in the page.
 PLACE = (
     "(it) => JSON.stringify([it.getBoundingClientRect().x, it.getBoundingClientRect().y + scrollY])"
 )
 
 
-@pytest.mark.parametrize(("by", "width", "height"), [("tap", 360, 640), ("keys", 390, 664)])
-def test_the_first_touch_answers(by, width, height, first_page, browser):
-    """At once, on a phone, from a folder; nothing else is loaded for it. The first riddle, its
-    candidates and its answer are on the first screen.
-    """
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, has_touch=True, reduced_motion="reduce"
-    )
-    page, loaded, leads = context.new_page(), [], []
+@pytest.fixture
+def phone(first_page, browser):
+    """The page on a phone that is touched, from a folder."""
+    screen = {"width": 360, "height": 640}
+    context = browser.new_context(viewport=screen, has_touch=True, reduced_motion="reduce")
+    page = context.new_page()
     page.goto((first_page / "index.html").as_uri())
+    yield page
+    context.close()
+
+
+def answer_in_turn(page, name, by="tap"):
+    """Answer a riddle by each of its buttons, and yield what each shows."""
+    for n, frame in enumerate(riddles.RIDDLES[name]()[1:]):
+        choice = page.locator(f"#{name} fieldset button").nth(n)
+        choice.tap() if by == "tap" else choice.press("Enter" if n % 2 else "Space")
+        expect(choice).to_have_attribute("aria-pressed", "true")
+        yield frame
+
+
+def words_of(frame):
+    """Return what an answer's button is called."""
+    head, *rows = map(Markup.striptags, Markup(frame.choice).split("\n"))
+    numbered = [f" ; line {n}: {row}" for n, row in enumerate(rows, 1)]
+    return "".join([head.replace(" x ", " × "), *numbered])
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 640), (390, 664)])
+def test_the_first_riddle_is_on_the_first_screen(width, height, phone):
+    """With its candidates and its answer."""
+    phone.set_viewport_size({"width": width, "height": height})
     asked = "#film :is(figcaption, .letters, .now, .film-out, fieldset button)"
-    for part in page.locator(f"h1, .about, {asked}").all():
+    for part in phone.locator(f"h1, .about, {asked}").all():
         expect(part).to_be_in_viewport(ratio=1)
     for part in ("#first", "#film .send"):  # the fold cuts none
-        box = page.locator(part).bounding_box()
+        box = phone.locator(part).bounding_box()
         assert box["y"] >= height or box["y"] + box["height"] <= height, part
-    play_all(page)  # what comes as it comes near is there
-    page.on("request", lambda request: loaded.append(request.url))
+
+
+def test_to_move_among_answers_is_not_to_answer(phone):
+    phone.locator("#film fieldset button").first.focus()
+    for key in ("ArrowDown", "ArrowRight", "Tab", "ArrowUp"):
+        phone.keyboard.press(key)
+    assert phone.locator("#film fieldset button:focus").count() == 1
+    assert phone.locator("#film [aria-pressed=true]").count() == 0
+
+
+@pytest.mark.parametrize("by", ["tap", "keys"])
+def test_an_answer_is_shown_and_spoken_at_once(by, phone):
+    """Nothing else is loaded for it, and nothing moves under a finger."""
+    loaded = []
+    play_all(phone)  # what comes as it comes near is there
+    phone.on("request", lambda request: loaded.append(request.url))
     for name, made in riddles.RIDDLES.items():
-        riddle, frames, solved = page.locator(f"#{name}"), made()[1:], False
-        choices, answer = riddle.locator("fieldset button"), riddle.locator(".film-says")
-        answered = "[id='01a'] .code pre" if name == "film" else f".step:has(#{name}) .two"
-        told = page.locator(answered)
-        withheld = f"[data-until={name}] > :is(b, td, .two)"  # of steps and of the table
-        places = page.locator(f"[data-until={name}] .withheld")
-        answers = [*page.locator(withheld).all(), *([told.first] if name == "film" else [])]
-        assert riddle.locator("[aria-pressed=true]").count() == 0 and not told.first.is_visible()
-        page.evaluate("name => document.getElementById(name).scrollIntoView()", name)
-        expect(choices.last).to_be_in_viewport(ratio=1)  # with the question
-        assert len(answers) > 0 and not any(each.is_visible() for each in answers)
-        choices.first.focus()
-        place, high = choices.last.evaluate(PLACE), riddle.bounding_box()["height"]
-        for n, frame in enumerate(frames):
-            if by == "tap":
-                choices.nth(n).tap()
-            else:
-                before = answer.inner_text()
-                for key in ["Tab"] * (n > 0) + ["ArrowDown", "ArrowRight"]:
-                    page.keyboard.press(key)
-                assert answer.inner_text() == before  # to move isn't to answer
-                page.keyboard.press("Enter" if n % 2 else "Space")
-            assert choices.nth(n).get_attribute("aria-pressed") == "true"
-            assert answer.inner_text() == frame.says and is_painted(answer)
+        riddle = phone.locator(f"#{name}")
+        last, told = riddle.locator("fieldset button").last, riddle.locator(".film-says")
+        assert riddle.locator("[aria-pressed=true]").count() == 0
+        last.focus()
+        before = last.evaluate(PLACE), riddle.bounding_box()["height"]
+        for frame in answer_in_turn(phone, name, by):
+            assert told.inner_text() == frame.says and is_painted(told)
             assert riddle.locator(".film-speed b").inner_text() == f"{frame.gflops:,}"
             spoken = riddle.get_by_role("status").text_content()  # the speed, too, but once
             assert frame.says in spoken and spoken.count(f"{frame.gflops:,}") == 1
             shown = [each.is_visible() for each in riddle.locator(".shown").all()]
-            assert shown[-4:] == [each is frame for each in frames]
-            assert choices.last.evaluate(PLACE) == place  # nothing moves under a finger
-            solved = solved or frame.kind == "right"
-            assert told.first.is_visible() == solved
-            assert all(answer.is_visible() == solved for answer in answers)
-            assert all(place.is_visible() != solved for place in places.all())
-            for way in riddle.locator(":is(.send, .go-on)").all():
-                assert way.is_visible() == solved
-            assert riddle.bounding_box()["height"] == high
-            head, *rows = map(Markup.striptags, Markup(frame.choice).split("\n"))
-            words = head.replace(" x ", " × ")
-            words += "".join(f" ; line {n}: {row}" for n, row in enumerate(rows, 1))
+            assert shown[-4:] == [each is frame for each in made()[1:]]
             heard = riddle.aria_snapshot()
-            assert heard.count(f'button "{words}') == 1 and frame.says in heard
-            if name == "film":
-                assert page.locator(".typed").inner_text() == words
-                assert f"C: {frame.shown[1]}" in heard and heard.count("- cell ") == 64
-        on = riddle.locator(".go-on")
+            assert heard.count(f'button "{words_of(frame)}') == 1 and frame.says in heard
+            assert (last.evaluate(PLACE), riddle.bounding_box()["height"]) == before
+    assert is_painted(phone.locator("#orders .shown:not([hidden]) .seen b").last)  # a column's name
+    assert loaded == []
+
+
+def test_the_first_riddle_types_its_answer_and_shows_c(phone):
+    for frame in answer_in_turn(phone, "film"):
+        assert phone.locator(".typed").inner_text() == words_of(frame)
+        heard = phone.locator("#film").aria_snapshot()
+        assert f"C: {frame.shown[1]}" in heard and heard.count("- cell ") == 64
+
+
+def test_what_a_riddle_withholds_comes_with_its_answer(phone):
+    """Of steps and of the table."""
+    for name, made in riddles.RIDDLES.items():
+        answered = "[id='01a'] .code pre" if name == "film" else f".step:has(#{name}) .two"
+        withheld = f"[data-until={name}] > :is(b, td, .two), {answered}, #{name} :is(.send, .go-on)"
+        parts, places = phone.locator(withheld), phone.locator(f"[data-until={name}] .withheld")
+        first = next(n for n, frame in enumerate(made()) if frame.kind == "right")
+        for n, _ in enumerate(chain([None], answer_in_turn(phone, name))):
+            assert {each.is_visible() for each in parts.all()} == {n >= first}
+            assert {each.is_visible() for each in places.all()} <= {n < first}
+
+
+def test_a_solved_riddle_leads_to_the_next(phone):
+    leads = []
+    for name in riddles.RIDDLES:
+        phone.evaluate("name => document.getElementById(name).scrollIntoView()", name)
+        expect(phone.locator(f"#{name} fieldset button").last).to_be_in_viewport(ratio=1)
+        assert len([*answer_in_turn(phone, name)]) == 4
+        on = phone.locator(f"#{name} .go-on")
         expect(on).to_be_in_viewport(ratio=1)
         leads.append(on.get_attribute("href"))
-        if name == "orders":  # its columns have their names
-            assert is_painted(riddle.locator(".shown:not([hidden]) .seen b").last)
     assert leads == ["#sizes", "#orders", "#layouts", "bench/index.html?step=01a"]
     assert on.inner_text() == "4 of 4 solved. Write your own (26 MB)"
-    assert loaded == []
-    context.close()
 
 
 @drawn_by_day(("name", "width"), product(pictures.PICTURES, [390, 768]), 3)
