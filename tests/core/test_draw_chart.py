@@ -58,8 +58,7 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
     assert ("Bands: " in chart.about) == has_bands, "what is announced can be seen"
     for series, rows in stored()[name].items():
         widest, most = (max(values) for values in zip(*((y * error, y) for _, y, error in rows)))
-        if widest > 0.06 * most:
-            assert f"band {series}" in drawn.lines
+        assert (f"band {series}" in drawn.lines) == (widest > 0.05 * most), series
         assert len(drawn.marks[series]) == len(rows) == len(drawn.lines[series])
         for (x, y, error), (left, down) in zip(rows, drawn.lines[series], strict=True):
             drawn.assert_shown(series, x, y)

@@ -33,7 +33,7 @@ FAULTS = """() => {
 
 @drawn_by_day("name", CHARTS, 4)
 def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, page):
-    """The image becomes part of the page; arrow keys go along a curve."""
+    """The image becomes part of the page."""
     html = CHARTS[name]().page("")
 
     def show():
@@ -42,21 +42,27 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
         assert page.evaluate(FAULTS) == [], page.viewport_size
 
     assert unreadable(page, show, PHONE) == []
-    if page.locator("[data-group]").count():
-        first = page.locator("[data-group] >> visible=true").first
-        first.focus()
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        assert first.locator(".now").count() == 1
-        said = page.get_by_role("status")
-        assert said.text_content() == first.locator(".now").get_attribute("data-words")
-        page.evaluate("scrollTo(0, 0)")
-        box, drawing = said.bounding_box(), page.locator("svg.ck-chart >> visible=true")
-        assert box["y"] + box["height"] <= drawing.bounding_box()["y"] + 1, "it covers nothing"
-        assert len(first.get_attribute("aria-label") or "") < 100, "not all of its marks"
-        mark = page.locator(".point >> visible=true").last
-        mark.dispatch_event("pointerover")
-        assert said.text_content() == mark.get_attribute("data-words")
+
+
+@drawn_by_day("name", [name for name in CHARTS if name not in ("climb", "roofline")], 3)
+def test_arrow_keys_go_along_a_curve(name, page):
+    """Each mark is told above the drawing, as that which is pointed at. Only these have no curves:
+    the climb and the roofline, whose dots are far apart.
+    """
+    page.set_content(CHARTS[name]().page(""))
+    first = page.locator("[data-group] >> visible=true").first
+    first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    said, now = page.get_by_role("status"), first.locator(".now")
+    assert said.text_content() == now.get_attribute("data-words")
+    page.evaluate("scrollTo(0, 0)")
+    box, drawing = said.bounding_box(), page.locator("svg.ck-chart >> visible=true")
+    assert box["y"] + box["height"] <= drawing.bounding_box()["y"] + 1, "it covers nothing"
+    assert len(first.get_attribute("aria-label") or "") < 100, "not all of its marks"
+    mark = page.locator(".point >> visible=true").last
+    mark.dispatch_event("pointerover")
+    assert said.text_content() == mark.get_attribute("data-words")
 
 
 def test_a_tap_tells_what_is_tapped(page):
