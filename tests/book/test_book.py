@@ -10,14 +10,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from lesson_sources import SOURCES, each_lesson
 from repository import ROOT
 
 from cypresskit import teach
 from tools import book
 
 BOOK = ROOT / "notebooks"
-SOURCES = book.sources(BOOK)
-each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 CALLED = re.compile(r"\.check_\w+\((\w+)\)\s*\Z")
 AGAIN = "the notebook is not what its source makes: run `make book`"
 

@@ -21,9 +21,9 @@ from functools import cache
 
 import nbformat
 import numpy as np
-import pytest
 from case_files import names_in
 from fact_values import KNOWN
+from lesson_sources import each_lesson
 from repository import ROOT
 from sampling import drawn_by_day
 
@@ -44,11 +44,9 @@ NUMBER = re.compile(
 PLAIN = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 FACTS = tomllib.loads((ROOT / "tests/facts.toml").read_text())
 ENTRIES = [(lesson, entry) for lesson, entries in FACTS.items() for entry in entries]
-SOURCES = book.sources(ROOT / "notebooks")
 NOTEBOOKS = "", "solutions"  # what students get, and the solved one
 REMAINS = 0.4  # the share of an effect that may be left without its cause
 NOTICED = 0.01  # an effect is at least this share of the size
-each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 
 
 def prose(path):
@@ -107,6 +105,16 @@ def test_the_lesson_says_what_the_table_says_of_it(path):
     assert not lost
 
 
+def sizes(expression):
+    """The sizes, above those of a block, that an expression simulates."""
+    calls = [node for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Call)]
+    calls = [call for call in calls if ast.unparse(call.func).endswith("simulate")]
+    given = [each for call in calls for each in call.args[1:2]]
+    given += [word.value for call in calls for word in call.keywords if word.arg in ("m", "n", "k")]
+    values = [each.value for each in given if isinstance(each, ast.Constant)]
+    return {value for value in values if value > 16}
+
+
 @each_lesson
 def test_a_number_names_its_size(path):
     """A launch of another N than the workbook's 2048 is stated in the section of its number."""
@@ -118,14 +126,9 @@ def test_a_number_names_its_size(path):
             assert sizes(entry["gives"]) <= {*stated, 2048}, entry["says"]
 
 
-def sizes(expression):
-    """The sizes, above those of a block, that an expression simulates."""
-    calls = [node for node in ast.walk(ast.parse(expression)) if isinstance(node, ast.Call)]
-    calls = [call for call in calls if ast.unparse(call.func).endswith("simulate")]
-    given = [each for call in calls for each in call.args[1:2]]
-    given += [word.value for call in calls for word in call.keywords if word.arg in ("m", "n", "k")]
-    values = [each.value for each in given if isinstance(each, ast.Constant)]
-    return {value for value in values if value > 16}
+def is_code(name):
+    """Whether a field of an entry is an expression."""
+    return name in ("gives", "counted", "with", "without", "base")
 
 
 @drawn_by_day(("lesson", "entry"), ENTRIES, 40, ids=[f"{n}-{e['says'][:40]}" for n, e in ENTRIES])
@@ -151,11 +154,6 @@ def test_what_a_lesson_says_is_so(lesson, entry):
 def test_every_known_name_is_used():
     fields = [field for _, entry in ENTRIES for field in entry.items()]
     assert KNOWN.keys() <= names_in(text for name, text in fields if is_code(name))
-
-
-def is_code(name):
-    """Whether a field of an entry is an expression."""
-    return name in ("gives", "counted", "with", "without", "base")
 
 
 MODEL = (ROOT / "docs/model.md").read_text()

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from forbidden import forbid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernel_files import programs
@@ -272,7 +273,7 @@ def test_the_hosts_flush_mode_comes_back():
 def test_an_equal_program_is_compiled_once(monkeypatch):
     text = "il_ps_2_0\nmul r0, vWinCoord0, vWinCoord0\nadd r0, r0, r0\nend\n"
     ck.launch(ck.assemble(text, "one.il"), (2, 2))
-    monkeypatch.setattr(jit, "machine_code", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(jit, "machine_code", forbid("compile again"))
     ck.launch(ck.assemble(text, "another.il"), (3, 2))
 
 
@@ -300,7 +301,7 @@ def test_machine_code_comes_from_disk(seed, code_files, monkeypatch):
     files = code_files()
     assert len(files) == len(cases)
     with monkeypatch.context() as patch:
-        patch.setattr(jit, "optimized", lambda *_: pytest.fail("optimized again"))
+        patch.setattr(jit, "optimized", forbid("optimize again"))
         checked_anew(cases)
     whole = {file: file.read_bytes() for file in files}
     for (file, data), other in zip(whole.items(), reversed(whole.values())):

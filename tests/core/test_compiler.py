@@ -101,9 +101,9 @@ def test_a_double_whose_words_come_from_one_bank_is_refused():
 # What it sees through
 
 
-LOOP = """il_ps_2_0
+LOOP = f"""il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
-dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
+{TEXTURE.format(0)}
 dcl_output_generic o0
 dcl_cb cb0[1]
 dcl_literal l0, 0.0, 1.0, 2.0, 3.0
@@ -113,7 +113,7 @@ mov r5, l0.x
 whileloop
     ge r1.x, r0.z, cb0[0].x
     break_logicalnz r1.x
-    {body}
+    {{body}}
     add r0.z, r0.z, l0.y
 endloop
 mov o0, r5

@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import fields, replace
 
 import pytest
-from new_python import printed_by, refused
+from forbidden import forbid
+from new_python import printed_by
 from sampling import seeded
 
 import cypresskit as ck
@@ -26,18 +27,18 @@ LAUNCHES = [
 ]
 
 
+def forget():
+    """Forget what is in memory."""
+    forget_reports()
+    compiler._compiled.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def folder(saved_results):
     """An empty folder of kept files, in use; nothing else is in memory."""
     forget()
     yield saved_results
     forget()
-
-
-def forget():
-    """Forget what is in memory."""
-    forget_reports()
-    compiler._compiled.cache_clear()
 
 
 def all_of(report):
@@ -60,9 +61,9 @@ def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, 
     assert len(result_cache.saved_files(folder)) == 4  # compiled code, times, lines, costs
     forget()
     with monkeypatch.context() as patch:
-        patch.setattr("cypresskit.timing.sampling.run", refused)
-        patch.setattr("cypresskit.timing.timed_launch.trace_wavefronts", refused)
-        patch.setattr("cypresskit.timing.timed_launch.compile", refused)
+        patch.setattr("cypresskit.timing.sampling.run", forbid("simulate again"))
+        patch.setattr("cypresskit.timing.timed_launch.trace_wavefronts", forbid("trace again"))
+        patch.setattr("cypresskit.timing.timed_launch.compile", forbid("compile again"))
         assert all_of(simulate(name, **size)) == anew
 
 
@@ -144,7 +145,7 @@ def test_another_spelling_has_the_same_results_and_its_own_text(seed, folder, mo
             for each in costs.lines
         ]
         said[text] = report.clocks, works, result_cache.saved_files(folder)
-        monkeypatch.setattr("cypresskit.timing.sampling.run", refused)
+        monkeypatch.setattr("cypresskit.timing.sampling.run", forbid("simulate again"))
     first, second = said.values()
     assert first == second
 
@@ -172,7 +173,7 @@ def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
     compiled()
     assert len(result_cache.saved_files(folder)) == len(programs)
     programs[0] = ck.assemble(respell(text, random.Random(seed)), "random.il")
-    monkeypatch.setattr(compiler, "lower", refused)
+    monkeypatch.setattr(compiler, "lower", forbid("compile again"))
     for code, expected in zip(compiled(), anew):
         assert (code.controls, code.gprs) == (expected.controls, expected.gprs)
         assert code.listing() == expected.listing()

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from forbidden import forbid
 from kernel_texts import TEXTURE, compute, pixel
 from repository import ROOT
 from sampling import drawn_by_day, from_rows, seeded
@@ -254,9 +255,7 @@ def test_memory_may_begin_at_any_address(engine, offset):
 )
 def test_memory_that_cannot_be_written_is_refused_before_the_run(memory, monkeypatch):
     memory.flags.writeable = False
-    monkeypatch.setattr(
-        "cypresskit.machine.compiled.run", lambda *_: pytest.fail("the program has run")
-    )
+    monkeypatch.setattr("cypresskit.machine.compiled.run", forbid("run"))
     with pytest.raises(ValueError, match="global_memory is read-only"):
         ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)
 

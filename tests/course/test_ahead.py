@@ -12,7 +12,8 @@ from zipfile import ZipFile
 import nbformat
 import psutil
 import pytest
-from new_python import printed_by, refused
+from forbidden import forbid
+from new_python import printed_by
 from waiting import is_alive, wait_for
 
 import cypresskit as ck
@@ -49,7 +50,7 @@ def test_a_lesson_is_run_once_and_its_times_are_cached(tmp_path, folder, monkeyp
 
     assert ran.read_text() == "once"
     assert notebook.read_bytes() == before
-    monkeypatch.setattr("cypresskit.timing.sampling.run", refused)
+    monkeypatch.setattr("cypresskit.timing.sampling.run", forbid("simulate again"))
     assert ck.simulate("sgemm_tn", **SHAPE).clocks > 0
 
 
@@ -62,7 +63,7 @@ def test_a_lesson_that_fails_is_named_and_run_again(tmp_path, capsys):
 
 def test_nothing_runs_ahead_where_nothing_is_cached(monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
-    monkeypatch.setattr(ahead, "Popen", refused)
+    monkeypatch.setattr(ahead, "Popen", forbid("start a process"))
     assert ahead.start([]) is None
 
 
@@ -74,7 +75,7 @@ def test_no_lesson_is_run_on_one_processor_or_a_battery(tmp_path, monkeypatch, c
     monkeypatch.setattr(ahead, "simulate", lambda *_: None)
     monkeypatch.setattr(ahead, "_put_last", lambda _: None)
     monkeypatch.setattr(os, "nice", lambda _: None)
-    monkeypatch.setattr(ahead, "_wait_for_reader", refused)
+    monkeypatch.setattr(ahead, "_wait_for_reader", forbid("wait for a lesson"))
     assert ahead.main([ahead.IDLE, str(lesson(tmp_path, "1 / 0"))]) == 0
 
 
@@ -128,7 +129,7 @@ def test_a_release_brings_results(tmp_path, folder, monkeypatch):
     forget_reports()
     with monkeypatch.context() as patch:
         patch.setattr(result_cache, "RELEASED", archive)
-        patch.setattr("cypresskit.timing.sampling.run", refused)
+        patch.setattr("cypresskit.timing.sampling.run", forbid("simulate again"))
         assert ck.simulate("sgemm_tn", **SHAPE).clocks == expected
 
 
