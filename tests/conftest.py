@@ -23,14 +23,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if not os.access(Path.home(), os.W_OK):
     os.environ["HOME"] = tempfile.mkdtemp()
 
-os.environ["CYPRESSKIT_KEEP"] = (
-    "0"  # tests time each launch anew, but those of notebooks and of pages
-)
+# Each launch is timed anew, except in tests of notebooks and of pages.
+os.environ["CYPRESSKIT_KEEP"] = "0"
 
 # A grammar that jsonschema compiles for a second, and nothing here needs.
 sys.modules["rfc3987_syntax"] = None
 
-pytest_plugins = ["sampling", "needs", "no_trace", "browsing"]
+pytest_plugins = ["sampling", "needs", "no_trace", "browsing", "lab"]
 
 
 @pytest.fixture
