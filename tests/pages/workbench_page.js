@@ -61,10 +61,29 @@ function answersTo(text) {
     [2, is_correct ? 2 : stamp],
     [2, 2],
   ]
-  const sums = [["sum", "sum"], ["sum", "sum"]]
-  if (!text.includes("endless")) verdict.small = {sums, a: ones, b: ones, c, expected: [[2, 2], [2, 2]]}
+  const sums = [
+    ["sum", "sum"],
+    ["sum", "sum"],
+  ]
+  if (!text.includes("endless"))
+    verdict.small = {
+      sums,
+      a: ones,
+      b: ones,
+      c,
+      expected: [
+        [2, 2],
+        [2, 2],
+      ],
+    }
   if (!is_correct) verdict.findings = [{...fault, advice: `advice ${stamp}`}]
-  const term = {text: `term ${stamp}`, is_correct: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
+  const term = {
+    text: `term ${stamp}`,
+    is_correct: false,
+    note: `note ${stamp}`,
+    line: 3,
+    lines: [3, 6],
+  }
   const first = {line: 3, message: `Red ${stamp}.`, advice: `And ${stamp} more.`}
   const said = {findings: [first], notes: [`other ${stamp}`]}
   const replay = {part: "replay", message: `replay ${stamp}`, ...said, terms: [term], more: 0}
@@ -114,7 +133,10 @@ class Answerer {
     this.tables = {
       il_minute: [],
       legend: [],
-      statistics: [["registers", "gprs", ""], ["full bundles", "slots5_pct", ""]],
+      statistics: [
+        ["registers", "gprs", ""],
+        ["full bundles", "slots5_pct", ""],
+      ],
     }
   }
 
