@@ -1,13 +1,12 @@
 """Cases as data: each is a table of a TOML file, with what is said of it; see ``--accept``.
 
-What stands for what in them, and in other tables, is told where it is read:
+The head of each file of ``cases`` says what its fields are. The rest is told where it is read:
 
 - edits of a text: ``edit_text`` below
 - rows, in ``cases/rows.toml``: ``from_rows`` (``sampling.py``)
 - Python that is refused, in ``cases/refused.toml``: ``core/test_bad_input.py``
-- lines that the assembler takes or refuses, in ``cases/il_sentences.toml``: its head, as of
-  ``cases/faulty_texts.toml``
-- arrays and launches of ``zoo``: ``core/kernel_files.py``
+- bugs and near misses of ``zoo``: ``core/test_checks.py``; arrays and launches of its files and of
+  ``programs``: ``core/kernel_files.py``
 - forms of answers: ``answers/__init__.py``
 - causes and numbers, in ``facts.toml``: ``book/test_facts.py``
 """

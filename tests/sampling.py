@@ -10,8 +10,8 @@ import hypothesis
 import pytest
 from repository import ROOT
 
-# No deadline: a first example compiles its kernel. The same examples every time, so that red means
-# a change; new ones come with `--new`.
+# No deadline: a first example compiles its kernel. Hypothesis draws the same examples every time:
+# red means a change. New ones come with `--new`, other cases of expensive tables with each day.
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("new", deadline=None, database=None)
 hypothesis.settings.load_profile("same")

@@ -1,7 +1,7 @@
 """Checks find the bug and say what to do: the bug zoo, near misses, and incorrect kernels.
 
 A file of tests/zoo holds a title, a launch, a kernel with a bug, the findings expected, and a near
-miss that must stay silent.
+miss that must stay silent, perhaps in another launch (``near_launch``).
 """
 
 import random
@@ -24,16 +24,16 @@ from cypresskit.machine.checks import Finding, Findings, check
 ZOO = sorted((ROOT / "tests/zoo").glob("*.toml"))
 
 
+def read(path):
+    """A file of the zoo."""
+    return tomllib.loads(path.read_text())
+
+
 def parts(path):
     """The kernel with the bug, the near miss, and the launch of each."""
     case = read(path)
     launch, near_launch = case["launch"], case.get("near_launch", case["launch"])
     return case["bug"], case["near_miss"], launch_of(launch), launch_of(near_launch)
-
-
-def read(path):
-    """A file of the zoo."""
-    return tomllib.loads(path.read_text())
 
 
 def place(item):
