@@ -11,6 +11,23 @@ CARD = {
 }
 
 
+FIGURES = {
+    "code": {"card": CARD},
+    "verdict": {"is_correct": False, "message": "C is wrong, says the actor"},
+    "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
+}
+
+
+def answer_job(job):
+    """What a process says of a job."""
+    edit = {"edit": job["edit"], "job": job["number"]}
+    for part in job["parts"]:
+        yield {"type": "working", "part": part} | edit
+        answer = {"type": "answer", "part": part, "of": job["text"]} | edit
+        yield answer | FIGURES.get(part, {})
+    yield {"type": "done"} | edit
+
+
 class Actor:
     """In a process's place: says a message when a test lets it, hangs or dies when a test says so.
     Each part says of which text it is.
@@ -42,23 +59,6 @@ class Actor:
             self.saying, self.job = list(answer_job(self.job)), None
         message = self.saying.pop(0)
         self.hear(message)
-
-
-FIGURES = {
-    "code": {"card": CARD},
-    "verdict": {"is_correct": False, "message": "C is wrong, says the actor"},
-    "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
-}
-
-
-def answer_job(job):
-    """What a process says of a job."""
-    edit = {"edit": job["edit"], "job": job["number"]}
-    for part in job["parts"]:
-        yield {"type": "working", "part": part} | edit
-        answer = {"type": "answer", "part": part, "of": job["text"]} | edit
-        yield answer | FIGURES.get(part, {})
-    yield {"type": "done"} | edit
 
 
 def judge(talk, gflops, right):

@@ -47,15 +47,6 @@ def launch_of(table):
     return launch
 
 
-def programs(path):
-    """The texts of a file of programs/, and the launch of each."""
-    case = tomllib.loads(path.read_text())
-    choices = case.get("choices", {})
-    for chosen in product(*choices.values()):
-        words = dict(zip(choices, chosen))
-        yield replace_words(case["text"], words), launch_of(replace_words(case["launch"], words))
-
-
 def replace_words(value, words):
     """A text, or all texts in a table or list, with each of the ``words`` replaced."""
     if isinstance(value, dict):
@@ -66,3 +57,12 @@ def replace_words(value, words):
         for word, choice in words.items():
             value = value.replace(word, choice)
     return value
+
+
+def programs(path):
+    """The texts of a file of programs/, and the launch of each."""
+    case = tomllib.loads(path.read_text())
+    choices = case.get("choices", {})
+    for chosen in product(*choices.values()):
+        words = dict(zip(choices, chosen))
+        yield replace_words(case["text"], words), launch_of(replace_words(case["launch"], words))

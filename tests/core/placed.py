@@ -27,6 +27,22 @@ class Mark(NamedTuple):
         return abs(self.x - x) <= self.w / 2 and abs(self.y - y) <= self.h / 2
 
 
+def fill_tip(tip, data, n):
+    """A tooltip with the values of a cell."""
+    return re.sub(r"@(\w+)", lambda name: str(data[name[1]][n]), tip)
+
+
+def read_columns(player, source, frame):
+    """A source's columns at a frame."""
+    data = dict(source.data)
+    for track in player.tracks:
+        if track.source is source:
+            data[track.column] = track.frames[frame]
+            if track.text:
+                data[track.text] = [track.text_of(value) for value in track.frames[frame].tolist()]
+    return data
+
+
 class Seen(dict[str, list[Mark]]):
     """The marks of a figure at a frame, by the names of their sources; "" has all texts."""
 
@@ -72,19 +88,3 @@ class Seen(dict[str, list[Mark]]):
         """The texts that are as a pattern says, and what its group is."""
         found = [(re.fullmatch(pattern, text.words), text) for text in self[""]]
         return [(match[1], text) for match, text in found if match]
-
-
-def fill_tip(tip, data, n):
-    """A tooltip with the values of a cell."""
-    return re.sub(r"@(\w+)", lambda name: str(data[name[1]][n]), tip)
-
-
-def read_columns(player, source, frame):
-    """A source's columns at a frame."""
-    data = dict(source.data)
-    for track in player.tracks:
-        if track.source is source:
-            data[track.column] = track.frames[frame]
-            if track.text:
-                data[track.text] = [track.text_of(value) for value in track.frames[frame].tolist()]
-    return data

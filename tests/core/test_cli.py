@@ -190,6 +190,13 @@ def test_lessons_go_where_it_is_said_and_jupyterlab_gets_its_options(
     assert capsys.readouterr().out.rstrip().endswith(f"{here}/deep/mine")
 
 
+def lessons(folder, text):
+    """A folder with a lesson in it."""
+    folder.mkdir(parents=True)
+    (folder / "00_start_here.ipynb").write_text(text)
+    return folder
+
+
 def test_a_lesson_that_is_named_is_opened_in_its_folder(here, started):
     assert cli.main(["lab", str(lessons(here / "one", "alone"))]) == 0
     assert f"--ServerApp.root_dir={here}/one" in started[-1]
@@ -246,13 +253,6 @@ def test_a_copy_of_the_lessons_that_was_killed_is_completed(here, monkeypatch, o
     assert [path.read_text() for path in found] == ["my work", *names[1:]]
     (here / "mine" / names[3]).unlink()  # on purpose
     assert len(cmd_lab.find_lessons(here / "mine")) == 14
-
-
-def lessons(folder, text):
-    """A folder with a lesson in it."""
-    folder.mkdir(parents=True)
-    (folder / "00_start_here.ipynb").write_text(text)
-    return folder
 
 
 def test_outside_a_clone_lessons_go_to_the_folder_where_one_is(here, monkeypatch):

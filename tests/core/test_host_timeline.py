@@ -82,6 +82,12 @@ def test_check_reports_reads_of_nothing_and_overwriting_in_use(starts, message):
 
 # -- the critical path, and the same plan on other resources
 
+
+def in_blocks(overlap):
+    machine = host.Machine(ck.HD5870)
+    return host.blocked_timeline(3584, 3584, 3584, machine, block=1792, overlap=overlap)
+
+
 RUNS = {
     "five stages": lambda: host.five_stage(4096, 4096, 1024, host.Machine()),
     "with a CPU": lambda: host.five_stage(4096, 4096, 1024, host.Machine(), cpu_share=0.1),
@@ -91,11 +97,6 @@ RUNS = {
         [Task(str(n), "copy", str(n % 2), {"bus": 6.0 + n}) for n in range(5)], BUS
     ),
 }
-
-
-def in_blocks(overlap):
-    machine = host.Machine(ck.HD5870)
-    return host.blocked_timeline(3584, 3584, 3584, machine, block=1792, overlap=overlap)
 
 
 def on_bus(timeline, times):

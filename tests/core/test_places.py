@@ -28,6 +28,12 @@ from cypresskit.kernels import samples
 from cypresskit.machine.shape import lanes
 from cypresskit.timing import simulate
 
+
+@cache
+def journey():
+    return draw.explore("sgemm_tn", 64)
+
+
 PLAYERS = players.PLAYERS | {
     f"explore {n}": lambda n=n: journey().levels[n].player for n in range(4)
 }
@@ -43,11 +49,6 @@ COLORS = {
 }
 SPAN = re.compile(r"([ABC])\[(\d+)(?::(\d+))?, (\d+)(?::(\d+))?\]")
 PLACE = re.compile(r"(\d+), (?:column|texel)s? (\d+)|\[(\d+), (\d+)\]")
-
-
-@cache
-def journey():
-    return draw.explore("sgemm_tn", 64)
 
 
 def elements(top, bottom, left, right):

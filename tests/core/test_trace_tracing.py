@@ -76,10 +76,17 @@ def unroll(path):
     return result
 
 
-@pytest.mark.parametrize("name", ["sgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
-def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
-    shape = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
-    assert check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch) > 4
+def by_wavefront(found):
+    """What each wavefront runs, clause by clause."""
+    result = {}
+    for path in found:
+        iterations = unroll(path)
+        for n, wavefront in enumerate(path.wavefronts):
+            result[int(wavefront)] = [
+                (kind, bundles, [(cost[n], lines[n]) for cost, lines in accesses])
+                for kind, bundles, accesses in iterations
+            ]
+    return result
 
 
 def check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch):
@@ -99,6 +106,12 @@ def check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch):
     assert by_wavefront(joined) == by_wavefront(stepped)
     assert all(times == 1 for path in stepped for _, times in path.segments)
     return max(times for path in joined for _, times in path.segments)
+
+
+@pytest.mark.parametrize("name", ["sgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
+def test_a_counted_loop_is_the_loop_iteration_by_iteration(name, monkeypatch):
+    shape = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
+    assert check_that_joined_iterations_are_those_run_one_by_one(shape, monkeypatch) > 4
 
 
 BETWEEN = """
@@ -323,19 +336,6 @@ def test_rejects_a_trace_that_needs_too_much_memory(monkeypatch):
     assert traced
 
 
-def by_wavefront(found):
-    """What each wavefront runs, clause by clause."""
-    result = {}
-    for path in found:
-        iterations = unroll(path)
-        for n, wavefront in enumerate(path.wavefronts):
-            result[int(wavefront)] = [
-                (kind, bundles, [(cost[n], lines[n]) for cost, lines in accesses])
-                for kind, bundles, accesses in iterations
-            ]
-    return result
-
-
 @seeded(3)
 def test_wavefronts_traced_together_run_what_each_runs_alone(seed):
     shape = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
@@ -438,6 +438,15 @@ def check_that_little_was_run(traced):
     assert sum(s.line.nbytes for clause in clauses for s in clause.streams) < 100_000
 
 
+def errors(run):
+    """What a run is ended by, if it is."""
+    try:
+        run()
+    except KernelError as error:
+        return [error]
+    return []
+
+
 @seeded(6)
 def test_reports_the_endless_loops_of_a_launch(seed, traced):
     shape = shapes(break_loops(seed), (16, 8))
@@ -449,15 +458,6 @@ def test_reports_the_endless_loops_of_a_launch(seed, traced):
     loops = [shape.program.body[error.at] for error in found]
     assert [(each.opcode, each.line) for each in loops] == [("whileloop", e.line) for e in found]
     check_that_little_was_run(traced)
-
-
-def errors(run):
-    """What a run is ended by, if it is."""
-    try:
-        run()
-    except KernelError as error:
-        return [error]
-    return []
 
 
 def test_endless_loops_are_looked_for_among_the_lanes_that_are_left(monkeypatch):

@@ -426,6 +426,13 @@ def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_s
 # -- every entry is accounted for
 
 
+PLACES = (
+    *("ada", "09_bus.ipynb", "bob.ipynb", "x.zip", "lovelaceada_4711_81_09_bus-2.ipynb", "=1"),
+    *("lovelaceada_LATE_4711_82_my_kernel.il", "Ada L_9_assignsubmission_file", ".DS_Store"),
+    *("Ada L_9_assignsubmission_onlinetext", "__MACOSX", "J\udcf6rg", "new\nline", "a.b.IPYNB"),
+)
+
+
 def entry(folder, name, chance):
     """Anything that may lie in a folder."""
     path = folder / name
@@ -440,13 +447,6 @@ def entry(folder, name, chance):
             entry(path, inner, chance)
     else:
         path.write_bytes(chance.choice([b"", b"{}", b'{"cells": []}', b"PK", chance.randbytes(99)]))
-
-
-PLACES = (
-    *("ada", "09_bus.ipynb", "bob.ipynb", "x.zip", "lovelaceada_4711_81_09_bus-2.ipynb", "=1"),
-    *("lovelaceada_LATE_4711_82_my_kernel.il", "Ada L_9_assignsubmission_file", ".DS_Store"),
-    *("Ada L_9_assignsubmission_onlinetext", "__MACOSX", "J\udcf6rg", "new\nline", "a.b.IPYNB"),
-)
 
 
 @seeded(10)

@@ -254,6 +254,10 @@ def test_a_line_is_gray_only_where_it_was_handed_out():
     assert other not in gray and gray == [*filter(str, own.splitlines())][:-1]
 
 
+def table(folder, text, name="decisions.csv"):
+    (folder / name).write_text(f"id,exercise,points,remark\n{text}")
+
+
 @pytest.mark.parametrize(
     ("text", "is_readable"),
     [("ada,09.1 answer,1,\ngone,09.1 why,1,\n", True), ("ada,09.1,1,\n", False)],
@@ -282,10 +286,6 @@ def make_explained(count):
     """The records of students who have changed the first exercise alone."""
     sentences = [f"because {number}" for number in range(count)]
     return records_of(*([HandIn(answer_exercise(RIGHT, sentence=text), BUS)] for text in sentences))
-
-
-def table(folder, text, name="decisions.csv"):
-    (folder / name).write_text(f"id,exercise,points,remark\n{text}")
 
 
 def test_decisions_overrule_and_reach_the_page(tmp_path):

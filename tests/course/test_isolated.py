@@ -287,6 +287,15 @@ def test_verdicts_in_the_notebooks_own_process_are_the_same(check, monkeypatch, 
     assert all(name.startswith("cypresskit.") for name in {*sys.modules} ^ modules)
 
 
+def stopped(*_):
+    """An endless answer; the stop button is pressed when it runs, however slow the machine."""
+    import os
+
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    while True:
+        pass
+
+
 def test_the_stop_button_stops_an_answer_in_the_notebooks_own_process(monkeypatch):
     """And a text, an exit or a request for input are told as ever."""
     monkeypatch.setattr(here, "IS_USED", True)
@@ -295,15 +304,6 @@ def test_the_stop_button_stops_an_answer_in_the_notebooks_own_process(monkeypatc
     assert "tries to quit" in str(ck.teach.start_here.check_peak(lambda *_: exit()))
     assert "waits for `input`" in str(ck.teach.start_here.check_peak(lambda *_: input()))
     assert "returns too much" in str(ck.teach.start_here.check_peak(lambda *_: "x" * (1 << 27)))
-
-
-def stopped(*_):
-    """An endless answer; the stop button is pressed when it runs, however slow the machine."""
-    import os
-
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-    while True:
-        pass
 
 
 def in_while(*_):

@@ -36,6 +36,12 @@ def test_every_number_of_a_step_is_simulated(soup):
         assert most.span.text == numbers.UNITS[report.bound] if most else report.bound == "latency"
 
 
+def rows_of(soup):
+    """The cells of the table at the top, by step: speed, of peak, gain, on an H200."""
+    rows = soup.select(".gains tr:has(td)")
+    return {row.a["href"][1:]: [cell.text for cell in row.select("td")] for row in rows}
+
+
 def test_a_gain_is_the_same_number_wherever_it_stands(soup):
     """In a step's title, beside its speed, and in the table."""
 
@@ -205,12 +211,6 @@ def test_the_table_compares_measured_kernels_of_the_same_blocks(soup):
         )
         assert speed == f"{numbers.speed(name):,.0f}"
     assert {numbers.report(name).size for name in rows} == {(kernels.N,) * 3}
-
-
-def rows_of(soup):
-    """The cells of the table at the top, by step: speed, of peak, gain, on an H200."""
-    rows = soup.select(".gains tr:has(td)")
-    return {row.a["href"][1:]: [cell.text for cell in row.select("td")] for row in rows}
 
 
 def test_the_other_order_has_the_same_products_in_fewer_bundles():

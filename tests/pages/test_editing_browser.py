@@ -143,6 +143,10 @@ def test_a_kernel_that_fits_is_seen_whole_and_of_another_its_loop(begin, page, s
     page.wait_for_function(LINES_IN_SIGHT, arg=expected)
 
 
+def bench_kernel(text):
+    return ck.load_kernel(text, like="sgemm_tn")
+
+
 def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
     bench = begin(NAIVE)
     assert "is correct" in bench.verdict("right")
@@ -163,10 +167,6 @@ def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
     expect(page.locator(".ckw-speed b")).to_have_text(speed)
 
 
-def bench_kernel(text):
-    return ck.load_kernel(text, like="sgemm_tn")
-
-
 def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page):
     bench = begin(NAIVE)
     bench.verdict("right")
@@ -181,6 +181,21 @@ def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page):
     bench.path.rmdir()
     page.wait_for_selector(".ckw-unsaved", state="hidden")
     bench.file_has("; times alpha of mine too")
+
+
+#: The meanings in the legend that another one covers or stands beside, line by line.
+COLLIDING = """() => {
+    const entries = [...document.querySelectorAll(".ckw-panel-legend:not([hidden]) dl > div")]
+    const meet = (a, b) =>
+        a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 6 && b.top < a.bottom - 6
+    const lines = entries.map((entry) =>
+        [...entry.children].flatMap((part) => [...part.getClientRects()]))
+    const height = (entry) => entry.getBoundingClientRect().height
+    return entries.filter((entry, n) =>
+        height(entry) < 10 ||
+        lines.some((others, m) => m > n && others.some((b) => lines[n].some((a) => meet(a, b))))
+    ).map((entry) => entry.textContent)
+}"""
 
 
 def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
@@ -211,19 +226,6 @@ def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
     assert page.evaluate(COLLIDING) == [], "meanings of the legend, as JupyterLab styles them"
 
 
-#: The meanings in the legend that another one covers or stands beside, line by line.
-COLLIDING = """() => {
-    const entries = [...document.querySelectorAll(".ckw-panel-legend:not([hidden]) dl > div")]
-    const meet = (a, b) =>
-        a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 6 && b.top < a.bottom - 6
-    const lines = entries.map((entry) =>
-        [...entry.children].flatMap((part) => [...part.getClientRects()]))
-    const height = (entry) => entry.getBoundingClientRect().height
-    return entries.filter((entry, n) =>
-        height(entry) < 10 ||
-        lines.some((others, m) => m > n && others.some((b) => lines[n].some((a) => meet(a, b))))
-    ).map((entry) => entry.textContent)
-}"""
 OPEN = "path => window.jupyterapp.commands.execute('docmanager:open', {path})"
 
 

@@ -236,6 +236,9 @@ OPENED = f"""(step) => {{
 }}"""
 
 
+PANELS = ("costs", "limits", "bundles", "registers", "history", "climb")
+
+
 @pytest.mark.parametrize("step", ["00", "03", "contest"])
 def test_a_step_opens_its_panels_and_no_other(begin, page, step):
     """The headline, the code and C are there in any case; what is open is seen, no more is. A step
@@ -364,7 +367,27 @@ def test_a_refusal_names_its_line(begin, page):
     )
 
 
-PANELS = ("costs", "limits", "bundles", "registers", "history", "climb")
+def guess_late(page, line, by):
+    """Guess once the costs are known, which nothing shows before."""
+    prompt = page.locator(".ckw-prompt")
+    number = page.locator(".ckw-row .ckw-number")
+    page.focus(AREA)
+    for key in ("Control+Home", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    page.wait_for_function("() => host.querySelector('.ckw-help b')")
+    stamp = str(page.evaluate("() => stampOf(host.querySelector('.ckw-area').value)"))
+    assert stamp not in page.text_content(".ckw-help"), "the cost, before the guess"
+    number.nth(0).click()  # a line without a cost is no guess
+    assert not page.locator(".ckw-panel-costs").is_visible()
+    if by == "mouse":
+        number.nth(line - 1).click()
+    else:
+        page.focus(AREA)
+        page.keyboard.press("Control+Home")
+        for _ in range(line - 1):
+            page.keyboard.press("ArrowDown")
+        prompt.locator("button").focus()
+        page.keyboard.press("Enter")
 
 
 @pytest.mark.parametrize(("line", "by"), [(9, "mouse"), (6, "keys"), (3, "mouse, early")])
@@ -390,29 +413,6 @@ def test_costs_open_once_the_reader_has_guessed(begin, page, line, by):
     page.focus(AREA)
     page.keyboard.type("x")
     assert prompt.is_hidden()
-
-
-def guess_late(page, line, by):
-    """Guess once the costs are known, which nothing shows before."""
-    prompt = page.locator(".ckw-prompt")
-    number = page.locator(".ckw-row .ckw-number")
-    page.focus(AREA)
-    for key in ("Control+Home", "ArrowDown", "ArrowDown"):
-        page.keyboard.press(key)
-    page.wait_for_function("() => host.querySelector('.ckw-help b')")
-    stamp = str(page.evaluate("() => stampOf(host.querySelector('.ckw-area').value)"))
-    assert stamp not in page.text_content(".ckw-help"), "the cost, before the guess"
-    number.nth(0).click()  # a line without a cost is no guess
-    assert not page.locator(".ckw-panel-costs").is_visible()
-    if by == "mouse":
-        number.nth(line - 1).click()
-    else:
-        page.focus(AREA)
-        page.keyboard.press("Control+Home")
-        for _ in range(line - 1):
-            page.keyboard.press("ArrowDown")
-        prompt.locator("button").focus()
-        page.keyboard.press("Enter")
 
 
 #: From now on, each place that the editor has had in its workbench, and its width.

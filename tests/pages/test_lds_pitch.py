@@ -28,19 +28,19 @@ HAS_COLOR = """(bar, color) => {
 STACKED = "(is) => is === document.querySelector('.banks').viewBox.baseVal.height > 600"
 
 
-def iteration_clocks(first):
-    """What the device charges for an iteration in which each of 64 rows is stored and loaded, by
-    the words they begin at.
-    """
-    return sum(access_costs(first))
-
-
 def access_costs(first):
     """The clocks of an iteration's store, and of each of its loads."""
     item = np.arange(64)
     begins = [first, *(first[item // 8 * 8 + j] for j in range(8))]
     asked = (4 * (words + np.arange(4)[:, np.newaxis])[np.newaxis] for words in begins)
     return [int(access_clocks(words, ck.HD5870)[0]) for words in asked]
+
+
+def iteration_clocks(first):
+    """What the device charges for an iteration in which each of 64 rows is stored and loaded, by
+    the words they begin at.
+    """
+    return sum(access_costs(first))
 
 
 @pytest.fixture

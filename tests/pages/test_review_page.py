@@ -73,19 +73,19 @@ def expect_kept(page, said):
     expect(page.locator("#kept")).to_contain_text(said)
 
 
+def read_decided(folder):
+    """What the tables hold, but for the times, which are those of the decisions."""
+    found = read_decisions(folder)
+    assert all(decision.when for decision in found.values())
+    return {key: decision._replace(when="") for key, decision in found.items()}
+
+
 def save_decisions(page, folder):
     """What the table holds that the page saves."""
     with page.expect_download() as download:
         page.click("#save")
     download.value.save_as(folder / "decisions.csv")
     return read_decided(folder)
-
-
-def read_decided(folder):
-    """What the tables hold, but for the times, which are those of the decisions."""
-    found = read_decisions(folder)
-    assert all(decision.when for decision in found.values())
-    return {key: decision._replace(when="") for key, decision in found.items()}
 
 
 def key_of(work):

@@ -60,29 +60,19 @@ def whole_site(tmp_path_factory, once):
         yield f"{address}/workbook"
 
 
+def open_window(context):
+    """A new window."""
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    return page
+
+
 @pytest.fixture
 def reader(browser):
     """A window of a browser that keeps nothing yet."""
     context = browser.new_context()
     yield open_window(context)
     context.close()
-
-
-@pytest.fixture(scope="module")
-def running(site, browser):
-    """A window with lesson 01, whose Python these tests share."""
-    context = browser.new_context()
-    page = open_window(context)
-    open_lesson(page, site, "01")
-    yield page
-    context.close()
-
-
-def open_window(context):
-    """A new window."""
-    page = context.new_page()
-    page.set_default_timeout(TIMEOUT_MS)
-    return page
 
 
 def evaluate(page, script, argument=None):
@@ -105,6 +95,16 @@ def open_lesson(page, site, lesson):
     show_lesson(page, site, lesson)
     page.wait_for_function("[...cypresskitKernels.values()].some((kernel) => kernel.begun)")
     evaluate(page, "() => [...cypresskitKernels.values()].find((kernel) => kernel.begun).begun")
+
+
+@pytest.fixture(scope="module")
+def running(site, browser):
+    """A window with lesson 01, whose Python these tests share."""
+    context = browser.new_context()
+    page = open_window(context)
+    open_lesson(page, site, "01")
+    yield page
+    context.close()
 
 
 def run_all(page):
