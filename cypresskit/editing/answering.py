@@ -56,7 +56,7 @@ class Evaluation:
         size at which it is timed may take seconds: before it, ``on_progress`` gets what is known.
         """
         n, step = self.job["n"], STEPS.get(self.job.get("step") or "")
-        is_scaled = step is not None and step.is_scaled
+        is_scaled = bool(step and step.is_scaled)
         small = judgment.verify_text(*self.source, None, is_scaled, self.has_message)
         if not small:
             return small

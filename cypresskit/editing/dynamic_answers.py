@@ -130,10 +130,10 @@ def clocks_answer(timing: Report | str, kernel: Kernel) -> AnswerPart:
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, in words; the ``limit`` in
     them; ``busy`` (shares of the time, by unit); what would ``help``; and ``notes`` on its time; or
-    a ``problem``, why it isn't timed. It is empty for an incorrect kernel.
+    a ``problem``, why it isn't timed; "" for an incorrect kernel.
     """
     if isinstance(timing, str):
-        return {"problem": timing} if timing else {}
+        return {"problem": timing}
     return {
         "size": timing.size,
         "gflops": shown_speed(timing.gflops),

@@ -122,11 +122,11 @@ class Edits(Sequence[Edit]):
         others = {given, *(edit.text for edit in self.rows if edit.note == LINKED_NOTE)}
         candidates = [
             edit
-            for edit in self.rows
+            for edit in reversed(self.rows)
             if edit.is_correct and edit.n == n and edit.gflops >= least
             if edit.text not in others and not find_given_text(edit.text)
         ]
-        return max(candidates, key=lambda edit: (edit.gflops, edit.number), default=None)
+        return max(candidates, key=lambda edit: edit.gflops, default=None)
 
     def add(self, edit: Edit) -> None:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
@@ -160,9 +160,10 @@ class Edits(Sequence[Edit]):
     def add_judged(self, edit: Edit) -> None:
         """Add an edit that was checked, unless the last one has its text and its judgment."""
         self.read_changes()
-        found = [(last.text, last.judgment) for last in self.rows[-1:]]
-        if found != [(edit.text, edit.judgment)]:
-            self.add(edit)
+        for last in self.rows[-1:]:
+            if (last.text, last.judgment) == (edit.text, edit.judgment):
+                return
+        self.add(edit)
 
     def keep(self, text: str, note: str, can_repeat: bool = False) -> None:
         """Add a text with a note on its origin, unless it is empty, or is here: then only if it
@@ -259,7 +260,7 @@ def _read(path: Path) -> list[Edit]:
             if not (is_typed and math.isfinite(edit.gflops + edit.time)):
                 raise ValueError("a field of another type, or a number that isn't finite")
         return edits
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         if isinstance(error.__cause__, OSError):
             raise error.__cause__ from None
         path.replace(path.with_name(f"{path.name}.unreadable-{time.time_ns()}"))

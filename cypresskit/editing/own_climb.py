@@ -48,6 +48,6 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
         else:
             edit = fastest_edit(edits, step) if step.can_miss_minimum else saved_edit(edits, step)
         needed = fastest / CLOSE_RATIO if step.is_reordered else fastest * CLOSE_RATIO
-        if step.is_on_climb and edit is not None and edit.gflops > needed:
+        if step.is_on_climb and edit and edit.gflops > needed:
             yield step, edit
             fastest = max(fastest, edit.gflops)

@@ -55,9 +55,8 @@ def find_step_texts(outputs: object) -> dict[str, StepText]:
             content = output["data"][MIME]
             step, text = content["step"], content["text"]
             if step in STEPS and isinstance(text, str):
-                lines = content.get("lines_shown")
-                lines = lines if type(lines) is int else 0
-                texts[step] = StepText(text, content.get("is_saved") is not False, lines)
+                shown, is_saved = content.get("lines_shown"), content.get("is_saved") is not False
+                texts[step] = StepText(text, is_saved, shown if type(shown) is int else 0)
     return texts
 
 

@@ -99,9 +99,9 @@ def workbench(
         raise ValueError(
             f"n is the size of the matrices, a whole number from 8 to 8192, not {shorten(n)}"
         )
-    for argument, given, kind in (("text", text, "text"), ("like", like, "name")):
-        if not isinstance(given, str | None):
-            raise TypeError(f"{argument} is a kernel's {kind}, not {shorten(given)}")
+    for argument, value, kind in (("text", text, "text"), ("like", like, "name")):
+        if not isinstance(value, str | None):
+            raise TypeError(f"{argument} is a kernel's {kind}, not {shorten(value)}")
     if chosen is not None:
         settings = {"like": chosen.like, "n": n or chosen.n, "step": step}
         if file is None:
@@ -109,13 +109,12 @@ def workbench(
         restore_texts(path, chosen)
         begin_step(path, chosen)
     else:
-        kernel = None if like is None else reference_kernel(like)
+        given = "" if like is None else reference_kernel(like).text
         settings = {"like": like, "n": n or REFERENCE, "step": None}
         if not path.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {path.parent} for {path.name}: make it")
-        start = text or (kernel and kernel.text)
         if not path.exists():
-            if not start:
+            if not (start := text or given):
                 raise FileNotFoundError(
                     f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
                     f' ck.workbench("{path}", like="sgemm_naive")'
@@ -179,8 +178,8 @@ class Workbench:
         None if there is none, or no step.
         """
         step = self.conversation.step
-        edit = None if step is None else saved_edit(self.history, step)
-        return None if edit is None else self._kernel_of(edit.text)
+        edit = saved_edit(self.history, step) if step else None
+        return self._kernel_of(edit.text) if edit else None
 
     @property
     def climb(self) -> Climb:
