@@ -76,10 +76,9 @@ def lead_to_fault(
     led = []
     for each in notes:
         lines = [line for line in (each.line, *each.lines) if line in changed]
-        if lines and each.line and not each.values.get("why"):
-            led.append(replace(each, line=lines[0]))
-        elif lines:
-            led.append(each)
+        if lines:
+            is_led = each.line and not each.values.get("why")
+            led.append(replace(each, line=lines[0]) if is_led else each)
     return led or notes
 
 

@@ -86,8 +86,8 @@ class Fetches:
             return NO_NOTE
         need, first = map(self.texel, (wanted, run.traced.first_beside(wanted)))
         fetches = [step for step in steps or self.steps if run.steps[step].texel]
-        read = [{run.steps[step].texel[axis] for step in fetches} for axis in AXES]
-        incorrect = [axis for axis in AXES if fetches and need[axis] not in read[axis]]
+        texels = [run.steps[step].texel for step in fetches]
+        incorrect = [n for n in AXES if texels and need[n] not in {texel[n] for texel in texels}]
         if self.k_axes and incorrect in ([], self.k_axes):
             return self._explain_k(steps)
         if len(incorrect) != 1:
@@ -109,8 +109,8 @@ class Fetches:
         count = traced.kernel.k_step
         if not is_stated:
             count = values_taken(traced.kernel) or count
-        correct = (element for term in traced.correct_terms for element in term)
-        places = [self.texel(e)[axis] for e in correct if e.matrix == self.matrix]
+        own = (e for term in traced.correct_terms for e in term if e.matrix == self.matrix)
+        places = [self.texel(element)[axis] for element in own]
         for n in range(len(places) // count):
             needed = {*places[n * count : (n + 1) * count]}
             starts = needed | {place - min(self.offsets, default=0) for place in needed}

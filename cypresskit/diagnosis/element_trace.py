@@ -133,19 +133,19 @@ def trace_element(
     Line 54 multiplies A[0, 1] in place of A[0, 0]. The same fault affects 1 more term.
     """
     kernel = resolve(kernel)
-    whole = None if size is None else whole_size(kernel, size)
-    if whole is None or row is None:
+    product, place = None, (0, 0)
+    if size is not None:
+        scalars = choose_scalars(kernel, alpha, beta)
+        product = make_product(kernel, whole_size(kernel, size), *scalars)
+    if product is None or row is None:
         checked = verify(kernel, alpha=alpha, beta=beta)
-        whole = whole or checked.product.size
-        place = 0, 0
-        if checked.size == whole:
-            alpha, beta = checked.product.alpha, checked.product.beta
-            if checked.incorrect_element and not checked.incorrect_element.batch_index:
-                place = checked.incorrect_element[:2]
-        if row is None and column is None:
-            row, column = place
-    alpha, beta = choose_scalars(kernel, alpha, beta)
-    return trace_product(make_product(kernel, whole, alpha, beta), row, column)
+        if product is None or product.size == checked.size:
+            product, element = checked.product, checked.incorrect_element
+            if element and not element.batch_index:
+                place = element[:2]
+    if row is None and column is None:
+        row, column = place
+    return trace_product(product, row, column)
 
 
 def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:

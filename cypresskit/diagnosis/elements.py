@@ -150,7 +150,6 @@ def number_elements(product: Product, is_turned: bool) -> tuple[Product, dict[in
     of its high word. If ``is_turned``, the numbers are turned by a third: no element is the same
     then, nor a product of two (by half, two could change places).
     """
-    kind = np.dtype(np.float32 if product.kernel.precision == "single" else np.float64)
     matrices = {"A": product.a, "B": product.b, "C": product.c}
     count = sum(matrix.size for matrix in matrices.values())
     if count > MIN_NUMBER:
@@ -163,7 +162,7 @@ def number_elements(product: Product, is_turned: bool) -> tuple[Product, dict[in
     made = []
     for letter, matrix in matrices.items():
         values, numbers = np.split(numbers, [matrix.size])
-        words = values.astype(kind).view(np.uint32).reshape(len(values), -1)[:, -1]
+        words = values.astype(product.kernel.dtype).view(np.uint32).reshape(len(values), -1)[:, -1]
         for at, word in enumerate(words.tolist()):
             elements[word] = MatrixElement(letter, *divmod(at, matrix.shape[-1]))
         made.append(values.reshape(matrix.shape))

@@ -5,7 +5,6 @@ values. A part in brackets is left out if a value in it is missing or empty.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,8 +157,7 @@ class Note:
     @property
     def clause(self) -> str:
         """What was found, to be part of a sentence."""
-        sentence = SENTENCES[self.kind] if self else ""
-        said = _fill(sentence, *self.lines, lines=Lines(self.lines), **self.values)
+        said = _fill(SENTENCES[self.kind], *self.lines, lines=Lines(self.lines), **self.values)
         return said.removesuffix(".")  # of an error's sentence
 
 
@@ -176,7 +174,7 @@ def _fill(sentence: str, *lines: int, **values: Any) -> str:
     named = values | {str(n): line for n, line in enumerate(lines)}
 
     def optional(part: re.Match) -> str:
-        names: Iterable[str] = re.findall(r"{(\w+)", part[1])
+        names = re.findall(r"{(\w+)", part[1])
         return part[1] if all(f"{named.get(name, '')}" for name in names) else ""
 
     return re.sub(r"\[(.*?)\]", optional, sentence).format(*lines, **values)

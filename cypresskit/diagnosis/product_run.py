@@ -7,7 +7,7 @@ beta than the others. A limit on instructions ends infinite loops.
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -71,11 +71,12 @@ class ProductRun:
 
     @property
     def is_correct(self) -> bool:
-        is_harmless = all(finding.kind in HARMLESS_KINDS for finding in self.findings)
-        return is_harmless and not self.fault and not self.incorrect_element
+        if self.fault or self.incorrect_element:
+            return False
+        return all(finding.kind in HARMLESS_KINDS for finding in self.findings)
 
 
-def choose_sizes(kernel: Kernel) -> list[Size]:
+def _choose_sizes(kernel: Kernel) -> list[Size]:
     """Return the sizes (m, n, k) at which a kernel is verified, small ones first."""
     sizes = [(1, 2, ITERATIONS), (2, 1, ODD_ITERATIONS), (2, 3, 3), (3, 2, 5)]
     if kernel.convention.multiple == (1, 1):
@@ -89,11 +90,11 @@ def run_products(
     """Yield the runs of a kernel's products, up to the first that isn't correct. ``unless`` is
     called before each; if it returns True, ``Interrupted`` is raised.
     """
-    *sizes, last = choose_sizes(kernel)
-    scalars = [(size, beta) for size in sizes] + [(last, last_beta)]
-    for n, (size, factor) in enumerate(scalars):
+    sizes = _choose_sizes(kernel)
+    for n, size in enumerate(sizes):
         if unless():
             raise Interrupted
+        factor = last_beta if size == sizes[-1] else beta
         product = make_product(kernel, size, alpha, factor)
         is_checked = n < CHECKED_PRODUCTS or factor != beta  # other branches may run
         yield (run := _run_product(product, is_checked))
@@ -123,12 +124,9 @@ def _run_product(product: Product, is_checked: bool) -> ProductRun:
     if findings.ended_early:
         return ProductRun(product, findings=findings)
     result = product.result(arguments)
-    run = ProductRun(product, product.compare(result), findings)
-    incorrect = np.argwhere(product.find_incorrect(result))
-    if not len(incorrect):
-        return run
-    place = (*incorrect[0].tolist(),)
-    *products, row, column = place
-    value, correct_value = (float(c[place]) for c in (result, product.expected))
-    element = IncorrectElement(row, column, value, correct_value, sum(products))
-    return replace(run, incorrect_element=element)
+    element = None
+    for place in map(tuple, np.argwhere(product.find_incorrect(result))[:1].tolist()):
+        *products, row, column = place
+        value, correct_value = (float(c[place]) for c in (result, product.expected))
+        element = IncorrectElement(row, column, value, correct_value, sum(products))
+    return ProductRun(product, product.compare(result), findings, element)

@@ -19,7 +19,7 @@ from cypresskit.diagnosis.elements import (
     place_of,
 )
 from cypresskit.diagnosis.missing import OVERWRITTEN_KINDS, explain_missing
-from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, Values, note
+from cypresskit.diagnosis.notes import NO_NOTE, Lines, Note, note
 from cypresskit.diagnosis.operands import Reading
 from cypresskit.diagnosis.slices import Addend, Slice
 from cypresskit.il.dataflow import defines
@@ -143,8 +143,8 @@ class _Judge:
                 found.append(self._blame_replacing(addend, replaced))
             else:
                 found.append(self._blame_extra(addend))
-        found += map(self._explain_missing, missing)
-        return sorted(found, key=lambda term: (term.kind == "missing", term.step))
+        found.sort(key=lambda term: term.step)
+        return [*found, *map(self._explain_missing, missing)]
 
     def _line(self, addend: Addend) -> int:
         """Return the line that multiplied a term."""
@@ -309,21 +309,27 @@ class _Judge:
         no use of what it read is correct; else the line that multiplies it.
         """
         line, run = self._line(addend), self.run
-        names: Values = {"element": read.element, "wanted": wanted}
         why = self.fetches[wanted.matrix].explain(wanted, [read.step])
         read_kind = run.instruction(read.step).op.kind
-        steps = run.reads.get(wanted, ())
-        readers = [step for step in steps if run.instruction(step).op.kind == read_kind]
+        reads = run.reads.get(wanted, ())
+        readers = [step for step in reads if run.instruction(step).op.kind == read_kind]
         places = [key for step in readers for key in defines(run.instruction(step))]
         held = {run.recorded.last_writer(key, addend.step) for key in places}
         if not why and (held & {*readers} or self._is_correct(read, addend)):
             reader = Lines([run.line(step) for step in readers if step != read.step][:1])
             kind = "multiplies" if readers else "multiplies unread"
-            return note(kind, line, *reader, reader=reader, **names)
+            return note(kind, line, *reader, element=read.element, wanted=wanted, reader=reader)
         stored = self._find_lds_store(read, wanted)
         causes = [*stored, *why.lines]
         return note(
-            "reads", read.line, *causes, at=1 if causes else 0, why=why, stored=stored, **names
+            "reads",
+            read.line,
+            *causes,
+            at=1 if causes else 0,
+            element=read.element,
+            wanted=wanted,
+            why=why,
+            stored=stored,
         )
 
     def _find_lds_store(self, read: Reading, wanted: MatrixElement) -> Lines:

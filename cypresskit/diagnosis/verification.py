@@ -24,6 +24,7 @@ from cypresskit.kernels.comparison import NO_COMPARISON, ProductComparison
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import Product, Size, has_correct_low_parts
 from cypresskit.machine.checks import Finding, Findings
+from cypresskit.tables import listed
 from cypresskit.threads import Interrupted, never
 
 Side = int | Size
@@ -85,9 +86,9 @@ class Verification:
     @property
     def sizes_text(self) -> str:
         """All sizes, at which C was correct, as text: "2 x 4, 4 x 2 and 4 x 6, k from 2 to 5"."""
-        *others, last = [f"{m} x {n}" for m, n, _ in self.sizes]
+        sizes = listed([f"{m} x {n}" for m, n, _ in self.sizes])
         ks = [k for *_, k in self.sizes]
-        return f"{', '.join(others)} and {last}, k from {min(ks)} to {max(ks)}"
+        return f"{sizes}, k from {min(ks)} to {max(ks)}"
 
     @property
     def faults(self) -> list[Fault]:
@@ -214,8 +215,7 @@ equal numpy's, to the last bit.
         comparison=sum((run.comparison for run in runs), NO_COMPARISON),
         given_scalars=given_scalars,
     )
-    is_double_double = kernel.precision == "double-double"
-    if is_double_double and not has_correct_low_parts(kernel, largest, alpha, beta):
+    if not has_correct_low_parts(kernel, largest, alpha, beta):
         return replace(found, is_correct=False, fault=note("low parts"))
     return verify_at(found, whole, unless) if whole else found
 
