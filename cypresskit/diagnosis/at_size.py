@@ -57,7 +57,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     rng = np.random.default_rng(n)
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)
     shapes = *convention.stored(m, n, k), (m, n)
-    a, b, c = (np.resize(row, shape) for row, shape in zip(values, shapes, strict=True))
+    a, b, c = (np.resize(row, shape) for row, shape in zip(values, shapes))
     factor, other, old = (in_precision(kernel, x) for x in (a, b, c))
     arguments = kernel.arguments(factor, other, old, alpha, beta)
     before = _read_result(kernel, arguments, m, n)
@@ -96,11 +96,7 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
         )
     elif found.elements < wanted:
         fault = note(
-            "stores few",
-            at_size=at_size,
-            parts=len(batches),
-            stored=found.elements,
-            wanted=wanted,
+            "stores few", at_size=at_size, parts=len(batches), stored=found.elements, wanted=wanted
         )
     return SizedComparison(size, found, fault)
 

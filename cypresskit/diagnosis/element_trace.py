@@ -176,17 +176,8 @@ def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:
             terms, faults = judge_terms(sliced)
         if value != correct_value and not faults:
             faults = [find_late_read(run) or unknown or note("values")]
-    return ElementTrace(
-        product=product,
-        row=row,
-        column=column,
-        terms=tuple(terms),
-        faults=tuple(faults),
-        work_item=place,
-        line=line,
-        value=value,
-        correct_value=correct_value,
-    )
+    found = tuple(terms), tuple(faults), place, line
+    return ElementTrace(product, row, column, *found, value, correct_value)
 
 
 def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) -> Note:

@@ -108,15 +108,10 @@ def _run_product(product: Product, is_checked: bool) -> ProductRun:
         with suppress(*RUN_ERRORS):
             if comparison := product.compare(product.run(engine="interpreter")):
                 return ProductRun(product, comparison)
-    kernel = product.kernel
     try:
         arguments = product.arguments()
-        findings = check(
-            kernel.program,
-            **arguments,
-            names=kernel.convention.names,
-            in_place=True,
-        )
+        program, names = product.kernel.program, product.kernel.convention.names
+        findings = check(program, **arguments, names=names, in_place=True)
     except LackedError as error:  # who writes a kernel calls no `launch`
         return ProductRun(product, fault=note("not given", error.line, does=error.does))
     except RUN_ERRORS as error:

@@ -104,7 +104,7 @@ class Verification:
     @property
     def unread_scalars(self) -> str:
         """Which of alpha and beta a correct kernel doesn't read; "" if it reads both."""
-        read = zip(("alpha", "beta"), scalars_read(self.kernel), strict=True)
+        read = zip(("alpha", "beta"), scalars_read(self.kernel))
         return " and ".join(name for name, is_read in read if self.is_correct and not is_read)
 
     @property
@@ -120,8 +120,11 @@ class Verification:
             return "\n".join(filter(None, [first, at_size, *self.asides]))
         first = f"{self.kernel.name} is incorrect"
         if self.size:
-            (m, n, k), alpha, beta = self.size, self.product.alpha, self.product.beta
-            first += f" at {m} x {n}, k = {k}, with alpha = {alpha:g}, beta = {beta:g}"
+            m, n, k = self.size
+            first += (
+                f" at {m} x {n}, k = {k}, with alpha = {self.product.alpha:g}, beta ="
+                f" {self.product.beta:g}"
+            )
             if self.incorrect_element:
                 first += f", in {self.comparison.beyond:,} of {self.comparison.elements:,} elements"
             elif self.comparison.elements:
