@@ -154,14 +154,6 @@ def test_a_block_multiplies(rows, columns):
     assert {count_correct_share(block_kernel(rows, columns, steps)) for steps in (1, 8)} == {1}
 
 
-def test_another_block_is_rejected_in_words():
-    others = {*product((0, 2, 3, 4, 8, 36), repeat=2)} - {*MADE}
-    for rows, columns, steps in [(8, 8, 0), *((*block, 1) for block in others)]:
-        shown = f"block {rows} x {columns}, steps {steps}: a block is 1 x 1, 2 x 2"
-        with pytest.raises(ValueError, match=shown):
-            block_kernel(rows, columns, steps)
-
-
 #: What takes a kernel, and gives something that is equal for equal ones.
 TAKES = {
     "gemm": lambda kernel: ck.gemm(ONES, ONES, kernel=kernel).tolist(),

@@ -280,12 +280,6 @@ def test_of_a_sum_that_passes_through_the_lds_no_line_is_blamed():
     assert (fault.kind, fault.line) == ("loads a sum", 0)
 
 
-@pytest.mark.parametrize("row, column", [(8, 0), (0, 16)])
-def test_an_element_that_is_not_there_is_rejected(row, column):
-    with pytest.raises(ValueError, match="C is 8 x 16: it has no element"):
-        ck.trace_element(SINGLE, row, column)
-
-
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn"])
 def test_a_correct_sum_of_two_loops_has_no_fault(name):
     """The second takes the values of k that the first one leaves."""
