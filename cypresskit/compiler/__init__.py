@@ -90,6 +90,11 @@ def _compiled(
     return result_cache.load_or_compute(key, partial(_run_passes, program, target))
 
 
+def forget() -> None:
+    """Clear the cache of what this compiler compiled; that on disk stays."""
+    _compiled.cache_clear()
+
+
 def _run_passes(program: Program, target: Target) -> tuple[tuple[Control, ...], int, int]:
     """Return the controls, registers and temporaries."""
     function = lower(program, target)

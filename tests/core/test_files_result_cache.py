@@ -30,7 +30,7 @@ LAUNCHES = [
 def forget():
     """Forget what is in memory."""
     forget_reports()
-    compiler._compiled.cache_clear()
+    compiler.forget()
 
 
 @pytest.fixture(autouse=True)
