@@ -9,8 +9,7 @@ compile.
 - Read ports follow the mapping algorithm of 4.7.9; constants and literals, 4.7.5 and 4.7.6.
 - Negated operands (4.7.2).
 
-Each function yields a sentence per violation. A rule is an ``if`` followed by a ``yield``; a test
-disables each rule and expects a fault to be missed.
+Each function yields a sentence per violation.
 
 Not covered: whether the code computes what the IL does. ``trace.vliw`` runs it, with the control
 flow, PV, PS, clause temporaries and LDS queue of the hardware; a word that isn't there is poison.

@@ -2,13 +2,14 @@
 
 nbval runs each solved notebook in a kernel of its own and compares the outputs with the saved ones.
 Those that students get run one after another in one kernel of the process that tests; each has
-names and a folder of its own. That proves something only while most cells have outputs and few are
-exempt, and while a wrong number is noticed: both are tested here too.
+names and a folder of its own. That proves something only while most cells have outputs, few are
+exempt, and a wrong digit is noticed: that is tested here too.
 """
 
 import base64
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -213,6 +214,17 @@ def test_most_cells_are_compared(path):
     assert len(compared) >= 0.7 * len(cells), (
         f"{len(compared)} of {len(cells)} cells have outputs to compare"
     )
+
+
+@each_notebook
+def test_a_wrong_digit_is_noticed(path):
+    """Wherever it is printed, but in how near a product is to numpy's."""
+    cells, chance = code_cells(nbformat.read(path, as_version=4)), random.Random(path.stem)
+    for out in (out for cell in cells for out in cell.outputs if out.output_type == "stream"):
+        digits = [found for found in re.finditer(r"numpy's.*|(\d)", out.text) if found[1]]
+        for digit in chance.sample(digits, min(9, len(digits))):
+            wrong = f"{out.text[: digit.start()]}{9 - int(digit[1])}{out.text[digit.end() :]}"
+            assert output_texts([out | {"text": wrong}]) != output_texts([out]), digit
 
 
 @each_notebook

@@ -133,7 +133,7 @@ add r4.x, r0.x, r5.x"""  # four texels further, in some iterations in the middle
         "sub r4.x, l0.w, r0.x",
     ],
 )
-def test_a_loop_whose_accesses_bend_is_run_iteration_by_iteration(bend, end, monkeypatch):
+def test_a_loop_whose_accesses_bend_is_what_it_is_one_by_one(bend, end, monkeypatch):
     """Up to a point in the loop they move by one texel an iteration, or from there on, or but for
     some, or leave the texture after the first.
     """
@@ -160,7 +160,7 @@ MOVING = ("r0.x", "r10.x"), ("r4.x", "r14.x"), ("r6.x", "r16.x"), ("r0.y", "r10.
 
 @pytest.mark.parametrize("one, other", [*combinations(range(4), 2)])
 @pytest.mark.parametrize("stores", [False, True])
-def test_accesses_that_meet_in_some_iterations_are_run_iteration_by_iteration(
+def test_accesses_that_meet_in_some_iterations_are_what_they_are_one_by_one(
     stores, one, other, monkeypatch
 ):
     """A line that two fetches of a clause request, or two stores, moves once."""
