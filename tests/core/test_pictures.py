@@ -129,9 +129,10 @@ def test_every_part_of_a_picture_was_looked_at(name, request):
     """And it opens when something happens, and every figure has a name for those who listen."""
     picture = PICTURES[name]()
     compare_with_case(request, FILE, name, describe(picture))
-    if isinstance(picture, Player):
-        spec = picture.figures[0].tags[0]
-        assert all(spec["labels"]) and not IDLE.search(picture.captions[spec["opens"]])
+    players = [level.player for level in getattr(picture, "levels", ())] or [picture]
+    for player in players * picture.plays:
+        spec = player.figures[0].tags[0]
+        assert all(spec["labels"]) and not IDLE.search(player.captions[spec["opens"]])
 
 
 def test_each_block_of_the_race_is_done_with_its_last_word():

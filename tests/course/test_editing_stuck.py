@@ -183,8 +183,10 @@ class Reader:
         self.monkeypatch.setenv("JPY_SESSION_NAME", str(self.notebook))
         self.folder = folder
         self.open()
-        if text is not None:
-            assert (self.bench.text, self.bench.history[-1].note) == (text, BROUGHT_NOTE)
+        notes = [kept.note for kept in self.bench.history[-1:]]
+        starter = STEPS[self.step].starter
+        opened = (starter, []) if text is None else (text, [BROUGHT_NOTE])
+        assert (self.bench.text, notes) == opened
 
 
 @seeded(20)
