@@ -90,7 +90,7 @@ def growing(stages: Mapping[str, Mapping[str, float]]) -> Chart:
 
     told = "".join(f"; {kernel}'s from a published ratio" for kernel in ratios)
     about = (
-        f"Your clock's speeds, modeled, beside the measured ones (upright bars{told}). Gray:"
-        f" {first}; black: all mechanisms; between them: what each costs."
+        f"Your clock's speeds, modeled, beside the measured ones (upright bars{told}). Dots"
+        f" on the right: {first}; on the left: all mechanisms; between them: what each costs."
     )
     return Chart(finding, paint, about=about, lines=lines)
