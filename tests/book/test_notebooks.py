@@ -39,6 +39,7 @@ PYTEST = "import sys, pytest; sys.modules['rfc3987_syntax'] = None; sys.exit(pyt
 each_notebook = pytest.mark.parametrize(
     "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
+NUMBER = re.compile(r"\b\d+(?:,\d{3})*(?:\.\d+)?")
 BEGIN = "get_ipython().reset(); import os; os.chdir({!r}); del os"
 #: Each line of a lesson that says what a comparison with numpy found. How near they are is masked.
 COMPARED = re.compile(r"[\d,]+ elements equal numpy's")
@@ -258,7 +259,8 @@ def test_names_no_path_of_a_computer(path):
 
 
 @each_notebook
-def test_each_mark_of_a_saved_chart_says_of_which_kind_its_number_is(path):
+def test_a_saved_chart_tells_each_number_of_its_title_at_a_mark_and_of_which_kind_it_is(path):
+    """And it names no color that is another one in the dark."""
     cells = code_cells(nbformat.read(path, as_version=4))
     outputs = [output.get("data", {}) for cell in cells for output in cell.outputs]
     for html in (output.get("text/html", "") for output in outputs):
@@ -267,3 +269,7 @@ def test_each_mark_of_a_saved_chart_says_of_which_kind_its_number_is(path):
         sentences = " ".join(re.findall(r"<div[^>]*>([^<>]*)</div>", html))
         for svg in (svg for svg in drawn if "data-name" in svg):  # a climb may have no step yet
             assert_kinds_told(Charted(svg), sentences)
+            assert not re.search("black|white", sentences)
+            told = NUMBER.findall(str(re.findall('words="(.*?)"|<text.*?>(.*?)<', svg)))
+            (title,) = re.findall('class="finding.*?>(.*?)<', html)
+            assert set(NUMBER.findall(title)) <= {*told} or 'data-axis="y"' not in svg, title

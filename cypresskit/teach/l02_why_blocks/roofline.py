@@ -67,9 +67,11 @@ def roofline(reports: Iterable[Report] = (), name: str = "") -> Chart:
     up = Scale("Gflop/s", low, 3200, True, (10, 30, 100, 300, 1000, 2000))
     how: Kind = "modeled" if dots else "measured"
     told = {
-        kernel: f"{kernel}, {how}: {at:.3g} flops per byte, {speed:,.0f} Gflop/s"
+        kernel: f"{kernel}, {how}: {at:.3g} flops per byte, {speed:,.0f} Gflop/s, {shares[kernel]}"
         for kernel, (at, speed) in drawn.items()
     }
+    for kernel, count in active.items():
+        told[kernel] += f", {count} wavefronts"
 
     def paint(width: float) -> Axes:
         axes = Axes(width, across, up, height=400)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cypresskit.devices import HD5870
-from cypresskit.draw.chart import Chart, Kind
+from cypresskit.draw.chart import Chart, Kind, number_text
 from cypresskit.draw.line_chart import line_chart
 from cypresskit.teach.l13_what_is_left.checks import peak_gflops
 from cypresskit.today import figures, record
@@ -20,7 +20,8 @@ def peak_chart(
 ) -> Chart:
     """Draw Cypress's speeds and those of an experiment, in percent of each chip's peak, by the
     number that a case begins with, which is named ``x``. ``size`` is that of Cypress's products,
-    ``title`` what the chart shows, by the numbers at the two ``compared`` cases.
+    ``title`` what the chart shows: in it, ``{}`` stands for each of the numbers at the two
+    ``compared`` cases, first Cypress's.
     """
     parts = {
         HD5870.name: (cypress, HD5870.single_gflops),
@@ -36,6 +37,7 @@ def peak_chart(
     notes: dict[tuple[str, float], str] = {
         (name, case): "%" for name, line in lines.items() for case in compared if case in line
     }
+    finding = title.format(*(number_text(lines[name][case]) for name, case in notes))
     return line_chart(
-        lines, x, "% of the peak", kind=kinds, about=about, log="xy", title=title, notes=notes
+        lines, x, "% of the peak", kind=kinds, about=about, log="xy", title=finding, notes=notes
     )
