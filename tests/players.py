@@ -1,17 +1,15 @@
 """Pictures that tests look at. ``view`` draws each once."""
 
-from collections.abc import Callable
+from collections import namedtuple
 from functools import cache, partial
 
+import hostile
 import numpy as np
 from products import whole_numbers
 
 import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.draw import published_charts
-from cypresskit.draw.chart import Chart
-from cypresskit.draw.explore import Journey
-from cypresskit.draw.player import Player
 from cypresskit.host import Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
@@ -46,6 +44,16 @@ def pipeline():
     return run_tasks(tasks, {"chip 0": 100.0, "bus": 100.0}, 1e9)
 
 
+def two_lines():
+    return draw.line_chart(
+        {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
+        *"xy",
+        kind="counted",
+        about="Two lines.",
+        notes={("a", 1): "beside a"},
+    )
+
+
 def record_launch(kernel, a, b, *items):
     """What work-items do in one launch of a kernel of the catalog."""
     launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
@@ -53,28 +61,81 @@ def record_launch(kernel, a, b, *items):
     return [recorder.recording for recorder in recorders]
 
 
-#: Those that laws look at.
-PLAYERS: dict[str, Callable[[], Player]] = {
-    "register_block": lambda: draw.register_block(
-        *record_launch("sgemm_tn", *A_AND_B, (2, 1), (0, 0))
+#: A view as tests make it: an example; of a hostile text, if a reader's can get in (a kernel and
+#: its name, a report, a recording); a kernel of the catalog, and what makes the view of a kernel,
+#: if it takes one; and its kind, of a chart whether it has "curves" or "dots".
+View = namedtuple("View", "make, of_text, own, kind", defaults=(None, "player"))
+#: Every view, and further examples. Those of ``explore`` are views above, of the same texts.
+VIEWS = {
+    "register_block": View(
+        lambda: draw.register_block(*record_launch("sgemm_tn", *A_AND_B, (2, 1), (0, 0))),
+        lambda text: draw.register_block(hostile.recording(text)),
+        ("sgemm_nn", draw.register_block),
     ),
-    "texture_fetch": draw.texture_fetch,
-    "lds_transpose": lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
-    "bundles": lambda: draw.bundles("sgemm_tn"),
-    "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
-    "chip": lambda: draw.chip(reports()[1]),
-    "chip_sizes": lambda: draw.chip(reports()),
-    "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
-    "block_race": lambda: register_block.block_race((1, 2, 8)),
-    "timeline_default": two_pipelines,
-    "digits": lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)),
+    "texture_fetch": View(
+        draw.texture_fetch,
+        lambda text: draw.texture_fetch(hostile.name_kernel(text)),
+        ("sgemm_tt", draw.texture_fetch),
+    ),
+    "lds_transpose": View(
+        lambda: ck.teach.lds.lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
+        None,
+        ("sgemm_64x64_lds", ck.teach.lds.lds_transpose),
+    ),
+    "bundles": View(
+        lambda: draw.bundles("sgemm_tn"),
+        lambda text: draw.bundles(ck.compile(hostile.commented(text))),
+        ("sgemm_tn", draw.bundles),
+    ),
+    "wavefronts": View(
+        lambda: draw.wavefronts(*reports()[1:]),
+        lambda text: draw.wavefronts(hostile.report_called(text, reports()[1])),
+        ("sgemm_tn", lambda kernel: draw.wavefronts(kernel, n=512, window=(0, 3000))),
+    ),
+    "chip": View(
+        lambda: draw.chip(reports()[1]),
+        lambda text: draw.chip(hostile.report_called(text, reports()[1])),
+        ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
+    ),
+    "chip_sizes": View(lambda: draw.chip(reports()), None),
+    "timeline": View(
+        lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
+        lambda text: draw.timeline(hostile.timeline(text), names=(text,)),
+    ),
+    "timeline_default": View(two_pipelines, None),
+    "block_race": View(lambda: register_block.block_race((1, 2, 8)), None),
+    "digits": View(
+        lambda: ck.teach.double_double.digits(*ck.teach.double_double.hilbert(8), (2, 4)), None
+    ),
+    "explore": View(
+        lambda: draw.explore("sgemm_tn", 64),
+        None,
+        ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
+        "journey",
+    ),
+    "lds_pitch": View(ck.teach.lds.lds_pitch, None, kind="toy"),
+    "climb": View(draw.climb, None, kind="dots"),
+    "compilers": View(
+        partial(draw.compilers, "sgemm_tn", 64),
+        lambda text: draw.compilers(hostile.name_kernel(text), 64),
+        ("sgemm_tn", lambda kernel: draw.compilers(kernel, 256)),
+        "curves",
+    ),
+    "roofline": View(ck.teach.why_blocks.roofline, None, kind="dots"),
+    "line_chart": View(two_lines, hostile.line_chart, kind="curves"),
 }
-#: What stands still.
-CHARTS = {
-    "climb": draw.climb,
-    "compilers": partial(draw.compilers, "sgemm_tn", 64),
-    "roofline": ck.teach.why_blocks.roofline,
-} | {f"published, {name}": partial(draw.published, name) for name in published_charts.CHARTS}
+VIEWS |= {
+    f"published, {name}": View(partial(draw.published, name), None, kind="curves")
+    for name in published_charts.CHARTS
+}
+
+
+def makers(*kinds):
+    """What makes the views of these kinds, by name."""
+    return {name: view.make for name, view in VIEWS.items() if view.kind in kinds}
+
+
+PLAYERS, CHARTS = makers("player"), makers("curves", "dots")
 
 
 def timeline(**runs):
@@ -86,9 +147,9 @@ def stages(make, **more):
 
 
 #: Every picture as it was looked at: see test_pictures. No name stands for another player above.
-PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
+PICTURES = {
     **{name: PLAYERS[name] for name in ("register_block", "lds_transpose", "digits", "timeline")},
-    "explore": lambda: draw.explore("sgemm_tn", 64),
+    "explore": VIEWS["explore"].make,
     "explore a short launch": lambda: draw.explore("sgemm_tn", 8),
     "chip at three sizes": lambda: draw.chip([simulate("sgemm_tn", n) for n in (128, 1024, 2048)]),
     "wavefronts of one round": partial(draw.wavefronts, n=256),
@@ -109,13 +170,6 @@ PICTURES: dict[str, Callable[[], Player | Chart | Journey]] = {
         **{f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)}
     ),
     "timeline by hand": lambda: timeline(hand=ck.teach.pipelines.by_hand([2, 3, 1], units=4)),
-    "line_chart": lambda: draw.line_chart(
-        {"a": {0: 3.25, 1: 5.5, 2: 9.125}, "b": {0: 1, 2: 4}},
-        *"xy",
-        kind="counted",
-        about="Two lines.",
-        notes={("a", 1): "beside a"},
-    ),
     "growing": lambda: ck.teach.build_the_clock.growing(
         {
             "units": {"sgemm_tn": 2300, "sgemm_tn_37": 1950},

@@ -1,25 +1,15 @@
 """Views of a kernel of one's own: the same as of the catalog's kernel with the same text."""
 
 import re
-from inspect import signature
 
+from players import VIEWS
 from sampling import drawn_by_day
 
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.chart import Chart
 
-#: Views that take a kernel, each with one of the catalog.
-OWN = {
-    "bundles": ("sgemm_tn", draw.bundles),
-    "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
-    "compilers": ("sgemm_tn", lambda kernel: draw.compilers(kernel, 256)),
-    "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
-    "lds_transpose": ("sgemm_64x64_lds", ck.teach.lds.lds_transpose),
-    "register_block": ("sgemm_nn", draw.register_block),
-    "texture_fetch": ("sgemm_tt", draw.texture_fetch),
-    "wavefronts": ("sgemm_tn", lambda kernel: draw.wavefronts(kernel, n=512, window=(0, 3000))),
-}
+OWN = {name: view.own for name, view in VIEWS.items() if view.own}
 
 
 def text_of(picture):
@@ -30,11 +20,6 @@ def text_of(picture):
     players = [level.player for level in levels] or [picture]
     shown = [(p.captions, p.about, [t.frames.tolist() for t in p.tracks]) for p in players]
     return f"{picture!r} {shown}"
-
-
-def test_every_view_that_takes_a_kernel_is_drawn_of_a_readers():
-    views = {name: getattr(draw, name) for name in draw.VIEWS if name.islower()}
-    assert OWN.keys() >= {name for name, view in views.items() if "Kernel" in str(signature(view))}
 
 
 @drawn_by_day("view", OWN, 3)

@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 from PIL import Image
-from players import CHARTS
+from players import CHARTS, makers
 from readable import PHONE, unreadable
 from sampling import drawn_by_day
 
@@ -44,7 +44,7 @@ def test_a_chart_can_be_read_on_a_screen_and_on_a_phone_and_by_anybody(name, pag
     assert unreadable(page, show, PHONE) == []
 
 
-@drawn_by_day("name", [name for name in CHARTS if name not in ("climb", "roofline")], 3)
+@drawn_by_day("name", makers("curves"), 3)
 def test_arrow_keys_go_along_a_curve(name, page):
     """Each mark is told above the drawing, as that which is pointed at. Only these have no curves:
     the climb and the roofline, whose dots are far apart.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from browsing import script_errors
 from PIL import Image
-from players import PICTURES, view
+from players import VIEWS, view
 from sampling import drawn_by_day
 from waiting import without_a_loop
 
@@ -133,12 +133,16 @@ BECAME = """() => {
 }"""
 
 
+OF_TEXT = {name: view.of_text for name, view in VIEWS.items() if view.of_text}
+OF_TEXT["a sheet"] = hostile.sheet
+
+
 @pytest.mark.parametrize("view", ["a sheet", "line_chart"])
 def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     """Names, captions, comments and labels that somebody else wrote, at the first and last frame,
     with everything that can be pointed at or chosen.
     """
-    stage.put(hostile.OF_TEXT[view](hostile.TEXT).to_html())
+    stage.put(OF_TEXT[view](hostile.TEXT).to_html())
     if view == "line_chart":
         stage.locator("svg.wide").wait_for()
     else:
@@ -150,10 +154,10 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     assert stage.evaluate("() => document.documentElement.scrollWidth") < 3000
 
 
-@drawn_by_day("view", hostile.OF_TEXT, 3)
+@drawn_by_day("view", OF_TEXT, 3)
 def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
     """And its text form can be printed."""
-    picture = hostile.OF_TEXT[view](hostile.TEXT)
+    picture = OF_TEXT[view](hostile.TEXT)
     picture.save(tmp_path / "page.html")
     html = picture.bundle()["text/html"]
     assert len(html) < 1_000_000, "a long name is cut"
@@ -203,10 +207,8 @@ def test_a_level_opens_where_it_was_clicked_unless_motion_is_reduced(stage, moti
     assert stage.evaluate(ENTER) == [False, True, [400] if motion == "no-preference" else []]
 
 
-KINDS = {name: PICTURES[name] for name in ("climb", "explore", "line_chart", "timeline")} | {
-    "a reader's climb": lambda: Climb("none", ()),
-    "register_block": lambda: view("register_block"),
-}
+KINDS = {view.kind: view.make for view in VIEWS.values()}
+KINDS["a reader's climb"] = lambda: Climb("none", ())
 
 
 @drawn_by_day("kind", KINDS, 3)
@@ -221,12 +223,6 @@ def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
         with pytest.raises(ValueError, match=r"are saved as \.html"):
             picture.save(tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == names
-
-
-def test_every_view_is_fed_hostile_texts_or_takes_none():
-    views = {name for name in ck.draw.VIEWS if name.islower()}
-    others = {"interactive", "load", "predict"}
-    assert views <= {*hostile.OF_TEXT, *hostile.NO_TEXT, *others}
 
 
 def fail(**_):

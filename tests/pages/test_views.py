@@ -1,12 +1,13 @@
 """The views in Chromium: they play, can be read, and follow the mouse and keys."""
 
 from html import unescape
+from inspect import signature
 
 import nbformat
 import numpy as np
 import pytest
 from browsing import JS, READY, at, hold_clock
-from players import PICTURES, PLAYERS, frames, view
+from players import PICTURES, PLAYERS, VIEWS, frames, view
 from readable import PHONE, unreadable
 from repository import ROOT
 from sampling import drawn_by_day, from_rows
@@ -15,13 +16,14 @@ from cypresskit import draw
 from cypresskit.draw.theme import unmarked
 from tools import gallery
 
-# -- on the site
 
-
-def test_every_view_is_on_the_site():
-    names = {name for name in draw.VIEWS if name.islower()}
-    others = {"climb", "interactive", "load", "predict", "line_chart"}
-    assert names - others <= gallery.VIEWS.keys()
+def test_every_view_has_its_row_and_a_page_on_the_site():
+    """And is drawn of a reader's kernel, if it takes one."""
+    views = {name for name in draw.VIEWS if name.islower()} - {"interactive", "load", "predict"}
+    rows = {name.partition(",")[0]: row for name, row in VIEWS.items()}
+    assert views <= rows.keys()
+    assert views - {"climb", "line_chart"} <= gallery.VIEWS.keys()
+    assert all(rows[name].own for name in views if "Kernel" in str(signature(getattr(draw, name))))
 
 
 # -- in the browser
@@ -92,15 +94,14 @@ def assert_plays(page):
     page.locator("[data-ready]").press("Space")
 
 
-#: As a lesson draws them, where that differs.
-IN_LESSONS = (
-    *("block_race in its lesson", "lds_transpose in its lesson"),
-    *("bundles with the LDS", "wavefronts of one round"),
-)
-EXAMPLES = {name: make for name, (_, make) in gallery.VIEWS.items()} | PLAYERS
-EXAMPLES |= {name: PICTURES[name] for name in IN_LESSONS}
-CHARTS = "compilers", "published", "roofline"  # see test_draw_chart.py, test_places.py
-READ = [name for name in EXAMPLES if name not in (*CHARTS, "explore", "lds_pitch")]
+#: Some are others in a lesson.
+READ = PLAYERS | {
+    name: PICTURES[name]
+    for name in (
+        *("block_race in its lesson", "lds_transpose in its lesson"),
+        *("bundles with the LDS", "wavefronts of one round"),
+    )
+}
 
 
 @drawn_by_day("name", READ, 5)
@@ -108,7 +109,7 @@ def test_everybody_can_read_a_player(name, show):
     """At its first, middle and last frame, on both screens, all marks and texts lie inside their
     figure, and no two texts overlap; each stop of Tab has a name.
     """
-    player = EXAMPLES[name]()
+    player = READ[name]()
     page = show(player)
 
     def look():

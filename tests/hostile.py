@@ -1,14 +1,11 @@
-"""Texts that a reader may have written, or been handed, and every picture that shows such texts."""
+"""Texts that a reader may have written, or been handed, and what views show of them."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from players import reports
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.display import Displayable
 from cypresskit.host import Task, run_tasks
 
 TAG = '"><img src=x class=hostile onerror="window.hostile = 1">{}<b class=hostile>'
@@ -22,9 +19,8 @@ TEXT = (
 )
 
 
-def report_called(text):
+def report_called(text, true):
     """A report on a kernel and a board that are called so."""
-    true = reports()[1]
     return replace(true, kernel=text, device=replace(true.device, name=text))
 
 
@@ -70,21 +66,3 @@ def line_chart(text):
     guess = draw.Prediction(text, [text, "b"], (), 0.0, text)
     lines = {text: {0: 1, 1: 2}}
     return draw.line_chart(lines, text, text, title=text, about=text, guess=guess, kind="counted")
-
-
-#: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers
-#: and names of the catalog alone.
-OF_TEXT: dict[str, Callable[[str], Displayable]] = {
-    "register_block": lambda text: draw.register_block(recording(text)),
-    "texture_fetch": lambda text: draw.texture_fetch(name_kernel(text)),
-    "bundles": lambda text: draw.bundles(ck.compile(commented(text))),
-    "compilers": lambda text: draw.compilers(name_kernel(text), 64),
-    "wavefronts": lambda text: draw.wavefronts(report_called(text)),
-    "chip": lambda text: draw.chip(report_called(text)),
-    "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
-    "line_chart": line_chart,
-    "a sheet": sheet,
-}
-#: Views of numbers and of the catalog's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "block_race digits explore lds_pitch lds_transpose".split()
-NO_TEXT += ["climb", "roofline", "published"]
