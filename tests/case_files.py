@@ -11,7 +11,6 @@ The head of each file of ``cases`` says what its fields are. The rest is told wh
 - causes and numbers, in ``facts.toml``: ``book/test_facts.py``
 """
 
-import ast
 import json
 import re
 import tomllib
@@ -47,19 +46,14 @@ def compare_with_case(request, path, name, says):
     text = path.read_text()
     if request.config.getoption("accept"):
         head = f"[{json.dumps(name, ensure_ascii=False)}]"
-        text = text if head in text else f"{text}\n{head}\n"
-        before, mark, after = text.partition(head)
+        whole_line = re.compile(f"^{re.escape(head)}$", re.M)
+        text = text if whole_line.search(text) else f"{text}\n{head}\n"
+        before, after = whole_line.split(text, maxsplit=1)
         own, gap, others = after.partition("\n[")
         written = json.dumps(says, ensure_ascii=False, indent=4)
         line, known = f"says = {written}", re.compile(r"^says = (\[.*?^\]|.*?$)", re.M | re.S)
         own, count = known.subn(lambda _: line, own, count=1)
         own = own if count else f"\n{line}{own}"
-        path.write_text(before + mark + own + gap + others)
+        path.write_text(before + head + own + gap + others)
     else:
         assert says == cases(text)[name]["says"]
-
-
-def names_in(expressions):
-    """The names in expressions of a case file."""
-    nodes = [node for text in expressions for node in ast.walk(ast.parse(text.strip()))]
-    return {node.id for node in nodes if isinstance(node, ast.Name)}

@@ -320,6 +320,13 @@ def gpu_registers(case):
     return next(row["registers"] for row in record()["rows"] if row["case"] == case)
 
 
+def load_clocks(words):
+    """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
+    busiest bank, and at most four lines of 32 words per clock.
+    """
+    return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))
+
+
 def iteration_needs():
     """Return the clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs per iteration: of
     the arithmetic, and of L1 for its loads with A transposed (TN) or not (NN).
@@ -371,11 +378,3 @@ KNOWN = {
     for name, value in globals().items()
     if getattr(value, "__module__", "") == __name__ and not name.startswith("_")
 }
-
-
-# Below ``KNOWN``, since no fact may name it.
-def load_clocks(words):
-    """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
-    busiest bank, and at most four lines of 32 words per clock.
-    """
-    return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))

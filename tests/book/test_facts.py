@@ -21,7 +21,6 @@ from functools import cache
 
 import nbformat
 import numpy as np
-from case_files import names_in
 from fact_values import KNOWN
 from lesson_sources import each_lesson
 from repository import ROOT
@@ -149,11 +148,6 @@ def test_what_a_lesson_says_is_so(lesson, entry):
         assert left <= REMAINS, f"{left:.0%} of the effect are left: {effect}, {without}, {base}"
     else:
         assert len(entry[kind]) > 3, "who says so, or why it is a guess"
-
-
-def test_every_known_name_is_used():
-    fields = [field for _, entry in ENTRIES for field in entry.items()]
-    assert KNOWN.keys() <= names_in(text for name, text in fields if is_code(name))
 
 
 MODEL = (ROOT / "docs/model.md").read_text()
