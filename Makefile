@@ -12,6 +12,7 @@ bin     := $(VENV)/bin
 tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to load
 by_day  := -m "not nightly"
 two     := -n 2 --dist worksteal
+# Journeys that `make test` skips on a computer without bubblewrap or Chromium, which these tests need anyway.
 needing := $(addprefix tests/core/test_journeys.py::test_,a_class_of_two_gets_its_grades a_lesson_runs_in_jupyterlab)
 three   := -n 3 --dist worksteal # while tests wait for a browser, others compute
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
