@@ -62,7 +62,7 @@ def run(lesson: Path, parent: int | None = None) -> None:
             os._exit(0)  # the kernel ends by itself when this process is gone
         if parent is not None:
             manager: Any = client.km
-            _put_last(manager.provisioner.pid)
+            put_last(manager.provisioner.pid)
 
     ran = result_cache.hash_key("lesson", hashlib.sha256(lesson.read_bytes()).hexdigest())
     if result_cache.load(ran):
@@ -78,7 +78,7 @@ def run(lesson: Path, parent: int | None = None) -> None:
     result_cache.save(ran, True)
 
 
-def _put_last(process: int) -> None:
+def put_last(process: int) -> None:
     """Give a process's session the lowest priority. Linux compares the priorities of processes only
     within a session (``man 7 sched``: autogroups), and this process and its kernels have their own.
     """
@@ -94,7 +94,7 @@ def is_welcome() -> bool:
     return processors() > 1 and (battery is None or battery.power_plugged is not False)
 
 
-def _wait_for_reader(parent: int) -> None:
+def wait_for_reader(parent: int) -> None:
     """Return once a kernel is started. End this process with its parent."""
     from jupyter_core.paths import jupyter_runtime_dir
 
@@ -122,11 +122,11 @@ def main(arguments: list[str]) -> int:
     if parent is not None:
         if hasattr(os, "nice"):
             os.nice(19)
-        _put_last(os.getpid())
+        put_last(os.getpid())
         simulate("sgemm_64x64_lds", 64)
         if not is_welcome():
             return 0
-        _wait_for_reader(parent)
+        wait_for_reader(parent)
     failed = 0
     for lesson in [Path(name).absolute() for name in arguments if name != IDLE]:
         try:

@@ -65,12 +65,13 @@ class ForkServer:
         """Start the warm process, without waiting for it."""
         if self.process and self.process.poll() is None and self.pid == os.getpid():
             return
-        self.process, self.control = start_process(*self._command())
+        self.process, self.control = start_process(*self.command())
         self.pid = os.getpid()
         self.fresh = True
         weakref.finalize(self, kill_process, self.process)
 
-    def _command(self) -> tuple[list[str], dict[str, str]]:
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        """Return the command that starts the warm process, and its environment."""
         folders = [str(PACKAGE.parent), *library_folders()]
         python = python_command(folders, MAIN, modules=self.modules)
         # Stored results may have been forged by an earlier answer.

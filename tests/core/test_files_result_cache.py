@@ -181,7 +181,7 @@ def test_compiled_code_comes_from_disk_as_it_was(seed, folder, monkeypatch):
 
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_a_judge_neither_reads_nor_keeps(sandbox):
-    _, environment = ForkServer(sandbox=["bwrap"] if sandbox else None)._command()
+    _, environment = ForkServer(sandbox=["bwrap"] if sandbox else None).command()
     assert environment["CYPRESSKIT_KEEP"] == "0"
 
 

@@ -73,9 +73,9 @@ def test_no_lesson_is_run_on_one_processor_or_a_battery(tmp_path, monkeypatch, c
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
     monkeypatch.setattr(ahead, "processors", lambda: count)
     monkeypatch.setattr(ahead, "simulate", lambda *_: None)
-    monkeypatch.setattr(ahead, "_put_last", lambda _: None)
+    monkeypatch.setattr(ahead, "put_last", lambda _: None)
     monkeypatch.setattr(os, "nice", lambda _: None)
-    monkeypatch.setattr(ahead, "_wait_for_reader", forbid("wait for a lesson"))
+    monkeypatch.setattr(ahead, "wait_for_reader", forbid("wait for a lesson"))
     assert ahead.main([ahead.IDLE, str(lesson(tmp_path, "1 / 0"))]) == 0
 
 
@@ -91,7 +91,7 @@ def test_the_process_begins_with_a_kernel_and_ends_with_what_started_it(tmp_path
     )
     run = (  # on a busy computer, the lowest priority would get no time at all
         "import os; from cypresskit.cli import ahead\n"
-        "os.nice = ahead._put_last = ahead.simulate = lambda *_: None\n"
+        "os.nice = ahead.put_last = ahead.simulate = lambda *_: None\n"
         f"ahead.main([ahead.IDLE, {str(notebook)!r}])"
     )
     start = (
