@@ -29,7 +29,7 @@ def browser(chromium):
     """One Chromium for the session, which can reach this computer only."""
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=120_000)  # as in every page
+    expect.set_options(timeout=PATIENCE)
     quiet = [
         "no-first-run",
         "disable-background-networking",

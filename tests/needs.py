@@ -3,6 +3,7 @@ how to get it.
 """
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -21,11 +22,9 @@ LACKING = {
 
 def describe_skipped(reasons):
     """Return what was skipped and how to get it, on one line; "" if nothing was."""
-    parts = []
-    for what, command in LACKING.items():
-        if count := sum(reason.startswith(f"Skipped: {what}") for reason in reasons):
-            parts.append(f"{count} need {what}: `{command}`")
-    others = len(reasons) - sum(int(part.split()[0]) for part in parts)
+    lacked = Counter(what for what in LACKING for r in reasons if r.startswith(f"Skipped: {what}"))
+    parts = [f"{count} need {what}: `{LACKING[what]}`" for what, count in lacked.items()]
+    others = len(reasons) - lacked.total()
     parts += [f"{others} for reasons that `-rs` shows"] * (others > 0)
     return f"{len(reasons)} tests were skipped: {'; '.join(parts)}" if reasons else ""
 

@@ -12,9 +12,14 @@ BOUND = {
 BITS = 256  # behind the point of an exact number here: whole numbers are faster than fractions
 
 
+def size_of(kernel, m, n, k):
+    """The size of a kernel's product: where B is a vector, n is 1."""
+    return m, 1 if kernel.is_vector else n, k
+
+
 def random_matrices(kernel, m, n, k, rng):
     """Random A, B, C as the kernel stores them, an infinity, a NaN and -0 among them."""
-    n = 1 if kernel.is_vector else n
+    m, n, k = size_of(kernel, m, n, k)
     pair = (2,) if kernel.precision == "double-double" else ()
     count = (3,) if kernel.convention.packed else ()
     shapes = [(k, m) if kernel.trans_a else (m, k), (n, k) if kernel.trans_b else (k, n), (m, n)]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from changed_texts import plant
 from kernel_texts import alter_kernel, replace_once
+from products import size_of
 from sampling import drawn_by_day, each_of_six, seeded
 
 import cypresskit as ck
@@ -168,9 +169,9 @@ def test_a_kernel_of_the_catalog_is_right_at_any_size(name, engine, seed, monkey
     rng = random.Random(f"{name} {seed}")
     m, n, k = rng.randint(1, 1000), rng.randint(1, 1000), rng.randint(1, 400)
     monkeypatch.setattr(at_size, "MAX_WHOLE_PRODUCTS", rng.choice([0, 1 << (30 if engine else 22)]))
-    n = 1 if kernel.is_vector else n
-    found = ck.verify(kernel, size=(m, n, k)).at_size
-    assert found.size == kernel.convention.padded(m, n, k) and not found.fault
+    size = size_of(kernel, m, n, k)
+    found = ck.verify(kernel, size=size).at_size
+    assert found.size == kernel.convention.padded(*size) and not found.fault
     if engine and at_size.MAX_WHOLE_PRODUCTS:
         assert found.comparison.elements == found.size[0] * found.size[1]
     else:
@@ -189,7 +190,7 @@ def test_an_element_that_keeps_its_value_may_have_been_stored(name, monkeypatch)
     bits = np.random.PCG64(1)
     monkeypatch.setattr(np.random, "default_rng", lambda seed: WholeNumbers(bits))
     kernel = ck.kernels[name]
-    size = kernel.convention.padded(64, 1 if kernel.is_vector else 64, 1)
+    size = kernel.convention.padded(*size_of(kernel, 64, 64, 1))
     found = at_size.compare_at(kernel, size, 1.0, 1.0)
     assert not found.fault and found.comparison.elements == size[0] * size[1]
     assert found.comparison.equal == found.comparison.elements  # all of them are whole numbers

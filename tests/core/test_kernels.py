@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
-from products import FLAGS, check_product, products
+from products import FLAGS, check_product, products, size_of
 from sampling import SIX, drawn_by_day, each_of_six, seeded
 
 import cypresskit as ck
@@ -36,10 +36,6 @@ def random_matrix(rng, precision, rows, columns, spread=0):
 
 def transposed(matrix, flag):
     return matrix.swapaxes(0, 1) if flag else matrix
-
-
-def size_of(kernel, m, n, k):
-    return m, 1 if kernel.is_vector else n, k
 
 
 @drawn_by_day(("kernel", "flags"), ALL, 6)

@@ -13,7 +13,7 @@ from changed_texts import count_correct_share
 from forbidden import forbid
 from kernel_texts import TEXTURE
 from plain_kernels import plain_kernel, random_statement
-from products import random_matrices
+from products import random_matrices, size_of
 from sampling import drawn_by_day, from_rows, seeded
 
 import cypresskit as ck
@@ -91,9 +91,8 @@ def test_every_statement_is_refused_or_its_launch_has_whole_texels_and_elements(
             continue
         launched += 1
         how = kernel.convention
-        m, n, k = (rng.randint(1, 30) for _ in "mnk")
+        m, n, k = size_of(kernel, *(rng.randint(1, 30) for _ in "mnk"))
         a, b, c = random_matrices(kernel, m, n, k, np.random.default_rng(seed))
-        n = 1 if kernel.is_vector else n
         arguments = kernel.arguments(a, b, c, 1.0, 1.0)
         launch = prepare(kernel.program, **arguments)
         assert kernel.result(arguments, m, n).shape == c.shape

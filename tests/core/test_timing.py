@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise, product
 
 import numpy as np
@@ -23,13 +22,11 @@ from cypresskit.timing import simulate
 
 UNNORMALIZED, FETCH = TEXTURE.format(0), "sample_resource(0)_sampler(0)"
 FEW = "too few wavefronts"
-simulate_once = cache(simulate)  # a launch that several tests ask about is simulated once
 
 
 def test_what_bounds_kernels():
     found = {
-        name: simulate_once(name, 1024, k=512).bound
-        for name in ("dgemm_nn", "dgemm_tn", "sgemm_64x64")
+        name: simulate(name, 1024, k=512).bound for name in ("dgemm_nn", "dgemm_tn", "sgemm_64x64")
     }
     assert found == {"dgemm_nn": "texture", "dgemm_tn": "ALU", "sgemm_64x64": "texture"}
 
@@ -56,8 +53,7 @@ def test_one_wavefront_by_hand():
 @drawn_by_day("kernel, change, faster", map(tuple, ROWS["test_timing"]["timed_boards"]), 6)
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
     usual, other = (
-        simulate_once(kernel, 1024, k=512, device=board)
-        for board in (HD5870, replace(HD5870, **change))
+        simulate(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change))
     )
     assert (
         (other.seconds < 0.99 * usual.seconds) if faster else (other.seconds > 1.01 * usual.seconds)
@@ -65,7 +61,7 @@ def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
 
 
 def seconds(kernel, board):
-    return simulate_once(kernel, 512, k=256, device=board).clocks / board.clock_ghz
+    return simulate(kernel, 512, k=256, device=board).clocks / board.clock_ghz
 
 
 @drawn_by_day(
@@ -178,7 +174,7 @@ def test_a_kernel_of_floats_that_sums_in_double_is_timed():
 
 
 def test_a_report_prints_its_error_unless_it_is_0():
-    steady_report = simulate_once("sgemm_tn", 512)
+    steady_report = simulate("sgemm_tn", 512)
     assert "±" not in str(steady_report) + steady_report.speed
     for error, shown in ((0.0004, 1), (0.02, 2), (0.0201, 3)):
         assert f" ± {shown} % Gflop/s" in str(replace(steady_report, error=error))

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from browsing import JS, SIZE
+from browsing import JS, PATIENCE, SIZE
 from changed_texts import mistype
 from python_sites import require
 from readable import is_painted, unreadable
@@ -86,7 +86,7 @@ def keeping(browser):
     the memory of a Python that has begun, which it keeps.
     """
     context = browser.new_context(service_workers="block")
-    context.set_default_timeout(120_000)  # as in every page
+    context.set_default_timeout(PATIENCE)
     yield context
     context.close()
 
