@@ -5,6 +5,7 @@ tables.
 import random
 import tomllib
 from datetime import date
+from functools import partial
 
 import hypothesis
 import pytest
@@ -59,13 +60,16 @@ def drawn_by_day(names, cases, count, **options):
 ROWS = tomllib.loads((ROOT / "tests/cases/rows.toml").read_text())
 
 
-def from_rows(test):
-    """Run a test on its rows in the table of its file in ``cases/rows.toml``. The first names the
-    arguments; what is left out at a row's end is None.
+def from_rows(test=None, drawn=None):
+    """Run a test on its rows in the table of its file in ``cases/rows.toml``, or on so many, drawn
+    from them by the day: see ``by_day``. The first row names the arguments; what is left out at a
+    row's end is None.
     """
+    if test is None:
+        return partial(from_rows, drawn=drawn)
     names, *rows = ROWS[test.__module__][test.__name__]
-    filled = [row + [None] * (len(names) - len(row)) for row in rows]
-    return pytest.mark.parametrize(names, filled)(test)
+    filled = [(*row, *[None] * (len(names) - len(row))) for row in rows]
+    return drawn_by_day(names, filled, drawn or len(rows))(test)
 
 
 def pytest_addoption(parser):

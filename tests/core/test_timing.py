@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 from kernel_texts import TEXTURE, pixel
-from sampling import ROWS, drawn_by_day
+from sampling import ROWS, drawn_by_day, from_rows
 
 import cypresskit as ck
 from cypresskit import published
@@ -50,7 +50,7 @@ def test_one_wavefront_by_hand():
     assert report.gflops == 0 and report.wavefronts == 1
 
 
-@drawn_by_day("kernel, change, faster", map(tuple, ROWS["test_timing"]["timed_boards"]), 6)
+@from_rows(drawn=6)
 def test_what_if_boards_go_the_way_they_must(kernel, change, faster):
     usual, other = (
         simulate(kernel, 1024, k=512, device=board) for board in (HD5870, replace(HD5870, **change))

@@ -7,7 +7,7 @@ from statistics import mean
 import numpy as np
 import pytest
 from kernel_texts import TEXTURE
-from sampling import ROWS, drawn_by_day, seeded
+from sampling import from_rows, seeded
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
@@ -189,7 +189,7 @@ CHANGES = {  # what a report has less of, and the limit of the other one that th
 }
 
 
-@drawn_by_day("worse, better, size, change", map(tuple, ROWS["test_timing_costs"]["siblings"]), 4)
+@from_rows(drawn=4)
 def test_a_limit_that_costs_much_is_what_the_better_sibling_changed(worse, better, size, change):
     slow, fast = (ck.simulate(name, **size) for name in (worse, better))
     assert fast.gflops > slow.gflops

@@ -6,7 +6,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
-from sampling import ROWS, drawn_by_day
+from sampling import from_rows
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
@@ -27,7 +27,7 @@ def faults(kernel, size, board=HD5870, beta=0.0):
     return law.check(code, kernel.shape(m, n, k, 1.0, beta), report, whole)
 
 
-@drawn_by_day("kernel, size, change", map(tuple, ROWS["test_timing_law"]["timed_launches"]), 6)
+@from_rows(drawn=6)
 def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change):
     assert faults(kernel, size, replace(HD5870, **change), beta=1.0) == []
 
