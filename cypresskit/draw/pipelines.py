@@ -309,7 +309,9 @@ def _draw_ticks(sheet: Sheet, charts: Sequence[_Chart]) -> None:
     x = LEFT + np.array(ticks) / last * WIDE
     middle, high = (HEAD + foot) / 2, foot - HEAD
     sheet.boxes("ticks", x, middle, pixels(1), high, color="line", alpha=0.6)
-    sheet.text(x, foot + 9, [f"{tick:,g} ms" for tick in ticks], "soft", align="center")
+    sheet.text(
+        x, foot + 9, [f"{tick:,g}{' ms' * (not tick)}" for tick in ticks], "soft", align="center"
+    )
 
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:

@@ -232,8 +232,7 @@ def _draw_report(
     """Draw the rows and tracks of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks)
-    registers = f"{report.registers} of {report.device.register_pool} registers"
-    title = f"{report.kernel}: {registers}, room for {report.active_wavefronts} wavefronts"
+    title = f"{report.kernel}: {report.registers} registers, {report.active_wavefronts} wavefronts"
     sheet.text(LEFT, layout.title, title, **HEADING)
     sheet.text(LEFT - 8, layout.rows, np.arange(layout.slots), "soft", align="right", x_offset=-4)
 
@@ -324,7 +323,7 @@ def _draw_totals(sheet: Sheet, report: Report, name: str, layout: _Layout, axis:
             x,
             layout.shares,
             np.round(shares[n]).astype(int),
-            names=[f"{state} {share}" for share in SHARES],
+            names=[f"{state.removesuffix(' computes')} {share}" for share in SHARES],
             color=color,
             align=align,
         )

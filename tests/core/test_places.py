@@ -358,7 +358,9 @@ def test_a_task_is_in_its_rows_at_its_time_and_its_share_is_its_height(make):
     player = draw.timeline(run, names=("it",))
     seen = Seen(player, len(player) - 1)
     foot = max(text.y for text in seen[""])
-    ticks = [(float(t) / 1e3, text.x) for t, text in seen.labels(r"(\d+) ms") if text.y == foot]
+    ticks = [
+        (float(t) / 1e3, text.x) for t, text in seen.labels(r"(\d+)(?: ms)?") if text.y == foot
+    ]
     to_x = np.poly1d(np.polyfit(*np.transpose(ticks), 1))
     bars = [mark for marks in seen.values() for mark in marks if " ms, " in mark.words]
     edges = np.unique([time for span in run.spans for time in (span.start, span.end)])

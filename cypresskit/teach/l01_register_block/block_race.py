@@ -20,7 +20,7 @@ from cypresskit.teach.l01_register_block.checks import block_runs
 
 FRAMES = 128
 # In pixels: an element of C, an element of A or B along k, where A and B begin, the gap to C.
-CELL, THIN, LEFT, TOP, GAP = 20, 10, 16, 66, 8
+CELL, THIN, LEFT, TOP, GAP = 16, 10, 16, 66, 8
 SHADES_EACH = 9  # of a matrix
 SHADES = [f"{matrix} {0.1 + 0.1125 * n:.2f}" for matrix in "abc" for n in range(SHADES_EACH)]
 

@@ -222,7 +222,7 @@ class Layout:
 
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
-        head = "Registers: four numbers of a row of A in each of 64 work-items"
+        head = "Registers: four numbers of A per work-item"
         sheet.text(left, REGISTERS - 11, head)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS
