@@ -133,6 +133,7 @@ class Canvas:
         self._shapes: list[str] = []
         self._texts: list[str] = []
         self._marks: list[str] = []  # in front of all
+        self.told: list[str] = []  # by groups
         self._taken: list[Box] = []  # by texts
         self._dots: list[tuple[float, float]] = []  # to which a text near them would seem to belong
         self._drawn = np.empty((0, 2))  # points of lines, which texts avoid if possible
@@ -245,6 +246,7 @@ class Canvas:
         one to the next, whose words a screen reader then says.
         """
         parts = list(parts)
+        self.told += dict(parts)
         inside = "".join(_point(shape, words) for words, shape in parts)
         told = _told(name, f"{name}: {len(parts)} {plural('mark', len(parts))}. {KEYS}", kind)
         self._marks.append(element("g", inside=inside, data_group=1, class_=class_, **told))
@@ -521,7 +523,7 @@ class Chart(Displayable):
     ) -> None:
         self.title = theme.make_readable(finding)
         self.about, self.note, self.guess = theme.make_readable(about), note, guess
-        self.lines = [theme.make_readable(line) for line in lines]
+        self.lines = list(map(theme.make_readable, lines))
         self.paint = paint
 
     def __repr__(self) -> str:
@@ -534,11 +536,11 @@ class Chart(Displayable):
         if is_whole:
             drawn += text_element(0, 10 - head, self.title, "ink", class_="head")
             drawn += text_element(0, 34 - head, self.about, "soft")
-        size = f"0 {-head} {width:g} {canvas.height + head:.0f}"
-        kind = "narrow" if canvas.is_narrow else "wide"
         tell = handler("tellMark")
         svg = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" class="ck-chart {kind}"'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-head} {width:g}'
+            f' {canvas.height + head:.0f}"'
+            f' class="ck-chart {"narrow" if canvas.is_narrow else "wide"}"'
             f' role="group" aria-label="{theme.escape_html("" if self.guess else self.title)}"'
             f' onkeydown="{handler("chooseMark")}" onfocusin="{tell}" onpointerover="{tell}">'
             f"<style>{theme.definitions(drawn)}{CSS}</style>{drawn}</svg>"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cypresskit.compiler import compile
 from cypresskit.draw.bundles import short_fetch
-from cypresskit.draw.chart import NARROW, Canvas, Chart, element, text_element
+from cypresskit.draw.chart import NARROW, WIDE, Canvas, Chart, element, text_element
 from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -98,7 +98,10 @@ def compilers(kernel: Source = "sgemm_tn", n: int = 2048) -> Chart:
         lambda width: _paint(tables, known, width),
         about="The loop's bundles by two compilers, counted: a cell is a slot, with the number of"
         " its line of IL; dashed: left empty.",
-        lines=[f"{table.name}: {'; '.join([*table.facts, table.speed])}" for table in tables],
+        lines=[
+            *(f"{table.name}: {'; '.join([*table.facts, table.speed])}" for table in tables),
+            *_paint(tables, known, WIDE).told,
+        ],
         note=f"{theirs.by} compiled our translation of the kernel. Speeds are modeled, at N ="
         f" {n:,}. At a wait for fetches, a wavefront makes room for others.",
     )
@@ -130,15 +133,15 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
             waits += [CellBox(begin, HEAD + ROW * row, 5 * slot) for row in rows]
             bundles = sorted({table.rows[row] for _, row, _ in mine})
             found.append(f"bundle{'s' * (len(bundles) > 1)} {listed(bundles or ['none'])}")
+        words = f"line {line}, {code}: counted in {found[0]} here, in {found[1]} by LLVM"
         filled = "".join(cell.path for cell in cells)
         outline = filled + "".join(wait.path for wait in waits)
         shape = element("path", "", COLORS[number % len(COLORS)], d=filled)
         shape += element("path", "ink", d=outline, class_="spot", stroke_width=2)
         shape += "".join(cell.text(str(line)) for cell in cells)
         if not is_narrow:
-            place = LABEL + 6, y + ROW / 2
-            shape += text_element(*place, elided(code, LETTERS), "ink", font_family="monospace")
-        words = f"line {line}, {code}: counted in {found[0]} here, in {found[1]} by LLVM"
+            code = elided(code, LETTERS)
+            shape += text_element(LABEL + 6, y + ROW / 2, code, "ink", font_family="monospace")
         marks.append((words, shape))
     canvas.group("lines", marks, "counted")
     return canvas
@@ -160,14 +163,13 @@ class CellBox(NamedTuple):
 
     def text(self, label: str) -> str:
         """Return a label in its middle."""
-        x, y = self.x + self.wide / 2, self.y + ROW / 2
-        return text_element(x, y, label, "ink", "middle", class_="on")
+        x = self.x + self.wide / 2
+        return text_element(x, self.y + ROW / 2, label, "ink", "middle", class_="on")
 
 
 def _frame(canvas: Canvas, table: BundleRows, left: float, slot: float) -> None:
     """Draw what is around a table's filled slots: heads, the numbers of bundles, empty slots."""
-    facts = [f"{table.name}: {table.speed}", *table.facts]
-    for number, fact in enumerate(facts):
+    for number, fact in enumerate([f"{table.name}: {table.speed}", *table.facts]):
         canvas.write(left - LABEL, 8 + 16 * number, fact, class_="bold" * (not number))
     for number, letter in enumerate("xyzwt"):
         canvas.write(left + slot * (number + 0.5), HEAD - ROW / 2, letter, "soft", "middle")

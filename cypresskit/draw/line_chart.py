@@ -87,9 +87,8 @@ def line_chart(
     for name in series:
         if kinds.get(name) not in KINDS:
             raise ValueError(f"the kind of {name!r} is {kinds.get(name)!r}, not one of {KINDS}")
-    told = set(map(kinds.get, series))
-    y_title = f"{y}, {kinds[next(iter(series))]}" if len(told) == 1 else y
-    is_named = len(told) > 1
+    is_named = len(set(map(kinds.get, series))) > 1
+    y_title = y if is_named else f"{y}, {kinds[next(iter(series))]}"
     labels = {
         name: f"{name}, {kinds[name]}" if is_named and name in series else name for name in drawn
     }

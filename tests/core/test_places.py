@@ -452,11 +452,12 @@ def test_digits_are_in_the_places_that_are_named_above(frame):
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_nn_buffer"])
 def test_a_cell_of_two_compilers_is_in_its_bundle_and_slot(kernel, width):
     """By the letters above, and by the numbers at the side; it has a box of its own."""
-    root = ElementTree.fromstring(draw.compilers(kernel, 64).to_svg(width))
+    chart = draw.compilers(kernel, 64)
+    root = ElementTree.fromstring(chart.to_svg(width))
+    assert {mark.attrib["data-words"] for mark in root[-1]} <= {*chart.lines}
     texts = [
         (float(t.attrib["x"]), float(t.attrib["y"]) - 4, t.text, t.attrib.get("text-anchor"))
         for t in root.iter(f"{SVG}text")
-        if t.attrib.get("class") != "words"
     ]
     letters = [[x for x, _, text, _ in texts if text == letter] for letter in "xyzwt"]
     high = min(y for _, y, text, _ in texts if text == "1")
