@@ -278,7 +278,7 @@ class Axes(Canvas):
         *,
         height: float = 280,
     ) -> None:
-        self.high = max(height if width == WIDE else 6 / 7 * height, GAP * (len(ends) + 1))
+        self.high = max(height, GAP * (len(ends) + 1))
         super().__init__(width, HEAD + self.high + FOOT)
         self.across, self.up = across, up
         longest = max((min(len(end), LONGEST) for end in ends), default=0)

@@ -20,7 +20,7 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access, Traffic
-from cypresskit.tables import plural
+from cypresskit.tables import listed, plural, quantity
 
 BANKS, TOGETHER = HD5870.lds_banks, HD5870.lds_items_clock
 ITEMS, STEPS = 64, 4  # work-items of the wavefront, and values of k that each brings
@@ -47,8 +47,8 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     """
     runs = map(record_traffic, layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"))
     panels = [Layout(run) for run in runs]
-    names = " and ".join(panel.name for panel in panels)
-    sheet = Sheet(f"Which requests to the LDS wait? {names}")
+    took = [f"{panel.name} takes {panel.clocks} clocks" for panel in panels]
+    sheet = Sheet(f"Requests to the same bank wait: {listed(took)}")
     most = max(panel.clocks for panel in panels)
     parts = "registers, 32 banks with stacks of requests, what arrives"
     for panel in panels:  # on a stage of its own: on a phone one is below the other
@@ -150,8 +150,8 @@ class Layout:
                     requested = _requested(access, places[first : first + 2], lanes)
                     self._serve(access, requested, held)
         self.rows = -(-(1 + max(held)) // BANKS)
-        deepest = 1 + max(request.layer for request in self.requests)
-        self.layer_height = min(13.0, STACKS / deepest)
+        self.deepest = 1 + max(request.layer for request in self.requests)
+        self.layer_height = min(13.0, STACKS / self.deepest)
 
     def _stored(self, access: Access, places: np.ndarray) -> dict[int, int]:
         """Return the element that a store puts into each word; each work-item has a row of A."""
@@ -203,7 +203,7 @@ class Layout:
         """Draw the layout in a panel, on a clock on which the last one takes ``most`` clocks."""
         frames = most + 2
         so_far = np.arange(frames).clip(1, self.clocks + 1) - 1
-        title = f"{self.name}: clocks of the LDS alone"
+        title = f"{self.name}: up to {quantity(self.deepest, 'word')} at a bank"
         sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
         self._draw_registers(sheet, left)
         name_banks(sheet, left, self.name)
@@ -235,6 +235,7 @@ class Layout:
             ITEM / STEPS - 1.2,
             12,
             fill=(COLORS, row % NOTHING),
+            alpha=0.5,
             words=words,
             key=element,
         )
