@@ -8,7 +8,7 @@ from string import Formatter
 import numpy as np
 import players
 import pytest
-from charted import WIDTHS, Charted, assert_kinds_told
+from charted import WIDTHS, Charted, Point, assert_kinds_told
 from sampling import seeded
 
 import cypresskit as ck
@@ -80,12 +80,13 @@ def test_curves_and_rings_are_where_the_model_and_the_papers_are(name, width):
             x = float(at or max(curve, key=curve.get))
             dot = drawn.marks[series][[*curve].index(x)]
             assert_numbered(drawn, dot, number_text(curve[x]))
-            assert number_text(curve[x]) in chart.title
     for level in CHARTS[name].levels:
         (left, down), (right, other) = drawn.lines[f"level {level.series} {level.words}"]
         assert down == other
         assert drawn.value("y", down) == pytest.approx(level.y, abs=drawn.step("y", down))
         begin = level.least if level.extreme is min else 0
+        told = [label for label in drawn.labels if f"{level.y:,g}" in label.text]
+        assert not begin or min(label.away(Point(right, down, "")) for label in told) < 20
         assert not begin or drawn.value("x", left) == pytest.approx(begin, rel=0.01)
         assert 0 < right - left < drawn.width / (4 if begin else 1), (
             "short if it holds from there on"
