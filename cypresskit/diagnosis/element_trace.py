@@ -16,7 +16,8 @@ from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.operands import TracedRun
 from cypresskit.diagnosis.recorded import StoreRecorder
 from cypresskit.diagnosis.slices import Slice
-from cypresskit.diagnosis.source_facts import choose_scalars, stored_elements
+from cypresskit.diagnosis.source_facts import choose_scalars
+from cypresskit.diagnosis.stated_launch import explain_block
 from cypresskit.diagnosis.terms import Term, judge_terms
 from cypresskit.diagnosis.verification import Side, verify, whole_size
 from cypresskit.il.errors import shorten
@@ -182,13 +183,12 @@ def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:
 
 def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) -> Note:
     """Return the note on an element that no work-item stores: see ``StoreRecorder.lost_bits``."""
-    (rows, columns), stored = traced.kernel.block, stored_elements(traced.kernel)
     (element,) = traced.old_term
     body = traced.kernel.program.body
     if not any(i.dest and i.dest.register.kind in "go" for i in body):
         return note("no store")
-    if stored and stored != rows * columns:
-        return note("block", element=element, stored=stored, rows=rows, columns=columns)
+    if block := explain_block(traced.product, element):
+        return block
     for at, i in enumerate(body):
         if i.dest and i.dest.register.kind == "g":
             bits = named_bits(lost[at]) if lost.get(at) else ""

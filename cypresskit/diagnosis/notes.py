@@ -31,8 +31,8 @@ SENTENCES = {
     # A sum is stored as another element, or no line stores it.
     "stores": "line {1} adds up {element}, which line {0} stores as {wanted}",
     "no store": "no line stores C",
-    "block": "no work-item stores {element}: a work-item stores {stored} elements, but is"
-    " launched for {rows} x {columns}",
+    "block": "[no work-item stores {element}: ]a work-item stores {stored} elements of C, but is"
+    " launched for {rows} x {columns}[: perhaps change that in line {0}][, as in `{example}`]",
     "nowhere": "no work-item stores {element}[: check the address of line {0}][, which doesn't"
     " depend on {bits} of a work-item's number]",
     # A term is there, but not as it should be.
@@ -64,8 +64,6 @@ SENTENCES = {
     "reads 0": "{lines:read} outside of an array, which gives 0 and leaves C correct"
     "[; {why.clause}]",
     "overlong": "line {0} fetches outside in more than a third of its runs",
-    "stores more": "a work-item stores {stored} elements of C, but is launched for {rows} x"
-    " {columns}: perhaps change that in line {0}[, as in `{example}`]",
     # The kernel can't be compared, or its C is incorrect only in part.
     "not given": "line {0} {does}, which its launch doesn't give",
     "not launched": "{error}",

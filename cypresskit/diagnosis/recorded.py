@@ -47,6 +47,18 @@ class StoreRecorder(Observer):
             self.lost_bits[event.at] = lost_bits(event, self.launch.shape.group_items)
 
 
+class StoredWords(Observer):
+    """A recorder of the words of C that the first work-item stores (``of_first``)."""
+
+    def __init__(self) -> None:
+        self.of_first: set[tuple[int, int, int]] = set()
+
+    def wrote(self, event: WroteEvent) -> None:
+        if event.register.kind in "go" and event.active[0]:
+            element = 0 if event.element is None else int(event.element[0])
+            self.of_first |= {(event.register.index, element, c) for c in event.components}
+
+
 class RecordedStep(NamedTuple):
     """What an instruction did.
 

@@ -1,14 +1,12 @@
-"""What a kernel's source says without a run: the scalars and the old C that it reads, and how much
-of C it stores.
-"""
+"""What a kernel's source says without a run: the scalars and the old C that it reads."""
 
 import numpy as np
 
 from cypresskit.devices import Range
-from cypresskit.il.dataflow import ADDRESS, Key, components, defines, keys, liveness, uses
+from cypresskit.il.dataflow import Key, components, defines, liveness, uses
 from cypresskit.il.errors import ArgumentError, shorten
 from cypresskit.kernels.catalogue import Kernel
-from cypresskit.kernels.convention import ALPHA, BETA, BETA_FLAG, BYTES
+from cypresskit.kernels.convention import ALPHA, BETA, BETA_FLAG
 from cypresskit.kernels.products import TEST_ALPHA, TEST_BETA
 
 
@@ -49,22 +47,3 @@ def scalars_read(kernel: Kernel) -> tuple[bool, bool]:
             taken = [p for p in positions if i.opcode != "mov" or p not in unused]
             read |= {(element, component) for component in components(source, taken)}
     return bool(read & ALPHA), bool(read & BETA)
-
-
-def stored_elements(kernel: Kernel) -> int:
-    """Return how many elements of C a work-item stores, by its source, in which each computed
-    address counts as another; 0 if in a loop or branch.
-    """
-    depth = 0
-    writers: dict[Key, int] = {}
-    words: set[tuple[object, ...]] = set()
-    for at, i in enumerate(kernel.program.body):
-        depth += {"loop": 1, "if": 1, "endloop": -1, "endif": -1}.get(i.op.flow, 0)
-        if i.dest and i.dest.register.kind in ("g", "o"):
-            if depth:
-                return 0
-            address = keys(use for use in uses(kernel.program, i) if use[0] == ADDRESS)
-            place = i.dest.register, *map(writers.get, address)
-            words |= {(*place, component) for component in i.dest.written}
-        writers |= dict.fromkeys(defines(i), at)
-    return len(words) * 4 // BYTES[kernel.precision]

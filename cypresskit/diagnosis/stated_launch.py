@@ -3,16 +3,25 @@ the elements of C that a work-item stores.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
-from cypresskit.diagnosis.notes import NO_NOTE, Note, note
+import numpy as np
+
+from cypresskit.diagnosis.elements import MatrixElement
+from cypresskit.diagnosis.notes import NO_NOTE, Note, Values, note
 from cypresskit.diagnosis.product_run import run_products
-from cypresskit.diagnosis.source_facts import stored_elements
+from cypresskit.diagnosis.recorded import StoredWords
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.compiled import values_taken
+from cypresskit.kernels.convention import BYTES
+from cypresskit.kernels.products import RUN_ERRORS, Product
 from cypresskit.kernels.statement import EXAMPLE, find_statement, state
+from cypresskit.machine import launch
 from cypresskit.machine.checks import Findings
 from cypresskit.tables import quantity
+
+SPARE_ROOM = 64  # times the size of C
 
 
 def find_remarks(
@@ -54,14 +63,27 @@ def _restate(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], boo
     )
 
 
-def explain_block(kernel: Kernel) -> Note:
-    """Return the note on a block smaller than what a work-item stores; empty if it isn't."""
+def explain_block(product: Product, unstored: MatrixElement | None = None) -> Note:
+    """Return the note on a block that is smaller than what a work-item stores; if an element is
+    ``unstored``, also on a larger one. Empty if neither is so, or if the kernel fails.
+    """
+    kernel, stored = product.kernel, _count_stored(product)
     rows, columns = kernel.block
-    stored = stored_elements(kernel)
-    if stored <= rows * columns:
-        return NO_NOTE
-    line, _ = find_statement(kernel.text)
-    example = "" if line else EXAMPLE
-    return note(
-        "stores more", line or 1, stored=stored, rows=rows, columns=columns, example=example
-    )
+    values = Values(stored=stored, rows=rows, columns=columns, element=unstored or "")
+    if stored > rows * columns:
+        line, _ = find_statement(kernel.text)
+        return note("block", line or 1, example="" if line else EXAMPLE, **values)
+    return note("block", **values) if unstored and 0 < stored < rows * columns else NO_NOTE
+
+
+def _count_stored(product: Product) -> int:
+    """Return how many elements of C the first work-item stores; 0 if the kernel fails. C has room
+    for more, so that the stores of a larger block aren't out of range.
+    """
+    arguments, words = product.arguments(), StoredWords()
+    if "global_memory" in arguments:
+        arguments["global_memory"] = np.tile(arguments["global_memory"], (SPARE_ROOM, 1))
+    with suppress(*RUN_ERRORS):
+        launch(product.kernel.program, **arguments, engine="interpreter", observers=[words])
+        return len(words.of_first) * 4 // BYTES[product.kernel.precision]
+    return 0

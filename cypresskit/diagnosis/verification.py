@@ -201,7 +201,7 @@ equal numpy's, to the last bit.
             sizes,
             largest,
             last.incorrect_element,
-            last.fault or explain_block(kernel),
+            last.fault or explain_block(last.product),
             last.findings,
             comparison=last.comparison,
             given_scalars=given_scalars,

@@ -132,7 +132,7 @@ def test_a_block_larger_than_stated_is_named(stated):
     text = TEXT.replace("8 x 8", stated, 1)
     found = ck.verify(text)
     assert found.fault.text in str(found)
-    assert (found.fault.kind, found.fault.lines) == ("stores more", (1,))
+    assert (found.fault.kind, found.fault.lines) == ("block", (1,))
     assert not ck.verify("sgemm_tn").fault
 
 
