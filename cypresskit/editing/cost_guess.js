@@ -48,6 +48,12 @@ export class CostGuess {
     if (this.early) this.guess(this.early)
   }
 
+  /** The reader has opened the costs: there is nothing to guess. */
+  close() {
+    if (this.isOpen) this.prompt.hidden = true
+    this.isOpen = false
+  }
+
   /** Take a line as the reader's guess, if the page asks for one. */
   guess(line) {
     if (this.prompt.hidden || !this.isOpen) return

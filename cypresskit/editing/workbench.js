@@ -132,6 +132,7 @@ class Bench {
       note: (text) => this.help.note(text),
       done: () => this.panels.show("costs"),
     })
+    this.panels.buttons.costs.addEventListener("click", () => this.guess.close())
   }
 
   /** Make what shows the figures of the kernel, its bundles, the small product, and the history. */

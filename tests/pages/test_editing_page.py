@@ -415,6 +415,17 @@ def test_costs_open_once_the_reader_has_guessed(begin, page, line, by):
     assert prompt.is_hidden()
 
 
+def test_costs_that_are_open_leave_nothing_to_guess(begin, page):
+    begin()
+    page.evaluate(OPENED, {"name": "00", "has_guess": True})
+    prompt = page.locator(".ckw-prompt")
+    prompt.wait_for()
+    page.wait_for_selector("#bench[data-stale='']")
+    page.locator(".ckw-open button", has_text="Costs").click()
+    page.locator(".ckw-row .ckw-number").nth(5).click()
+    assert prompt.is_hidden()
+
+
 #: From now on, each place that the editor has had in its workbench, and its width.
 PLACES = """() => {
     window.places = new Set()
