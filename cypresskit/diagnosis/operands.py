@@ -20,7 +20,7 @@ from cypresskit.diagnosis.elements import (
     number_elements,
 )
 from cypresskit.diagnosis.recorded import LdsStore, StepRecorder
-from cypresskit.il import Source
+from cypresskit.il import Instruction, Source
 from cypresskit.il.dataflow import Key, defines, read_positions
 from cypresskit.il.program import LETTERS
 
@@ -78,8 +78,6 @@ class TracedRun:
         What the work-item did in the first product, and what each step read and wrote.
     other_steps
         The steps in the second product.
-    instruction
-        Returns the instruction of a step.
     is_data_dependent
         Whether with other elements other steps run, or C is stored elsewhere.
     """
@@ -96,9 +94,11 @@ class TracedRun:
         self.recorded = runs[0]
         self.steps, self.other_steps = (run.steps for run in runs)
         self.store = self.recorded.store
-        self.instruction = self.recorded.instruction
         one, other = ([step.at for step in steps] for steps in (self.steps, self.other_steps))
         self.is_data_dependent = one != other or self.store < 0
+
+    def instruction(self, step: int) -> Instruction:
+        return self.program.body[self.steps[step].at]
 
     def line(self, step: int) -> int:
         """Return the line of a step; in a macro, that of the call."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.diagnosis.elements import StoredAt
-from cypresskit.il import Instruction, Source
+from cypresskit.il import Source
 from cypresskit.il.dataflow import Key, defines, is_address, lds_words
 from cypresskit.machine.checks.races import lost_bits
 from cypresskit.machine.launch import Launch
@@ -45,18 +45,6 @@ class StoreRecorder(Observer):
     def memory(self, event: MemoryEvent) -> None:
         if event.store and event.space == "global" and event.at not in self.lost_bits:
             self.lost_bits[event.at] = lost_bits(event, self.launch.shape.group_items)
-
-
-class StoredWords(Observer):
-    """A recorder of the words of C that the first work-item stores (``of_first``)."""
-
-    def __init__(self) -> None:
-        self.of_first: set[tuple[int, int, int]] = set()
-
-    def wrote(self, event: WroteEvent) -> None:
-        if event.register.kind in "go" and event.active[0]:
-            element = 0 if event.element is None else int(event.element[0])
-            self.of_first |= {(event.register.index, element, c) for c in event.components}
 
 
 class RecordedStep(NamedTuple):
@@ -104,7 +92,7 @@ class StepRecorder(Observer):
     lds_stores
         The stores to the LDS.
     first_stores
-        The step that first stored each word of ``g[]``: (element, component).
+        The step that first stored each word: an element of ``g[]``, or an output; and a component.
     late_reads
         The steps that read one of them after that, each with the step that stored it.
     """
@@ -115,11 +103,8 @@ class StepRecorder(Observer):
         self.steps: list[RecordedStep] = []
         self.writers: dict[Key, list[int]] = defaultdict(list)
         self.lds_stores: list[LdsStore] = []
-        self.first_stores: dict[tuple[int, int], int] = {}
+        self.first_stores: dict[tuple[object, int], int] = {}
         self.late_reads: dict[int, int] = {}
-
-    def start(self, launch: Launch) -> None:
-        self.program = launch.program
 
     def step(self, event: StepEvent) -> None:
         i = event.instruction
@@ -143,22 +128,20 @@ class StepRecorder(Observer):
             shape = len(event.components), len(event.active)
             rows = np.broadcast_to(event.rows.astype(np.uint32), shape)
             self.steps[-1].words.update(zip(event.components, rows[:, self.item].tolist()))
+            if event.register.kind in "go":
+                at = event.register if event.element is None else int(event.element[self.item])
+                for c in event.components:
+                    self.first_stores.setdefault((at, c), len(self.steps) - 1)
 
     def fetch(self, event: FetchEvent) -> None:
         if event.active[self.item]:
             self.steps[-1].texel.extend((int(event.x[self.item]), int(event.y[self.item])))
 
     def memory(self, event: MemoryEvent) -> None:
-        if event.space == "global" and event.active[self.item]:
-            step = len(self.steps) - 1
-            for place in ((int(event.element[self.item]), word) for word in event.words):
-                if event.store:
-                    self.first_stores.setdefault(place, step)
-                elif place in self.first_stores:
-                    self.late_reads[step] = self.first_stores[place]
-
-    def instruction(self, step: int) -> Instruction:
-        return self.program.body[self.steps[step].at]
+        if event.space == "global" and event.active[self.item] and not event.store:
+            for stored in ((int(event.element[self.item]), word) for word in event.words):
+                if stored in self.first_stores:
+                    self.late_reads[len(self.steps) - 1] = self.first_stores[stored]
 
     def last_writer(self, key: Key, step: int) -> int | None:
         """Return the step that wrote a component of a register last before a step, or None."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from cypresskit.diagnosis.elements import MatrixElement
+from cypresskit.diagnosis.elements import MatrixElement, TracedElement
 from cypresskit.diagnosis.notes import NO_NOTE, Note, Values, note
 from cypresskit.diagnosis.product_run import run_products
-from cypresskit.diagnosis.recorded import StoredWords
+from cypresskit.diagnosis.recorded import StepRecorder
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.compiled import values_taken
 from cypresskit.kernels.convention import BYTES
@@ -21,8 +21,6 @@ from cypresskit.machine import launch
 from cypresskit.machine.checks import Findings
 from cypresskit.tables import quantity
 
-SPARE_ROOM = 64  # times the size of C
-
 
 def find_remarks(
     kernel: Kernel, alpha: float, beta: float, outside: Findings, unless: Callable[[], bool]
@@ -30,9 +28,8 @@ def find_remarks(
     """Return the note on a correct kernel's reads ``outside`` of an array; or that an iteration
     takes fewer values of k than the kernel states.
     """
-    stated_line, _ = find_statement(kernel.text)
     restated = NO_NOTE
-    if outside or (stated_line and values_taken(kernel) < kernel.k_step):
+    if outside or (find_statement(kernel.text)[0] and values_taken(kernel) < kernel.k_step):
         restated = _restate(kernel, alpha, beta, unless)
     lines = sorted({line for found in outside for line in (found.line, *found.other_lines)})
     return note("reads 0", *lines, why=restated) if lines else restated
@@ -64,26 +61,20 @@ def _restate(kernel: Kernel, alpha: float, beta: float, unless: Callable[[], boo
 
 
 def explain_block(product: Product, unstored: MatrixElement | None = None) -> Note:
-    """Return the note on a block that is smaller than what a work-item stores; if an element is
-    ``unstored``, also on a larger one. Empty if neither is so, or if the kernel fails.
+    """Return the note on a block that is smaller than what the first work-item stores; if an
+    element is ``unstored``, also on a larger one. Empty if neither is so, or if the kernel fails.
     """
-    kernel, stored = product.kernel, _count_stored(product)
+    kernel, stored = product.kernel, 0
+    arguments, steps = product.arguments(), StepRecorder(0, TracedElement(product, 0, 0).place)
+    if "global_memory" in arguments:  # has room for the stores of a larger block
+        arguments["global_memory"] = np.tile(arguments["global_memory"], (64, 1))
+    with suppress(*RUN_ERRORS):
+        launch(kernel.program, **arguments, engine="interpreter", observers=[steps])
+        stored = len(steps.first_stores) * 4 // BYTES[kernel.precision]
+
     rows, columns = kernel.block
     values = Values(stored=stored, rows=rows, columns=columns, element=unstored or "")
     if stored > rows * columns:
         line, _ = find_statement(kernel.text)
         return note("block", line or 1, example="" if line else EXAMPLE, **values)
     return note("block", **values) if unstored and 0 < stored < rows * columns else NO_NOTE
-
-
-def _count_stored(product: Product) -> int:
-    """Return how many elements of C the first work-item stores; 0 if the kernel fails. C has room
-    for more, so that the stores of a larger block aren't out of range.
-    """
-    arguments, words = product.arguments(), StoredWords()
-    if "global_memory" in arguments:
-        arguments["global_memory"] = np.tile(arguments["global_memory"], (SPARE_ROOM, 1))
-    with suppress(*RUN_ERRORS):
-        launch(product.kernel.program, **arguments, engine="interpreter", observers=[words])
-        return len(words.of_first) * 4 // BYTES[product.kernel.precision]
-    return 0
