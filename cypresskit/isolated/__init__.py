@@ -15,8 +15,8 @@ solution finds it, and gains only a line in its own notebook.
 - ``plain`` encodes and decodes the messages.
 - ``serving`` runs a notebook's cells, and the answer that they make; ``teach_stub`` replaces the
   lessons there, but for a lesson's folder ``visible``.
-- ``process`` starts, limits and ends processes; ``runner`` is their program. A warm one is forked
-  for each answer. ``seccomp`` forbids child processes.
+- ``process`` starts and ends processes; ``runner`` is their program, which limits them. A warm one
+  is forked for each answer. ``seccomp`` forbids child processes.
 - ``here`` judges in this process, in a browser.
 """
 

@@ -247,6 +247,9 @@ def call(module: str, name: str, *arguments: Any, limits: CallLimits, server: Fo
     It is trusted: the lessons are accessible there.
     """
     with closing(Connection(server)) as connection:
-        how: dict[str, Any] = {"function": [module, name], "megabytes": limits.megabytes}
-        how["values"] = [*map(encode, arguments)]
+        how = {
+            "function": [module, name],
+            "megabytes": limits.megabytes,
+            "values": [*map(encode, arguments)],
+        }
         return result_of(connection.exchange({"run": how}, limits))

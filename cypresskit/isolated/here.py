@@ -2,7 +2,8 @@
 
 ``answer.Answer`` does so by itself where Python runs in a browser, or if ``here.IS_USED`` is set to
 True. Verdicts are the same as with a process of its own, and a loop ends after as many seconds. But
-memory isn't limited, nothing is replaced apart, and Python 3.11 can't end a loop.
+memory isn't limited, the stubs replace the notebook's own modules for the call, and Python 3.11
+can't end a loop.
 """
 
 import sys
@@ -17,7 +18,7 @@ from cypresskit.isolated.plain import text
 from cypresskit.isolated.serving import CELL, MAX_CHARACTERS, Halt, Server
 from cypresskit.subprocesses import read_message, write_message
 
-#: Whether answers are judged in this process.
+#: Whether answers are judged in this process; tests set it.
 IS_USED = sys.platform == "emscripten"
 
 LESSONS = "cypresskit.teach"

@@ -49,14 +49,12 @@ def encode(value: Any, depth: int = 0) -> Any:
     if depth > MAX_DEPTH:
         return {"other": ["list", "a list that is nested too deeply"]}
     inner = partial(encode, depth=depth + 1)
-    if value is None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | None):
         return value
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool):
-        return value
     if isinstance(value, int):
         number = int(value)
         if number.bit_length() > MAX_BITS:
@@ -75,7 +73,8 @@ def encode(value: Any, depth: int = 0) -> Any:
         return {"device": [*map(inner, vars(value).values())]}
     if isinstance(value, dict):
         keys = [encode(key, depth) for key in value]
-        return {"dict": [keys, [*map(inner, value.values())]]}
+        if all(isinstance(key, Key) for key in keys):  # else its keys are sent, as items
+            return {"dict": [keys, [*map(inner, value.values())]]}
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | np.ndarray):
         kind = "tuple" if isinstance(value, tuple) else "list"
         name = type(value).__name__
@@ -100,7 +99,7 @@ class Items(list):
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """Return the value that ``encode`` encoded. Raises ``ValueError`` for anything else."""
+    """Return the value that ``encode`` encoded. Raises ``ValueError`` for data of no such kind."""
     if depth > MAX_DEPTH + 5:
         raise ValueError("a message is nested too deeply")
     inner = partial(decode, depth=depth + 1)

@@ -60,6 +60,7 @@ class ForkServer:
         self.process: subprocess.Popen | None = None
         self.control: socket.socket | None = None
         self.pid = 0
+        self.is_fresh = False  # its first message hasn't been read
 
     def start(self) -> None:
         """Start the warm process, without waiting for it."""
@@ -67,7 +68,7 @@ class ForkServer:
             return
         self.process, self.control = start_process(*self.command())
         self.pid = os.getpid()
-        self.fresh = True
+        self.is_fresh = True
         weakref.finalize(self, kill_process, self.process)
 
     def command(self) -> tuple[list[str], dict[str, str]]:
@@ -84,7 +85,7 @@ class ForkServer:
         """Return a stream to a new copy of the warm process."""
         self.start()
         assert self.control
-        if self.fresh:
+        if self.is_fresh:
             self.control.settimeout(START_SECONDS)
             try:
                 if not self.control.recv(2):
@@ -93,7 +94,7 @@ class ForkServer:
                 raise OSError(
                     f"a bare Python process hasn't started after {START_SECONDS} s"
                 ) from None
-            self.fresh = False
+            self.is_fresh = False
         our_end, their_end = socket.socketpair()
         with their_end:
             socket.send_fds(self.control, [b"\0"], [their_end.fileno()])
@@ -185,28 +186,27 @@ def find_sandbox() -> list[str] | None:
     program = shutil.which("bwrap")
     if program is None or platform.machine() not in seccomp.CALLS:
         return None
-    begin = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    rest = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    command = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     for folder in SYSTEM:
         if os.path.islink(folder):
-            rest += ["--symlink", os.readlink(folder), folder]
+            command += ["--symlink", os.readlink(folder), folder]
         elif os.path.exists(folder):
-            rest += ["--ro-bind", folder, folder]
+            command += ["--ro-bind", folder, folder]
     places = [sys.prefix, sys.base_prefix, sys.exec_prefix, *library_folders(), str(PACKAGE)]
     for place in sorted({os.path.abspath(place) for place in places}):
         if os.path.exists(place) and not f"{place}/".startswith("/usr/"):
-            rest += ["--ro-bind", place, place]
+            command += ["--ro-bind", place, place]
     if compiled := cache_folder():
-        rest += ["--ro-bind-try", str(compiled), f"{CACHE}/{compiled.name}"]
+        command += ["--ro-bind-try", str(compiled), f"{CACHE}/{compiled.name}"]
     hidden = [str(PACKAGE / name) for name in HIDDEN if (PACKAGE / name).is_dir()]
     for folder in hidden:
-        rest += ["--tmpfs", folder]
+        command += ["--tmpfs", folder]
     for path in sorted(PACKAGE.glob("teach/*/visible")):
-        rest += ["--ro-bind", str(path), str(path)]
+        command += ["--ro-bind", str(path), str(path)]
     for folder in (*hidden, "/tmp", "/dev", "/"):
-        rest += ["--remount-ro", folder]
-    rest += ["--chdir", "/tmp"]
-    command = [*begin, *rest]
+        command += ["--remount-ro", folder]
+    command += ["--chdir", "/tmp"]
     return command if _works(command) else None
 
 

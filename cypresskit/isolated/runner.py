@@ -80,7 +80,7 @@ def main() -> None:
 
 def serve_forks(control: socket.socket) -> None:
     """For each socket received, fork a process for an answer, and send its status."""
-    control.send(b"\0\0")
+    control.send(b"\0\0")  # at once: its start has a limit, and the imports may take long
     for module in LAUNCHING:
         importlib.import_module(module)
     while True:

@@ -75,7 +75,8 @@ def forbid_child_processes() -> None:
     processor = platform.machine()
     if processor not in CALLS:
         return
-    code = ctypes.create_string_buffer(make_filter(processor), len(make_filter(processor)))
+    steps = make_filter(processor)
+    code = ctypes.create_string_buffer(steps, len(steps))
     filters = struct.pack("@HP", len(code) // 8, ctypes.addressof(code))
     library = ctypes.CDLL(None, use_errno=True)
     zeros = (ctypes.c_ulong(0),) * 3

@@ -1,9 +1,10 @@
 """Make an answer from a notebook's cells, call it with cases, and describe what came out.
 
-``Server`` handles the messages of ``process.Answer``, in a process of its own (``runner``) or in
+``Server`` handles the messages of ``answer.Answer``, in a process of its own (``runner``) or in
 the notebook's (``here``):
 
-    -> {"make": ...}                     the cells, and the name of the answer that they set
+    -> {"make": ...}                     the cells, and the name of the answer that they set; the
+                                         "megabytes" of a call, and the "first" for the cells
     -> {"call": {"values": [...]}}       arguments; optional "through": [module, name] of a
                                          function to pass the answer to
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "values"

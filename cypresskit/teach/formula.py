@@ -25,8 +25,7 @@ from cypresskit.teach.check import (
 )
 
 Mistakes = Callable[..., Mapping[str, float]]
-Draw = Callable[[], tuple] | None
-RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
+RELATIVE_TOLERANCE = 1e-5  # numbers that a verdict shows alike, in six digits, are equal
 N_RANDOM_CASES = 3  # calls with numbers that aren't shown
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
@@ -38,13 +37,14 @@ def formula_exercise(
     unit: str = "",
     *,
     name: str = "",
-    draw: Draw = None,
+    draw: Callable[[], tuple] | None = None,
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
     """Turn the right function into the check of a student's function: both must return the same for
     ``cases``, and for random cases from ``draw``, by default ``draw_case``. The student's is called
     ``name``, by default the right one's name without ``check_``.
 
-    ``mistakes`` returns, for a case, what each mistake gives, by its hint. ``hint`` is for other
+    ``mistakes`` returns, for a case, what each mistake gives, by its hint: the same hints for each
+    case. ``hint`` is for other
     mistakes; ``unit`` follows numbers.
     """
 
@@ -94,7 +94,7 @@ class Formula:
         want = [self.right(*case) for case in cases]
         fine = [is_equal(result, value) for result, value in zip(results, want)]
         if not all(fine):
-            return replace(self, cases=cases).refused(results, want, failed, answer)
+            return replace(self, cases=cases).refused(results, want, fine, failed, answer)
         if failed:
             return failed[0].verdict
 
@@ -122,13 +122,13 @@ class Formula:
         self,
         results: list[float],
         want: list[float],
+        fine: list[bool],
         failed: Sequence[CheckStopped],
         answer: Callable,
     ) -> Verdict:
         """Return the verdict on wrong results: the first, and the mistake that explains all; or,
         beside the hint, what other calls ``failed`` with.
         """
-        fine = [is_equal(result, value) for result, value in zip(results, want)]
         n = fine.index(False)
         message = (
             f"{self.call(self.cases[n])} gives {_text(results[n])}{self.unit};"
