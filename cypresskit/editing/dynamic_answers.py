@@ -38,10 +38,10 @@ def verdict_answer(verification: Verification, cause: Note | None = None) -> Ans
     correct kernel, at which sizes, and remarks (``aside``).
     """
     findings = fault_rows([*filter(None, [cause]), *verification.faults])
-    message = "y is correct." if verification.kernel.is_vector else "C is correct."
-    for first in findings[:1]:
-        form = "Line {line}, {kind}: {message}." if "kind" in first else "{message}"
-        message = form.format(**first)
+    message = "C is correct."
+    if findings:
+        form = "Line {line}, {kind}: {message}." if "kind" in findings[0] else "{message}"
+        message = form.format(**findings[0])
     asides = [_tested_sizes(verification), *verification.asides] if verification.is_correct else []
     return {
         "is_correct": verification.is_correct,
