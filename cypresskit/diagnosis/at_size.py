@@ -58,9 +58,10 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
     values = rng.standard_normal((3, PERIOD)).astype(kernel.dtype)
     shapes = *convention.stored(m, n, k), (m, n)
     a, b, c = (np.resize(row, shape) for row, shape in zip(values, shapes))
-    factor, other, old = (in_precision(kernel, x) for x in (a, b, c))
-    arguments = kernel.arguments(factor, other, old, alpha, beta)
-    before = _read_result(kernel, arguments, m, n)
+    given_a, given_b, given_c = (in_precision(kernel, x) for x in (a, b, c))
+    arguments = kernel.arguments(given_a, given_b, given_c, alpha, beta)
+    old = _read_result(kernel, arguments, m, n)
+
     launch = prepare(kernel.program, **arguments)
     batches = np.arange(launch.shape.batches)
     if not is_whole:
@@ -73,17 +74,19 @@ def compare_at(kernel: Kernel, size: Size, alpha: float, beta: float) -> SizedCo
         )
     launch.write_back(arguments.get("outputs"), arguments.get("global_memory"))
     result = _read_result(kernel, arguments, m, n)
-    stored = result != before
-    rows, columns = (np.flatnonzero(stored.any(axis=axis) | is_whole) for axis in (1, 0))
+    is_stored = result != old
+
+    rows, columns = (np.flatnonzero(is_stored.any(axis=axis) | is_whole) for axis in (1, 0))
     part = np.ix_(rows, columns)
     left, right = convention.operands(a, b)
-    factors = left[rows], right[:, columns], c[part]
-    compare_part = partial(compare, result[part], *factors, alpha=alpha, beta=beta)
-    found = compare_part(where=stored[part])
+    matrices = result[part], left[rows], right[:, columns], c[part]
+    compare_part = partial(compare, *matrices, alpha=alpha, beta=beta)
+    found = compare_part(where=is_stored[part])
     wanted = len(launch.shape.items_of(batches)) * prod(kernel.block) // convention.parts
     if found and found.elements < wanted:  # a few may be what they were before
-        kept = compare_part(where=~stored[part])
-        found += ProductComparison(kept.elements - kept.beyond, kept.equal)
+        same = compare_part(where=~is_stored[part])
+        found += ProductComparison(same.elements - same.beyond, same.equal)
+
     fault = NO_NOTE
     if not found:
         row, column = rows[found.at[0]], columns[found.at[1]]

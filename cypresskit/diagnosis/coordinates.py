@@ -8,6 +8,7 @@ else what ended the loop. An offset, or the choice of a register, is the fault o
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -22,21 +23,11 @@ from cypresskit.kernels.statement import find_statement
 AXES = 0, 1
 
 
-def find_fetches(run: TracedRun) -> dict[str, "Fetches"]:
-    """Return the fetches of each matrix."""
-    found = {matrix: Fetches(run, matrix) for matrix in "ABC"}
-    for matrix, fetches in found.items():
-        fetches.other = found["B" if matrix == "A" else "A"]
-    return found
-
-
 class Fetches:
     """The fetches of a matrix in a run.
 
     Attributes
     ----------
-    other
-        Of a factor, the fetches of the other one; of C, those of A.
     lines, first
         The lines that read the matrix, and the first such instruction.
     steps
@@ -46,8 +37,6 @@ class Fetches:
     k_registers, offsets
         The registers of that coordinate, and what the fetches add to it; of C none.
     """
-
-    other: "Fetches"
 
     def __init__(self, run: TracedRun, matrix: str) -> None:
         self.run, self.matrix = run, matrix
@@ -62,6 +51,11 @@ class Fetches:
         self.k_axes = [] if axis is None else [axis]
         self.k_registers = self.registers(*self.k_axes)
         self.offsets = {fetch.controls.aoffimmi[n] for fetch in self.fetches for n in self.k_axes}
+
+    @cached_property
+    def other(self) -> "Fetches":
+        """Of a factor, the fetches of the other one; of C, those of A."""
+        return Fetches(self.run, "B" if self.matrix == "A" else "A")
 
     def texel(self, element: MatrixElement) -> tuple[int, int]:
         """Return the coordinates of the texel that holds an element."""
@@ -106,9 +100,7 @@ class Fetches:
         (axis,), registers = self.k_axes, self.k_registers
         iterations = self._split_by_iteration()
         is_stated = find_statement(traced.kernel.text)[0]
-        count = traced.kernel.k_step
-        if not is_stated:
-            count = values_taken(traced.kernel) or count
+        count = (not is_stated and values_taken(traced.kernel)) or traced.kernel.k_step
         own = (e for term in traced.correct_terms for e in term if e.matrix == self.matrix)
         places = [self.texel(element)[axis] for element in own]
         for n in range(len(places) // count):

@@ -134,7 +134,7 @@ def trace_element(
     Line 54 multiplies A[0, 1] in place of A[0, 0]. The same fault affects 1 more term.
     """
     kernel = resolve(kernel)
-    product, place = None, (0, 0)
+    product, first = None, (0, 0)
     if size is not None:
         scalars = choose_scalars(kernel, alpha, beta)
         product = make_product(kernel, whole_size(kernel, size), *scalars)
@@ -143,9 +143,9 @@ def trace_element(
         if product is None or product.size == checked.size:
             product, element = checked.product, checked.incorrect_element
             if element and not element.batch_index:
-                place = element[:2]
+                first = element[:2]
     if row is None and column is None:
-        row, column = place
+        row, column = first
     return trace_product(product, row, column)
 
 
@@ -163,7 +163,7 @@ def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:
         float(c[..., row, column].flat[0]) for c in (product.result(arguments), product.expected)
     )
     terms: list[Term] = []
-    place, line = None, 0
+    work_item, line = None, 0
     if not stores.writer:
         faults = [_explain_unstored(traced, stores.lost_bits)]
     else:
@@ -171,14 +171,15 @@ def trace_product(product: Product, row: Any, column: Any) -> ElementTrace:
         line = kernel.program.body[at].written_line
         run = TracedRun(traced, item)
         sliced = Slice(run)
-        place = stores.launch.shape.place(item)
+        work_item = stores.launch.shape.place(item)
         unknown, faults = sliced.explain_unknown(), []
         if unknown is None:
             terms, faults = judge_terms(sliced)
         if value != correct_value and not faults:
             faults = [find_late_read(run) or unknown or note("values")]
-    found = tuple(terms), tuple(faults), place, line
-    return ElementTrace(product, row, column, *found, value, correct_value)
+    return ElementTrace(
+        product, row, column, tuple(terms), tuple(faults), work_item, line, value, correct_value
+    )
 
 
 def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) -> Note:
@@ -189,8 +190,7 @@ def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) 
         return note("no store")
     if block := explain_block(traced.product, element):
         return block
-    for at, i in enumerate(body):
-        if i.dest and i.dest.register.kind == "g":
-            bits = named_bits(lost[at]) if lost.get(at) else ""
-            return note("nowhere", i.written_line, element=element, bits=bits)
-    return note("nowhere", element=element)
+    stores = [at for at, i in enumerate(body) if i.dest and i.dest.register.kind == "g"]
+    lines = [body[at].written_line for at in stores[:1]]
+    bits = [named_bits(lost[at]) for at in stores[:1] if lost.get(at)]
+    return note("nowhere", *lines, element=element, bits="".join(bits))

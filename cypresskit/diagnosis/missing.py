@@ -117,7 +117,7 @@ def _explain_unmultiplied(run: TracedRun, elements: Elements) -> Note:
                 (other,) = {*elements} - held
                 return note("by number", line, element=held.pop(), number=numbers[0], other=other)
     lines = dict.fromkeys(run.line(run.reads[element][0]) for element in elements)
-    return Note("not multiplied", 0, (*lines,))
+    return Note("not multiplied", 0, (*lines,))  # none is to look at first: each is right
 
 
 def _explain_unread(fetches: Fetches, element: MatrixElement) -> Note:

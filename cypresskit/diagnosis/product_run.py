@@ -94,9 +94,9 @@ def run_products(
     for n, size in enumerate(sizes):
         if unless():
             raise Interrupted
-        factor = last_beta if size == sizes[-1] else beta
-        product = make_product(kernel, size, alpha, factor)
-        is_checked = n < CHECKED_PRODUCTS or factor != beta  # other branches may run
+        own_beta = last_beta if size == sizes[-1] else beta
+        product = make_product(kernel, size, alpha, own_beta)
+        is_checked = n < CHECKED_PRODUCTS or own_beta != beta  # other branches may run
         yield (run := _run_product(product, is_checked))
         if not run.is_correct:
             return
@@ -120,8 +120,8 @@ def _run_product(product: Product, is_checked: bool) -> ProductRun:
         return ProductRun(product, findings=findings)
     result = product.result(arguments)
     element = None
-    for place in map(tuple, np.argwhere(product.find_incorrect(result))[:1].tolist()):
-        *products, row, column = place
-        value, correct_value = (float(c[place]) for c in (result, product.expected))
+    if incorrect := np.argwhere(product.find_incorrect(result)).tolist():
+        *products, row, column = first = tuple(incorrect[0])
+        value, correct_value = (float(c[first]) for c in (result, product.expected))
         element = IncorrectElement(row, column, value, correct_value, sum(products))
     return ProductRun(product, product.compare(result), findings, element)

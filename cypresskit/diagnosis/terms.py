@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import isnan
 
-from cypresskit.diagnosis.coordinates import find_fetches
+from cypresskit.diagnosis.coordinates import Fetches
 from cypresskit.diagnosis.elements import (
     Elements,
     MatrixElement,
@@ -121,7 +121,7 @@ class _Judge:
     def __init__(self, sliced: Slice) -> None:
         self.slice, self.run, self.traced = sliced, sliced.run, sliced.run.traced
         self.kernel, self.correct_terms = self.traced.kernel, self.traced.correct_terms
-        self.fetches = find_fetches(self.run)
+        self.fetches = {matrix: Fetches(self.run, matrix) for matrix in "ABC"}
         self.store = self.run.line(self.run.store)
         added = sliced.terms
         self.missing_terms = [elements for elements in self.correct_terms if elements not in added]

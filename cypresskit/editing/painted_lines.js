@@ -152,7 +152,7 @@ export class PaintedLines {
       this.fill(this.rows[n], line, first + n + 1)
     })
     // Where all is in sight, the wheel moves the page.
-    this.area.style.overflowY = this.isWhole ? "hidden" : ""
+    this.area.style.overflowY = this.showsAll ? "hidden" : ""
     this.frame.toggleAttribute("data-more", scrollWidth - scrollLeft > clientWidth + 1)
   }
 
@@ -196,14 +196,14 @@ export class PaintedLines {
   // -- places
 
   /** Whether all lines are visible, but for an empty one at the end. */
-  get isWhole() {
+  get showsAll() {
     const count = this.all.length - (this.all.at(-1)?.text ? 0 : 1)
     return count * LINE_HIGH <= this.area.clientHeight
   }
 
   /** Scroll so that a line is the first visible one, unless all are visible. */
   toTop(line) {
-    if (!this.isWhole) this.area.scrollTop = (line - 1) * LINE_HIGH
+    if (!this.showsAll) this.area.scrollTop = (line - 1) * LINE_HIGH
   }
 
   /** Scroll so that a line and a column, from 1, are visible in the editor. */
