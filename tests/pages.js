@@ -202,10 +202,10 @@ const small = () =>
   [...document.querySelectorAll("body *")]
     .filter((one) => one.checkVisibility())
     .filter((one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()))
-    .map((one) => [
-      parseFloat(getComputedStyle(one).fontSize) * (one.getScreenCTM?.().a ?? 1),
-      one.textContent,
-    ])
+    .map((one) => {
+      const {a, b} = one.getScreenCTM?.() ?? {a: 1, b: 0} // b: of a turned text
+      return [parseFloat(getComputedStyle(one).fontSize) * Math.hypot(a, b), one.textContent]
+    })
     .filter(([size]) => size > 0 && size < 10.9) // 0: in a chart's other width, which isn't shown
 
 // The stops of Tab without a name, and the boxes that scroll and are none.
