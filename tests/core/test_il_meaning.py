@@ -95,11 +95,14 @@ def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
 
 @given(*[st.floats(allow_nan=False, allow_infinity=False)] * 3)
 @settings(max_examples=300)
+@example(-0.0, 1.0, -0.0)
 def test_double_fused_multiply_add_rounds_once(a, b, c):
-    exact = nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1022)
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
     words = (np.array([v]).view(np.uint64) for v in (a, b, c))
-    got = MEANING["dmad"](*words).view(np.float64)[0]
-    assert math.isinf(got) if abs(exact) >= Fraction(2) ** 1024 else Fraction(got) == exact
+    rounded = nearest(abs(exact), 53, -1022)
+    size = float(rounded) if rounded < Fraction(2) ** 1024 else math.inf
+    sign = exact / abs(exact) if exact else a * b + c
+    assert same(MEANING["dmad"](*words), math.copysign(size, sign))
 
 
 OF_NAN = {"add": 2, "mul": 2, "mad": 3, "min": 2, "flr": 1, "dadd": 2, "dmad": 3}
@@ -218,7 +221,7 @@ def test_of_two_numbers_one_is_chosen(a, b):
 @settings(max_examples=500)
 def test_a_fraction_is_what_is_above_the_whole_number(a):
     x, rest = flush(a), MEANING["frc"](bits(a)).view(np.float32)[0]
-    assert rest == 0 or Fraction(float(rest)) == nearest(Fraction(x) - math.floor(x), 24, -149)
+    assert Fraction(float(rest)) == nearest(Fraction(x) - math.floor(x), 24, -149)
 
 
 DOUBLE = {"dadd": np.add, "dmul": np.multiply}
@@ -249,7 +252,7 @@ def test_whole_numbers_are_rounded_as_their_names_say(a):
     for op, exact in ROUNDED.items():
         got = MEANING[op](bits(a)).view(np.float32)[0]
         assert got == exact(Fraction(x)), op
-        assert math.copysign(1, got) == math.copysign(1, x) or got > 0 > x or got != 0
+        assert math.copysign(1, got) == math.copysign(1, x) or got != 0
 
 
 @given(st.lists(FLOAT, min_size=8, max_size=8))
