@@ -13,7 +13,7 @@ import pytest
 # What tests compile is kept, but not among the reader's own: set before the package looks.
 os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
-from cypresskit.timing.simulate import forget_reports
+from kept import forget
 
 # In the background of a script tests of interrupts would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -38,9 +38,9 @@ def saved_results(tmp_path, monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    forget_reports()
+    forget()
     yield tmp_path / "cache/cypresskit"
-    forget_reports()
+    forget()
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from forbidden import forbid
+from kept import forget
 from kernel_texts import TEXTURE, alter_kernel, pixel
 from players import record, record_launch
 from repository import ROOT
@@ -45,7 +46,6 @@ from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.machine.record import Recorder
 from cypresskit.teach.l10_larger.visible.card import Card
 from cypresskit.timing.report import Report
-from cypresskit.timing.simulate import forget_reports
 
 MACHINE, BUS = Machine(), {"bus": 6.0}
 COPY = run_tasks([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
@@ -173,7 +173,7 @@ def test_a_size_counts_whatever_integer_holds_it(name, kind, monkeypatch):
     for module in (blocked, pipeline):
         monkeypatch.setattr(module, "gemm", lambda a, b, c=None, **_: a.T @ b)
     plain = SIZED[name](int)
-    forget_reports()  # an equal size finds a report, whatever its type
+    forget()  # an equal size finds a report, whatever its type
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert SIZED[name](kind) == plain

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 
 import pytest
 from forbidden import forbid
+from kept import forget
 from new_python import printed_by
 from sampling import seeded
 
@@ -17,7 +18,6 @@ from cypresskit import compiler
 from cypresskit.files import result_cache
 from cypresskit.isolated.process import ForkServer
 from cypresskit.timing import simulate
-from cypresskit.timing.simulate import forget_reports
 from tools.fuzz.programs import random_program
 
 LAUNCHES = [
@@ -27,18 +27,10 @@ LAUNCHES = [
 ]
 
 
-def forget():
-    """Forget what is in memory."""
-    forget_reports()
-    compiler.forget()
-
-
 @pytest.fixture(autouse=True)
 def folder(saved_results):
-    """An empty folder of kept files, in use; nothing else is in memory."""
-    forget()
-    yield saved_results
-    forget()
+    """Each test's own."""
+    return saved_results
 
 
 def all_of(report):

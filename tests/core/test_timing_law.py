@@ -3,9 +3,9 @@ on a few launches of each kind; tests/core/test_fuzz.py has any kernel, size and
 """
 
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
+from kept import sampled
 from sampling import from_rows
 
 from cypresskit.compiler import compile
@@ -13,7 +13,7 @@ from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.teach.l05_texture_cache.checks import unit_clocks
 from cypresskit.teach.l12_contest.checks import generate_kernel
-from cypresskit.timing import sampling, simulate
+from cypresskit.timing import simulate
 from tools.fuzz import law
 
 
@@ -21,7 +21,7 @@ def faults(kernel, size, board=HD5870, beta=0.0):
     kernel = KERNELS.get(kernel) or generate_kernel(8, 8, 3)
     (m, n, k), code = size, compile(kernel.program, board)
     options = {"m": m, "k": k, "device": board, "beta": beta}
-    with patch.multiple(sampling, SAMPLE_EFFORT=4e6, MAX_WHOLE_EFFORT=0, MAX_ERROR=1, MAX_SHARE=1):
+    with sampled(effort=4e6):
         report = simulate(kernel, n, **options)
     whole = simulate(kernel, n, **options, exact=True) if report.simulated < 1 else None
     return law.check(code, kernel.shape(m, n, k, 1.0, beta), report, whole)

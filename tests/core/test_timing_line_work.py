@@ -4,13 +4,12 @@ import math
 import pickle
 import random
 from dataclasses import replace
-from unittest.mock import patch
 
+from kept import sampled
 from sampling import each_of_six, seeded
 
 import cypresskit as ck
 from cypresskit.kernels import KERNELS
-from cypresskit.timing import sampling
 from tools.fuzz import law
 
 BOARDS = [ck.HD5870, replace(ck.HD5870, texture_banks=2, lds_banks=16), ck.HD5850]
@@ -37,7 +36,7 @@ def test_the_account_balances_for_a_program_of_any_accesses_on_any_board(seed):
 
 
 def test_a_sampled_report_has_the_work_of_the_whole_launch():
-    with patch.multiple(sampling, SAMPLE_EFFORT=1e6, MAX_WHOLE_EFFORT=0, MAX_ERROR=1, MAX_SHARE=1):
+    with sampled(effort=1e6):
         report = ck.simulate("sgemm_naive", 504, k=64)
     assert report.simulated < 1
     check_account(report)

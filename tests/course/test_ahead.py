@@ -13,13 +13,13 @@ import nbformat
 import psutil
 import pytest
 from forbidden import forbid
+from kept import forget
 from new_python import printed_by
 from waiting import is_alive, wait_for
 
 import cypresskit as ck
 from cypresskit.cli import ahead
 from cypresskit.files import result_cache
-from cypresskit.timing.simulate import forget_reports
 
 SHAPE = {"n": 96, "k": 40}
 
@@ -126,7 +126,7 @@ def test_a_release_brings_results(tmp_path, folder, monkeypatch):
             files.write(file, file.name)
     for file in folder.glob("*"):
         file.unlink()
-    forget_reports()
+    forget()
     with monkeypatch.context() as patch:
         patch.setattr(result_cache, "RELEASED", archive)
         patch.setattr("cypresskit.timing.sampling.run", forbid("simulate again"))
@@ -148,7 +148,7 @@ def test_a_damaged_release_is_simulated_anew(tmp_path, folder, monkeypatch, dama
         archive.write_bytes(random.randbytes(500))
     for file in kept:
         file.unlink()
-    forget_reports()
+    forget()
     monkeypatch.setattr(result_cache, "RELEASED", archive)
     assert ck.simulate("sgemm_tn", **SHAPE).clocks == expected
 
