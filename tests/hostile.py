@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.host import Task, run_tasks
@@ -24,17 +22,10 @@ def report_called(text, true):
     return replace(true, kernel=text, device=replace(true.device, name=text))
 
 
-def name_kernel(text):
-    """A kernel that is called so."""
-    kernel = ck.kernels["sgemm_tn"]
+def name_kernel(text, name):
+    """A kernel of the catalog that is called so."""
+    kernel = ck.kernels[name]
     return replace(kernel, given=replace(kernel.program, name=text))
-
-
-def recording(text):
-    kernel, recorder, ones = name_kernel(text), ck.Recorder(0), np.ones((8, 64), np.float32)
-    arguments = kernel.arguments(ones, ones, None, 1, 0)
-    ck.launch(kernel.program, **arguments, observers=[recorder])
-    return recorder.recording
 
 
 def timeline(text):

@@ -54,6 +54,20 @@ def two_lines():
     )
 
 
+def growing():
+    stages = {
+        "units": {"sgemm_tn": 2300, "sgemm_tn_37": 1950},
+        "pauses": {"sgemm_tn": 2100, "sgemm_tn_37": 1700},
+        "memory": {"sgemm_tn": 2000, "sgemm_tn_37": 1600},
+    }
+    return ck.teach.build_the_clock.growing(stages)
+
+
+def peak_chart():
+    speeds, title = {"1 x 1": 55.0, "8 x 8": 1800.0}, "From {} to {} %, and from {} to {} %"
+    return ck.teach.what_is_left.peak_chart("block", speeds, "a block", "N = 8", title, (1, 8))
+
+
 def record_launch(kernel, a, b, *items):
     """What work-items do in one launch of a kernel of the catalog."""
     launched, recorders = ck.kernels[kernel], [ck.Recorder(item) for item in items]
@@ -61,20 +75,20 @@ def record_launch(kernel, a, b, *items):
     return [recorder.recording for recorder in recorders]
 
 
-#: A view as tests make it: an example; of a hostile text, if a reader's can get in (a kernel and
-#: its name, a report, a recording); a kernel of the catalog, and what makes the view of a kernel,
-#: if it takes one; and its kind, of a chart whether it has "curves" or "dots".
+#: A view as tests make it: an example; of a hostile text, if a reader's can get in otherwise than
+#: as a kernel's name; a kernel of the catalog, and what makes the view of a kernel, if it takes
+#: one; and its kind, of a chart whether it has "curves" or "dots".
 View = namedtuple("View", "make, of_text, own, kind", defaults=(None, "player"))
 #: Every view, and further examples. Those of ``explore`` are views above, of the same texts.
 VIEWS = {
     "register_block": View(
         lambda: draw.register_block(*record_launch("sgemm_tn", *A_AND_B, (2, 1), (0, 0))),
-        lambda text: draw.register_block(hostile.recording(text)),
+        None,
         ("sgemm_nn", draw.register_block),
     ),
     "texture_fetch": View(
         draw.texture_fetch,
-        lambda text: draw.texture_fetch(hostile.name_kernel(text)),
+        None,
         ("sgemm_tt", draw.texture_fetch),
     ),
     "lds_transpose": View(
@@ -117,11 +131,13 @@ VIEWS = {
     "climb": View(draw.climb, None, kind="dots"),
     "compilers": View(
         partial(draw.compilers, "sgemm_tn", 64),
-        lambda text: draw.compilers(hostile.name_kernel(text), 64),
+        None,
         ("sgemm_tn", lambda kernel: draw.compilers(kernel, 256)),
         "curves",
     ),
     "roofline": View(ck.teach.why_blocks.roofline, None, kind="dots"),
+    "growing": View(growing, None, kind="dots"),
+    "peak_chart": View(peak_chart, None, kind="curves"),
     "line_chart": View(two_lines, hostile.line_chart, kind="curves"),
 }
 VIEWS |= {
@@ -170,13 +186,6 @@ PICTURES = {
         **{f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)}
     ),
     "timeline by hand": lambda: timeline(hand=ck.teach.pipelines.by_hand([2, 3, 1], units=4)),
-    "growing": lambda: ck.teach.build_the_clock.growing(
-        {
-            "units": {"sgemm_tn": 2300, "sgemm_tn_37": 1950},
-            "pauses": {"sgemm_tn": 2100, "sgemm_tn_37": 1700},
-            "memory": {"sgemm_tn": 2000, "sgemm_tn_37": 1600},
-        }
-    ),
 } | CHARTS
 
 

@@ -1,6 +1,7 @@
 """Views of a kernel of one's own: the same as of the catalog's kernel with the same text."""
 
 import re
+from inspect import signature
 
 from players import VIEWS
 from sampling import drawn_by_day
@@ -8,8 +9,18 @@ from sampling import drawn_by_day
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.chart import Chart
+from tools import gallery
 
 OWN = {name: view.own for name, view in VIEWS.items() if view.own}
+
+
+def test_every_view_has_its_row_and_a_page_on_the_site():
+    """And is drawn of a reader's kernel, if it takes one."""
+    views = {name for name in draw.VIEWS if name.islower()} - {"interactive", "load", "predict"}
+    rows = {name.partition(",")[0]: row for name, row in VIEWS.items()}
+    assert views <= rows.keys()
+    assert views - {"climb", "line_chart"} <= gallery.VIEWS.keys()
+    assert all(rows[name].own for name in views if "Kernel" in str(signature(getattr(draw, name))))
 
 
 def text_of(picture):

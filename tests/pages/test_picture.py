@@ -133,7 +133,12 @@ BECAME = """() => {
 }"""
 
 
-OF_TEXT = {name: view.of_text for name, view in VIEWS.items() if view.of_text}
+def of_own(name, drawn):
+    return lambda text: drawn(hostile.name_kernel(text, name))
+
+
+OF_TEXT = {name: of_own(*view.own) for name, view in VIEWS.items() if view.own}
+OF_TEXT |= {name: view.of_text for name, view in VIEWS.items() if view.of_text}
 OF_TEXT["a sheet"] = hostile.sheet
 
 

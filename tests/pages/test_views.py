@@ -1,32 +1,18 @@
 """The views in Chromium: they play, can be read, and follow the mouse and keys."""
 
 from html import unescape
-from inspect import signature
 
 import nbformat
 import numpy as np
 import pytest
 from browsing import JS, READY, at, hold_clock
-from players import PICTURES, PLAYERS, VIEWS, frames, view
+from players import PICTURES, PLAYERS, frames, view
 from readable import unreadable
 from repository import ROOT
 from sampling import drawn_by_day, from_rows
 
-from cypresskit import draw
 from cypresskit.draw.theme import unmarked
 from tools import gallery
-
-
-def test_every_view_has_its_row_and_a_page_on_the_site():
-    """And is drawn of a reader's kernel, if it takes one."""
-    views = {name for name in draw.VIEWS if name.islower()} - {"interactive", "load", "predict"}
-    rows = {name.partition(",")[0]: row for name, row in VIEWS.items()}
-    assert views <= rows.keys()
-    assert views - {"climb", "line_chart"} <= gallery.VIEWS.keys()
-    assert all(rows[name].own for name in views if "Kernel" in str(signature(getattr(draw, name))))
-
-
-# -- in the browser
 
 
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
