@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from itertools import islice
 from typing import NamedTuple
 
+from cypresskit.diagnosis.element_trace import ElementTrace, trace_product
 from cypresskit.diagnosis.notes import Note, note
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.il.cursor import bare_line
@@ -62,16 +63,23 @@ def find_changed_fault(
     return None
 
 
-def lead_to_fault(
-    fault: Note | None, notes: Sequence[Note], text: str, known: str
+def find_notes(
+    incorrect: Verification, known: str, fault: Note | None, trace: ElementTrace | None = None
 ) -> Sequence[Note]:
-    """Return the notes on an element of a text's C: if a fault is known, that, and those that name
-    its line; else those that name a line that differs from the ``known`` text, if there are any.
-    Such a line is the one to look at first, unless a cause is known.
+    """Return the notes on an element of an incorrect kernel's C: of the first incorrect one, if no
+    ``trace`` is given, unless that is of another product, or its trace fails.
+
+    If a fault is known, it is that, and those that name its line; else those that name a line that
+    differs from the ``known`` text, if there are any. Such a line is the one to look at first,
+    unless a cause is known.
     """
+    element, notes = incorrect.incorrect_element, trace.faults if trace else ()
+    if element and not (trace or element.batch_index):
+        with suppress(*RUN_ERRORS):  # an earlier store may be out of range
+            notes = trace_product(incorrect.product, *element[:2]).faults
     if fault:
         return [fault, *(each for each in notes if fault.line in each.lines)]
-    changes = _find_changes(known, text.splitlines())
+    changes = _find_changes(known, incorrect.kernel.text.splitlines())
     changed = {at + 1 for at in changes.replaced_lines} if known else set()
     led = []
     for each in notes:

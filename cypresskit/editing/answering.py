@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.diagnosis.changed_lines import find_changed_fault, find_notes
 from cypresskit.diagnosis.element_trace import trace_product
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.product_run import IncorrectElement
@@ -130,9 +130,8 @@ class Evaluation:
                 small = None  # it is correct
         try:
             trace = trace_product(small.product if small else self.verification.product, *place)
-            notes = trace.faults and lead_to_fault(
-                self.changed_fault, trace.faults, self.source[0], self.known_text
-            )
+            judged = self.verification, self.known_text, self.changed_fault
+            notes = trace.faults and find_notes(*judged, trace)
         except RUN_ERRORS as error:
             return {"problem": last_line(error)}
         message = small.describe(*place) if small else dynamic_answers.describe_element(trace)

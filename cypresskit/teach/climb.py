@@ -5,13 +5,11 @@ for its step counts or, before one is saved, its current text. ``editing/steps.p
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
-from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
-from cypresskit.diagnosis.element_trace import trace_product
+from cypresskit.diagnosis.changed_lines import find_changed_fault, find_notes
 from cypresskit.diagnosis.notes import Note
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.judgment import begins_with_notes, report_at, verify_text, what_helps
@@ -21,7 +19,6 @@ from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.products import RUN_ERRORS
 from cypresskit.machine.checks import Finding
 from cypresskit.teach.check import Verdict, announce_if_slow, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
@@ -125,24 +122,12 @@ def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
     found = judge_findings([each for each in seen.faults if isinstance(each, Finding)])
     if found and not begins_with_notes(seen):
         return found
-    fault = find_changed_fault(seen, known)
-    notes = lead_to_fault(fault, trace_wrong(seen), seen.kernel.text, known)
+    notes = find_notes(seen, known, find_changed_fault(seen, known))
     if found:
-        more = notes[0].text if fault or (notes and notes[0].line) else ""
+        more = notes[0].text if notes and notes[0].line else ""
         return replace(found, hint=f"{found.hint} {more}".rstrip())
     hint = " ".join(note.text for note in notes[:2]) or "what goes into this element, term by term?"
     return Verdict(False, f"{first}", hint)
-
-
-def trace_wrong(verification: Verification) -> tuple[Note, ...]:
-    """Return the notes on the incorrect element; none if there is none in the first product, or if
-    an earlier store is out of range.
-    """
-    if verification.incorrect_element is None or verification.incorrect_element.batch_index:
-        return ()
-    with suppress(*RUN_ERRORS):
-        return trace_product(verification.product, *verification.incorrect_element[:2]).faults
-    return ()
 
 
 def describe_iteration(mine: Kernel) -> str:

@@ -8,10 +8,9 @@ from case_files import compare_with_case, edit_text
 from repository import ROOT
 from sampling import seeded
 
-from cypresskit.diagnosis.changed_lines import find_changed_fault, lead_to_fault
+from cypresskit.diagnosis.changed_lines import find_changed_fault, find_notes
 from cypresskit.editing.judgment import verify_text
 from cypresskit.editing.steps import STEPS, reference_kernel
-from cypresskit.teach.climb import trace_wrong
 
 GAP = "your line"  # in the comment below which a step's reader writes
 #: The lines that each step lacks.
@@ -33,9 +32,7 @@ def judged(step, text):
 
 
 def first_note(seen, known):
-    return lead_to_fault(
-        find_changed_fault(seen, known), trace_wrong(seen), seen.kernel.text, known
-    )[0]
+    return find_notes(seen, known, find_changed_fault(seen, known))[0]
 
 
 def verified(name):
