@@ -69,16 +69,17 @@ def find_notes(
     """Return the notes on an element of an incorrect kernel's C: of the first incorrect one, if no
     ``trace`` is given, unless that is of another product, or its trace fails.
 
-    If a fault is known, it is that, and those that name its line; else those that name a line that
-    differs from the ``known`` text, if there are any. Such a line is the one to look at first,
-    unless a cause is known.
+    If a fault is known, it is that, and those that name its line, unless that only follows a
+    missing one; else those that name a line that differs from the ``known`` text, if there are any.
+    Such a line is the one to look at first, unless a cause is known.
     """
     element, notes = incorrect.incorrect_element, trace.faults if trace else ()
     if element and not (trace or element.batch_index):
         with suppress(*RUN_ERRORS):  # an earlier store may be out of range
             notes = trace_product(incorrect.product, *element[:2]).faults
     if fault:
-        return [fault, *(each for each in notes if fault.line in each.lines)]
+        is_missing = fault.kind == "line missing"
+        return [fault, *(each for each in notes if fault.line in each.lines and not is_missing)]
     changes = _find_changes(known, incorrect.kernel.text.splitlines())
     changed = {at + 1 for at in changes.replaced_lines} if known else set()
     led = []

@@ -99,11 +99,13 @@ class Items(list):
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """Return the value that ``encode`` encoded. Raises ``ValueError`` for data of no such kind."""
+    """Return the value that ``encode`` encoded. Raises ``ValueError`` for anything else."""
     if depth > MAX_DEPTH + 5:
         raise ValueError("a message is nested too deeply")
     inner = partial(decode, depth=depth + 1)
     match data:
+        case dict() if len(data) > 1:
+            pass
         case None | bool() | int() | float():
             return data
         case str():
@@ -115,7 +117,7 @@ def decode(data: Any, depth: int = 0) -> Any:
         case {"items": [str(kind), [*items]]}:
             return Items(map(inner, items), text(kind, MAX_TEXT))
         case {"dict": [[*keys], [*values]]} if all(isinstance(key, Key) for key in keys):
-            return dict(zip(map(inner, keys), map(inner, values)))
+            return dict(zip(map(inner, keys), map(inner, values), strict=True))
         case {"other": [str(kind), str(shown)]}:
             return Other(text(kind, MAX_TEXT), text(shown, MAX_TEXT))
         case {"device": [*fields]}:

@@ -112,6 +112,12 @@ def test_whatever_a_message_holds_it_is_plain_data_or_refused(data):
     plain.encode(value)
 
 
+@pytest.mark.parametrize("data", [{"tuple": [], "list": []}, {"dict": [[1, 2], [3]]}, {}])
+def test_what_encode_never_writes_is_refused(data):
+    with pytest.raises(ValueError):
+        plain.decode(data)
+
+
 NESTED = {
     "tuple": (lambda inner: {"tuple": [inner]}, lambda inner: (inner,)),
     "list": (lambda inner: {"list": [inner]}, lambda inner: [inner]),
