@@ -195,6 +195,18 @@ def test_of_each_riddle_one_answer_is_the_fastest(name):
     assert max(speeds.values()) == round(numbers.speed(step)) > before.gflops
 
 
+def test_an_order_s_answer_names_what_the_first_bundle_of_four_left_out():
+    """By the IL, where no register moved: the next line's first letter, whose ports are full."""
+    for frame in riddles.orders()[1:]:
+        _, rows, _ = frame.shown
+        at = next(
+            at for at, row in enumerate(rows) if len([*filter(itemgetter(0), row.values())]) == 4
+        )
+        said = re.search(r"Row (\d+) has no fifth: (r\d+)\.(.) finds no port of (.)\.", frame.says)
+        assert int(said[1]) == at + 1 and said[3] == said[4]
+        assert f"{said[2]}.{said[3]}" in [target for _, target in rows[at + 1].values()]
+
+
 def test_the_table_compares_measured_kernels_of_the_same_blocks(soup):
     rows = rows_of(soup)
     blocks, orders = today.figures("block"), [*today.figures("order").values()]

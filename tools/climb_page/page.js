@@ -108,8 +108,7 @@
 
   /** @type {Promise<any> | undefined} */
   let loading // what plays them
-  /** Do something once the network is back. */
-  const later = (act) => addEventListener("online", act, {once: true})
+  const later = (act) => addEventListener("online", act, {once: true}) // with a network again
   const load = (src) =>
     new Promise((go, fail) => {
       const script = document.createElement("script")
@@ -350,7 +349,8 @@
       if (!location.href.endsWith(address)) return watch.disconnect()
       next?.focus({preventScroll: true})
       step.scrollIntoView({behavior: "instant"})
-      place.scrollIntoView({behavior: "instant", block: "nearest"}) // a riddle: with all of its answers
+      const cut = place.getBoundingClientRect().bottom > innerHeight
+      if (cut) place.scrollIntoView({behavior: "instant"}) // a riddle: with all of its answers
     })
     watch.observe(document.body)
     onHand(() => watch.disconnect())

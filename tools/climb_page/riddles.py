@@ -208,8 +208,9 @@ def orders() -> tuple[Frame, ...]:
     most = max(map(len, packed.values()))
     frames = []
     for choice, rows in packed.items():
-        full = sum(sum(bool(texel) for texel, _ in row.values()) == 5 for row in rows)
-        says = f"{len(rows)} bundles per iteration; {full} have five products"
+        at, left, port = compile(made[choice].program).first_gap
+        why = f"Row {at} has no fifth: {rows[at][left.slot][1]} finds no port of {port}"
+        says = f"{len(rows)} bundles. {why}"
         frames.append(_frame(choice, (texels, rows, most), says, made[choice]))
     return _asked("03", (texels, [{}] * most, most), frames)
 
