@@ -13,11 +13,9 @@ from. They describe one iteration of the main loop of the compiled code:
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import pairwise
-from statistics import mode
 from typing import Any
 
-from cypresskit.compiler.assembly import Control, Operation
+from cypresskit.compiler.assembly import Control
 from cypresskit.compiler.listing import listing
 from cypresskit.devices import Device
 from cypresskit.il import Program
@@ -154,24 +152,6 @@ class Code:
             return sum(len(c.bundles) + len(c.fetches) for c in loop)
 
         return max(loops, key=length, default=controls)
-
-    @property
-    def first_gap(self) -> tuple[int, Operation, str]:
-        """The number of the main loop's first bundle of four products and nothing else; the next
-        operation in program order, which didn't fit; and the letter whose registers the five would
-        read most of: more than its ports are.
-        """
-        bundles = [bundle for control in self.main_loop for bundle in control.bundles]
-        number, bundle, following = next(
-            (number, bundle, following)
-            for number, (bundle, following) in enumerate(pairwise(bundles), 1)
-            if bundle.products == bundle.filled == 4
-        )
-        left = min(following.operations, key=lambda each: (each.at, each.channel))
-        words = {
-            (read.channel, read.index) for each in (*bundle.operations, left) for read in each.reads
-        }
-        return number, left, mode("xyzw"[channel] for channel, _ in words)
 
     def listing(self) -> str:
         """Return the code in the style of AMD's disassembly."""

@@ -13,6 +13,7 @@ from sampling import drawn_by_day, seeded
 
 from cypresskit import published, today
 from cypresskit.compiler import compile
+from cypresskit.compiler.ports import CYCLES
 from cypresskit.gains import FIGURES, IDEAS, Timed
 from cypresskit.kernels import Kernel
 from cypresskit.timing import simulate
@@ -196,15 +197,26 @@ def test_of_each_riddle_one_answer_is_the_fastest(name):
 
 
 def test_an_order_s_answer_names_what_the_first_bundle_of_four_left_out():
-    """By the IL, where no register moved: the next line's first letter, whose ports are full."""
-    for frame in riddles.orders()[1:]:
-        _, rows, _ = frame.shown
-        at = next(
-            at for at, row in enumerate(rows) if len([*filter(itemgetter(0), row.values())]) == 4
-        )
-        said = re.search(r"Row (\d+) has no fifth: (r\d+)\.(.) finds no port of (.)\.", frame.says)
-        assert int(said[1]) == at + 1 and said[3] == said[4]
-        assert f"{said[2]}.{said[3]}" in [target for _, target in rows[at + 1].values()]
+    """With it, the bundle would read more numbers of that letter, alone, than it has ports."""
+    for frame, kernel in zip(riddles.orders()[1:], riddles.ordered().values(), strict=True):
+        said = re.search(r"Row (\d+) has no fifth: (r\d+\.(.)) finds no port of (.)\.", frame.says)
+        row, left, letter, port = said.groups()
+        loop = [bundle for each in compile(kernel.program).main_loop for bundle in each.bundles]
+        four, following = loop[int(row) - 1 :][:2]
+        lines = kernel.text.splitlines()
+        (next_up,) = [
+            each
+            for each in following.operations
+            if f"mad {left[:-2]}, " in lines[each.line - 1] and "xyzw"[each.channel] == letter
+        ]
+        reads = {
+            (read.channel, read.index)
+            for each in (*four.operations, next_up)
+            for read in each.reads
+        }
+        letters = Counter("xyzw"[channel] for channel, _ in reads)
+        assert four.products == four.filled == 4
+        assert [each for each in letters if letters[each] > CYCLES] == [port]
 
 
 def test_the_table_compares_measured_kernels_of_the_same_blocks(soup):

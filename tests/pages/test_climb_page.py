@@ -344,7 +344,7 @@ def test_on_a_phone_try_it_leads_to_a_place_to_type(first_page, own_page):
             if number % 2:
                 page.wait_for_function(near, arg=name)
             page.locator(f"[id='{name}'] .try").click()
-            page.wait_for_url(f"**/{climb_page.page.bench_link(name)}")
+            page.wait_for_url(f"**/bench/index.html?step={climb_page.page.opened(name).kernel}")
 
 
 def test_try_it_opens_the_shown_kernel(soup):
@@ -352,7 +352,7 @@ def test_try_it_opens_the_shown_kernel(soup):
     has no step of the workbench's is named by what its button asks.
     """
     for name, shown in kernels.KERNELS.items():
-        opened = climb_page.page.bench_link(name).partition("step=")[2]
+        opened = climb_page.page.opened(name).kernel
         if opened in STEPS:
             step = STEPS[opened]
             text = step.with_solution() if step.solution else step.starter
@@ -389,7 +389,7 @@ def test_after_a_success_a_link_opens_the_next_step(first_page, page):
         frame = page.frame_locator(".bench iframe")
         for number, name in enumerate(others, 2):
             frame.get_by_role("link", name=f"Next: step {number}", exact=True).click()
-            opened = climb_page.page.bench_link(name).partition("step=")[2]
+            opened = climb_page.page.opened(name).kernel
             page.locator(f"[id='{name}'] .bench[data-opened='{opened}']").wait_for()
             page.wait_for_function(NEAR, arg=name)
             page.wait_for_function(TYPES, arg=name)

@@ -16,12 +16,9 @@ from markupsafe import Markup
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.gains import LARGER
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.convention import MATRICES
 from cypresskit.timing import Report, simulate
 
-NAMES = (
-    ("sample_resource(0)_sampler(0)", "sample_A"),
-    ("sample_resource(1)_sampler(1)", "sample_B"),
-)
 OFFSETS = re.compile(r"_aoffimmi\((\d+),(\d+),0\)")
 REGISTER = re.compile(r"\b(r\d+)(\.\w+)?")
 N = LARGER.n  # of every speed of the page
@@ -93,8 +90,8 @@ def lines(text: str, part: str) -> list[str]:
 def _short(row: str) -> str:
     """Return a line with short names of the two textures and of offsets."""
     row = row.removeprefix("    ")
-    for long, short in NAMES:
-        row = row.replace(long, short)
+    for at, matrix in MATRICES.items():
+        row = row.replace(f"_resource({at})_sampler({at})", f"_{matrix}")
     return OFFSETS.sub(r"[\1,\2]", row)
 
 

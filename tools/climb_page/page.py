@@ -77,11 +77,6 @@ def opened(name: str) -> gains.Timed:
     return shown if shown in bench_page.KERNELS else gains.Timed(goes_on.get(name, name))
 
 
-def bench_link(name: str) -> str:
-    """Return the address of the workbench with what it opens in a step's place."""
-    return f"bench/index.html?step={opened(name).kernel}"
-
-
 def lesson_of(name: str) -> str:
     """Return the name of the lesson that tells a step's whole story."""
     launch = gains.Timed(KERNELS[name].kernel)
@@ -107,7 +102,6 @@ def template() -> Environment:
     filling.filters |= {
         "prose": html,
         "riddle_data": lambda frame: [*frame[2:]],
-        "sized": lambda text: text.replace(" x ", " × "),
         "whole": "{:,.0f}".format,
     }
     filling.globals |= vars(riddles) | vars(kernels) | vars(numbers) | globals()

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -61,7 +62,7 @@ class Made(NamedTuple):
 
 def named(name: str, words: str) -> Kernel:
     """Return a step's kernel with words for its file's name."""
-    return Kernel(words, kernel(name).text, kernel(name).convention)
+    return replace(kernel(name), name=words)
 
 
 PICTURES = {
@@ -123,7 +124,7 @@ def _make(folder: Path) -> None:
             high[name] = still.playing  # on the last screen, at the end
     made = {}
     for name, picture in drawn.items():
-        text = " ".join(repr(picture).replace(ADVICE, "").split())[:300]
+        text = " ".join(repr(picture).replace(ADVICE, "").split())
         made[name] = Made(text, high[name], images[name])
     (folder / "pictures.json").write_text(json.dumps(made), encoding="utf-8")
 

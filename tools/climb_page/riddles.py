@@ -8,7 +8,7 @@ nothing.
 import re
 from collections.abc import Callable
 from functools import cache
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,13 +168,13 @@ def sizes() -> tuple[Frame, ...]:
 def bundles(held: Kernel, holds: dict[str, str]) -> list[dict[int, tuple[str, str]]]:
     """Return the bundles of a kernel's loop: by its slot, of each operation the register that holds
     its texel of B, or "" if it is no product; and what a product adds to, or the operation's name.
-    ``holds`` has the matrix that each register holds.
+    Operations are in the program's order. ``holds`` has the matrix that each register holds.
     """
     code = compile(held.program)
     rows = []
     for bundle in (each for clause in code.main_loop for each in clause.bundles):
         row = {}
-        for operation in bundle.operations:
+        for operation in sorted(bundle.operations, key=attrgetter("at", "channel")):
             words = code.program.lines[operation.line - 1].split(";")[0].replace(",", "").split()
             texel, target = "", words[0].partition("_")[0]
             if target == "mad":
@@ -185,9 +185,8 @@ def bundles(held: Kernel, holds: dict[str, str]) -> list[dict[int, tuple[str, st
     return rows
 
 
-@cache
-def orders() -> tuple[Frame, ...]:
-    """Return the bundles of the loop of 8 x 8 with its products in each of ``ORDERS``."""
+def ordered() -> dict[Markup, Kernel]:
+    """Return 8 x 8 with its products in each of ``ORDERS``, by what is tapped."""
     given = kernel("02")
     head, _, rest = given.text.partition("whileloop")
     loop, _, tail = rest.partition("endloop")
@@ -202,14 +201,22 @@ def orders() -> tuple[Frame, ...]:
         ordered = [next(others) if line in products else line for line in written]
         text = f"{head}whileloop" + "\n".join(ordered) + f"\nendloop{tail}"
         made[choice] = Kernel(name, text, given.convention)
+    return made
+
+
+@cache
+def orders() -> tuple[Frame, ...]:
+    """Return the bundles of the loop of 8 x 8 with its products in each of ``ORDERS``."""
+    made = ordered()
     packed = {choice: bundles(each, roles("02")) for choice, each in made.items()}
     every = [slot for rows in packed.values() for row in rows for slot in row.values()]
     texels = sorted({texel for texel, _ in every if texel})
     most = max(map(len, packed.values()))
     frames = []
     for choice, rows in packed.items():
-        at, left, port = compile(made[choice].program).first_gap
-        why = f"Row {at} has no fifth: {rows[at][left.slot][1]} finds no port of {port}"
+        at = next(at for at, row in enumerate(rows) if [*map(all, row.values())] == [True] * 4)
+        _, left = next(iter(rows[at + 1].values()))
+        why = f"Row {at + 1} has no fifth: {left} finds no port of {left[-1]}"
         says = f"{len(rows)} bundles. {why}"
         frames.append(_frame(choice, (texels, rows, most), says, made[choice]))
     return _asked("03", (texels, [{}] * most, most), frames)
