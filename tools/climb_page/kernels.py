@@ -77,22 +77,18 @@ def compared(name: str) -> str:
 
 
 def lines(text: str, part: str) -> list[str]:
-    """Return the lines of a part of a kernel's text, as the page shows them."""
-    rows = [row.split(";")[0].rstrip() for row in text.splitlines()]
+    """Return the lines of a part of a kernel's text, as the page shows them: with short
+    names of the two textures and of offsets.
+    """
+    for at, matrix in MATRICES.items():
+        text = text.replace(f"_resource({at})_sampler({at})", f"_{matrix}")
+    rows = [row.split(";")[0].rstrip() for row in OFFSETS.sub(r"[\1,\2]", text).splitlines()]
     rows = [row for row in rows if row.strip() and not row.startswith(("il_", "dcl_"))]
-    begin = next(at for at, row in enumerate(rows) if row.strip() == "whileloop")
+    begin = rows.index("whileloop")
     end = rows.index("endloop", begin)
     is_loop, pattern = PARTS[part]
     chosen = rows[begin + 1 : end] if is_loop else rows[:begin]
-    return [_short(row) for row in chosen if re.search(pattern, row)]
-
-
-def _short(row: str) -> str:
-    """Return a line with short names of the two textures and of offsets."""
-    row = row.removeprefix("    ")
-    for at, matrix in MATRICES.items():
-        row = row.replace(f"_resource({at})_sampler({at})", f"_{matrix}")
-    return OFFSETS.sub(r"[\1,\2]", row)
+    return [row.removeprefix("    ") for row in chosen if re.search(pattern, row)]
 
 
 def comparable(text: str, part: str) -> list[str]:

@@ -86,14 +86,10 @@ def lesson_of(name: str) -> str:
     return lesson.stem
 
 
-def height(gflops: float) -> float:
-    """Return the y of a speed in the climb at the side, which is logarithmic."""
-    return round(450 - 426 * log(gflops / LEAST) / log(MOST / LEAST), 1)
-
-
 def rail() -> list[float]:
-    """Return the y of each step in the climb at the side."""
-    return [height(numbers.speed(name)) for name in STEPS]
+    """Return the y of each step in the climb at the side, which is logarithmic."""
+    shares = (log(numbers.speed(name) / LEAST) / log(MOST / LEAST) for name in STEPS)
+    return [round(450 - 426 * share, 1) for share in shares]
 
 
 def template() -> Environment:

@@ -17,8 +17,8 @@ REST_MS = 3_000  # that its end is shown
 TAPS = {8: 0, 22: 2}  # the candidate that is chosen, by the image before which it is
 
 
-def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
-    """Write the film as an animated image, of a light or a dark page."""
+def record(site: Path, scheme: Literal["light", "dark"], folder: Path) -> None:
+    """Write the film as an animated image into a folder, of a light or a dark page."""
     images: list[Image.Image] = []
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1366, "height": 768}, color_scheme=scheme)
@@ -33,6 +33,7 @@ def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
             images.append(Image.open(io.BytesIO(film.screenshot())).convert("RGB"))
     times = [STEP_MS] * (IMAGES - 1) + [REST_MS]
     first, *others = images
+    file = folder / f"film_{scheme}.webp"
     first.save(
         file, save_all=True, append_images=others, duration=times, loop=0, lossless=True, method=4
     )
@@ -40,5 +41,5 @@ def record(site: Path, scheme: Literal["light", "dark"], file: Path) -> None:
 
 if __name__ == "__main__":
     site, folder = map(Path, sys.argv[1:])
-    record(site, "light", folder / "film_light.webp")
-    record(site, "dark", folder / "film_dark.webp")
+    record(site, "light", folder)
+    record(site, "dark", folder)

@@ -209,15 +209,17 @@ def orders() -> tuple[Frame, ...]:
     """Return the bundles of the loop of 8 x 8 with its products in each of ``ORDERS``."""
     made = ordered()
     packed = {choice: bundles(each, roles("02")) for choice, each in made.items()}
-    every = [slot for rows in packed.values() for row in rows for slot in row.values()]
-    texels = sorted({texel for texel, _ in every if texel})
+    texels = sorted(register for register, holds in roles("02").items() if holds == "b")
     most = max(map(len, packed.values()))
     frames = []
     for choice, rows in packed.items():
         at = next(at for at, row in enumerate(rows) if [*map(all, row.values())] == [True] * 4)
         _, left = next(iter(rows[at + 1].values()))
-        why = f"Row {at + 1} has no fifth: {left} finds no port of {left[-1]}"
-        says = f"{len(rows)} bundles. {why}"
+        why = f". Row {at + 1} has no fifth: {left} finds no port of {left[-1]}"
+        full = sum(sum(map(all, row.values())) == 5 for row in rows)
+        if rows is min(packed.values(), key=len):
+            why = f"; {full} have five products"
+        says = f"{len(rows)} bundles{why}"
         frames.append(_frame(choice, (texels, rows, most), says, made[choice]))
     return _asked("03", (texels, [{}] * most, most), frames)
 
