@@ -56,9 +56,11 @@ export async function unpack(packed) {
   return new TextDecoder("utf-8", {fatal: true}).decode(text)
 }
 
+const isLink = () => location.hash.length > 1 && !document.querySelector(":target") // or a place
+
 /** Read the fragment of a shared link: {text, from, problem}. */
 async function readLink() {
-  if (location.hash.length < 2) return {}
+  if (!isLink()) return {}
   const held = new URLSearchParams(location.hash.slice(1))
   const speed = Number(held.get("speed"))
   const from = speed > 0 ? `, at ${inWhole.format(speed)} Gflop/s` : ""
@@ -87,9 +89,7 @@ const draft = {
 function attempt(act) {
   try {
     return act()
-  } catch {
-    return undefined // the browser stores nothing
-  }
+  } catch {} // the browser stores nothing
 }
 
 // -- the browser's store: the reader's files, for the one tab that has the lock
@@ -458,7 +458,7 @@ async function start() {
   const text = link.text || draft.get() || (saved && new TextDecoder().decode(saved))
   if (text) showKernel(text)
   element("share").addEventListener("click", () => share(bench))
-  addEventListener("hashchange", () => location.hash && location.reload())
+  addEventListener("hashchange", () => isLink() && location.reload())
   bench.start(draft.get(), link.text)
   addEventListener("message", ({data, source, origin}) => {
     const isOurs = source === parent && origin === location.origin
