@@ -132,7 +132,9 @@ def _paint(tables: tuple[BundleRows, BundleRows], kernel: Kernel, width: float) 
             rows = [row for other, row in table.fetches if other == line]
             waits += [CellBox(begin, HEAD + ROW * row, 5 * slot) for row in rows]
             bundles = sorted({table.rows[row] for _, row, _ in mine})
-            found.append(f"bundle{'s' * (len(bundles) > 1)} {listed(bundles or ['none'])}")
+            found.append(
+                f"bundle{'s' * (len(bundles) > 1)} {listed(bundles)}" if bundles else "no bundle"
+            )
         words = f"line {line}, {code}: counted in {found[0]} here, in {found[1]} by LLVM"
         filled = "".join(cell.path for cell in cells)
         outline = filled + "".join(wait.path for wait in waits)
