@@ -4,7 +4,7 @@ import random
 import re
 from collections import Counter
 from itertools import pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 import numpy as np
 import pytest
@@ -206,15 +206,11 @@ def test_a_slower_order_s_answer_names_what_the_first_bundle_of_four_left_out():
         row, register, letter = said.groups()
         loop = [bundle for each in compile(kernel.program).main_loop for bundle in each.bundles]
         four, following = loop[int(row) - 1 :][:2]
-        lines, channel = kernel.text.splitlines(), "xyzw".index(letter)
-        (left,) = (
-            each
-            for each in following.operations
-            if each.channel == channel and f"mad {register}, " in lines[each.line - 1]
-        )
+        left = min(following.operations, key=attrgetter("at", "channel"))
+        assert kernel.text.splitlines()[left.line - 1].strip().startswith(f"mad {register}, ")
         read = {(r.channel, r.index) for each in (*four.operations, left) for r in each.reads}
-        assert four.products == four.filled == 4
-        assert [n for n in range(4) if [c for c, _ in read].count(n) > CYCLES] == [channel]
+        assert four.products == four.filled == 4 and "xyzw"[left.channel] == letter
+        assert [n for n in range(4) if [c for c, _ in read].count(n) > CYCLES] == [left.channel]
 
 
 def test_the_table_compares_measured_kernels_of_the_same_blocks(soup):
