@@ -80,8 +80,8 @@ def _verify_text(
 
 
 def begins_with_notes(incorrect: Verification) -> bool:
-    """Return whether notes on an incorrect element, or on changed lines, come before the faults:
-    unless one of these makes every element unsure.
+    """Return whether notes on an incorrect element come before the faults: unless one of these
+    makes every element unsure.
     """
     return not incorrect.fault and all(found.is_address for found in incorrect.findings)
 

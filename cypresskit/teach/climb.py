@@ -109,15 +109,17 @@ def _judged(
 
 
 def explain_wrong_product(seen: Verification, known: str = "") -> Verdict:
-    """Return the verdict on a wrong product: its first fault. The hint on a wrong element, or on a
-    wrong address, is the fault among the lines that differ from the ``known`` text, or its wrong
-    term.
+    """Return the verdict on a wrong product: its first fault. The hint on a launch, on a wrong
+    element, or on a wrong address is the fault among the lines that differ from the ``known`` text,
+    or its wrong term.
     """
     first, *_ = seen.faults
     if isinstance(first, Note):
         hint = "say in line 1 what a work-item computes."
         if seen.at_size:
             hint = "what depends on the size, on k, or on the row or column of C?"
+        elif cause := find_changed_fault(seen, known):
+            hint = cause.text
         return Verdict(False, first.text, hint)
     found = judge_findings([each for each in seen.faults if isinstance(each, Finding)])
     if found and not begins_with_notes(seen):

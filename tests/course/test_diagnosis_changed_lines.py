@@ -11,6 +11,7 @@ from sampling import seeded
 from cypresskit.diagnosis.changed_lines import find_changed_fault, find_notes
 from cypresskit.editing.judgment import verify_text
 from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.teach.climb import explain_wrong_product
 
 GAP = "your line"  # in the comment below which a step's reader writes
 #: The lines that each step lacks.
@@ -88,3 +89,12 @@ def test_right_lines_are_never_blamed(step):
     """A kernel that is only incomplete."""
     seen = judged(step, written(step, LACKS[step][: len(LACKS[step]) // 2]))
     assert find_changed_fault(seen, STEPS[step].starter) is None
+
+
+def test_a_check_blames_the_line_that_was_added_and_not_the_launch():
+    known = reference_kernel("block_4x4").text
+    before, store, after = known.partition("mov g[r1.x+0], r4\n")
+    text = f"{before}{store}    mov g[r1.x+1], r4\n{after}"
+    verdict = explain_wrong_product(verify_text(text, "added.il", "block_4x4"), known)
+    line = text.splitlines().index("    mov g[r1.x+1], r4") + 1
+    assert f"Without line {line} " in verdict.hint and "line 1" not in verdict.hint
