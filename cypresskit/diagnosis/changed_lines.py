@@ -69,17 +69,19 @@ def find_notes(
     """Return the notes on an element of an incorrect kernel's C: of the first incorrect one, if no
     ``trace`` is given, unless that is of another product, or its trace fails.
 
-    If a fault is known, it is that, and those that name its line, unless that only follows a
-    missing one; else those that name a line that differs from the ``known`` text, if there are any.
+    If a missing line is the known fault, that alone; if another one is, that, and those that name
+    its line; else those that name a line that differs from the ``known`` text, if there are any.
     Such a line is the one to look at first, unless a cause is known.
     """
-    element, notes = incorrect.incorrect_element, trace.faults if trace else ()
-    if element and not (trace or element.batch_index):
+    if fault and fault.kind == "line missing":  # the line that it names is right
+        return [fault]
+    element = incorrect.incorrect_element
+    notes = trace.faults if trace else ()
+    if not trace and element and not element.batch_index:
         with suppress(*RUN_ERRORS):  # an earlier store may be out of range
             notes = trace_product(incorrect.product, *element[:2]).faults
     if fault:
-        is_missing = fault.kind == "line missing"
-        return [fault, *(each for each in notes if fault.line in each.lines and not is_missing)]
+        return [fault, *(each for each in notes if fault.line in each.lines)]
     changes = _find_changes(known, incorrect.kernel.text.splitlines())
     changed = {at + 1 for at in changes.replaced_lines} if known else set()
     led = []

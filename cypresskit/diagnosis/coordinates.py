@@ -100,7 +100,8 @@ class Fetches:
         (axis,), registers = self.k_axes, self.k_registers
         iterations = self._split_by_iteration()
         is_stated = find_statement(traced.kernel.text)[0]
-        count = (not is_stated and values_taken(traced.kernel)) or traced.kernel.k_step
+        k_step = traced.kernel.k_step
+        count = k_step if is_stated else values_taken(traced.kernel) or k_step
         own = (e for term in traced.correct_terms for e in term if e.matrix == self.matrix)
         places = [self.texel(element)[axis] for element in own]
         for n in range(len(places) // count):

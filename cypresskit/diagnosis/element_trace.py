@@ -191,6 +191,7 @@ def _explain_unstored(traced: TracedElement, lost: Mapping[int, Sequence[int]]) 
     if block := explain_block(traced.product, element):
         return block
     stores = [at for at, i in enumerate(body) if i.dest and i.dest.register.kind == "g"]
-    lines = [body[at].written_line for at in stores[:1]]
-    bits = [named_bits(lost[at]) for at in stores[:1] if lost.get(at)]
-    return note("nowhere", *lines, element=element, bits="".join(bits))
+    if not stores:
+        return note("nowhere", element=element, bits="")
+    bits = named_bits(lost[stores[0]]) if lost.get(stores[0]) else ""
+    return note("nowhere", body[stores[0]].written_line, element=element, bits=bits)

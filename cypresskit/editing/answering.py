@@ -130,8 +130,9 @@ class Evaluation:
                 small = None  # it is correct
         try:
             trace = trace_product(small.product if small else self.verification.product, *place)
-            judged = self.verification, self.known_text, self.changed_fault
-            notes = trace.faults and find_notes(*judged, trace)
+            notes = trace.faults and find_notes(
+                self.verification, self.known_text, self.changed_fault, trace
+            )
         except RUN_ERRORS as error:
             return {"problem": last_line(error)}
         message = small.describe(*place) if small else dynamic_answers.describe_element(trace)

@@ -44,8 +44,7 @@ def formula_exercise(
     ``name``, by default the right one's name without ``check_``.
 
     ``mistakes`` returns, for a case, what each mistake gives, by its hint: the same hints for each
-    case. ``hint`` is for other
-    mistakes; ``unit`` follows numbers.
+    case. ``hint`` is for other mistakes; ``unit`` follows numbers.
     """
 
     def made(right: Callable) -> Callable[[object], Verdict]:
